@@ -1,0 +1,72 @@
+"""The machines: nodes, how they are reached, and the fabric between them."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """One node's side of the link. None means: find it on the node (field guide B4)."""
+
+    address: str | None = None
+    interface: str | None = None
+    hcas: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePaths:
+    """Where things are on a node; `~` is the ssh user's home there.
+
+    models: root of local-path models. hub: Hugging Face hub cache. cache: engine compile caches.
+    state: leases, pid files, desired state and the audit log.
+    """
+
+    models: str = "~/models"
+    hub: str = "~/.cache/huggingface/hub"
+    cache: str = "~/.cache/sparkwright"
+    state: str = "~/.local/state/sparkwright"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """ssh: destination as given to OpenSSH (`host`, `user@host`, an alias), or `local` for this machine.
+
+    env: extra environment for every command on this node (used by the simulated nodes of the demo).
+    """
+
+    name: str
+    ssh: str
+    fabric: Fabric = field(default_factory=Fabric)
+    paths: NodePaths = field(default_factory=NodePaths)
+    env: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        return self.ssh == "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Nodes in order; `head` is the node of rank 0."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    head: str
+    source: str = ""
+    simulated: bool = False
+
+    def node(self, name: str) -> Node:
+        """The node of that name. Raises KeyError."""
+        return next(n for n in self.nodes if n.name == name) if name in self.names else _missing(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(n.name for n in self.nodes)
+
+    @property
+    def ordered(self) -> tuple[Node, ...]:
+        """Head first, then the others as written."""
+        return (self.node(self.head), *(n for n in self.nodes if n.name != self.head))
+
+
+def _missing(name: str) -> Node:
+    raise KeyError(name)

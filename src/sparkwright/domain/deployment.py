@@ -1,0 +1,91 @@
+"""A plan made real: states, progress, and the lease that keeps two people from fighting."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sparkwright.domain.facts import RankStatus
+
+
+class DeploymentState(StrEnum):
+    PLANNED = "planned"
+    STAGING = "staging"
+    STARTING = "starting"
+    LOADING = "loading"
+    READY = "ready"
+    DEGRADED = "degraded"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    BACKING_OFF = "backing_off"
+    NEEDS_REBOOT = "needs_reboot"
+    NEEDS_POWER_CYCLE = "needs_power_cycle"
+
+
+class Phase(StrEnum):
+    """Start-up phases in the order in which engines pass them."""
+
+    START = "start"
+    RENDEZVOUS = "rendezvous"
+    DOWNLOAD = "download"
+    LOAD = "load"
+    COMPILE = "compile"
+    WARMUP = "warmup"
+    GRAPHS = "graphs"
+    SERVER = "server"
+    ANSWER = "answer"
+
+
+PHASE_ORDER = tuple(Phase)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One engine log line understood. done/total in `unit` (GiB, shards, graphs, %); fact: a figure worth keeping.
+
+    alive: the line only proves that the rank lives (it must not count as progress of a phase).
+    """
+
+    phase: Phase
+    text: str = ""
+    done: float | None = None
+    total: float | None = None
+    unit: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    ready: bool = False
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseInfo:
+    """Who holds a node, since when (epoch seconds), why; renewed: last sign of life; nonce tells holders apart."""
+
+    holder: str
+    why: str
+    since: float
+    renewed: float
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A real completion: text, tokens from the server's usage, seconds to the first token and in all."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    ttft: float
+    total: float
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployment as its nodes tell it. problems: sentences about what is wrong."""
+
+    name: str
+    state: DeploymentState
+    ranks: tuple[RankStatus, ...]
+    endpoint: str = ""
+    answer: Answer | None = None
+    problems: tuple[str, ...] = field(default_factory=tuple)
+    simulated: bool = False

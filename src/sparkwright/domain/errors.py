@@ -1,0 +1,73 @@
+"""The one tree of exceptions. Expected trouble on nodes is a Finding; these are misuse, lost contact or our own bugs.
+
+    SparkwrightError
+      UsageError            exit 2   wrong words on the command line
+        RecipeError                  a recipe or cluster file that cannot be used
+      Refused               exit 1   the plan or the nodes do not allow it (carries findings)
+      NodeError             exit 3
+        Unreachable                  no ssh connection, host key changed, timeout
+        CommandFailed                a command on a node that had to work did not
+      Busy                  exit 4   somebody else holds the lease
+      NotReady              exit 5   the engine did not answer in time, a rank exited, a phase is stuck
+      (anything else)       exit 70  our own bug
+
+A message says: subject, what, observed against wanted; `cure` says what to do.
+"""
+
+from collections.abc import Sequence
+
+from sparkwright.domain.finding import Finding
+
+
+class SparkwrightError(Exception):
+    exit_code = 70
+
+    def __init__(self, message: str, cure: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.cure = cure
+
+
+class UsageError(SparkwrightError):
+    exit_code = 2
+
+
+class RecipeError(UsageError):
+    """A recipe or cluster file that cannot be used; the message begins with file and line."""
+
+
+class Refused(SparkwrightError):
+    exit_code = 1
+
+    def __init__(self, message: str, findings: Sequence[Finding] = (), cure: str = "") -> None:
+        super().__init__(message, cure)
+        self.findings = tuple(findings)
+
+
+class NodeError(SparkwrightError):
+    exit_code = 3
+
+    def __init__(self, node: str, message: str, cure: str = "") -> None:
+        super().__init__(f"{node}: {message}", cure)
+        self.node = node
+
+
+class Unreachable(NodeError):
+    pass
+
+
+class CommandFailed(NodeError):
+    exit_code = 1
+
+
+class Busy(SparkwrightError):
+    exit_code = 4
+
+
+class NotReady(SparkwrightError):
+    exit_code = 5
+
+    def __init__(self, message: str, cure: str = "", tail: Sequence[str] = (), logs: str = "") -> None:
+        super().__init__(message, cure)
+        self.tail = tuple(tail)
+        self.logs = logs

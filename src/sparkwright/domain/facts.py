@@ -1,0 +1,233 @@
+"""What is known of one node. Unknown stays unknown: a field that could not be read holds Unknown, never a guess."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A fact that could not be read: the line that was not understood, and why."""
+
+    raw: str
+    why: str = ""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+NOT_ASKED = Unknown("", "not asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """hostname, machine-id, arch (`aarch64`), boot id, PID 1 start (clock ticks), vendor/product, DGX platform and OTA."""
+
+    hostname: str
+    machine_id: str
+    arch: str
+    boot_id: str
+    user: str
+    home: str
+    product: str | Unknown = NOT_ASKED
+    dgx_platform: str | Unknown = NOT_ASKED
+    ota_version: str | Unknown = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    release: str
+    cmdline: str
+    os: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """All in bytes, from /proc/meminfo. unaccounted: pages that no counter explains (field guide A1):
+
+    with no CUDA process alive these are the driver-retained pool, which the next CUDA process can reuse.
+    """
+
+    total: int
+    free: int
+    available: int
+    cached: int
+    swap_total: int
+    swap_free: int
+    unaccounted: int
+    huge_pages: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    pid: int
+    name: str
+    used: int | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as nvidia-smi tells it. On GB10 the memory fields are `[N/A]`: Unknown here; the pool is in Memory."""
+
+    name: str
+    driver: str
+    compute_capability: str | Unknown
+    memory_total: int | Unknown
+    temperature_c: float | Unknown = NOT_ASKED
+    power_w: float | Unknown = NOT_ASKED
+    sm_clock_mhz: float | Unknown = NOT_ASKED
+    utilization: float | Unknown = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Gid:
+    """One row of a port's GID table; ipv4 is '' for link-local rows."""
+
+    index: int
+    gid: str
+    version: str
+    ipv4: str = ""
+    netdev: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaPort:
+    """One RDMA device port. state is ACTIVE/DOWN/...; physical_state may say LINK_UP while state is DOWN."""
+
+    device: str
+    port: int
+    state: str
+    physical_state: str
+    netdev: str
+    gids: tuple[Gid, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        return self.state == "ACTIVE"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    ipv4: str
+    prefix: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    name: str
+    up: bool
+    mtu: int
+    addresses: tuple[Address, ...] = ()
+    speed_mbps: int | Unknown = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Docker:
+    """The daemon as this user sees it. version '' with why: not installed, not running, or no rights."""
+
+    version: str
+    runtimes: tuple[str, ...] = ()
+    cdi: bool = False
+    root: str = ""
+    snap: bool = False
+    storage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """File system under a path: bytes."""
+
+    path: str
+    mount: str
+    total: int
+    available: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listening TCP socket; process '' when another user's."""
+
+    address: str
+    port: int
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankStatus:
+    """One rank as found on its node: a container or a process group of ours.
+
+    state: created, running, exited, gone. exit_code: None while it runs or when not known.
+    """
+
+    deployment: str
+    rank: int
+    node: str
+    runtime: str
+    state: str
+    handle: str
+    recipe: str = ""
+    recipe_hash: str = ""
+    spec_hash: str = ""
+    engine: str = ""
+    world: int = 1
+    port: int = 0
+    bind: str = ""
+    served_name: str = ""
+    simulated: bool = False
+    started: str = ""
+    exit_code: int | None = None
+    oom_killed: bool = False
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """Everything gathered from one node in one go. `at`: seconds since the epoch on the control machine."""
+
+    node: str
+    at: float
+    identity: Identity | Unknown = NOT_ASKED
+    kernel: Kernel | Unknown = NOT_ASKED
+    memory: Memory | Unknown = NOT_ASKED
+    gpus: tuple[Gpu, ...] | Unknown = NOT_ASKED
+    gpu_processes: tuple[GpuProcess, ...] | Unknown = NOT_ASKED
+    gsp_firmware: str | Unknown = NOT_ASKED
+    rdma: tuple[RdmaPort, ...] | Unknown = NOT_ASKED
+    interfaces: tuple[Interface, ...] | Unknown = NOT_ASKED
+    docker: Docker | Unknown = NOT_ASKED
+    disks: tuple[Disk, ...] | Unknown = NOT_ASKED
+    listeners: tuple[Listener, ...] | Unknown = NOT_ASKED
+    ranks: tuple[RankStatus, ...] | Unknown = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model folder on a node. missing: files that the index names and the folder lacks, or that are incomplete.
+
+    path: the folder to give to the engine (a snapshot folder for hub models), '' when nothing is there.
+    bytes: what is there, symlinks followed. root: the folder to copy (whole hub entry, or the path itself).
+    """
+
+    path: str
+    root: str
+    revision: str
+    bytes: int
+    files: int
+    missing: tuple[str, ...] = ()
+    config: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.path) and not self.missing and self.files > 0
+
+
+@dataclass(frozen=True, slots=True)
+class FabricChoice:
+    """What this node uses to talk to its peers; gid_index only for tools that need a number. notes: how found."""
+
+    address: str
+    interface: str
+    hcas: tuple[str, ...] = ()
+    gid_index: int | None = None
+    notes: tuple[str, ...] = field(default_factory=tuple)

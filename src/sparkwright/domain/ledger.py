@@ -1,0 +1,41 @@
+"""One node's memory pool, line by line."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Origin(StrEnum):
+    """Where a line comes from."""
+
+    MEASURED = "measured"
+    COMPUTED = "computed"
+    CALIBRATED = "calibrated"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence."""
+
+    name: str
+    bytes: int
+    origin: Origin
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLedger:
+    """pool: the node's MemTotal. lines: what takes from it. left = pool - sum(lines); below 0 it does not fit."""
+
+    node: str
+    pool: LedgerLine
+    lines: tuple[LedgerLine, ...]
+    kv_tokens: int | None = None
+
+    @property
+    def left(self) -> int:
+        return self.pool.bytes - sum(line.bytes for line in self.lines)
+
+    @property
+    def fits(self) -> bool:
+        return self.left >= 0

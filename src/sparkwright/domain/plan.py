@@ -1,0 +1,87 @@
+"""What would happen, as data: which rank runs where, with exactly which command."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.command import Secret
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.recipe import Recipe, Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Rank -> node. nodes[rank] is the node's name; fabric has one entry per node."""
+
+    nodes: tuple[str, ...]
+    fabric: Mapping[str, FabricChoice]
+
+    @property
+    def world(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def head(self) -> str:
+        return self.nodes[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    host: str
+    container: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RankSpec:
+    """Everything that one rank needs, for either runtime.
+
+    argv: the engine's command. env: per-rank environment, no secrets. secrets: names to values, delivered through
+    a 0600 file. listens: address -> port pairs that must be free. gpu/rdma: pass the devices (docker runtime).
+    """
+
+    rank: int
+    node: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    runtime: Runtime
+    image: str = ""
+    entrypoint: tuple[str, ...] | None = None
+    mounts: tuple[Mount, ...] = ()
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+    listens: tuple[tuple[str, int], ...] = ()
+    gpu: bool = True
+    rdma: bool = True
+    shm_bytes: int = 64 * 1024**3
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_head(self) -> bool:
+        return self.rank == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """specs[rank]; ledgers per node; findings that came up while planning. bind: where the API listens on the head."""
+
+    deployment: str
+    recipe: Recipe
+    cluster: Cluster
+    placement: Placement
+    specs: tuple[RankSpec, ...]
+    ledgers: tuple[MemoryLedger, ...]
+    findings: tuple[Finding, ...]
+    bind: str
+    port: int
+    served_name: str
+
+    @property
+    def head(self) -> str:
+        return self.placement.head
+
+    @property
+    def launch_order(self) -> tuple[RankSpec, ...]:
+        """Workers first, head last: a head that finds its workers waiting meets no stale rendezvous (field guide C0)."""
+        return (*self.specs[1:], self.specs[0])

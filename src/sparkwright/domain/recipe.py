@@ -1,0 +1,153 @@
+"""What to serve: model, engine, image, parallelism, limits. Resolved: profile applied, defaults filled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Runtime(StrEnum):
+    DOCKER = "docker"
+    PROCESS = "process"
+
+
+class Expose(StrEnum):
+    """Who can reach the endpoint. Everything but loopback and fabric needs a key."""
+
+    LOOPBACK = "loopback"
+    FABRIC = "fabric"
+    ALL = "all"
+
+
+class RecipeState(StrEnum):
+    """ready: known to serve. documented: written from sources, not served by us. refused: known not to work."""
+
+    READY = "ready"
+    DOCUMENTED = "documented"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """hub id (`org/name`) or a path on the nodes; `size` is the checkpoint in bytes as published (0: not known)."""
+
+    id: str = ""
+    revision: str = ""
+    path: str = ""
+    served_name: str = ""
+    size: int = 0
+    simulated: bool = False
+
+    @property
+    def label(self) -> str:
+        return self.id or self.path
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """name: vllm, llama-cpp, twin. version: exact. image: reference (by digest or tag), docker runtime.
+
+    venv: a folder with bin/python, process runtime; empty: what is on the node's PATH.
+    """
+
+    name: str
+    version: str
+    runtime: Runtime = Runtime.DOCKER
+    image: str = ""
+    image_note: str = ""
+    venv: str = ""
+    entrypoint: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    ep: bool = False
+
+    @property
+    def world_size(self) -> int:
+        return self.tp * self.pp * self.dp
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV."""
+
+    port: int = 8000
+    master_port: int = 25000
+    expose: Expose = Expose.LOOPBACK
+    context: int = 0
+    sequences: int = 0
+    batched_tokens: int = 0
+    kv_dtype: str = ""
+    memory_fraction: float = 0.0
+    kv_cache_bytes: int = 0
+    api_key_env: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    method: str = ""
+    tokens: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsers:
+    tool: str = ""
+    reasoning: str = ""
+    tokenizer_mode: str = ""
+    chat_template: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTime:
+    """Usual seconds of a phase and after how many seconds without progress it counts as stuck (0: engine's default)."""
+
+    usual: float = 0.0
+    stuck_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A published number with its source and conditions, as printed there."""
+
+    what: str
+    value: float
+    unit: str
+    source: str
+    conditions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    name: str
+    title: str
+    model: Model
+    engine: EngineChoice
+    nodes: int = 1
+    profile: str = ""
+    profiles: tuple[str, ...] = ()
+    state: RecipeState = RecipeState.DOCUMENTED
+    state_reason: str = ""
+    license_note: str = ""
+    parallelism: Parallelism = field(default_factory=Parallelism)
+    serving: Serving = field(default_factory=Serving)
+    speculation: Speculation = field(default_factory=Speculation)
+    parsers: Parsers = field(default_factory=Parsers)
+    env: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    mounts: tuple[str, ...] = ()
+    shm_bytes: int = 0
+    phases: Mapping[str, PhaseTime] = field(default_factory=dict)
+    published: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+    source: str = ""
+    hash: str = ""
+
+    @property
+    def deployment(self) -> str:
+        """The name that its deployment gets unless the user gives one."""
+        return self.name

@@ -1,0 +1,135 @@
+"""What the use cases need from the world. Adapters implement these; tests have one fake for each."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from sparkwright.domain.command import Command, Completed, Secret
+from sparkwright.domain.deployment import Answer, Phase
+
+
+class Host(Protocol):
+    """One node. Argv tuples go in, quoting happens once, inside; every call has the command's timeout.
+
+    All methods raise Unreachable when the node cannot be reached or its host key is not the known one.
+    A program that fails is not an exception: look at Completed.exit_code.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def run(self, command: Command) -> Completed:
+        """Runs one command. At its timeout the command is killed on the node and exit_code is 124."""
+        ...
+
+    async def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+        """Runs independent commands side by side in one round trip; answers in the order asked."""
+        ...
+
+    def stream(self, command: Command) -> AsyncIterator[str]:
+        """Lines of stdout and stderr as they come (timeout not applied). Closing the iterator ends the command."""
+        ...
+
+    async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
+        """Writes a file atomically (temporary name, then rename), never wider than `mode` in between; makes parents."""
+        ...
+
+    def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
+        """While open, `http://host:port` on this machine reaches address:port as seen from the node."""
+        ...
+
+
+class Hosts(Protocol):
+    """The way to each node's Host; connections are made on first use and shared."""
+
+    def __getitem__(self, node: str) -> Host: ...
+
+    async def close(self) -> None: ...
+
+
+class Endpoint(Protocol):
+    """An OpenAI-compatible server. Speaks the OpenAI API only."""
+
+    async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        """A streamed chat completion; tokens are taken from `usage`. Raises NotReady with what came instead."""
+        ...
+
+    async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
+        """Served model ids; () when nothing answers."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def monotonic(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Artifacts(Protocol):
+    """Evidence kept on this machine."""
+
+    def save(self, deployment: str, name: str, text: str) -> str:
+        """Stores text beside the other evidence of this run of this process; returns the path shown to the user."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    step: str
+    detail: str = ""
+    usual: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    step: str
+    seconds: float
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Of a step or of one rank's phase: done of total in unit; total None when it is not known."""
+
+    step: str
+    node: str
+    done: float | None
+    total: float | None
+    unit: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankPhase:
+    """A rank entered a phase; usual: its usual seconds (0: not known)."""
+
+    rank: int
+    node: str
+    phase: Phase
+    text: str = ""
+    done: float | None = None
+    total: float | None = None
+    unit: str = ""
+    usual: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the user should read now."""
+
+    text: str
+    warning: bool = False
+
+
+Happening = StepStarted | StepDone | Progress | RankPhase | Notice
+
+
+class Sink(Protocol):
+    """Where use cases tell what happens. Never blocks, never fails."""
+
+    def tell(self, happening: Happening) -> None: ...
