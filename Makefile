@@ -1,0 +1,64 @@
+# The one door. Every target sets up what it needs: python3 >= 3.11 and make are enough to begin with.
+# Other Python: make setup PYTHON=python3.12      More arguments for a part: make unit ARGS="-k planner"
+PYTHON ?= python3
+ARGS ?=
+BOOTSTRAP := $(PYTHON) scripts/bootstrap.py
+RUN := .venv/bin/python
+TEST := $(RUN) scripts/test_all.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-runtime demo test lint types layers unit functional cluster format docs bench \
+        testbed testbed-down clean
+
+help:           ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+setup:          ## prepare .venv with all tools (no pip, no root needed; quick when nothing changed)
+	@$(BOOTSTRAP)
+
+setup-runtime:  ## prepare .venv with only what the sparkwright command needs
+	@$(BOOTSTRAP) --no-dev
+
+demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
+	@.venv/bin/sparkwright demo $(ARGS)
+
+test: setup     ## every part below; as root also installs the system packages they need
+	@$(TEST)
+
+lint: setup     ## ruff: rules and format
+	@$(TEST) lint
+
+types: setup    ## mypy, strict
+	@$(TEST) types
+
+layers: setup   ## import-linter: imports run downwards only
+	@$(TEST) layers
+
+unit: setup     ## unit tests, under 10 s
+	@$(TEST) unit $(ARGS)
+
+functional: setup ## functional tests: the real command, real sshd and engines on loopback
+	@$(TEST) functional $(ARGS)
+
+cluster: setup  ## cluster tests on the real two-node testbed (root)
+	@$(TEST) cluster $(ARGS)
+
+format: setup   ## rewrite the code in the house format
+	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .
+
+docs: setup     ## write the generated reference pages
+	@if [ -f scripts/docs.py ]; then $(RUN) scripts/docs.py $(ARGS); \
+	else echo "docs: scripts/docs.py is not there, nothing is generated yet"; fi
+
+bench: setup    ## what sparkwright adds to the engine's own time, as ratios
+	@$(RUN) scripts/bench.py $(ARGS)
+
+testbed: setup  ## build and start the two-node testbed (root; kept between runs)
+	@cd tests && ../$(RUN) -m testbed up $(ARGS)
+
+testbed-down: setup ## stop the testbed; its root file system stays for the next start
+	@cd tests && ../$(RUN) -m testbed down $(ARGS)
+
+clean:          ## remove what was built here; not the testbed
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .demo
+	@find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

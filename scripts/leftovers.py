@@ -1,0 +1,114 @@
+"""What a test run left behind: processes, network namespaces and devices, containers.
+
+This process becomes the reaper of its descendants, so a daemon that left its parent is still found as ours and a
+colleague's process is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+GRACE = 5.0
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a process tree does not show."""
+
+    namespaces: frozenset[str] = field(default_factory=lambda: names_in("/run/netns"))
+    devices: frozenset[str] = field(default_factory=lambda: network_devices())
+    containers: frozenset[str] = field(default_factory=lambda: containers())
+
+    def since(self, before: Traces) -> list[str]:
+        return [
+            *(f"network namespace {name}" for name in sorted(self.namespaces - before.namespaces)),
+            *(f"network device {name}" for name in sorted(self.devices - before.devices)),
+            *(f"container {name}" for name in sorted(self.containers - before.containers)),
+        ]
+
+
+def adopt_descendants() -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def names_in(folder: str) -> frozenset[str]:
+    return frozenset(path.name for path in Path(folder).glob("*"))
+
+
+def network_devices() -> frozenset[str]:
+    """Without veth pairs: those of a testbed that stood before get new names when its nodes restart."""
+    return frozenset(name for name in names_in("/sys/class/net") if not name.startswith("veth"))
+
+
+def containers() -> frozenset[str]:
+    """Of the machine's own dockerd; the testbed's ends with its process tree."""
+    if not (shutil.which("docker") and Path("/var/run/docker.sock").exists()):
+        return frozenset()
+    answer = subprocess.run(["docker", "ps", "--format", "{{.Names}}"], capture_output=True, text=True)
+    return frozenset(answer.stdout.split())
+
+
+def descendants() -> dict[int, str]:
+    """Living ones only, pid -> command line."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        parent, state = parent_and_state(entry)
+        if state not in ("Z", "X", ""):
+            parents.setdefault(parent, []).append(int(entry.name))
+    found: list[int] = []
+    queue = list(parents.get(os.getpid(), []))
+    while queue:
+        found.append(pid := queue.pop())
+        queue += parents.get(pid, [])
+    return {pid: command_line(pid) for pid in found}
+
+
+def parent_and_state(entry: Path) -> tuple[int, str]:
+    try:
+        state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+    except (OSError, ValueError):
+        return 0, ""
+    return int(parent), state
+
+
+def command_line(pid: int) -> str:
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return "(just ended)"
+    return raw.replace(b"\0", b" ").decode(errors="replace").strip()[:150] or "(no command line)"
+
+
+def wait_for_end(seconds: float = GRACE) -> dict[int, str]:
+    """Whoever is still here after the grace was left running."""
+    end = time.monotonic() + seconds
+    while (alive := descendants()) and time.monotonic() < end:
+        reap()
+        time.sleep(0.1)
+    return alive
+
+
+def reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def stop_descendants() -> None:
+    for number, patience in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
+        for pid in descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if not wait_for_end(patience):
+            return

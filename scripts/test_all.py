@@ -1,0 +1,229 @@
+"""The parts of `make test`: `test_all.py [PART] [arguments for pytest]`.
+
+Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where each tool (ruff, mypy, import-linter)
+counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
+test but those whose reason begins with `hardware:`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+import leftovers
+import system
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = ROOT / ".venv" / "bin"
+RESULTS = ROOT / "build" / "tests"
+NO_TESTS = 5  # pytest's exit code
+HARDWARE = "hardware:"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
+    what is in `needs` it cannot do without."""
+
+    name: str
+    commands: tuple[tuple[str, ...], ...]
+    seconds: float = 300
+    tests: bool = False
+    network: bool = False
+    system: bool = False
+    needs: tuple[str, ...] = ()
+    root: bool = False
+
+
+@dataclass
+class Outcome:
+    part: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def pytest_part(name: str, **more: object) -> Part:
+    report = f"--junitxml={RESULTS / name}.xml"
+    return Part(name, (("python", "-m", "pytest", f"tests/{name}", report),), tests=True, **more)  # type: ignore[arg-type]
+
+
+PARTS = (
+    Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
+    Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
+    Part("layers", (("lint-imports", "--no-cache"),)),
+    pytest_part("unit"),
+    pytest_part("functional", seconds=900, system=True),
+    pytest_part("cluster", seconds=1800, network=True, system=True, needs=tuple(system.PACKAGES), root=True),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    chosen = [part for part in PARTS if not arguments or part.name == arguments[0]]
+    if not chosen:
+        print(f"test: no part {arguments[0]!r}; parts: {', '.join(part.name for part in PARTS)}", file=sys.stderr)
+        return 2
+    prepare_environment()
+    before = leftovers.Traces()
+    trouble = system.install_missing(RESULTS / "apt.log") if is_root() and any(part.system for part in chosen) else None
+    outcomes: list[Outcome] = []
+    try:
+        for part in chosen:
+            outcomes.append(run_part(part, arguments[1:], trouble))
+    except KeyboardInterrupt:
+        outcomes.append(Outcome("run", failed=1, notes=["stopped by the user"]))
+    outcomes.append(check_leftovers(before))
+    return report(outcomes)
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+
+def prepare_environment() -> None:
+    """Tools of .venv first; a hub call that no test meant goes to a closed port and fails at once."""
+    system.extend_path()
+    os.environ["PATH"] = f"{BIN}:{BIN.parent}/.bootstrap/uv/bin:{os.environ['PATH']}"
+    os.environ.setdefault("HF_ENDPOINT", "http://127.0.0.1:9")
+    os.chdir(ROOT)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    leftovers.adopt_descendants()
+
+
+def run_part(part: Part, arguments: Sequence[str], trouble: str | None) -> Outcome:
+    if reason := cannot_run(part, trouble):
+        print(f"\n== {part.name}: left out: {reason}", flush=True)
+        return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
+    print(f"\n== {part.name}", flush=True)
+    start = time.monotonic()
+    report_of(part).unlink(missing_ok=True)
+    ended = [run_command(part, [*command, *arguments]) for command in part.commands]
+    outcome = read_tests(part, ended[0]) if part.tests else Outcome(part.name, failed=int(any(ended)))
+    outcome.passed += int(not part.tests and not any(ended))
+    outcome.seconds = time.monotonic() - start
+    return outcome
+
+
+def cannot_run(part: Part, trouble: str | None) -> str | None:
+    if part.tests and not (ROOT / "tests" / part.name).is_dir():
+        return f"there is no tests/{part.name}"
+    if part.root and not is_root():
+        return "needs root (network namespaces, dockerd, sshd as a system service)"
+    if absent := system.missing(part.needs):
+        return trouble or f"not installed: {' '.join(absent)}"
+    return None
+
+
+def run_command(part: Part, command: Sequence[str]) -> int:
+    """Interrupted or out of time, it gets SIGINT and a minute to clean up; only then is it killed."""
+    wrapped = command if part.network or not part.tests else [*without_network(), *command]
+    process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL)
+    try:
+        return process.wait(part.seconds)
+    except subprocess.TimeoutExpired:
+        print(f"test: {part.name} ran longer than {part.seconds:.0f} s and is stopped", file=sys.stderr)
+        process.send_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        end_politely(process)
+        raise
+    end_politely(process)
+    return 124
+
+
+def end_politely(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def without_network() -> list[str]:
+    """As root: a network namespace that has a loopback and nothing else, so that a test cannot lean on the network."""
+    wrapper = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    usable = is_root() and not system.missing(["unshare", "ip"])
+    return wrapper if usable and subprocess.run([*wrapper, "true"], capture_output=True).returncode == 0 else []
+
+
+def report_of(part: Part) -> Path:
+    return RESULTS / f"{part.name}.xml"
+
+
+def read_tests(part: Part, ended: int) -> Outcome:
+    outcome = Outcome(part.name)
+    if ended == NO_TESTS:
+        outcome.left_out.append(f"no test found in tests/{part.name}")
+    elif report_of(part).exists():
+        count(ElementTree.parse(report_of(part)).getroot(), outcome)
+    outcome.failed += int(bool(ended) and not outcome.failed and (ended != NO_TESTS or in_ci()))
+    return outcome
+
+
+def count(root: ElementTree.Element, outcome: Outcome) -> None:
+    for case in root.iter("testcase"):
+        skip = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            outcome.failed += 1
+        elif skip is None:
+            outcome.passed += 1
+        else:
+            count_skipped(skip.get("message", ""), outcome)
+
+
+def count_skipped(reason: str, outcome: Outcome) -> None:
+    forbidden = in_ci() and not reason.startswith(HARDWARE)
+    outcome.failed += int(forbidden)
+    outcome.skipped += int(not forbidden)
+    outcome.left_out.append(reason)
+
+
+def check_leftovers(before: leftovers.Traces) -> Outcome:
+    """The testbed that a cluster run started is ours to stop; one that stood before is nobody's leftover."""
+    if leftovers.wait_for_end() and (ROOT / "tests/testbed/__main__.py").exists():
+        subprocess.run([str(BIN / "python"), "-m", "testbed", "down"], cwd=ROOT / "tests", capture_output=True)
+    alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
+    leftovers.stop_descendants()
+    found = [*alive, *leftovers.Traces().since(before)]
+    return Outcome("leftovers", failed=int(bool(found)), notes=[f"left behind: {what}" for what in found])
+
+
+def report(outcomes: Sequence[Outcome]) -> int:
+    print(f"\n{'part':<12} {'passed':>7} {'failed':>7} {'skipped':>8} {'time':>9}")
+    for one in outcomes:
+        print(f"{one.part:<12} {one.passed:>7} {one.failed:>7} {one.skipped:>8} {one.seconds:>7.1f} s")
+    for one in outcomes:
+        for note in one.notes:
+            print(f"{one.part}: {note}")
+    list_left_out(outcomes)
+    failed = sum(one.failed for one in outcomes)
+    passed, skipped = sum(one.passed for one in outcomes), sum(one.skipped for one in outcomes)
+    print(f"\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return int(failed > 0)
+
+
+def list_left_out(outcomes: Sequence[Outcome]) -> None:
+    reasons = [(one.part, reason) for one in outcomes for reason in one.left_out]
+    if not reasons:
+        return
+    print("\nleft out" + (" (a failure here: CI is set)" if in_ci() else ""))
+    for part, reason in dict.fromkeys(reasons):
+        times = reasons.count((part, reason))
+        print(f"  {part}: {reason}" + (f" ({times} tests)" if times > 1 else ""))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
