@@ -53,6 +53,7 @@ class LogEvent:
     facts: tuple[tuple[str, str], ...] = ()
     ready: bool = False
     error: bool = False
+    alive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

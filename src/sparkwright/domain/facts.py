@@ -1,6 +1,7 @@
 """What is known of one node. Unknown stays unknown: a field that could not be read holds Unknown, never a guess."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,10 @@ NOT_ASKED = Unknown("", "not asked")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """hostname, machine-id, arch (`aarch64`), boot id, PID 1 start (clock ticks), vendor/product, DGX platform and OTA."""
+    """hostname, machine-id, arch (`aarch64`), boot id, vendor and product, DGX platform and OTA.
+
+    pid1_start: clock ticks after the machine's start; tells a restarted system container from one that kept running.
+    """
 
     hostname: str
     machine_id: str
@@ -30,6 +34,7 @@ class Identity:
     product: str | Unknown = NOT_ASKED
     dgx_platform: str | Unknown = NOT_ASKED
     ota_version: str | Unknown = NOT_ASKED
+    pid1_start: int | Unknown = NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Memory:
     """All in bytes, from /proc/meminfo. unaccounted: pages that no counter explains (field guide A1):
 
     with no CUDA process alive these are the driver-retained pool, which the next CUDA process can reuse.
+    huge_pages, huge_free: the reserved pool of default-size huge pages and what of it is not in use.
     """
 
     total: int
@@ -54,6 +60,26 @@ class Memory:
     swap_free: int
     unaccounted: int
     huge_pages: int = 0
+    huge_free: int = 0
+
+    @property
+    def allocatable(self) -> int:
+        """Bytes that CUDA can have as NVIDIA counts them (DGX Spark known issues; field guide A1)."""
+        return self.huge_free if self.huge_pages else self.available + self.swap_free
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """version: of the kernel module; gsp_firmware: what the GPU runs. Unequal: a torn update (field guide A2)."""
+
+    version: str | Unknown
+    gsp_firmware: str | Unknown
+
+    @property
+    def torn(self) -> bool | Unknown:
+        """Unknown when either version is."""
+        known = isinstance(self.version, str) and isinstance(self.gsp_firmware, str)
+        return self.version != self.gsp_firmware if known else Unknown("", "one of the two versions is not known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +105,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Gid:
-    """One row of a port's GID table; ipv4 is '' for link-local rows."""
+    """One row of a port's GID table; version is `v1` or `v2` (RoCE); ipv4 is '' for link-local rows."""
 
     index: int
     gid: str
@@ -119,9 +145,21 @@ class Interface:
     speed_mbps: int | Unknown = NOT_ASKED
 
 
+class DockerTrouble(StrEnum):
+    """Why the daemon gave no answer to this user."""
+
+    NONE = ""
+    NOT_INSTALLED = "not installed"
+    NOT_RUNNING = "not running"
+    NO_RIGHTS = "no rights"
+
+
 @dataclass(frozen=True, slots=True)
 class Docker:
-    """The daemon as this user sees it. version '' with why: not installed, not running, or no rights."""
+    """The daemon as this user sees it. version '' with trouble: not installed, not running, or no rights.
+
+    said: Docker's own first line about the trouble. cdi: the daemon can hand out NVIDIA GPUs by CDI name.
+    """
 
     version: str
     runtimes: tuple[str, ...] = ()
@@ -129,6 +167,10 @@ class Docker:
     root: str = ""
     snap: bool = False
     storage: str = ""
+    trouble: DockerTrouble = DockerTrouble.NONE
+    said: str = ""
+    rootless: bool = False
+    can_raise_memlock: bool | Unknown = NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +213,7 @@ class RankStatus:
     port: int = 0
     bind: str = ""
     served_name: str = ""
+    key_env: str = ""
     simulated: bool = False
     started: str = ""
     exit_code: int | None = None
@@ -192,6 +235,7 @@ class NodeFacts:
     memory: Memory | Unknown = NOT_ASKED
     gpus: tuple[Gpu, ...] | Unknown = NOT_ASKED
     gpu_processes: tuple[GpuProcess, ...] | Unknown = NOT_ASKED
+    driver: Driver | Unknown = NOT_ASKED
     gsp_firmware: str | Unknown = NOT_ASKED
     rdma: tuple[RdmaPort, ...] | Unknown = NOT_ASKED
     interfaces: tuple[Interface, ...] | Unknown = NOT_ASKED
@@ -224,10 +268,15 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class FabricChoice:
-    """What this node uses to talk to its peers; gid_index only for tools that need a number. notes: how found."""
+    """What this node uses to talk to its peers; notes: how found.
+
+    gids: for each HCA the index of its RoCE v2 GID with an IPv4 of this node, None when there is none.
+    gid_index: that number when it is the same for all HCAs; only for tools that cannot find it by meaning.
+    """
 
     address: str
     interface: str
     hcas: tuple[str, ...] = ()
     gid_index: int | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
+    gids: tuple[tuple[str, int | None], ...] = ()

@@ -13,6 +13,13 @@ class Origin(StrEnum):
     ASSUMED = "assumed"
 
 
+# Names of lines that more than one reader looks for.
+IN_USE = "in use now"
+WEIGHTS = "weights"
+OVERHEAD = "engine overhead"
+KV_POOL = "KV pool"
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
     """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence."""
@@ -31,6 +38,10 @@ class MemoryLedger:
     pool: LedgerLine
     lines: tuple[LedgerLine, ...]
     kv_tokens: int | None = None
+
+    def line(self, name: str) -> LedgerLine | None:
+        """The first line of that name."""
+        return next((line for line in self.lines if line.name == name), None)
 
     @property
     def left(self) -> int:

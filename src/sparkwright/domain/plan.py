@@ -83,5 +83,5 @@ class Plan:
 
     @property
     def launch_order(self) -> tuple[RankSpec, ...]:
-        """Workers first, head last: a head that finds its workers waiting meets no stale rendezvous (field guide C0)."""
+        """Workers first, head last: a head whose workers wait already meets no stale rendezvous (field guide C0)."""
         return (*self.specs[1:], self.specs[0])

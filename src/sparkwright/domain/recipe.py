@@ -133,6 +133,8 @@ class Recipe:
     state: RecipeState = RecipeState.DOCUMENTED
     state_reason: str = ""
     license_note: str = ""
+    conditions: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
     parallelism: Parallelism = field(default_factory=Parallelism)
     serving: Serving = field(default_factory=Serving)
     speculation: Speculation = field(default_factory=Speculation)
