@@ -1,0 +1,30 @@
+"""The Docker daemon as asked on a node."""
+
+from sparkwright.commands.host import script
+from sparkwright.domain.command import Command
+
+# `docker info` tells no rights, no socket and no daemon apart by its wording only, which changes between versions:
+# the socket itself is looked at. The client says where it is (DOCKER_HOST, contexts, rootless).
+_INFO = """
+if ! command -v docker >/dev/null 2>&1; then printf '@@ client\\nabsent\\n'; exit 0; fi
+printf '@@ client\\npresent\\n'
+out=$(LC_ALL=C docker info --format '{{json .}}')
+printf '@@ info\\n%s\\n' "$out"
+printf '@@ cdi\\n'
+grep -ls 'nvidia.com/gpu' "$R"/etc/cdi/* "$R"/var/run/cdi/*
+case "$out" in *'"ServerVersion":"'[!\\"]*) exit 0 ;; esac
+at=$(docker context inspect --format '{{.Endpoints.docker.Host}}' 2>/dev/null) || at="${DOCKER_HOST:-}"
+case "${at:-unix:///var/run/docker.sock}" in
+  unix://*) s="${at#unix://}"; s="${s:-/var/run/docker.sock}" ;;
+  *) printf '@@ socket\\nremote\\n'; exit 0 ;;
+esac
+if [ ! -e "$s" ]; then s=absent; elif [ -w "$s" ]; then s=writable; else s='not writable'; fi
+printf '@@ socket\\n%s\\n' "$s"
+exit 0
+"""
+
+
+def info() -> Command:
+    """Sections `client` (present, absent), `info` (JSON), `cdi` (spec files with GPUs), and without an answer `socket`
+    (absent, writable, not writable, remote)."""
+    return script(_INFO, timeout=15.0)

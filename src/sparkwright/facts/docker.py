@@ -1,0 +1,76 @@
+"""The Docker daemon as this user sees it: decided from its JSON and from the socket, never from wording."""
+
+import json
+
+from sparkwright.commands import daemon
+from sparkwright.domain.command import Completed
+from sparkwright.domain.facts import Docker, DockerTrouble, Unknown
+from sparkwright.facts.fact import Fact, first_line, not_understood, sections
+
+_GPU_BY_CDI = "nvidia.com/gpu"
+_SNAP_ROOT = "/var/snap/"
+Info = dict[str, object]
+
+
+def parse(done: Completed) -> Docker | Unknown:
+    """Docker with a version, or with trouble and what Docker said about it."""
+    parts = sections(done.stdout)
+    if "client" not in parts:
+        return not_understood(done, "docker")
+    if parts["client"] == "absent":
+        return Docker("", trouble=DockerTrouble.NOT_INSTALLED)
+    info = _object(parts.get("info", ""))
+    version = _string(info, "ServerVersion")
+    if not version:
+        return Docker("", trouble=_trouble(parts.get("socket", "")), said=_said(info, done))
+    return Docker(
+        version=version,
+        runtimes=tuple(sorted(_keys(info.get("Runtimes")))),
+        cdi=_has_cdi(info, bool(parts.get("cdi"))),
+        root=_string(info, "DockerRootDir"),
+        snap=_string(info, "DockerRootDir").startswith(_SNAP_ROOT),
+        storage=_string(info, "Driver"),
+        rootless=any(str(option).startswith("name=rootless") for option in _list(info.get("SecurityOptions"))),
+    )
+
+
+def _trouble(socket: str) -> DockerTrouble:
+    """A socket that is there and that this user may not write to is a matter of rights; all else is no daemon."""
+    return DockerTrouble.NO_RIGHTS if socket == "not writable" else DockerTrouble.NOT_RUNNING
+
+
+def _said(info: Info, done: Completed) -> str:
+    errors = [str(error) for error in _list(info.get("ServerErrors"))]
+    if done.stderr.strip():
+        return first_line(done)
+    return errors[0][:200] if errors else ""
+
+
+def _has_cdi(info: Info, spec_file: bool) -> bool:
+    """The daemon reads CDI specs and one of them offers NVIDIA GPUs (28.3 lists the devices itself)."""
+    devices = [str(entry.get("ID", "")) for entry in _list(info.get("DiscoveredDevices")) if isinstance(entry, dict)]
+    return any(name.startswith(_GPU_BY_CDI) for name in devices) or (bool(info.get("CDISpecDirs")) and spec_file)
+
+
+def _object(text: str) -> Info:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _string(info: Info, name: str) -> str:
+    value = info.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _keys(value: object) -> list[str]:
+    return list(value) if isinstance(value, dict) else []
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+DOCKER: Fact[Docker] = Fact(daemon.info(), parse)

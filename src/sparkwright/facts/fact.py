@@ -1,0 +1,74 @@
+"""One fact: the command that asks a node, and the parser that understands the answer or says Unknown."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.facts import Unknown
+
+T_co = TypeVar("T_co", covariant=True)
+
+TIMED_OUT = 124
+NO_SUCH_PROGRAM = 127
+_SHOWN = 200
+_MARK = "@@ "
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[T_co]):
+    """`command` asks, `parse` understands. A parser never raises, whatever the text, and never guesses."""
+
+    command: Command
+    parse: Callable[[Completed], T_co | Unknown]
+
+    def read(self, done: Completed) -> T_co | Unknown:
+        """As `parse`, and Unknown for a command that was killed at its timeout: half an answer is none."""
+        if done.exit_code == TIMED_OUT:
+            return Unknown(first_line(done), f"no answer within {self.command.timeout:g} s")
+        return self.parse(done)
+
+
+def first_line(done: Completed) -> str:
+    """What the program said first, stderr before stdout, short enough to show."""
+    lines = (line.strip() for line in f"{done.stderr}\n{done.stdout}".splitlines())
+    return next((line[:_SHOWN] for line in lines if line and not line.startswith(_MARK)), "")
+
+
+def not_understood(done: Completed, program: str) -> Unknown:
+    """Unknown, with the program's own first line and what can be said from the exit code."""
+    if done.exit_code == NO_SUCH_PROGRAM:
+        return Unknown(first_line(done), f"{program} is not installed")
+    why = f"{program} exited {done.exit_code}" if done.exit_code else f"{program} gave no answer that can be read"
+    return Unknown(first_line(done), why)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Parts of an answer by the `@@ name` lines of commands.host.SHOW; a name said twice keeps the last part."""
+    parts: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(_MARK):
+            lines = parts[line[len(_MARK) :].strip()] = []
+        else:
+            lines.append(line)
+    return {name: "\n".join(found).strip() for name, found in parts.items()}
+
+
+def whole(text: str) -> int | None:
+    """A whole number written in ASCII digits, or None."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,30}", text) else None
+
+
+def decimal(text: str) -> float | None:
+    """A decimal number as the tools print it (`12.61`), or None; no `nan`, `inf` or exponent."""
+    return float(text) if re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{1,30})?", text) else None
+
+
+def assignments(text: str) -> Iterator[tuple[str, str]]:
+    """(name, value) of `NAME=value` lines, with or without quotes around the value, in the order of the file."""
+    for line in text.splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#"):
+            yield name.strip(), value.strip().strip("\"'")

@@ -1,0 +1,90 @@
+"""Ranks of ours on a node: containers by their labels, process groups by their folders."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sparkwright.commands import docker, process
+from sparkwright.commands.host import script
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.facts import RankStatus, Unknown
+
+_CONTAINERS = f"""
+if command -v docker >/dev/null 2>&1; then
+  ids=$(docker ps -aq --no-trunc --filter label={docker.LABEL}deployment 2>/dev/null) || echo "blind"
+  [ -z "$ids" ] || docker inspect --format '{{{{json .}}}}' $ids 2>/dev/null | sed 's/^/container\\t/'
+fi
+"""
+
+
+def command(state: str) -> Command:
+    return script(process.LIST + _CONTAINERS, state)
+
+
+def parse(done: Completed, node: str) -> tuple[RankStatus, ...] | Unknown:
+    """Ranks sorted by deployment and rank; Unknown when the listing itself failed."""
+    if not done.ok and not done.stdout:
+        return Unknown(done.stderr.strip()[:200], f"exit {done.exit_code}")
+    found = [_rank(line.split("\t"), node) for line in done.stdout.splitlines() if "\t" in line]
+    if "blind" in done.stdout.splitlines() and not any(found):
+        return Unknown("docker ps failed", "Docker could not be asked which containers are ours")
+    return tuple(sorted((r for r in found if r), key=lambda r: (r.deployment, r.rank)))
+
+
+def _rank(fields: list[str], node: str) -> RankStatus | None:
+    try:
+        if fields[0] == "container":
+            return _container(json.loads("\t".join(fields[1:])), node)
+        return _process(fields, node) if fields[0] == "rank" else None
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        return None
+
+
+def _container(found: Mapping[str, Any], node: str) -> RankStatus:
+    state = found["State"]
+    labels = {k.removeprefix(docker.LABEL): v for k, v in found["Config"]["Labels"].items()}
+    running = state["Status"] in ("running", "paused", "restarting")
+    # OOMKilled is a fact of the cgroup; exit code 137 alone also means a plain SIGKILL.
+    return _status(
+        labels,
+        node=node,
+        runtime="docker",
+        state="running" if running else "created" if state["Status"] == "created" else "exited",
+        handle=found["Name"].lstrip("/"),
+        started=state.get("StartedAt", ""),
+        exit_code=None if running else state["ExitCode"],
+        oom_killed=bool(state.get("OOMKilled")),
+    )
+
+
+def _process(fields: list[str], node: str) -> RankStatus:
+    _, directory, state, started, labels = fields[0], fields[1], fields[2], fields[3], "\t".join(fields[4:])
+    word, _, code = state.partition(" ")
+    exit_code = int(code) if code else None
+    return _status(
+        json.loads(labels),
+        node=node,
+        runtime="process",
+        state=word,
+        handle=directory,
+        started=started,
+        exit_code=exit_code,
+    )
+
+
+def _status(labels: Mapping[str, str], **rest: Any) -> RankStatus:
+    return RankStatus(
+        deployment=labels["deployment"],
+        rank=int(labels["rank"]),
+        recipe=labels.get("recipe", ""),
+        recipe_hash=labels.get("recipe-hash", ""),
+        spec_hash=labels.get("spec-hash", ""),
+        engine=labels.get("engine", ""),
+        world=int(labels.get("world", "1")),
+        port=int(labels.get("port", "0")),
+        bind=labels.get("bind", ""),
+        served_name=labels.get("served-name", ""),
+        key_env=labels.get("key-env", ""),
+        simulated=labels.get("simulated") == "true",
+        **rest,
+    )

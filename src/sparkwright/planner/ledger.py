@@ -1,0 +1,131 @@
+"""The first, simple memory ledger of a node: what is in use, what the engine will take, what is left.
+
+The pool is what the kernel counts (119.7 or 121.6 GiB on a GB10), never the 128 GB on the box.
+"""
+
+from dataclasses import dataclass
+
+from sparkwright.domain.facts import Memory, NodeFacts, Unknown
+from sparkwright.domain.ledger import IN_USE, KV_POOL, OVERHEAD, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import GIB, gib
+from sparkwright.planner.weights import Found, checkpoint_size, weights_line
+
+POOL = "pool"
+# vLLM 0.21.0's own default when the recipe gives no memory_fraction (engines/data/vllm-0.21.0.json).
+VLLM_FRACTION = 0.92
+# A freshly booted GB10 has 5.4-7.6 GiB that no counter explains (firmware, carve-outs; fixtures of field guide A1).
+# Only what exceeds them can be pages that the driver kept of an engine that has gone.
+UNEXPLAINED_AT_BOOT = 8 * GIB
+
+
+@dataclass(frozen=True, slots=True)
+class _Overhead:
+    """What an engine takes beside weights and KV pool: GiB, the range seen, and where."""
+
+    gib: float
+    low: float
+    high: float
+    source: str
+
+    @property
+    def bytes(self) -> int:
+        return int(self.gib * GIB)
+
+
+_VLLM = _Overhead(4.5, 3.4, 8.3, "context, graphs, activations up to 8192 batched tokens; more tokens take more")
+_OVERHEADS = {
+    "vllm": _VLLM,
+    "llama-cpp": _Overhead(1.0, 0.3, 2.0, "compute buffers of llama.cpp's server"),
+    "twin": _Overhead(0.2, 0.1, 0.3, "the twin's own processes"),
+}
+
+
+def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, deployment: str = "") -> MemoryLedger:
+    """One node's ledger; world: how many nodes the ranks are spread over. A pool that is not known has no lines.
+
+    deployment: the name it will have; its running ranks are replaced, so what they hold counts as free.
+    """
+    memory = facts.memory
+    if isinstance(memory, Unknown):
+        why = f"the node's memory could not be read: {memory.why or memory.raw}"
+        return MemoryLedger(facts.node, LedgerLine(POOL, 0, Origin.ASSUMED, why), ())
+    used = _in_use(facts, memory, deployment or recipe.deployment)
+    ranks_here = -(-recipe.parallelism.world_size // max(world, 1))
+    lines = _engine_lines(recipe, memory.total, checkpoint, ranks_here)
+    pool = LedgerLine(POOL, memory.total, Origin.MEASURED, "MemTotal of this node")
+    return MemoryLedger(facts.node, pool, (used, *lines))
+
+
+def simulated(recipe: Recipe) -> bool:
+    return recipe.model.simulated or recipe.engine.name == "twin"
+
+
+def driver_retained(facts: NodeFacts) -> int:
+    """Bytes that the driver kept of CUDA processes that have gone; the next CUDA process gets them (field guide A1).
+
+    0 while a GPU process lives or when it is not known whether one does: its pages look just the same.
+    """
+    if isinstance(facts.memory, Unknown) or isinstance(facts.gpu_processes, Unknown) or facts.gpu_processes:
+        return 0
+    return max(0, facts.memory.unaccounted - UNEXPLAINED_AT_BOOT)
+
+
+def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
+    taken = memory.total - memory.available
+    why = f"{gib(memory.total)} total - {gib(memory.available)} available"
+    retained, replaced = driver_retained(facts), _replaced(facts, deployment)
+    if retained:
+        why += f" - {gib(retained)} kept by the driver (no GPU process lives; the next one gets them)"
+    if replaced:
+        why += f" - {gib(replaced)} of the running {deployment}, which is replaced"
+    return LedgerLine(IN_USE, max(0, taken - retained - replaced), Origin.MEASURED, why)
+
+
+def _replaced(facts: NodeFacts, deployment: str) -> int:
+    """GPU memory of our own running ranks of that name, when they are the only ones of ours on the node."""
+    if isinstance(facts.ranks, Unknown) or isinstance(facts.gpu_processes, Unknown):
+        return 0
+    names = {rank.deployment for rank in facts.ranks if rank.running and not rank.simulated}
+    sizes = [p.used for p in facts.gpu_processes if isinstance(p.used, int)]
+    return sum(sizes) if names == {deployment} else 0
+
+
+def _engine_lines(recipe: Recipe, total: int, checkpoint: Found, ranks_here: int) -> tuple[LedgerLine, ...]:
+    overhead = _overhead_line(recipe, ranks_here)
+    weights = weights_line(recipe, checkpoint, ranks_here)
+    if simulated(recipe):
+        return (_imagined(weights), overhead, _imagined(_kv_line(recipe, total, weights, _overhead_of(_VLLM))))
+    return weights, overhead, _kv_line(recipe, total, weights, overhead)
+
+
+def _imagined(line: LedgerLine) -> LedgerLine:
+    why = f"simulated: the twin allocates nothing; a real engine would take {gib(line.bytes)}: {line.why}"
+    return LedgerLine(line.name, 0, Origin.COMPUTED, why)
+
+
+def _overhead_line(recipe: Recipe, ranks_here: int) -> LedgerLine:
+    return _overhead_of(_OVERHEADS.get(recipe.engine.name, _VLLM), ranks_here)
+
+
+def _overhead_of(known: _Overhead, ranks_here: int = 1) -> LedgerLine:
+    why = f"{known.gib:g} GiB a rank, {known.low:g}-{known.high:g} seen: {known.source}"
+    return LedgerLine(OVERHEAD, known.bytes * ranks_here, Origin.ASSUMED, why)
+
+
+def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLine) -> LedgerLine:
+    s = recipe.serving
+    if s.kv_cache_bytes:
+        return LedgerLine(KV_POOL, s.kv_cache_bytes, Origin.COMPUTED, "pinned by serving.kv_cache_bytes")
+    if recipe.engine.name == "llama-cpp":
+        why = "not known: it grows with context x sequences and the model's layers, and is taken at start"
+        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why)
+    fraction = s.memory_fraction or VLLM_FRACTION
+    whose = "" if s.memory_fraction else " (the engine's default)"
+    why = f"{fraction:.2f}{whose} x {gib(total)} - {gib(weights.bytes)} weights - {gib(overhead.bytes)} overhead"
+    size = int(fraction * total) - weights.bytes - overhead.bytes
+    assumed = not s.memory_fraction or not weights.bytes
+    return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED if assumed else Origin.COMPUTED, why)
+
+
+__all__ = ["checkpoint_size", "driver_retained", "ledger", "simulated"]

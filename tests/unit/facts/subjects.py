@@ -1,0 +1,93 @@
+"""Which parser reads the samples in which folder of tests/data/facts, and how results are held against expectations."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.domain.command import Completed
+from sparkwright.domain.facts import Unknown
+from sparkwright.facts import addresses, disk, docker, driver, fabric, gids, gpu, identity, kernel, memory, ports
+from sparkwright.facts.fact import Fact
+
+DATA = Path(__file__).parents[2] / "data" / "facts"
+
+ALL_FACTS: dict[str, Fact[object]] = {
+    "identity": identity.IDENTITY,
+    "kernel": kernel.KERNEL,
+    "memory": memory.MEMORY,
+    "gpus": gpu.GPUS,
+    "gpu_processes": gpu.GPU_PROCESSES,
+    "driver": driver.DRIVER,
+    "rdma": fabric.RDMA,
+    "interfaces": addresses.ADDRESSES,
+    "docker": docker.DOCKER,
+    "listeners": ports.LISTENERS,
+    "disks": disk.disks(("~/models",)),
+}
+
+
+def below(mark: str, fact: Fact[object]) -> Callable[[Completed], object]:
+    """The tool's bare output stands in one section of our script's answer."""
+    return lambda done: fact.read(dataclasses.replace(done, stdout=mark + done.stdout))
+
+
+def show_gids(done: Completed) -> object:
+    return {f"{device}/{port}": rows for (device, port), rows in gids.from_show_gids(done.stdout).items()}
+
+
+SUBJECTS: dict[str, Callable[[Completed], object]] = {
+    "meminfo": memory.MEMORY.read,
+    "nvidia-smi-gpu": gpu.GPUS.read,
+    "nvidia-smi-processes": gpu.GPU_PROCESSES.read,
+    "driver": driver.DRIVER.read,
+    "kernel": kernel.KERNEL.read,
+    "identity": identity.IDENTITY.read,
+    "rdma-link": below("@@ exit\n0\n@@ rdma\n", fabric.RDMA),
+    "rdma": fabric.RDMA.read,
+    "show-gids": show_gids,
+    "ip-addr": addresses.ADDRESSES.read,
+    "docker": docker.DOCKER.read,
+    "df": below("@@ 1\n", ALL_FACTS["disks"]),
+    "ss": ports.LISTENERS.read,
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    subject: str
+    name: str
+    guards: str
+    expect: object
+    done: Completed
+
+
+def samples() -> list[Sample]:
+    return [_sample(path) for path in sorted(DATA.glob("*/*.txt"))]
+
+
+def _sample(path: Path) -> Sample:
+    about = json.loads(path.with_suffix(".json").read_text())
+    done = Completed(about.get("exit_code", 0), path.read_text(), about.get("stderr", ""))
+    return Sample(path.parent.name, path.stem, about["guards"], about["expect"], done)
+
+
+def plain(value: object) -> object:
+    """A fact as JSON has it, with Unknown as {"unknown": raw, "why": why}."""
+    if isinstance(value, Unknown):
+        return {"unknown": value.raw, "why": value.why}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    return [plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+
+
+def picked(value: object, expect: object) -> object:
+    """Those parts of `value` that `expect` speaks of, so that the two can be compared and shown side by side."""
+    if isinstance(expect, dict) and expect and isinstance(value, dict):
+        return {key: picked(value.get(key, "(no such field)"), entry) for key, entry in expect.items()}
+    if isinstance(expect, list) and isinstance(value, list) and len(expect) == len(value):
+        return [picked(one, entry) for one, entry in zip(value, expect, strict=True)]
+    return value
