@@ -1,0 +1,181 @@
+"""Finding and reading recipe and cluster files: shipped ones, the user's own, and paths.
+
+A recipe is asked for as NAME, as a path (with `/` or ending in .yaml), and either with `@PROFILE`. The user's own
+recipes come before the shipped ones of the same name.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.recipe import Recipe
+from sparkwright.recipes.cluster_file import load_cluster
+from sparkwright.recipes.load import load_recipe
+
+SUFFIXES = (".yaml", ".yml")
+MAX_BYTES = 4_000_000
+_CONFIG = Path(".config/sparkwright")
+_DATA = files("sparkwright.recipes")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where to look: the working folder and the user's home. They are handed in; the environment is not read here."""
+
+    cwd: Path
+    home: Path
+
+    @property
+    def recipes(self) -> Path:
+        return self.home / _CONFIG / "recipes"
+
+    @property
+    def clusters(self) -> tuple[Path, Path]:
+        """Where a cluster file is looked for when none is named, in this order."""
+        return self.cwd / "cluster.yaml", self.home / _CONFIG / "cluster.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A file as read. source: how messages name it. origin: `shipped`, `yours` or `path`."""
+
+    name: str
+    text: str
+    source: str
+    origin: str
+
+
+def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
+    """The recipe asked for as NAME[@PROFILE] or PATH[@PROFILE]; `profile` is the same said apart.
+
+    Raises RecipeError: not found (with the nearest names), unreadable, or wrong inside (`FILE:LINE: ...`).
+    """
+    name, asked = split_profile(wanted, places)
+    if asked and profile and asked != profile:
+        raise RecipeError(f"{wanted}: two profiles are asked for: {asked} and {profile}", cure="name one of them")
+    found = find_recipe(name, places)
+    return load_recipe(found.text, found.source, asked or profile)
+
+
+def open_cluster(given: str, from_environment: str, places: Places) -> Cluster:
+    """The cluster of --cluster, else of $SPARKWRIGHT_CLUSTER, else ./cluster.yaml, else the user's.
+
+    given, from_environment: '' when not set. Raises RecipeError.
+    """
+    named = given or from_environment
+    if named:
+        said_by = "--cluster" if given else "$SPARKWRIGHT_CLUSTER"
+        return load_cluster(_read(_from(named, places), f"cluster file {named} (from {said_by})"), named)
+    for path in places.clusters:
+        if path.is_file():
+            return load_cluster(_read(path, f"cluster file {path}"), _short(path, places))
+    looked = ", ".join(_short(path, places) for path in places.clusters)
+    raise RecipeError(
+        f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}",
+        cure="write one; `nodes: [spark-1, spark-2]` is enough (`sparkwright recipes show --reference cluster`)",
+    )
+
+
+def split_profile(wanted: str, places: Places) -> tuple[str, str]:
+    """`name@256k` -> (`name`, `256k`). A file whose name holds an @ is taken as it is."""
+    name, at, profile = wanted.rpartition("@")
+    if not at or (_is_path(wanted) and (_from(wanted, places).is_file() or "/" in profile)):
+        return wanted, ""
+    return name, profile
+
+
+def find_recipe(name: str, places: Places) -> SourceText:
+    """The text of one recipe, by name or path (without profile). Raises RecipeError."""
+    if _is_path(name):
+        return SourceText(Path(name).stem, _read(_from(name, places), f"recipe {name}"), name, "path")
+    known = dict(_listed(places))
+    if name in known:
+        return known[name]()
+    raise _unknown(name, places)
+
+
+def recipe_names(places: Places) -> tuple[str, ...]:
+    """Every shipped recipe and every one of the user's, by name."""
+    return tuple(sorted(dict(_listed(places))))
+
+
+def reference(which: str = "recipe") -> str:
+    """The annotated reference: of the `recipe` or of the `cluster` file."""
+    return (_DATA / ("cluster-reference.yaml" if which == "cluster" else "reference.yaml")).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """A recipe file that is read when asked for: a broken neighbour must not hide the one that is wanted."""
+
+    name: str
+    path: Path | None
+    source: str
+
+    def __call__(self) -> SourceText:
+        if self.path is None:
+            text = (_DATA / "shipped" / f"{self.name}.yaml").read_text(encoding="utf-8")
+            return SourceText(self.name, text, self.source, "shipped")
+        return SourceText(self.name, _read(self.path, f"recipe {self.source}"), self.source, "yours")
+
+
+def _listed(places: Places) -> Iterator[tuple[str, _Later]]:
+    """Shipped ones first: in a dict the user's then replace them."""
+    for entry in (_DATA / "shipped").iterdir():
+        if entry.name.endswith(".yaml"):
+            name = entry.name.removesuffix(".yaml")
+            yield name, _Later(name, None, f"shipped/{entry.name}")
+    for path in sorted(places.recipes.glob("*")) if places.recipes.is_dir() else ():
+        if path.suffix in SUFFIXES:
+            yield path.stem, _Later(path.stem, path, _short(path, places))
+
+
+def _unknown(name: str, places: Places) -> RecipeError:
+    names = recipe_names(places)
+    here = next((f"./{name}{s}" for s in SUFFIXES if (places.cwd / f"{name}{s}").is_file()), "")
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""
+    return RecipeError(
+        f"recipe {name!r} does not exist{hint}", cure=f"known: {', '.join(names)}; or give a path, ./NAME.yaml"
+    )
+
+
+def _is_path(name: str) -> bool:
+    file = name if name.endswith(SUFFIXES) else name.rpartition("@")[0]
+    return "/" in name or file.endswith(SUFFIXES)
+
+
+def _from(name: str, places: Places) -> Path:
+    return places.home / name[2:] if name.startswith("~/") else places.cwd / name
+
+
+def _short(path: Path, places: Places) -> str:
+    """`./cluster.yaml` and `~/.config/...` instead of long paths."""
+    if path.is_relative_to(places.cwd) and path.parent == places.cwd:
+        return f"./{path.name}"
+    return f"~/{path.relative_to(places.home)}" if path.is_relative_to(places.home) else str(path)
+
+
+def _read(path: Path, subject: str) -> str:
+    """The file's text. Raises RecipeError that says which file, and why not."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise RecipeError(f"{subject}: there is no such file", cure="check the path") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise RecipeError(f"{subject}: cannot be read: {why}", cure="check the path and its rights") from None
+    if len(content) > MAX_BYTES:
+        raise RecipeError(
+            f"{subject}: larger than {MAX_BYTES} bytes; such a file is a few kilobytes", cure="check the path"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise RecipeError(f"{subject}: line {line} is not UTF-8 text", cure="save it as UTF-8") from None

@@ -1,0 +1,150 @@
+"""`sparkwright recipes list | show | validate`: what can be served, all that is known of it, is a file right."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.adapters.files import (
+    Places,
+    find_recipe,
+    open_recipe,
+    recipe_names,
+    reference,
+    split_profile,
+)
+from sparkwright.cli.recipe_text import describe, listing
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.recipe import Recipe
+from sparkwright.recipes.load import load_recipe
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+
+
+@click.group(name="recipes", help="The shipped recipes and your own: list, show, validate.")
+def recipes() -> None:
+    pass
+
+
+@recipes.command(name="list", help="All recipes: shipped ones and those in ~/.config/sparkwright/recipes.")
+@_JSON
+def list_recipes(as_json: bool) -> None:
+    rows, broken = _rows(_places())
+    if as_json:
+        _print_json({"recipes": rows, "broken": broken})
+    else:
+        click.echo(listing(rows, color=sys.stdout.isatty()))
+    for entry in broken:
+        click.echo("\n".join(entry["errors"]), err=True)
+
+
+@recipes.command(help="Everything about one recipe, with its published figures and their sources.")
+@click.argument("name", metavar="[NAME[@PROFILE] | PATH[@PROFILE]]", required=False, default="")
+@click.option("--profile", default="", help="The same as NAME@PROFILE.")
+@click.option(
+    "--reference", "kind", is_flag=False, flag_value="recipe", default=None, metavar="[recipe|cluster]",
+    help="Print the annotated reference of the recipe file, or of the cluster file.",
+)  # fmt: skip
+@_JSON
+def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
+    if kind is not None:
+        _show_reference(kind, name)
+        return
+    if not name:
+        names = ", ".join(recipe_names(_places()))
+        raise RecipeError("which recipe? `sparkwright recipes show NAME`", cure=f"known: {names}")
+    recipe = open_recipe(name, _places(), profile)
+    if as_json:
+        _print_json(recipe_json(recipe))
+    else:
+        click.echo(describe(recipe), nl=False)
+
+
+@recipes.command(help="Checks files or recipes, each with all its profiles. Exit code 0 or 2.")
+@click.argument("names", metavar="FILE|NAME...", nargs=-1, required=True)
+@_JSON
+def validate(names: tuple[str, ...], as_json: bool) -> None:
+    results = [_validated(name, _places()) for name in names]
+    if as_json:
+        _print_json({"results": results})
+    else:
+        for result in results:
+            _say(result)
+    if any(not result["valid"] for result in results):
+        raise click.exceptions.Exit(2)
+
+
+def recipe_json(recipe: Recipe) -> dict[str, Any]:
+    """The resolved recipe as JSON: fields of domain.recipe.Recipe; sizes in bytes, times in seconds."""
+    return asdict(recipe)
+
+
+def _places() -> Places:
+    return Places(Path.cwd(), Path.home())
+
+
+def _show_reference(kind: str, name: str) -> None:
+    # `--reference cluster` and `--reference NAME`: click gives the option the next word, whatever it is.
+    if kind not in ("recipe", "cluster") or name:
+        raise RecipeError(f"--reference: observed {name or kind!r}; allowed: recipe, cluster, or nothing")
+    click.echo(reference(kind), nl=False)
+
+
+def _rows(places: Places) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of the list, and the recipes that cannot be loaded with their errors."""
+    rows: list[dict[str, Any]] = []
+    broken: list[dict[str, Any]] = []
+    for name in recipe_names(places):
+        try:
+            found = find_recipe(name, places)
+            rows.append(_row(load_recipe(found.text, found.source), found.origin))
+        except RecipeError as error:
+            broken.append({"name": name, "errors": error.message.splitlines()})
+    return rows, broken
+
+
+def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
+    return {
+        "name": recipe.name,
+        "title": recipe.title,
+        "engine": recipe.engine.name,
+        "version": recipe.engine.version,
+        "nodes": recipe.nodes,
+        "profiles": list(recipe.profiles),
+        "default_profile": recipe.profile,
+        "state": recipe.state.value,
+        "simulated": recipe.model.simulated,
+        "origin": origin,
+        "source": recipe.source,
+    }
+
+
+def _validated(name: str, places: Places) -> dict[str, Any]:
+    """One row of the result: name, source, valid, profiles, hash, errors (one line each)."""
+    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", "errors": []}
+    try:
+        bare, profile = split_profile(name, places)
+        found = find_recipe(bare, places)
+        recipe = load_recipe(found.text, found.source, profile)
+    except RecipeError as error:
+        return base | {"valid": False, "errors": error.message.splitlines(), "cure": error.cure}
+    return base | {"profiles": list(recipe.profiles), "hash": recipe.hash}
+
+
+def _say(result: dict[str, Any]) -> None:
+    if result["valid"]:
+        profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
+        click.echo(f"{result['name']}: good (hash {result['hash']}{profiles})")
+        return
+    for line in result["errors"]:
+        click.echo(line)
+    count = len(result["errors"])
+    cure = f"; {result['cure']}" if result.get("cure") else ""
+    click.echo(f"{result['name']}: {count} error{'s' if count > 1 else ''}{cure}", err=True)
+
+
+def _print_json(data: Any) -> None:
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))

@@ -1,0 +1,156 @@
+"""Cluster text -> domain Cluster. cluster-reference.yaml explains every key."""
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths
+from sparkwright.domain.errors import RecipeError
+from sparkwright.recipes.overlay import clean
+from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
+from sparkwright.recipes.schema import Part
+from sparkwright.recipes.secrets import env_complaints
+from sparkwright.recipes.values import Matching, Text, shown
+from sparkwright.recipes.yaml_lines import Document, Path, Problem, dotted, read_yaml
+
+_NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, at most 63, as in spark-1")
+_SSH = Matching(
+    r"ssh://[^\s/-]\S*|[^\s:@-][^\s:@]*(@[^\s:@-][^\s:@]*)?|[^\s@:-]*@?[0-9a-fA-F:]*:[0-9a-fA-F:]*:[0-9a-fA-F:%\w]*",
+    "what OpenSSH takes: a host, user@host, an alias of ~/.ssh/config, ssh://user@host:port, or `local`",
+)
+_FOLDER = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
+_INTERFACE = Matching(r"auto|[^\s/:]{1,15}", "auto, or a network interface as `ip link` names it, as in enp1s0f0np0")
+
+
+def _address(value: str) -> str:
+    """`auto` or an IPv4 address: NCCL over RoCE v2 is set up for IPv4 (field guide B3)."""
+    try:
+        ok = value == "auto" or bool(ipaddress.IPv4Address(value))
+    except ValueError:
+        ok = False
+    if not ok or value in ("0.0.0.0", "255.255.255.255"):
+        raise ValueError(
+            f"observed {shown(value)}; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"
+        )
+    return value
+
+
+def _hcas(value: Any) -> Any:
+    names = value if isinstance(value, list) else []
+    if value == "auto" or (names and all(isinstance(n, str) and re.fullmatch(r"[\w.-]+", n) for n in names)):
+        return value
+    raise ValueError(
+        f"observed {shown(value)}; allowed: auto, or a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0]"
+    )
+
+
+class FabricPart(Part):
+    address: Annotated[Text, AfterValidator(_address)] = "auto"
+    interface: Annotated[Text, _INTERFACE] = "auto"
+    hcas: Annotated[Any, AfterValidator(_hcas)] = "auto"
+
+
+class PathsPart(Part):
+    models: Annotated[Text, _FOLDER] = NodePaths().models
+    hub: Annotated[Text, _FOLDER] = NodePaths().hub
+    cache: Annotated[Text, _FOLDER] = NodePaths().cache
+    state: Annotated[Text, _FOLDER] = NodePaths().state
+
+
+class NodePart(Part):
+    name: Annotated[Text, _NAME]
+    ssh: Annotated[Text, _SSH] = ""
+    fabric: FabricPart = FabricPart()
+    paths: PathsPart = PathsPart()
+    env: dict[str, Text] = Field(default_factory=dict)
+
+
+class ClusterPart(Part):
+    name: Annotated[Text, _NAME] = ""
+    head: Text = ""
+    simulated: bool = False
+    nodes: list[NodePart]
+
+
+def load_cluster(text: str, source: str) -> Cluster:
+    """The cluster in `text`. source: the file's name as messages show it.
+
+    Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
+    """
+    document = read_yaml(text, source)
+    part, found = validated(_tree(document, source), ClusterPart, valid_keys(ClusterPart))
+    cluster = _cluster(part, source) if part else None
+    if part and cluster and not any(path[:1] == ("nodes",) for path, _ in found):
+        found += tuple(_checks(cluster, part))
+    problems = [*document.problems, *(Problem(document.line(path), text) for path, text in found)]
+    if problems or cluster is None:
+        cure = "`sparkwright recipes show --reference cluster` explains every key"
+        raise RecipeError(report(problems, source), cure=cure)
+    return cluster
+
+
+def _tree(document: Document, source: str) -> Any:
+    """The file with each node written in full: `- spark-1` is short for `- name: spark-1`."""
+    if not isinstance(document.value, Mapping):
+        raise RecipeError(f"{source}:1: observed {shown(document.value)}; a cluster file is a mapping with `nodes:`")
+    tree = clean(document.value)
+    if isinstance(tree.get("nodes"), list):
+        tree["nodes"] = [{"name": n} if not isinstance(n, Mapping) else n for n in tree["nodes"]]
+    return tree
+
+
+def _cluster(part: ClusterPart, source: str) -> Cluster:
+    nodes = tuple(_node(node) for node in part.nodes)
+    head = part.head or (nodes[0].name if nodes else "")
+    return Cluster(part.name or PurePath(source).stem or "cluster", nodes, head, source, part.simulated)
+
+
+def _node(part: NodePart) -> Node:
+    paths = NodePaths(**part.paths.model_dump())
+    return Node(part.name, part.ssh or part.name, _fabric(part.fabric), paths, tuple(part.env.items()))
+
+
+def _fabric(part: FabricPart) -> Fabric:
+    hcas = None if part.hcas == "auto" else tuple(part.hcas)
+    return Fabric(_given(part.address), _given(part.interface), hcas)
+
+
+def _given(value: str) -> str | None:
+    return None if value == "auto" else value
+
+
+def _checks(cluster: Cluster, part: ClusterPart) -> Iterator[Complaint]:
+    if not cluster.nodes:
+        yield ("nodes",), "`nodes`: observed an empty list; a cluster has at least one node"
+    elif cluster.head not in cluster.names:
+        yield ("head",), f"`head`: observed {shown(cluster.head)}; allowed: {', '.join(cluster.names)}"
+    yield from _twice(cluster)
+    for index, node in enumerate(part.nodes):
+        yield from env_complaints(node.env, ("nodes", index, "env"))
+
+
+def _twice(cluster: Cluster) -> Iterator[Complaint]:
+    """Two nodes with one name, one machine or one fabric address: a copied block that was not edited."""
+    seen: dict[tuple[str, str], int] = {}
+    for index, node in enumerate(cluster.nodes):
+        for kind, value, key in _identities(node):
+            first = seen.setdefault((kind, value), index)
+            if first != index:
+                path: Path = ("nodes", index, *key)
+                other = f"nodes[{first}] ({cluster.nodes[first].name})"
+                yield path, f"`{dotted(path)}`: observed {shown(value)}, as in {other}; each node needs its own {kind}"
+
+
+def _identities(node: Node) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    yield "name", node.name, ("name",)
+    if node.is_local:
+        # Several nodes on this machine (the demo's) are told apart by where they keep their state.
+        yield "state folder", node.paths.state, ("paths", "state")
+    elif node.ssh != node.name:
+        yield "ssh destination", node.ssh, ("ssh",)
+    if node.fabric.address and not ipaddress.IPv4Address(node.fabric.address).is_loopback:
+        yield "fabric address", node.fabric.address, ("fabric", "address")

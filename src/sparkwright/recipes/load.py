@@ -1,0 +1,125 @@
+"""Recipe text -> domain Recipe: profile laid over, defaults filled, all checked; every error with file and line."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.recipe import Recipe
+from sparkwright.recipes.checks import cross_check
+from sparkwright.recipes.convert import to_recipe
+from sparkwright.recipes.overlay import clean, overlay
+from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
+from sparkwright.recipes.profiles import existing, parts
+from sparkwright.recipes.schema import RecipeFile, RecipePart
+from sparkwright.recipes.values import Matching, shown
+from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
+
+PROSE = {"title", "notes", "published", "license_note", "phases", "source", "conditions", "references"}
+PROSE |= {"state", "state_reason", "profile", "profiles", "hash"}
+"""Fields that say something about a recipe without changing what is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The recipe as one profile ('' for the base) makes it; recipe is None where complaints stand against it."""
+
+    profile: str
+    recipe: Recipe | None
+    complaints: tuple[Complaint, ...]
+
+
+def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
+    """The recipe in `text` with a profile laid over it ('': the file's default_profile, or the base).
+
+    source: the file's name as messages show it. Every profile of the file is checked, not only the chosen one.
+    Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
+    """
+    document = read_yaml(text, source)
+    tree = _top(document, source)
+    base, profiles, wrong = parts(tree)
+    default = str(tree.get("default_profile") or "")
+    names = tuple(profiles) if default in profiles else ("", *profiles)
+    variants = tuple(_variant(base, profiles, name, source) for name in names)
+    problems = [*document.problems, *(Problem(document.line(path), text) for path, text in wrong)]
+    problems += _problems(variants, document)
+    if problems:
+        raise RecipeError(report(problems, source), cure="`sparkwright recipes show --reference` explains every key")
+    return _chosen(variants, profile or default, document, source)
+
+
+def _top(document: Document, source: str) -> Mapping[str, Any]:
+    if isinstance(document.value, Mapping):
+        return document.value
+    raise RecipeError(f"{source}:1: observed {shown(document.value)}; a recipe is a mapping, one `key: value` a line")
+
+
+def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str) -> Variant:
+    tree = clean(overlay(base, profiles[name]) if name else base)
+    tree.setdefault("name", _stem(source))
+    part, broken = validated(tree, RecipePart, valid_keys(RecipeFile))
+    if part is None:
+        return Variant(name, None, broken)
+    recipe = replace(to_recipe(part, source), profile=name, profiles=tuple(profiles))
+    found = broken + _name_complaint(recipe) + cross_check(recipe, frozenset(path for path, _ in broken))
+    return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found)
+
+
+def _stem(source: str) -> str:
+    """The default name: the file's, where it can be one."""
+    stem = PurePath(source).stem if source.endswith((".yaml", ".yml")) else ""
+    try:
+        return next(m for m in RecipePart.model_fields["name"].metadata if isinstance(m, Matching)).check(stem)
+    except ValueError:
+        return ""
+
+
+def _name_complaint(recipe: Recipe) -> tuple[Complaint, ...]:
+    return () if recipe.name else ((("name",), "`name` is missing, and the file's name cannot serve as one"),)
+
+
+def _problems(variants: tuple[Variant, ...], document: Document) -> list[Problem]:
+    """Complaints with their lines; what concerns only some of the variants says which."""
+    where: dict[Problem, list[str]] = {}
+    for variant in variants:
+        for path, text in variant.complaints:
+            where.setdefault(Problem(_line(document, variant.profile, path), text), []).append(variant.profile)
+    return [_told(problem, names, len(variants)) for problem, names in where.items()]
+
+
+def _told(problem: Problem, names: list[str], of: int) -> Problem:
+    listed = ", ".join(n for n in names if n)
+    return (
+        problem
+        if len(set(names)) == of or not listed or "" in names
+        else Problem(problem.line, f"{problem.text} (profile {listed})")
+    )
+
+
+def _line(document: Document, profile: str, path: Path) -> int:
+    """Where a key of the resolved recipe is written: in the profile if it is there, else in the base."""
+    for n in range(len(path), 0, -1):
+        for place in (("profiles", profile, *path[:n]), path[:n]):
+            if place in document.lines:
+                return document.lines[place]
+    return 1
+
+
+def _chosen(variants: tuple[Variant, ...], profile: str, document: Document, source: str) -> Recipe:
+    for variant in variants:
+        if variant.profile == profile and variant.recipe:
+            return variant.recipe
+    names = (v.profile for v in variants)
+    line = document.line(("profiles",))
+    raise RecipeError(f"{source}:{line}: profile {shown(profile)} does not exist; {existing(names)}")
+
+
+def digest(recipe: Recipe) -> str:
+    """12 hex digits that change when what is served changes, and not with prose: sha256 of the canonical JSON."""
+    facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
+    facts["engine"].pop("image_note")
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,148 @@
+"""What pydantic found, said in our words: key path, observed, allowed, why, and the nearest valid key."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from sparkwright.recipes.values import is_secret_name, shown
+from sparkwright.recipes.vocabulary import suggest
+from sparkwright.recipes.yaml_lines import Path, Problem, dotted
+
+Complaint = tuple[Path, str]
+"""A path in the file and what is wrong there (without the path)."""
+
+_WANTED = {
+    "int_type": "one whole number",
+    "int_from_float": "one whole number",
+    "float_type": "one number",
+    "string_type": "one text",
+    "bool_type": "true or false",
+    "list_type": "a list, one `- item` a line",
+    "dict_type": "a mapping, one `key: value` a line",
+    "model_type": "a mapping, one `key: value` a line",
+}
+
+
+Section = TypeVar("Section", bound=BaseModel)
+
+
+def validated(tree: Any, model: type[Section], keys: tuple[str, ...]) -> tuple[Section | None, tuple[Complaint, ...]]:
+    """The validated section and all complaints. With complaints it lacks what they are about; None if that is too much.
+
+    keys: all valid paths, for suggestions.
+    """
+    try:
+        return model.model_validate(tree), ()
+    except ValidationError as error:
+        found = tuple(_complaint(detail, keys) for detail in error.errors(include_url=False))
+    rest = tree
+    for path in sorted({path for path, _ in found}, key=_backwards):
+        rest = _without(rest, path)
+    try:
+        return model.model_validate(rest), found
+    except ValidationError:
+        return None, found
+
+
+def _backwards(path: Path) -> tuple[tuple[str, int], ...]:
+    """Sort key: later list items first, so that the numbers of the others stay right while items are taken out."""
+    return tuple(("", -part) if isinstance(part, int) else (part, 0) for part in path)
+
+
+def _complaint(detail: ErrorDetails, keys: tuple[str, ...]) -> Complaint:
+    path = tuple(part for part in detail["loc"] if part != "[key]")
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        return path, _unknown_key(path, keys)
+    if kind == "missing":
+        return path, f"`{dotted(path)}` is missing; it has no default"
+    return path, f"`{dotted(path)}`: {_sentence(detail, path)}"
+
+
+def _sentence(detail: ErrorDetails, path: Path) -> str:
+    kind, observed = detail["type"], _observed(detail["input"], path)
+    if kind == "value_error":
+        return str(detail["ctx"]["error"])
+    if kind == "literal_error":
+        return f"observed {observed}; allowed: {detail['ctx']['expected'].replace(chr(39), '')}"
+    if kind in _WANTED:
+        return f"observed {observed}; wanted {_WANTED[kind]}{_advice(kind, detail['input'], path)}"
+    return f"observed {observed}; {detail['msg']}"
+
+
+def _observed(value: Any, path: Path) -> str:
+    secret = any(is_secret_name(str(part)) for part in path)
+    return "a value that is not shown" if secret else shown(value)
+
+
+def _advice(kind: str, value: Any, path: Path) -> str:
+    """What to write instead, where the mistake is a common one."""
+    if kind == "bool_type" and str(value).lower() in ("yes", "no", "on", "off"):
+        return f"; write {'true' if str(value).lower() in ('yes', 'on') else 'false'}"
+    if isinstance(value, list) and kind not in ("dict_type", "model_type"):
+        return "; write a single value, not a list"
+    if isinstance(value, list) and path[:1] == ("flags",):
+        return "; write `name: value` without dashes, as in `block-size: 256` (true for a bare flag)"
+    if isinstance(value, list):
+        return "; write `name: value` lines without `-`"
+    if isinstance(value, str) and kind in ("int_type", "float_type") and value.strip():
+        return "; write it without quotes, units or line breaks"
+    return ""
+
+
+def _unknown_key(path: Path, keys: tuple[str, ...]) -> str:
+    """``unknown key `a.b`; did you mean `c.d`?`` or what is known there; keys: all valid paths."""
+    section = dotted(tuple(p for p in path[:-1] if isinstance(p, str)))
+    near = suggest(str(path[-1]), section, keys)
+    prefix = f"{section}." if section else ""
+    siblings = [k.removeprefix(prefix) for k in keys if k.startswith(prefix) and "." not in k.removeprefix(prefix)]
+    if prefix and near.startswith(prefix):
+        near = dotted((*path[:-1], near.removeprefix(prefix)))
+    if near:
+        return f"unknown key `{dotted(path)}`; did you mean `{near}`?"
+    return f"unknown key `{dotted(path)}`; known here: {', '.join(siblings)}, and keys that begin with x-"
+
+
+def valid_keys(model: type[BaseModel]) -> tuple[str, ...]:
+    """Every key path of a model: `serving`, `serving.port`, ..."""
+    return tuple(_walk(model, ""))
+
+
+def _walk(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, info in model.model_fields.items():
+        yield f"{prefix}{name}"
+        for inner in _models(info.annotation):
+            yield from _walk(inner, f"{prefix}{name}.")
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The sections in an annotation: itself, or inside `X | None` and `list[X]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _without(tree: Any, path: Path) -> Any:
+    """A copy of a tree without what stands at a path."""
+    if not path:
+        return tree
+    head, rest = path[0], path[1:]
+    if isinstance(tree, Mapping) and head in tree:
+        return {k: _without(v, rest) if k == head else v for k, v in tree.items() if k != head or rest}
+    if isinstance(tree, list):
+        return [_without(v, rest) if i == head else v for i, v in enumerate(tree) if i != head or rest]
+    return tree
+
+
+def report(problems: Iterable[Problem], source: str) -> str:
+    """All problems, in the order of their lines, one a line, each once."""
+    lines = dict.fromkeys((p.line, f"{source}:{p.line}: {_one_line(p.text)}") for p in problems)
+    return "\n".join(text for _, text in sorted(lines, key=lambda item: item[0]))
+
+
+def _one_line(text: str) -> str:
+    """Keys of a file can hold anything, also line breaks and terminal sequences."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

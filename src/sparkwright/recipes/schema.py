@@ -1,0 +1,162 @@
+"""The recipe as it is written: pydantic models, used at this border only. reference.yaml explains every key."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sparkwright.recipes.values import Matching, Seconds, Size, Text, Within
+
+ENGINES = ("vllm", "llama-cpp", "twin")
+GIB = 1024**3
+
+_PORT = Within(1024, 65535, "ports below 1024 belong to root, and TCP ends at 65535")
+_PARALLEL = Within(1, 64, "each rank needs a GPU of its own, and a GB10 node has one")
+_FRACTION = Within(
+    0.05,
+    0.92,
+    "it is a share of the whole 121.6 GiB that CPU and GPU have in common, and the system needs 8 to 10 GiB of it "
+    "(NVCheckup's sizing rule); on two nodes 0.80 to 0.82 is the practical most, 0.85 left 1 GB a node (GanyX19)",
+    zero=True,
+)
+_CONTEXT = Within(128, 16_777_216, "fewer tokens hold no chat template, more than 16 Mi no known model has", zero=True)
+_SEQUENCES = Within(1, 4096, "each sequence has its own state and CUDA graph slots", zero=True)
+_BATCHED = Within(64, 1_048_576, "tokens of one engine step; activations grow with it", zero=True)
+_KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and weights come first", zero=True)
+_SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
+_DRAFT = Within(1, 32, "each drafted token is verified in the same step")
+_NODES = Within(1, 64, "more nodes than anybody has wired up")
+
+_ENV_NAME = Matching(r"[A-Za-z_][A-Za-z0-9_]*", "the NAME of an environment variable, never the key itself", hide=True)
+_NAME = Matching(
+    r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, `.`, `_` and `-`, at most 63, as in deepseek-v4-flash"
+)
+_HUB_ID = Matching(r"[\w.-]+/[\w.-]+", "a hub id `organisation/name`; a folder or file goes into `model.path`")
+_WORD = Matching(r"\S+", "one word without spaces")
+_VERSION = Matching(
+    r"b?\d+(\.\d+)*([abc]|rc|\.?dev|\.?post|-)?[\w.+-]*",
+    "one exact version, as in 0.21.0 or b10269: flags and known defects depend on it",
+)
+_MOUNT = Matching(
+    r"(/|~/)[^:]*:/[^:]*(:ro|:rw)?",
+    "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
+)
+_PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
+
+
+class Part(BaseModel):
+    """What all sections share: no unknown key, no silent conversion."""
+
+    # Built when first used: `status` reads a cluster file and no recipe.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class ModelPart(Part):
+    id: Annotated[Text, _HUB_ID] = ""
+    revision: Annotated[Text, _WORD] = ""
+    path: Annotated[Text, _PATH] = ""
+    served_name: Annotated[Text, _WORD] = ""
+    size: Size = 0
+    simulated: bool = False
+
+
+class EnginePart(Part):
+    name: Literal["vllm", "llama-cpp", "twin"]
+    version: Annotated[Text, _VERSION]
+    runtime: Literal["docker", "process"] = "docker"
+    image: Annotated[Text, _WORD] = ""
+    image_note: Text = ""
+    venv: Annotated[Text, _PATH] = ""
+    entrypoint: list[Text] | None = None
+
+
+class ParallelismPart(Part):
+    tp: Annotated[int, _PARALLEL] = 1
+    pp: Annotated[int, _PARALLEL] = 1
+    dp: Annotated[int, _PARALLEL] = 1
+    ep: bool = False
+
+
+class ServingPart(Part):
+    port: Annotated[int, _PORT] = 8000
+    master_port: Annotated[int, _PORT] = 25000
+    expose: Literal["loopback", "fabric", "all"] = "loopback"
+    api_key_env: Annotated[Text, _ENV_NAME] = ""
+    context: Annotated[int, _CONTEXT] = 0
+    sequences: Annotated[int, _SEQUENCES] = 0
+    batched_tokens: Annotated[int, _BATCHED] = 0
+    kv_dtype: Annotated[Text, _WORD] = ""
+    memory_fraction: Annotated[float, _FRACTION] = 0.0
+    kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
+
+
+class SpeculationPart(Part):
+    method: Annotated[Text, _WORD]
+    tokens: Annotated[int, _DRAFT]
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class ParsersPart(Part):
+    tool: Annotated[Text, _WORD] = ""
+    reasoning: Annotated[Text, _WORD] = ""
+    tokenizer_mode: Annotated[Text, _WORD] = ""
+    chat_template: Annotated[Text, _PATH] = ""
+
+
+class PhasePart(Part):
+    usual: Seconds = 0.0
+    stuck_after: Seconds = 0.0
+
+
+class PhasesPart(Part):
+    """One entry a start-up phase: the names of domain.deployment.Phase (a test compares)."""
+
+    start: PhasePart = PhasePart()
+    rendezvous: PhasePart = PhasePart()
+    download: PhasePart = PhasePart()
+    load: PhasePart = PhasePart()
+    compile: PhasePart = PhasePart()
+    warmup: PhasePart = PhasePart()
+    graphs: PhasePart = PhasePart()
+    server: PhasePart = PhasePart()
+    answer: PhasePart = PhasePart()
+
+
+class FigurePart(Part):
+    what: Text
+    value: float
+    unit: Text
+    source: Text
+    conditions: Text = ""
+
+
+class RecipePart(Part):
+    """A recipe with one profile laid over it; `profiles` and `default_profile` are gone by then."""
+
+    name: Annotated[Text, _NAME] = ""
+    title: Text
+    state: Literal["ready", "documented", "refused"] = "documented"
+    state_reason: Text = ""
+    license: Text = ""
+    conditions: list[Text] = []
+    references: list[Text] = []
+    model: ModelPart
+    engine: EnginePart
+    nodes: Annotated[int, _NODES] = 1
+    parallelism: ParallelismPart = ParallelismPart()
+    serving: ServingPart = ServingPart()
+    speculation: SpeculationPart | None = None
+    parsers: ParsersPart = ParsersPart()
+    env: dict[str, Text] = {}
+    flags: dict[str, Any] = {}
+    mounts: list[Annotated[Text, _MOUNT]] = []
+    shm: Annotated[Size, _SHM] = 0
+    phases: PhasesPart = PhasesPart()
+    published: list[FigurePart] = []
+    notes: list[Text] = []
+
+
+class RecipeFile(RecipePart):
+    """The whole file. Each profile is a mapping of the same keys, laid over the base."""
+
+    default_profile: Text = ""
+    profiles: dict[str, dict[str, Any]] = {}

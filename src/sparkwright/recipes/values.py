@@ -1,0 +1,140 @@
+"""How values are written in our YAML: sizes (`64g`), durations (`4min`), texts as written, ranges with their reason."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from sparkwright.domain.units import parse_size
+from sparkwright.recipes.yaml_lines import WrittenFloat, WrittenInt
+
+_SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+_SECRET_VALUE = re.compile(r"^(hf_|sk-|ghp_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-)\S{8,}")
+_SECRET_NAME = re.compile(r"(^|_)(TOKEN|API_?KEY|SECRET|SECRET_KEY|PASSWORD|PASSWD|ACCESS_KEY|PRIVATE_KEY)$")
+
+
+def is_secret_name(name: str) -> bool:
+    """True for HF_TOKEN, OPENAI_API_KEY and the like; not for VLLM_MAX_TOKENS."""
+    return bool(_SECRET_NAME.search(name.upper().replace("-", "_")))
+
+
+def looks_secret(text: str) -> bool:
+    """True for text with the shape of a well-known kind of key (`hf_...`, `sk-...`)."""
+    return bool(_SECRET_VALUE.match(text.strip()))
+
+
+def shown(value: Any) -> str:
+    """A value as an error message shows it: one line, at most 60 characters, never a key."""
+    if isinstance(value, str):
+        return "a text that looks like a key (not shown)" if looks_secret(value) else _short(repr(value))
+    if isinstance(value, list | dict):
+        kind = "list" if isinstance(value, list) else "mapping"
+        return f"a {kind} of {len(value)}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "nothing" if value is None else _short(str(getattr(value, "text", value)))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def seconds(value: Any) -> float:
+    """Seconds of `230s`, `4min`, `1.5h` or a bare number. Raises ValueError."""
+    match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]*)\s*", _text(value))
+    if not match or match[2] not in _SECONDS:
+        raise ValueError(f"observed {shown(value)}; a duration is a number with s, min or h, as in 230s or 4min")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def size(value: Any) -> int:
+    """Bytes of `64g`, `149GB` or a bare number. Raises ValueError."""
+    wrong = ValueError(f"observed {shown(value)}; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB")
+    text = _text(value)
+    if len(text) > 30:
+        raise wrong
+    try:
+        return parse_size(text)
+    except (ValueError, OverflowError):
+        raise wrong from None
+
+
+def _text(value: Any) -> str:
+    return "" if isinstance(value, bool) else str(getattr(value, "text", value))
+
+
+def as_written(value: Any) -> Any:
+    """Numbers become the text they were written as; `true` is refused, for nobody knows whether 1 or true is meant."""
+    if isinstance(value, WrittenInt | WrittenFloat):
+        return value.text
+    if isinstance(value, bool):
+        word = str(value).lower()
+        raise ValueError(f'observed {word}; a text is wanted here: put it in quotes, as in "{word}" or "{int(value)}"')
+    if isinstance(value, str) and has_control(value):
+        raise ValueError("observed control characters in the text; allowed: printable text, tabs and line breaks")
+    return value
+
+
+def has_control(text: str) -> bool:
+    """True when the text holds what is no text: NUL ends an argument early, ESC drives the terminal."""
+    return any((ord(c) < 32 and c not in "\n\t") or ord(c) == 127 for c in text)
+
+
+def plain(value: Any) -> Any:
+    """The value without the memory of how it was written: plain int, float, str, bool, None, list, dict."""
+    if isinstance(value, WrittenInt):
+        return int(value)
+    if isinstance(value, WrittenFloat):
+        return float(value)
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return {str(k): plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+Text = Annotated[str, BeforeValidator(as_written)]
+Seconds = Annotated[float, BeforeValidator(seconds)]
+Size = Annotated[int, BeforeValidator(size)]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """low..high, and why; `zero`: 0 is allowed too and leaves the choice to the engine."""
+
+    low: float
+    high: float
+    why: str
+    zero: bool = False
+
+    def __str__(self) -> str:
+        return f"{'0 or ' if self.zero else ''}{self.low}..{self.high}"
+
+    def check(self, value: float) -> float:
+        if self.low <= value <= self.high or (self.zero and value == 0):
+            return value
+        raise ValueError(
+            f"observed {value:g}; allowed {self}: {self.why}"
+            if isinstance(value, float)
+            else f"observed {value}; allowed {self}: {self.why}"
+        )
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Text of a form; `form` says it in words; `hide`: the observed text may be a key and is not shown."""
+
+    pattern: str
+    form: str
+    hide: bool = False
+
+    def check(self, value: str) -> str:
+        if value == "" or re.fullmatch(self.pattern, value):
+            return value
+        raise ValueError(f"observed {'a text that is not shown' if self.hide else shown(value)}; allowed: {self.form}")
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))

@@ -1,0 +1,142 @@
+# ruff: noqa: E501 (whole messages, one a line)
+"""`sparkwright recipes`: list, show and validate as a user meets them."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli.recipes import recipes
+from sparkwright.domain.errors import RecipeError
+
+GOOD = "title: mine\nmodel: {id: a/b}\nengine: {name: vllm, version: 0.21.0, runtime: process}\n"
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Runs `recipes ...` in an empty folder with an empty home."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return lambda *words: CliRunner().invoke(recipes, words)
+
+
+def own(tmp_path, name, text):
+    folder = tmp_path / "home/.config/sparkwright/recipes"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+
+
+def test_list(call):
+    """One plain line for each recipe, nothing cut off."""
+    result = call("list")
+    assert result.exit_code == 0 and result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE"]
+    assert lines[1].split()[:7] == ["deepseek-v4-flash", "vllm", "0.21.1", "2", "1m", "512k", "256k*"]
+    assert "ready, simulated" in next(line for line in lines if line.startswith("twin "))
+    assert "\x1b" not in result.stdout
+
+
+def test_list_as_json(call):
+    """The same for machines."""
+    data = json.loads(call("list", "--json").stdout)
+    assert [row["name"] for row in data["recipes"]] == ["deepseek-v4-flash", "tiny-llama-cpp", "twin", "twin-deepseek"]
+    first = data["recipes"][0]
+    assert (first["engine"], first["nodes"], first["profiles"], first["state"], first["origin"]) == (
+        "vllm", 2, ["1m", "512k", "256k"], "ready", "shipped",
+    )  # fmt: skip
+    assert data["broken"] == []
+
+
+def test_a_broken_own_recipe_hides_no_other(call, tmp_path):
+    """It is told on stderr; the list stays."""
+    own(tmp_path, "bad.yaml", "title: 1\nmax_model_len: 3\n")
+    own(tmp_path, "good.yaml", GOOD)
+    result = call("list")
+    assert result.exit_code == 0
+    assert "good " in result.stdout and "bad" not in result.stdout
+    assert (
+        "~/.config/sparkwright/recipes/bad.yaml:2: unknown key `max_model_len`; did you mean `serving.context`?"
+        in result.stderr
+    )
+    assert json.loads(call("list", "--json").stdout)["broken"][0]["name"] == "bad"
+
+
+def test_show(call):
+    """Everything: state with reason, licence, flags, figures with conditions and source, notes."""
+    text = call("show", "deepseek-v4-flash@1m").stdout
+    for part in (
+        "state     ready: Two independent owners",
+        "license   Weights: MIT",
+        "context          1,000,000 tokens",
+        "KV pool                              1,430,000 tokens (context 1,000,000, 6 sequences, memory fraction 0.80",
+        "[https://forums.developer.nvidia.com/t/374742]",
+        "45.7 tokens/s (pp1024 tg128",
+        "load    usually 3 min 50 s, stuck after 3 min 00 s without progress",
+        "UCX: the guide 374742",
+        "https://github.com/GanyX19/deepseek-v4-1m-on-dgx-spark",
+    ):
+        assert part in text, part
+    assert call("show", "deepseek-v4-flash", "--profile", "1m").stdout == text
+
+
+def test_show_says_simulated(call):
+    """Every screen of the twin says so."""
+    assert "simulated  yes: no model runs, every figure is made up" in call("show", "twin").stdout
+
+
+def test_show_as_json(call):
+    """The resolved recipe: bytes and seconds as numbers."""
+    data = json.loads(call("show", "deepseek-v4-flash@512k", "--json").stdout)
+    assert (data["profile"], data["serving"]["context"], data["model"]["size"]) == ("512k", 524288, 149000000000)
+    assert data["phases"]["load"] == {"usual": 230.0, "stuck_after": 180.0}
+    assert data["published"][0]["value"] == 1180000.0 and len(data["hash"]) == 12
+
+
+def test_show_reference(call):
+    """The manual is in the program."""
+    assert call("show", "--reference").stdout.startswith("# The recipe reference")
+    assert call("show", "--reference", "cluster").stdout.startswith("# The cluster file reference")
+    assert isinstance(call("show", "--reference", "nodes").exception, RecipeError)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "nope"), "recipe 'nope' does not exist"),
+        (("show", "twin@nope"), "shipped/twin.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker"),
+        (("show",), "which recipe? `sparkwright recipes show NAME`"),
+    ],
+)  # fmt: skip
+def test_show_what_is_not_there(call, words, message):
+    """A RecipeError, which main turns into exit code 2."""
+    error = call(*words).exception
+    assert isinstance(error, RecipeError) and error.message == message and error.exit_code == 2
+
+
+def test_validate(call, tmp_path):
+    """Files and names side by side; exit code 2 when one is wrong, each error on its line."""
+    (tmp_path / "good.yaml").write_text(GOOD)
+    (tmp_path / "bad.yaml").write_text(GOOD + "serving: {port: 80, contxt: 1}\n")
+    assert call("validate", "./good.yaml", "twin").exit_code == 0
+    result = call("validate", "./good.yaml", "./bad.yaml", "nope", "twin@nope")
+    assert result.exit_code == 2
+    assert result.stdout.splitlines()[1:] == [
+        "./bad.yaml:4: `serving.port`: observed 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
+        "./bad.yaml:4: unknown key `serving.contxt`; did you mean `serving.context`?",
+        "recipe 'nope' does not exist",
+        "shipped/twin.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker",
+    ]
+    assert result.stdout.startswith("./good.yaml: good (hash ")
+    assert "./bad.yaml: 2 errors; `sparkwright recipes show --reference` explains every key" in result.stderr
+
+
+def test_validate_as_json(call, tmp_path):
+    """Each result with its errors; the exit code stays."""
+    (tmp_path / "bad.yaml").write_text("title: [1\n")
+    result = call("validate", "twin", "bad.yaml", "--json")
+    data = json.loads(result.stdout)["results"]
+    assert result.exit_code == 2
+    assert [row["valid"] for row in data] == [True, False]
+    assert data[0]["profiles"] == ["one-node", "docker"]
+    assert data[1]["errors"][0].startswith("bad.yaml:2:1: this is no YAML")

@@ -1,0 +1,112 @@
+# ruff: noqa: E501 (whole messages, one a line)
+"""The cluster file: short and long form, and every mistake told with its line."""
+
+import pytest
+
+from sparkwright.domain.cluster import Fabric, NodePaths
+from sparkwright.recipes.cluster_file import load_cluster
+from unit.recipes.samples import cluster_errors
+
+LONG = """\
+name: lab
+head: b
+nodes:
+  - name: a
+    ssh: me@10.0.0.1
+    fabric: {address: 192.168.100.10, interface: enp1s0f0np0, hcas: [rocep1s0f0, roceP2p1s0f0]}
+    paths: {models: /data, state: ~/state}
+    env: {LC_ALL: C, N: 1.50}
+  - b
+"""
+
+
+def load(text):
+    return load_cluster(text, "cluster.yaml")
+
+
+def test_the_short_form():
+    """One line is a cluster: names are ssh destinations, the first node is the head."""
+    cluster = load("nodes: [spark-1, spark-2]")
+    assert (cluster.name, cluster.head, cluster.names) == ("cluster", "spark-1", ("spark-1", "spark-2"))
+    assert [n.ssh for n in cluster.nodes] == ["spark-1", "spark-2"]
+    assert cluster.nodes[0].fabric == Fabric() and cluster.nodes[0].paths == NodePaths()
+
+
+def test_the_long_form():
+    """Everything given is taken as it is; `auto` is None."""
+    cluster = load(LONG)
+    node = cluster.node("a")
+    assert (cluster.name, cluster.head, cluster.ordered[0].name, node.ssh) == ("lab", "b", "b", "me@10.0.0.1")
+    assert node.fabric == Fabric("192.168.100.10", "enp1s0f0np0", ("rocep1s0f0", "roceP2p1s0f0"))
+    assert (node.paths.models, node.paths.state, node.paths.hub) == ("/data", "~/state", NodePaths().hub)
+    assert node.env == (("LC_ALL", "C"), ("N", "1.50"))
+
+
+def test_auto_is_the_default():
+    """Written or left out, `auto` means: find it on the node."""
+    assert load("nodes: [{name: a, fabric: {address: auto, interface: auto, hcas: auto}}]").nodes[0].fabric == Fabric()
+
+
+@pytest.mark.parametrize(
+    "ssh", ["h", "me@h", "10.0.0.1", "ssh://me@h:2222", "local", "fe80::1", "me@::1", "spark-1.lab.local"]
+)
+def test_ssh_destinations(ssh):
+    """What OpenSSH takes."""
+    assert load(f"nodes: [{{name: a, ssh: '{ssh}'}}]").nodes[0].ssh == ssh
+
+
+def test_local_nodes():
+    """Several nodes on this machine are told apart by their state folder (the demo)."""
+    cluster = load(
+        "simulated: true\nnodes:\n- {name: a, ssh: local, paths: {state: /a}, fabric: {address: 127.0.0.1}}\n- {name: b, ssh: local, paths: {state: /b}, fabric: {address: 127.0.0.1}}\n"
+    )
+    assert cluster.simulated and all(n.is_local for n in cluster.nodes)
+
+
+SSH = "allowed: what OpenSSH takes: a host, user@host, an alias of ~/.ssh/config, ssh://user@host:port, or `local`"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nodes: []", "1: `nodes`: observed an empty list; a cluster has at least one node"),
+        ("nodes: spark-1", "1: `nodes`: observed 'spark-1'; wanted a list, one `- item` a line"),
+        ("head: a", "1: `nodes` is missing; it has no default"),
+        ("[a]", "1: observed a list of 1; a cluster file is a mapping with `nodes:`"),
+        ("", "1: observed nothing; a cluster file is a mapping with `nodes:`"),
+        ("nodes: [a]\nhead: b", "2: `head`: observed 'b'; allowed: a"),
+        ("nodes:\n- a\n- a", "3: `nodes[1].name`: observed 'a', as in nodes[0] (a); each node needs its own name"),
+        ("nodes:\n- {name: a, ssh: h}\n- {name: b, ssh: h}", "3: `nodes[1].ssh`: observed 'h', as in nodes[0] (a); each node needs its own ssh destination"),
+        ("nodes:\n- {name: a, ssh: local}\n- {name: b, ssh: local}", "3: `nodes[1].paths.state`: observed '~/.local/state/sparkwright', as in nodes[0] (a); each node needs its own state folder"),
+        ("nodes:\n- {name: a, fabric: {address: 10.0.0.1}}\n- {name: b, fabric: {address: 10.0.0.1}}", "3: `nodes[1].fabric.address`: observed '10.0.0.1', as in nodes[0] (a); each node needs its own fabric address"),
+        ("nodes: [a b]", "1: `nodes[0].name`: observed 'a b'; allowed: letters, digits, `.`, `_` and `-`, at most 63, as in spark-1"),
+        ("nodes: [{name: a, ssh: -oProxyCommand=x}]", f"1: `nodes[0].ssh`: observed '-oProxyCommand=x'; {SSH}"),
+        ("nodes: [{name: a, ssh: 'me@-h'}]", f"1: `nodes[0].ssh`: observed 'me@-h'; {SSH}"),
+        ("nodes: [{name: a, ssh: 'h:22'}]", f"1: `nodes[0].ssh`: observed 'h:22'; {SSH}"),
+        ("nodes: [{name: a, fabric: {address: 'fe80::1'}}]", "1: `nodes[0].fabric.address`: observed 'fe80::1'; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"),
+        ("nodes: [{name: a, fabric: {address: 10.0.0.1/24}}]", "1: `nodes[0].fabric.address`: observed '10.0.0.1/24'; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"),
+        ("nodes: [{name: a, fabric: {hcas: rocep1s0f0}}]", "1: `nodes[0].fabric.hcas`: observed 'rocep1s0f0'; allowed: auto, or a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0]"),
+        ("nodes: [{name: a, fabric: {hcas: []}}]", "1: `nodes[0].fabric.hcas`: observed a list of 0; allowed: auto, or a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0]"),
+        ("nodes: [{name: a, paths: {models: models}}]", "1: `nodes[0].paths.models`: observed 'models'; allowed: an absolute path, or one that begins with ~/"),
+        ("nodes: [{name: a, env: {HF_TOKEN: x}}]", "1: `nodes[0].env.HF_TOKEN`: a key must not stand in a file (its value is not shown); take it out; run `hf auth login` on the node that downloads, or export it where you call sparkwright"),
+        ("nodes: [{name: a, adress: x}]", "1: unknown key `nodes[0].adress`; did you mean `nodes[0].fabric.address`?"),
+        ("nodes: [a]\nhed: a", "2: unknown key `hed`; did you mean `head`?"),
+        ("nodes: [a]\nnodes: [b]", "2: key `nodes` stands twice: on line 1 and on line 2"),
+    ],
+)  # fmt: skip
+def test_mistakes(text, message):
+    """Observed, allowed and why, with the line."""
+    assert cluster_errors(text) == [f"cluster.yaml:{message}"]
+
+
+def test_free_keys_and_shared_blocks():
+    """What repeats is written once."""
+    cluster = load(
+        "x-paths: &p {models: /data}\nnodes:\n- {name: a, paths: *p}\n- {name: b, paths: {<<: *p, hub: /hub}}\n"
+    )
+    assert [n.paths.models for n in cluster.nodes] == ["/data", "/data"]
+
+
+def test_all_mistakes_together():
+    """One run shows all."""
+    assert len(cluster_errors("hed: x\nnodes:\n- {name: a, ssh: 'x y'}\n- {name: b, fabric: {address: nope}}\n")) == 3

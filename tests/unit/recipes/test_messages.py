@@ -1,0 +1,147 @@
+# ruff: noqa: E501 (whole messages, one a line)
+"""What is wrong in a recipe is said with file, line, key, observed, allowed, why, and the nearest valid key."""
+
+import pytest
+
+from sparkwright.domain.errors import RecipeError
+from sparkwright.recipes.load import load_recipe
+from unit.recipes.samples import GOOD, errors, recipe_errors
+
+FRACTION = (
+    "r.yaml:7: `serving.memory_fraction`: observed 0.95; allowed 0 or 0.05..0.92: it is a share of the whole 121.6 GiB "
+    "that CPU and GPU have in common, and the system needs 8 to 10 GiB of it (NVCheckup's sizing rule); on two nodes "
+    "0.80 to 0.82 is the practical most, 0.85 left 1 GB a node (GanyX19)"
+)
+
+
+def test_the_good_one_is_silent():
+    """The base of all these tests has no error."""
+    assert load_recipe(GOOD, "r.yaml").title == "A test"
+
+
+@pytest.mark.parametrize(
+    ("more", "near"),
+    [
+        ("max_model_len: 1", "unknown key `max_model_len`; did you mean `serving.context`?"),
+        ("max-model-len: 1", "unknown key `max-model-len`; did you mean `serving.context`?"),
+        ("gpu_memory_utilization: 1", "unknown key `gpu_memory_utilization`; did you mean `serving.memory_fraction`?"),
+        ("tensor_parallel_size: 2", "unknown key `tensor_parallel_size`; did you mean `parallelism.tp`?"),
+        ("--max-num-seqs: 2", "unknown key `--max-num-seqs`; did you mean `serving.sequences`?"),
+        ("mem_fraction_static: 2", "unknown key `mem_fraction_static`; did you mean `serving.memory_fraction`?"),
+        ("image: x", "unknown key `image`; did you mean `engine.image`?"),
+        ("context: 2", "unknown key `context`; did you mean `serving.context`?"),
+        ("profile: {}", "unknown key `profile`; did you mean `profiles`?"),
+        ("titel: x", "unknown key `titel`; did you mean `title`?"),
+        ("volumes: []", "unknown key `volumes`; did you mean `mounts`?"),
+        ("serving: {contxt: 2}", "unknown key `serving.contxt`; did you mean `serving.context`?"),
+        ("serving: {api_key: sk-1234567890abc}", "unknown key `serving.api_key`; did you mean `serving.api_key_env`?"),
+        ("published: [{wat: x}]", "unknown key `published[0].wat`; did you mean `published[0].what`?"),
+        (
+            "parallelism: {zzzz: 1}",
+            "unknown key `parallelism.zzzz`; known here: tp, pp, dp, ep, and keys that begin with x-",
+        ),
+    ],
+)
+def test_unknown_keys(more, near):
+    """The nearest valid key is named, across sections and from the engines' own words."""
+    assert f"r.yaml:7: {near}" in recipe_errors(more)
+
+
+def test_known_and_free_keys_are_silent():
+    """Keys beginning x- are free at every level."""
+    load_recipe(GOOD + "x-a: 1\nserving: {x-b: {c: 1}, context: 4096}\nprofiles: {p: {x-c: 1}, x-d: 2}\n", "r.yaml")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("serving: {memory_fraction: 0.95}", FRACTION),
+        ("serving: {port: 80}", "r.yaml:7: `serving.port`: observed 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535"),
+        ("serving: {context: 64}", "r.yaml:7: `serving.context`: observed 64; allowed 0 or 128..16777216: fewer tokens hold no chat template, more than 16 Mi no known model has"),
+        ("serving: {context: [1, 2]}", "r.yaml:7: `serving.context`: observed a list of 2; wanted one whole number; write a single value, not a list"),
+        ("serving: {context: 256k}", "r.yaml:7: `serving.context`: observed '256k'; wanted one whole number; write it without quotes, units or line breaks"),
+        ("serving: {context: 2.5}", "r.yaml:7: `serving.context`: observed 2.5; wanted one whole number"),
+        ("serving: [port]", "r.yaml:7: `serving`: observed a list of 1; wanted a mapping, one `key: value` a line; write `name: value` lines without `-`"),
+        ("serving: {expose: public}", "r.yaml:7: `serving.expose`: observed 'public'; allowed: loopback, fabric or all"),
+        ("parallelism: {ep: yes}", "r.yaml:7: `parallelism.ep`: observed 'yes'; wanted true or false; write true"),
+        ("flags:\n- --trust-remote-code", "r.yaml:7: `flags`: observed a list of 1; wanted a mapping, one `key: value` a line; write `name: value` without dashes, as in `block-size: 256` (true for a bare flag)"),
+        ("shm: 64 gigs", "r.yaml:7: `shm`: observed '64 gigs'; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB"),
+        ("phases: {load: {usual: 4m}}", "r.yaml:7: `phases.load.usual`: observed '4m'; a duration is a number with s, min or h, as in 230s or 4min"),
+        ("phases: {lode: {usual: 4s}}", "r.yaml:7: unknown key `phases.lode`; did you mean `phases.load`?"),
+        ("env: {VLLM_USE_X: true}", 'r.yaml:7: `env.VLLM_USE_X`: observed true; a text is wanted here: put it in quotes, as in "true" or "1"'),
+        ("env: {HF_TOKEN: [hf_abcdefghijkl]}", "r.yaml:7: `env.HF_TOKEN`: observed a value that is not shown; wanted one text; write a single value, not a list"),
+        ("serving: {api_key_env: sk-1234567890abcdef}", "r.yaml:7: `serving.api_key_env`: observed a text that is not shown; allowed: the NAME of an environment variable, never the key itself"),
+        ("title: again", "r.yaml:7: key `title` stands twice: on line 1 and on line 7"),
+        ("name: Big Name", "r.yaml:7: `name`: observed 'Big Name'; allowed: small letters, digits, `.`, `_` and `-`, at most 63, as in deepseek-v4-flash"),
+        ("mounts: [/a]", "r.yaml:7: `mounts[0]`: observed '/a'; allowed: HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro"),
+        ("speculation: {method: mtp}", "r.yaml:7: `speculation.tokens` is missing; it has no default"),
+        ('notes: ["a\\e[31m"]', "r.yaml:7: `notes[0]`: observed control characters in the text; allowed: printable text, tabs and line breaks"),
+    ],
+)  # fmt: skip
+def test_wrong_values(more, message):
+    """Observed, allowed and why, in one line."""
+    assert message in recipe_errors(more)
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ("{name: sglang, version: 0.5.12}", "r.yaml:3: `engine.name`: observed 'sglang'; allowed: vllm, llama-cpp or twin"),
+        ("{name: vllm, version: latest}", "r.yaml:3: `engine.version`: observed 'latest'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
+        ("{name: vllm, version: '>=0.21'}", "r.yaml:3: `engine.version`: observed '>=0.21'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
+        ("{name: vllm}", "r.yaml:3: `engine.version` is missing; it has no default"),
+        ("vllm", "r.yaml:3: `engine`: observed 'vllm'; wanted a mapping, one `key: value` a line"),
+    ],
+)  # fmt: skip
+def test_wrong_engines(engine, message):
+    """The engine is the heart of a recipe: name and exact version."""
+    assert errors(f"title: t\nmodel: {{id: a/b}}\nengine: {engine}\n") == [message]
+
+
+@pytest.mark.parametrize("version", ["0.21.0", "0.23.1rc1.dev407+g28fef2c70", "b10269", "2026.10.11549", "0.20", "1"])
+def test_exact_versions_pass_as_written(version):
+    """Versions keep their trailing zeros."""
+    text = f"title: t\nmodel: {{id: a/b}}\nengine: {{name: vllm, version: {version}, runtime: process}}\n"
+    assert load_recipe(text, "r.yaml").engine.version == version
+
+
+@pytest.mark.parametrize("text", ["", "- a", "just words", "# only a comment"])
+def test_no_mapping(text):
+    """An empty file and a list are no recipe."""
+    assert len(errors(text)) == 1
+    assert errors(text)[0].startswith("r.yaml:1: observed ")
+
+
+def test_all_errors_come_together():
+    """A user mends a file once, not error by error."""
+    found = recipe_errors(
+        "max_model_len: 1\nserving:\n  port: 80\n  expose: all\nenv:\n  HF_TOKEN: hf_abcdefghijklm\nserving: {}\n"
+    )
+    assert found == [
+        "r.yaml:7: unknown key `max_model_len`; did you mean `serving.context`?",
+        "r.yaml:9: `serving.port`: observed 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
+        "r.yaml:10: `serving.expose`: observed all without `serving.api_key_env`: anybody on the network could use the "
+        "endpoint; name the environment variable that holds the key, or use loopback or fabric",
+        "r.yaml:12: `env.HF_TOKEN`: a key must not stand in a file (its value is not shown); take it out; "
+        "run `hf auth login` on the node that downloads, or export it where you call sparkwright",
+        "r.yaml:13: key `serving` stands twice: on line 8 and on line 13",
+    ]
+
+
+def test_a_rule_is_silent_where_its_keys_are_wrong():
+    """`nodes: two` must not also be blamed on the parallelism."""
+    assert [line[:17] for line in recipe_errors("nodes: two\nparallelism: {tp: 2}\n")] == ["r.yaml:7: `nodes`"]
+
+
+def test_the_error_has_a_cure():
+    """Where to read on."""
+    with pytest.raises(RecipeError) as caught:
+        load_recipe("a: 1", "r.yaml")
+    assert caught.value.cure == "`sparkwright recipes show --reference` explains every key"
+    assert caught.value.exit_code == 2
+
+
+def test_name_comes_from_the_file():
+    """A recipe without a name is called as its file."""
+    assert load_recipe(GOOD, "/somewhere/my-own.yaml").name == "my-own"
+    assert "<stdin>:1: `name` is missing, and the file's name cannot serve as one" in errors(GOOD, source="<stdin>")
