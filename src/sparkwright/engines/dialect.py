@@ -1,0 +1,101 @@
+"""What the log dialects of the engines share: pieces of a line, progress bars, rules that turn text into LogEvents."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from sparkwright.domain.deployment import LogEvent, Phase
+
+LONGEST = 4000
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_BAR = re.compile(
+    r"(?P<what>[^|\r]{0,160}?):?\s+\d{1,3}%(?: Completed \||\|[^|]*\|)\s*(?P<done>\S{1,12})/(?P<total>\S{1,12}) \["
+)
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)B?$")
+_SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+# An exception's own line stands at the left margin after the logger's prefix; frames and code are indented.
+EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """One kind of line. facts: fact name -> group of the pattern. done/total: names of groups with numbers."""
+
+    phase: Phase
+    pattern: re.Pattern[str]
+    text: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    done: str = ""
+    total: str = ""
+    unit: str = ""
+    ready: bool = False
+    alive: bool = False
+
+    def read(self, body: str) -> LogEvent | None:
+        match = self.pattern.search(body)
+        if not match:
+            return None
+        found = match.groupdict()
+        facts = tuple((name, clean(found[group])) for name, group in self.facts.items() if found.get(group))
+        return LogEvent(
+            self.phase,
+            self.text.format(**found) if self.text else body.strip()[:200],
+            done=number(found.get(self.done)),
+            total=number(found.get(self.total)),
+            unit=self.unit,
+            facts=facts,
+            ready=self.ready,
+            alive=self.alive,
+        )
+
+
+def says(phase: Phase, pattern: str, text: str = "", **more: object) -> Says:
+    return Says(phase, re.compile(pattern), text, **more)  # type: ignore[arg-type]
+
+
+def first(rules: Iterable[Says], body: str) -> LogEvent | None:
+    return next((event for rule in rules if (event := rule.read(body))), None)
+
+
+def pieces(line: str, begins: re.Pattern[str]) -> tuple[str, ...]:
+    """A raw line as the parts that a terminal would show one after the other.
+
+    Progress bars end in carriage returns, and a process that prints while a bar stands open continues its line:
+    `begins` says where such a message starts.
+    """
+    parts: list[str] = []
+    for part in _COLOUR.sub("", line).replace("\n", "\r").split("\r"):
+        cuts = [m.start() for m in begins.finditer(part) if m.start()]
+        bounds = [0, *cuts, len(part)]
+        parts += [part[a:b][:LONGEST] for a, b in pairwise(bounds)]
+    return tuple(p for p in parts if p.strip())
+
+
+def bar(body: str) -> tuple[str, float, float] | None:
+    """(what, done, total) of a tqdm bar, with or without its graphic; None for anything else."""
+    match = _BAR.search(body)
+    done, total = (number(match["done"]), number(match["total"])) if match else (None, None)
+    return (match["what"].strip(), done, total) if match and done is not None and total is not None else None
+
+
+def most_telling(events: Iterable[LogEvent]) -> LogEvent | None:
+    """Of one line's events: an error, else ready, else the last that is progress, else any sign of life."""
+    ranked: list[Callable[[LogEvent], bool]] = [lambda e: e.error, lambda e: e.ready, lambda e: not e.alive]
+    found = tuple(events)
+    for wanted in ranked:
+        chosen = [e for e in found if wanted(e)]
+        if chosen:
+            return chosen[0] if chosen[0].error else chosen[-1]
+    return found[-1] if found else None
+
+
+def number(text: str | None) -> float | None:
+    """`66.97`, `1,048,576`, `4.2G`; None for what is no number."""
+    match = _NUMBER.match(text.replace(",", "")) if text else None
+    return float(match[1]) * _SCALE[match[2]] if match else None
+
+
+def clean(text: str) -> str:
+    """A figure as kept: without thousands separators and final full stop."""
+    return text.replace(",", "").rstrip(".")

@@ -1,0 +1,100 @@
+"""The seam that every engine fits: what it is given, what it gives back.
+
+Adding an engine is one file and one row in the catalog.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sparkwright.domain.cluster import NodePaths
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.plan import Placement, RankSpec
+from sparkwright.domain.recipe import PhaseTime, Recipe
+
+SHM_BYTES = 64 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """What an engine must know besides recipe and placement; every path is absolute on its node, no `~`.
+
+    models: node -> the folder (or GGUF file) of the weights on the host; '' or no entry for a simulated model.
+    from_hub: those folders are snapshots inside paths[node].hub. bind, port: where the API listens on the head.
+    python: the interpreter of process-runtime engines written in Python whose recipe names no venv.
+    simulated: the engine is the twin, or the cluster is simulated: no GPU and no RDMA device is passed.
+    """
+
+    paths: Mapping[str, NodePaths]
+    models: Mapping[str, str] = field(default_factory=dict)
+    from_hub: bool = False
+    bind: str = "127.0.0.1"
+    port: int = 8000
+    api_key: Secret | None = None
+    simulated: bool = False
+    python: str = "python3"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """How to end a rank: the signal's name, and the seconds to wait before SIGKILL."""
+
+    signal: str = "SIGTERM"
+    grace: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseDefault:
+    """usual and stuck_after in seconds, and where the figures come from."""
+
+    phase: Phase
+    usual: float
+    stuck_after: float
+    source: str
+
+
+def phase_times(defaults: tuple[PhaseDefault, ...]) -> Mapping[Phase, PhaseTime]:
+    return {d.phase: PhaseTime(d.usual, d.stuck_after) for d in defaults}
+
+
+class Engine(Protocol):
+    """One inference engine: pure knowledge of its command line, its log and its metric names."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def metric_names(self) -> Mapping[str, str]:
+        """Our vocabulary (engines/metrics.py) -> the name in this engine's /metrics."""
+        ...
+
+    @property
+    def emits(self) -> Mapping[str, str]:
+        """Option that render may write -> the engine version whose sources were read for it."""
+        ...
+
+    @property
+    def stop(self) -> Stop: ...
+
+    def phases(self) -> Mapping[Phase, PhaseTime]:
+        """Usual seconds of each start-up phase and the silence after which it counts as stuck."""
+        ...
+
+    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
+        """What this engine cannot do of what the recipe asks; flags are checked apart, against a version's data."""
+        ...
+
+    def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
+        """One RankSpec per rank, in rank order: argv, environment, mounts, secrets, ports."""
+        ...
+
+    def read(self, line: str) -> LogEvent | None:
+        """One line of a rank's log, understood; None for lines that say nothing about start-up. Never raises."""
+        ...
+
+
+def served_name(recipe: Recipe) -> str:
+    """The model name that clients use: as given, or the last part of the hub id or path."""
+    return recipe.model.served_name or recipe.model.label.rstrip("/").rpartition("/")[2].removesuffix(".gguf")

@@ -1,0 +1,136 @@
+"""The environment of a distributed rank: each variable with the reason why it is set and who says so."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.recipe import Recipe
+
+LOOPBACK = "127.0.0.1"
+SOCKETS = (
+    "NCCL_SOCKET_IFNAME",
+    "GLOO_SOCKET_IFNAME",
+    "TP_SOCKET_IFNAME",
+    "UCX_NET_DEVICES",
+    "OMPI_MCA_btl_tcp_if_include",
+)
+# Differ from node to node and are taken from its facts: one value for all ranks is always wrong (field guide B4, E35).
+IDENTITY = ("VLLM_HOST_IP", "HOST_IP", "NODE_IP", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK")
+SECRETS = ("VLLM_API_KEY", "LLAMA_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable of a rank: why it has that value, and the source (field guide section, seed, or engine source)."""
+
+    name: str
+    value: str
+    why: str
+    source: str
+
+
+def as_env(variables: tuple[Variable, ...]) -> dict[str, str]:
+    return {v.name: v.value for v in variables}
+
+
+def fabric(choice: FabricChoice) -> tuple[Variable, ...]:
+    """What the communication libraries need on this node: bootstrap over its fabric interface, payload over RDMA."""
+    return (*_sockets(choice.interface), *(_rdma(choice.hcas) if choice.hcas else _no_rdma()), *_nccl())
+
+
+def _sockets(interface: str) -> tuple[Variable, ...]:
+    reasons = {
+        "NCCL_SOCKET_IFNAME": (
+            "bootstrap over the fabric; otherwise NCCL takes the first interface up",
+            "B5; capture m4",
+        ),
+        "GLOO_SOCKET_IFNAME": (
+            "Gloo takes loopback otherwise: Connection refused, or a hang without a line",
+            "B5, seed 000",
+        ),
+        "TP_SOCKET_IFNAME": ("TensorPipe; some base images bake the management interface in", "B5"),
+        "UCX_NET_DEVICES": ("UCX (Ray, MPI, NIXL) scans every interface otherwise", "B5"),
+        "OMPI_MCA_btl_tcp_if_include": ("MPI's TCP transport picks docker0 otherwise", "B5"),
+    }
+    return tuple(Variable(name, interface, *reasons[name]) for name in SOCKETS)
+
+
+def _rdma(hcas: tuple[str, ...]) -> tuple[Variable, ...]:
+    return (
+        Variable("NCCL_NET", "IB", "a missing verbs device becomes an error, not a silent fall-back to TCP", "B5"),
+        Variable("NCCL_IB_DISABLE", "0", "some images set 1", "B5, seed 002"),
+        Variable("NCCL_IB_HCA", ",".join(hcas), "both twins of the cage: one gives 12-14 GB/s, two 20-24", "B5"),
+        Variable("NCCL_IB_ROCE_VERSION_NUM", "2", "the GID is chosen by meaning: RoCE v2 ...", "B3, B5"),
+        Variable("NCCL_IB_ADDR_FAMILY", "AF_INET", "... and IPv4. Its index drifts, so it is never given", "B3, E31"),
+        Variable("NCCL_CROSS_NIC", "1", "rings may go from one twin to the other", "B5, seed 003"),
+    )
+
+
+def _no_rdma() -> tuple[Variable, ...]:
+    return (Variable("NCCL_IB_DISABLE", "1", "no usable RDMA device on this node: TCP on purpose", "B5"),)
+
+
+def _nccl() -> tuple[Variable, ...]:
+    return (
+        Variable("NCCL_NET_PLUGIN", "none", "plugins in base images reroute or fall back to TCP", "B5, seed 002"),
+        Variable("NCCL_CUMEM_ENABLE", "0", "most recipes on GB10; 1 only after the DMA-BUF fix", "B5, seed 003"),
+        Variable("NCCL_NVLS_ENABLE", "0", "there is no NVLink", "B5"),
+        Variable(
+            "NCCL_IGNORE_CPU_AFFINITY",
+            "1",
+            "big and little cores: the inherited mask may be little",
+            "B5",
+        ),
+        Variable("NCCL_DEBUG", "WARN", "the cause of a failed start stands in the log", "B5"),
+    )
+
+
+def offline() -> tuple[Variable, ...]:
+    """No egress: weights are staged before, and nothing is reported home."""
+    return (
+        Variable("HF_HUB_OFFLINE", "1", "weights were staged and verified on every node before", "B5"),
+        Variable("TRANSFORMERS_OFFLINE", "1", "the same for configuration and tokenizer", "B5"),
+        Variable("DO_NOT_TRACK", "1", "no telemetry", "product.md"),
+    )
+
+
+def check_env(recipe: Recipe) -> tuple[Finding, ...]:
+    """ENG010 a per-rank variable in the recipe, ENG011 a secret in it, ENG012 a fixed GID index."""
+    return (*_identity(recipe.env), *_secrets(recipe.env), *_gid(recipe.env))
+
+
+def _identity(env: Mapping[str, str]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            "ENG010", Severity.BLOCK, f"env.{name}", f"{name} differs from node to node and cannot stand in a recipe",
+            evidence=f"{name}={env[name]}",
+            cause="every rank would advertise the same address, and the others would wait for it",
+            remedy=f"remove {name}: sparkwright sets it per rank from the node's fabric address",
+        )
+        for name in IDENTITY if name in env
+    )  # fmt: skip
+
+
+def _secrets(env: Mapping[str, str]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            "ENG011", Severity.BLOCK, f"env.{name}", f"{name} is a secret and a recipe is not",
+            cause="the environment of a container is readable to everyone who may ask Docker",
+            remedy="name the variable of your own shell that holds the key in serving.api_key_env",
+        )
+        for name in SECRETS if name in env
+    )  # fmt: skip
+
+
+def _gid(env: Mapping[str, str]) -> tuple[Finding, ...]:
+    if "NCCL_IB_GID_INDEX" not in env:
+        return ()
+    return (
+        Finding(
+            "ENG012", Severity.WARN, "env.NCCL_IB_GID_INDEX", "a fixed GID index breaks when the table drifts",
+            evidence=f"NCCL_IB_GID_INDEX={env['NCCL_IB_GID_INDEX']}",
+            cause="the RoCE v2 IPv4 entry was seen at 3, 4, 5 and 6, and differs between twins of one node (B3)",
+            remedy="remove it: NCCL finds the entry by NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""One option of an engine, and what is wrong with the words given to it."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+_HUMAN = re.compile(r"\d+(?:\.\d+)?[kKmMgGtT]?$|-1$|auto$")
+_FITS: Mapping[str, Callable[[str], object]] = {"int": int, "number": float, "float": float}
+_BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
+    "ge": ("at least", lambda a, b: a >= b),
+    "gt": ("above", lambda a, b: a > b),
+    "le": ("at most", lambda a, b: a <= b),
+    "lt": ("below", lambda a, b: a < b),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """kind: flag, bool (has `--no-`), value, list, json, append (one word, repeatable), maybe (flag or value).
+
+    choices: the only values; known: built-in names that plugins may add to; limits: ge, gt, le, lt.
+    keys: of a JSON option, with the values that a key is limited to. folded: case and dashes of the value are ignored.
+    """
+
+    name: str
+    kind: str
+    type: str = "str"
+    choices: tuple[Any, ...] = ()
+    known: tuple[Any, ...] = ()
+    aliases: tuple[str, ...] = ()
+    negatives: tuple[str, ...] = ()
+    deprecated: str = ""
+    folded: bool = False
+    limits: Mapping[str, float] = field(default_factory=dict)
+    keys: Mapping[str, list[Any] | None] = field(default_factory=dict)
+
+    @property
+    def negations(self) -> tuple[str, ...]:
+        return self.negatives or ((f"--no-{self.name}",) if self.kind == "bool" else ())
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        own = self.name if self.name.startswith("-") else f"--{self.name}"
+        return (own, *self.aliases, *self.negations)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    code: str
+    what: str
+    remedy: str = ""
+
+
+def problems(option: Option, key: str, values: Sequence[str]) -> tuple[Problem, ...]:
+    """key: what follows a dot (`--speculative-config.method`). values: the words up to the next option."""
+    if key:
+        return tuple(_json_entry(option, key.split(".")[0], values[0] if values else "", nested="." in key))
+    if option.kind in ("flag", "bool"):
+        return (Problem("ENG003", f"takes no value, but {values[0]!r} follows", "remove the value"),) if values else ()
+    if option.kind == "maybe":
+        return ()
+    if not values:
+        return (Problem("ENG003", "needs a value", f"write --{option.name} {_example(option)}"),)
+    if option.kind == "json":
+        return tuple(_json(option, values[0]))
+    wanted = values if option.kind == "list" else values[:1]
+    extra = () if option.kind == "list" else _extra(values[1:2])
+    return (*(found for value in wanted for found in _value(option, value)), *extra)
+
+
+def _extra(values: Sequence[str]) -> tuple[Problem, ...]:
+    return tuple(Problem("ENG003", f"takes one value; {v!r} is too much", "quote it, or remove it") for v in values)
+
+
+def _value(option: Option, value: str) -> Iterator[Problem]:
+    if not _fits(option.type, value):
+        yield Problem("ENG003", f"takes {_kind_name(option.type)}, not {value!r}", f"write {_example(option)}")
+        return
+    yield from _among(option, value)
+    for name, limit in option.limits.items():
+        words, holds = _BOUNDS[name]
+        if _is_number(value) and not holds(float(value), limit):
+            yield Problem("ENG003", f"must be {words} {limit:g}, not {value}", f"choose a value {words} {limit:g}")
+
+
+def _among(option: Option, value: str) -> Iterator[Problem]:
+    """Enforced choices, or the names that are built in."""
+    if option.choices and not _is_one_of(value, option.choices, option.folded) and value != "None":
+        yield Problem("ENG002", f"does not take {value!r}", _allowed(value, option.choices))
+    if option.known and not _is_one_of(value, option.known, folded=True):
+        yield Problem("ENG009", f"has no built-in {value!r}", _allowed(value, option.known))
+
+
+def _is_one_of(value: str, names: Sequence[Any], folded: bool) -> bool:
+    if folded:
+        return value.lower().replace("-", "_") in {str(n).lower().replace("-", "_") for n in names}
+    return value in {str(n) for n in names}
+
+
+def _allowed(value: str, names: Sequence[Any]) -> str:
+    near = get_close_matches(value, [str(n) for n in names], 1, 0.6)
+    listed = ", ".join(str(n) for n in names)
+    return f"did you mean {near[0]}? allowed: {listed}" if near else f"allowed: {listed}"
+
+
+def _json(option: Option, text: str) -> Iterator[Problem]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        yield Problem("ENG003", f"takes JSON: {error}", "check quotes and brackets")
+        return
+    for key, value in found.items() if isinstance(found, dict) else ():
+        yield from _json_entry(option, key, value, nested=isinstance(value, dict))
+
+
+def _json_entry(option: Option, key: str, value: object, nested: bool) -> Iterator[Problem]:
+    if option.kind not in ("json", "value"):
+        yield Problem("ENG003", f"has no key {key!r}: it is no JSON option", f"write --{option.name}")
+    elif option.keys and key not in option.keys:
+        yield Problem("ENG004", f"has no key {key!r}", _allowed(key, list(option.keys)))
+    elif not nested and (limited := option.keys.get(key)) and value is not None and value not in limited:
+        yield Problem("ENG002", f"does not take {value!r} for {key}", _allowed(str(value), limited))
+
+
+def _fits(kind: str, value: str) -> bool:
+    if kind == "human-int":
+        return bool(_HUMAN.match(value))
+    try:
+        _FITS.get(kind, str)(value)
+    except ValueError:
+        return value == "None"
+    return True
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _kind_name(kind: str) -> str:
+    names = {"int": "a whole number", "float": "a number", "number": "a number"}
+    return names.get(kind, "a number such as 8192 or 8k" if kind == "human-int" else "text")
+
+
+def _example(option: Option) -> str:
+    examples = {"int": "8", "float": "0.8", "human-int": "8192", "number": "8"}
+    return str(option.choices[0]) if option.choices else examples.get(option.type, "VALUE")

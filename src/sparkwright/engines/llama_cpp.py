@@ -1,0 +1,139 @@
+"""llama.cpp's server on one node. Its RPC workers come with issue 3: `render` is the only place that changes.
+
+Read for the server inside the xllamacpp wheel 2026.10.11549 (`data/llama-cpp-2026.10.11549.json`); field guide C5.
+"""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.plan import Mount, Placement, RankSpec
+from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.engines.checks import check_single
+from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times, served_name
+from sparkwright.engines.environment import Variable, as_env, offline
+from sparkwright.engines.llama_cpp_log import read_llama_cpp
+from sparkwright.engines.metrics import LLAMA_CPP_METRICS
+from sparkwright.engines.options import Options, merge, words
+from sparkwright.engines.vllm import docker_entrypoint
+from sparkwright.engines.vllm_args import parse_mount
+
+READ_FOR = "2026.10.11549"
+PER_RANK = ("model", "host", "port", "api-key", "api-key-file", "rpc")
+LAUNCHER = ("-m", "sparkwright.adapters.llama_server")
+DOCKER_PROGRAM = ("/app/llama-server",)  # ghcr.io/ggml-org/llama.cpp:server*, not on the image's PATH
+PHASES = (
+    PhaseDefault(Phase.START, 2, 60, "measured: 0.01 s on the CPU, CUDA context a few seconds"),
+    PhaseDefault(Phase.LOAD, 120, 900, "field guide C5: 13-25 min for 194 GB, and the loader prints nothing meanwhile"),
+    PhaseDefault(Phase.WARMUP, 10, 120, "one empty run after loading"),
+    PhaseDefault(Phase.SERVER, 1, 60, "measured: listening the moment the model is loaded"),
+    PhaseDefault(Phase.ANSWER, 5, 300, "first prompt"),
+)
+EMITS = (
+    *("model", "host", "port", "alias", "ctx-size", "parallel", "load-mode", "batch-size"),
+    *("cache-type-k", "cache-type-v", "metrics", "jinja"),
+)
+KV_OPTIONS = ("cache-type-k", "cache-type-v")
+
+
+class LlamaCpp:
+    name = "llama-cpp"
+    metric_names = LLAMA_CPP_METRICS
+    emits: Mapping[str, str] = dict.fromkeys(EMITS, READ_FOR)
+    stop = Stop("SIGTERM", 15.0)
+
+    def phases(self) -> Mapping[Phase, PhaseTime]:
+        return phase_times(PHASES)
+
+    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
+        return check_single(recipe, PER_RANK)
+
+    def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
+        node = placement.nodes[0]
+        docker = recipe.engine.runtime is Runtime.DOCKER
+        program = () if docker else process_program(recipe)
+        gpu = not (on_cpu(recipe) or context.simulated)
+        return (
+            RankSpec(
+                rank=0,
+                node=node,
+                argv=(*program, *words(_options(recipe, node, context))),
+                env={**as_env(_variables()), **{k: str(v) for k, v in recipe.env.items()}},
+                runtime=recipe.engine.runtime,
+                image=recipe.engine.image,
+                entrypoint=docker_entrypoint(recipe, DOCKER_PROGRAM) if docker else None,
+                mounts=_mounts(recipe, node, context) if docker else (),
+                secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
+                listens=((context.bind, context.port),),
+                gpu=gpu,
+                rdma=False,
+                shm_bytes=recipe.shm_bytes or SHM_BYTES,
+            ),
+        )
+
+    def read(self, line: str) -> LogEvent | None:
+        return read_llama_cpp(line)
+
+
+def process_program(recipe: Recipe) -> tuple[str, ...]:
+    """`llama-server` from the node's PATH; with a venv, the server inside its xllamacpp wheel through our launcher."""
+    if recipe.engine.entrypoint:
+        return recipe.engine.entrypoint
+    venv = recipe.engine.venv.rstrip("/")
+    return (f"{venv}/bin/python", *LAUNCHER) if venv else ("llama-server",)
+
+
+def on_cpu(recipe: Recipe) -> bool:
+    """A recipe that offloads no layer, or names no device, runs on the CPU."""
+    flags = merge({}, recipe.flags)
+    layers = flags.get("n-gpu-layers", flags.get("gpu-layers"))
+    return str(layers) == "0" or flags.get("device") == "none"
+
+
+def _options(recipe: Recipe, node: str, context: RenderContext) -> Options:
+    s = recipe.serving
+    ours: Options = {
+        "model": _gguf(recipe, node, context),
+        "alias": served_name(recipe),
+        "host": context.bind,
+        "port": context.port,
+        "ctx-size": s.context * max(s.sequences, 1) or None,  # shared by all slots, unlike vLLM's max-model-len
+        "parallel": s.sequences or None,
+        "batch-size": s.batched_tokens or None,
+        **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
+        "load-mode": None if on_cpu(recipe) or _says_how_to_load(recipe) else "none",
+        "jinja": True,
+        "metrics": True,
+    }
+    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
+    return merge(ours, flags)
+
+
+def _says_how_to_load(recipe: Recipe) -> bool:
+    # mmap cache and CUDA buffers are the same memory on GB10: a mapped model counts twice (field guide C5).
+    return any(name in merge({}, recipe.flags) for name in ("load-mode", "mmap", "no-mmap"))
+
+
+def _gguf(recipe: Recipe, node: str, context: RenderContext) -> str:
+    path = context.models.get(node, "") or recipe.model.path
+    if recipe.engine.runtime is not Runtime.DOCKER:
+        return path
+    root, inside = _mounted(node, path, context)
+    return f"{inside}/{PurePosixPath(path).relative_to(root)}"
+
+
+def _mounted(node: str, path: str, context: RenderContext) -> tuple[str, str]:
+    """(host folder, its place in the container). A hub snapshot links into blobs: all of the cache is shown."""
+    if context.from_hub:
+        return context.paths[node].hub, "/models/hub"
+    return str(PurePosixPath(path).parent), "/models"
+
+
+def _mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
+    host, inside = _mounted(node, context.models.get(node, "") or recipe.model.path, context)
+    return (Mount(host, inside, read_only=True), *(parse_mount(text) for text in recipe.mounts))
+
+
+def _variables() -> tuple[Variable, ...]:
+    return (*offline(), Variable("LLAMA_ARG_OFFLINE", "1", "no download behind our back", "--offline, 2026.10.11549"))

@@ -1,0 +1,47 @@
+"""llama-server's log, as the server in the xllamacpp wheel 2026.10.11549 and older builds (field guide C5) write it.
+
+A line is `0.00.009.517 I srv          init: listening on http://...`: uptime, level, component, function, text; without
+`--log-prefix` only the text. Facts: kv_tokens (context of all slots), context (of one), max_concurrency, kv_mib, url.
+"""
+
+import re
+
+from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.engines.dialect import first, most_telling, pieces, says
+
+_PREFIX = re.compile(r"(?:\d+\.\d\d\.\d{3}\.\d{3} )?(?:(?P<level>[DIWE]) )?")
+_NEVER = re.compile(r"(?!x)x")
+_RULES = (
+    says(Phase.SERVER, r"(?:server is )?listening on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}, ready=True),
+    says(Phase.SERVER, r"all slots are idle", "server is idle", ready=True),
+    says(Phase.START, r"initializing \.\.\.|build_info: (?P<b>\S+)|main: loading model$", "", facts={"version": "b"}),
+    says(Phase.LOAD, r"load_model: loading model '(?P<m>[^']+)'", "loading {m}"),
+    says(Phase.LOAD, r"init: loading model", "loading"),
+    says(Phase.LOAD, r"load_tensors: .*model buffer size = +(?P<m>[\d.]+) MiB", "{m} MiB of weights",
+         facts={"weights_mib": "m"}),
+    says(Phase.LOAD, r"^(?:llama_model_loader|print_info|load_tensors|llama_prepare_model_devices)\b", ""),
+    says(Phase.LOAD, r"^\.{3,}$", "reading weights"),
+    says(Phase.WARMUP, r"n_slots = (?P<n>\d+), n_ctx_slot = (?P<c>\d+)", "{n} slots of {c} tokens",
+         facts={"max_concurrency": "n", "context": "c"}),
+    says(Phase.WARMUP, r"llama_kv_cache.* size = +(?P<m>[\d.]+) MiB", "KV cache of {m} MiB", facts={"kv_mib": "m"}),
+    says(Phase.WARMUP, r"llama_context: n_ctx +=+ (?P<n>\d+)", "context of {n} tokens", facts={"kv_tokens": "n"}),
+    says(Phase.WARMUP, r"warming up the model|llama threadpool init|llama_context: ", ""),
+    says(Phase.SERVER, r"init: model loaded|main: model loaded", "model loaded"),
+)  # fmt: skip
+_ERROR = re.compile(
+    r"error loading model|failed to load model|failed to fit params|couldn't bind|unable to allocate|out of memory|"
+    r"error: invalid argument|^error: |exiting due to|GGML_ASSERT|^Traceback|^[\w.]+Error: "
+)
+
+
+def read_llama_cpp(line: str) -> LogEvent | None:
+    return most_telling(e for piece in pieces(line, _NEVER) if (e := _piece(piece)))
+
+
+def _piece(piece: str) -> LogEvent | None:
+    prefix = _PREFIX.match(piece)
+    body = piece[prefix.end() :] if prefix else piece
+    level = prefix["level"] if prefix else None
+    if level == "E" or _ERROR.search(body):
+        return LogEvent(Phase.START, body.strip()[:500], error=True)
+    return first(_RULES, body)

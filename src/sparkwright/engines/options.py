@@ -1,0 +1,56 @@
+"""Command-line options as an ordered mapping, and how they become words."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+Options = dict[str, Any]
+
+
+def words(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """`--name value` words in the mapping's order.
+
+    True is `--name`, False `--no-name`, None leaves the option out, a mapping is JSON, a list of plain values is
+    `--name a b c`, any other list is JSON.
+    """
+    return tuple(word for name, value in options.items() for word in _option(name, value))
+
+
+def merge(options: Mapping[str, Any], extra: Mapping[str, Any]) -> Options:
+    """The recipe's own flags over ours: the same option keeps our place but takes the recipe's value."""
+    return {**options, **{option_name(name): value for name, value in extra.items()}}
+
+
+def option_name(name: str) -> str:
+    """`max_model_len`, `--max-model-len` and `max-model-len` are one option; what follows a dot is left alone."""
+    head, dot, rest = name.lstrip("-").partition(".")
+    return head.replace("_", "-") + dot + rest
+
+
+def _option(name: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, bool):
+        return (f"--{name}" if value else f"--no-{name}",)
+    if isinstance(value, Mapping):
+        return (f"--{name}", compact_json(value))
+    if isinstance(value, (list, tuple)):
+        return _listed(name, value)
+    return (f"--{name}", text(value))
+
+
+def _listed(name: str, values: list[Any] | tuple[Any, ...]) -> tuple[str, ...]:
+    if values and all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in values):
+        return (f"--{name}", *(text(v) for v in values))
+    return (f"--{name}", compact_json(list(values)))
+
+
+def compact_json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def text(value: Any) -> str:
+    """A number without a needless exponent or `.0`: 20000000000.0 is `20000000000`, 0.8 stays `0.8`."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

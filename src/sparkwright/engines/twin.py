@@ -1,0 +1,64 @@
+"""The embedded twin: vLLM's flags, environment and log lines without a model or a device. Always marked simulated."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.plan import Placement, RankSpec
+from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.engines import vllm_args
+from sparkwright.engines.checks import check_distributed
+from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, phase_times
+from sparkwright.engines.metrics import VLLM_METRICS
+from sparkwright.engines.vllm import EMITS, Vllm, docker_entrypoint
+from sparkwright.engines.vllm_log import read_vllm
+
+VERSION = "0.21.0"
+SHM_BYTES = 64 * 1024**2
+MODULE = ("-m", "sparkwright.twin")
+_SOURCE = "twin/settings.py: its boot follows the captures' phases, shortened by SPARKWRIGHT_TWIN_TIME_SCALE"
+PHASES = (
+    PhaseDefault(Phase.START, 1, 30, _SOURCE),
+    PhaseDefault(Phase.RENDEZVOUS, 1, 20, _SOURCE),
+    PhaseDefault(Phase.LOAD, 2, 30, _SOURCE),
+    PhaseDefault(Phase.COMPILE, 1, 30, _SOURCE),
+    PhaseDefault(Phase.WARMUP, 1, 30, _SOURCE),
+    PhaseDefault(Phase.GRAPHS, 1, 30, _SOURCE),
+    PhaseDefault(Phase.SERVER, 1, 20, _SOURCE),
+    PhaseDefault(Phase.ANSWER, 1, 30, _SOURCE),
+)
+
+
+class Twin:
+    name = "twin"
+    metric_names = VLLM_METRICS
+    emits: Mapping[str, str] = dict.fromkeys(EMITS, VERSION)
+    stop = Stop("SIGTERM", 10.0)
+
+    def phases(self) -> Mapping[Phase, PhaseTime]:
+        return phase_times(PHASES)
+
+    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
+        return check_distributed(recipe, vllm_args.PER_RANK)
+
+    def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
+        """vLLM's ranks with another program, no devices, and nothing compiled that would want a cache."""
+        ranks = Vllm().render(recipe, placement, replace(context, simulated=True))
+        return tuple(_as_twin(spec, recipe, context) for spec in ranks)
+
+    def read(self, line: str) -> LogEvent | None:
+        return read_vllm(line)
+
+
+def _as_twin(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:
+    arguments = spec.argv[spec.argv.index("serve") :]
+    shm = recipe.shm_bytes or SHM_BYTES
+    env = {name: value for name, value in spec.env.items() if name not in vllm_args.CACHES}
+    mounts = tuple(m for m in spec.mounts if m.container != vllm_args.CACHE_AT)
+    spec = replace(spec, env=env, mounts=mounts, shm_bytes=shm, labels={**spec.labels, "simulated": "true"})
+    if recipe.engine.runtime is Runtime.DOCKER:
+        return replace(spec, argv=arguments, entrypoint=docker_entrypoint(recipe, ("python3", *MODULE)))
+    venv = recipe.engine.venv.rstrip("/")
+    program = recipe.engine.entrypoint or (f"{venv}/bin/python" if venv else context.python, *MODULE)
+    return replace(spec, argv=(*program, *arguments))

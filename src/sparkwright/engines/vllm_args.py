@@ -1,0 +1,188 @@
+"""vLLM's command line and environment per rank; shared by the real engine and by the twin that takes its flags.
+
+Read for vLLM 0.21.0: vllm/engine/arg_utils.py, vllm/entrypoints/openai/cli_args.py, vllm/entrypoints/cli/serve.py.
+"""
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import Any
+
+from sparkwright.domain.plan import Mount, Placement
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.engine import RenderContext, served_name
+from sparkwright.engines.environment import LOOPBACK, Variable, as_env, fabric, offline
+from sparkwright.engines.options import Options, compact_json, merge, words
+
+HUB_AT = "/models/hub"
+MODELS_AT = "/models"
+CACHE_AT = "/cache"
+DP_RPC_PORT = 29550  # ParallelConfig.data_parallel_rpc_port, vLLM 0.21.0
+CACHES = {
+    "VLLM_CACHE_ROOT": "vllm",  # torch.compile and DeepGEMM write below it
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+    "TILELANG_CACHE_DIR": "tilelang",
+    "CUDA_CACHE_PATH": "cuda",
+}
+# Set per rank by sparkwright: a recipe that gives them would give every rank the same.
+PER_RANK = ("nnodes", "node-rank", "master-addr", "master-port", "headless", "host", "port", "api-key", "uds")
+
+
+def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
+    """`serve MODEL --flags...` of one rank: the same on all but for node rank, headless, host and port."""
+    ours = identity(recipe) | listening(context, rank) | topology(recipe, placement, rank) | limits(recipe)
+    flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
+    model = model_word(recipe, placement.nodes[rank], context)
+    return ("serve", model, *words(merge(ours | parsers(recipe), flags)))
+
+
+def model_word(recipe: Recipe, node: str, context: RenderContext) -> str:
+    """The hub id, or the folder as the engine sees it."""
+    folder = context.models.get(node, "") or recipe.model.path
+    if context.from_hub or not folder:
+        return recipe.model.label
+    return container_folder(folder) if recipe.engine.runtime is Runtime.DOCKER else folder
+
+
+def container_folder(folder: str) -> str:
+    return f"{MODELS_AT}/{PurePosixPath(folder).name}"
+
+
+def identity(recipe: Recipe) -> Options:
+    return {"served-model-name": served_name(recipe), "revision": recipe.model.revision or None}
+
+
+def topology(recipe: Recipe, placement: Placement, rank: int) -> Options:
+    parallel = recipe.parallelism
+    options: Options = {
+        "tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,
+        "pipeline-parallel-size": parallel.pp if parallel.pp > 1 else None,
+        "data-parallel-size": parallel.dp if parallel.dp > 1 else None,
+        "enable-expert-parallel": True if parallel.ep else None,
+    }
+    return options | (_many_nodes(recipe, placement, rank) if placement.world > 1 else {})
+
+
+def _many_nodes(recipe: Recipe, placement: Placement, rank: int) -> Options:
+    return {
+        "distributed-executor-backend": "mp",
+        "nnodes": placement.world,
+        "node-rank": rank,
+        "master-addr": placement.fabric[placement.head].address,
+        "master-port": recipe.serving.master_port,
+        "headless": True if rank else None,
+    }
+
+
+def limits(recipe: Recipe) -> Options:
+    """Zero and empty mean: leave it to the engine."""
+    s = recipe.serving
+    return {
+        "max-model-len": s.context or None,
+        "max-num-seqs": s.sequences or None,
+        "max-num-batched-tokens": s.batched_tokens or None,
+        "kv-cache-dtype": s.kv_dtype or None,
+        "gpu-memory-utilization": s.memory_fraction or None,
+        "kv-cache-memory-bytes": s.kv_cache_bytes or None,
+        "speculative-config": speculative_config(recipe),
+    }
+
+
+def speculative_config(recipe: Recipe) -> str | None:
+    spec = recipe.speculation
+    if not spec.method:
+        return None
+    config: dict[str, Any] = {"method": spec.method}
+    config |= {"num_speculative_tokens": spec.tokens} if spec.tokens else {}
+    return compact_json(config | dict(spec.options))
+
+
+def parsers(recipe: Recipe) -> Options:
+    p = recipe.parsers
+    return {
+        "tokenizer-mode": p.tokenizer_mode or None,
+        "tool-call-parser": p.tool or None,
+        "enable-auto-tool-choice": True if p.tool else None,
+        "reasoning-parser": p.reasoning or None,
+        "chat-template": p.chat_template or None,
+    }
+
+
+def listening(context: RenderContext, rank: int) -> Options:
+    """Only the head has an API."""
+    return {} if rank else {"host": context.bind, "port": context.port}
+
+
+def listens(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[tuple[str, int], ...]:
+    """Addresses and ports that must be free on this rank's node."""
+    if rank:
+        return ()
+    api = ((context.bind, context.port),)
+    if placement.world == 1:
+        return api
+    master = placement.fabric[placement.head].address
+    rpc = ((master, DP_RPC_PORT),) if recipe.parallelism.dp > 1 else ()
+    return (*api, (master, recipe.serving.master_port), *rpc)
+
+
+def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[Variable, ...]:
+    """The rank's environment as a table with reasons, without what the recipe adds."""
+    node = placement.nodes[rank]
+    many = placement.world > 1
+    address = placement.fabric[node].address if many else LOOPBACK
+    why = (
+        "peers reach this rank at its fabric address, not at the default route's" if many else "nothing beyond loopback"
+    )
+    return (
+        Variable("VLLM_HOST_IP", address, why, "B4, E35"),
+        *(fabric(placement.fabric[node]) if many else ()),
+        *offline(),
+        Variable("VLLM_NO_USAGE_STATS", "1", "no telemetry", "vllm/envs.py 0.21.0"),
+        Variable("VLLM_ENGINE_READY_TIMEOUT_S", "3600", "600 s are less than a cold start of a 1M profile", "B5 (GK)"),
+        *caches(recipe, node, context),
+    )
+
+
+def caches(recipe: Recipe, node: str, context: RenderContext) -> tuple[Variable, ...]:
+    """Compile caches that outlive the rank. One root per image: a stale kernel cache gives garbled text (E62)."""
+    root = CACHE_AT if recipe.engine.runtime is Runtime.DOCKER else cache_root(recipe, node, context)
+    why = "compiled kernels outlive the rank; one root per image, for stale ones garble output"
+    hub = HUB_AT if recipe.engine.runtime is Runtime.DOCKER else context.paths[node].hub
+    found = (Variable("HF_HUB_CACHE", hub, "where the staged weights lie", "C1"),) if context.from_hub else ()
+    return (*found, *(Variable(name, f"{root}/{folder}", why, "E62") for name, folder in CACHES.items()))
+
+
+def cache_root(recipe: Recipe, node: str, context: RenderContext) -> str:
+    """`<cache>/vllm-0.21.0-1a2b3c4d`: the last part tells images (or venvs) of one version apart."""
+    e = recipe.engine
+    mark = hashlib.sha256((e.image or e.venv or "path").encode()).hexdigest()[:8]
+    return f"{context.paths[node].cache}/{e.name}-{e.version}-{mark}"
+
+
+def environment(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
+    """Ours, then the recipe's over it; what identifies the rank stays ours."""
+    table = variables(recipe, placement, context, rank)
+    ours = as_env(table)
+    return {**ours, **{k: str(v) for k, v in recipe.env.items()}, "VLLM_HOST_IP": ours["VLLM_HOST_IP"]}
+
+
+def mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
+    """Docker runtime: weights read-only at one place in every container, caches writable, then the recipe's own."""
+    if recipe.engine.runtime is not Runtime.DOCKER:
+        return ()
+    folder = context.models.get(node, "") or recipe.model.path
+    weights: tuple[Mount, ...] = ()
+    if context.from_hub:
+        weights = (Mount(context.paths[node].hub, HUB_AT, read_only=True),)
+    elif folder and not recipe.model.simulated:
+        weights = (Mount(folder, container_folder(folder), read_only=True),)
+    cache = Mount(cache_root(recipe, node, context), CACHE_AT)
+    return (*weights, cache, *(parse_mount(text) for text in recipe.mounts))
+
+
+def parse_mount(text: str) -> Mount:
+    """`host:container` or `host:container:ro`, as Docker writes it."""
+    host, _, rest = text.partition(":")
+    container, _, mode = rest.partition(":")
+    return Mount(host, container or host, read_only=mode == "ro")

@@ -1,0 +1,124 @@
+"""A real engine: llama.cpp's server on the CPU, started with exactly the words and environment that render() gives."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from functional.tiny_gguf import write_tiny_gguf
+from sparkwright.domain.command import Secret
+from sparkwright.domain.plan import Placement, RankSpec
+from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
+from sparkwright.engines.catalog import engine
+from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.flags import check_flags
+from sparkwright.facts.engine_log import read_log
+
+pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
+VERSION = "2026.10.11549"
+KEY = "k-only-for-this-test"
+RECIPE = Recipe(
+    name="tiny",
+    title="Random weights",
+    model=Model(path="tiny.gguf", served_name="tiny"),
+    engine=EngineChoice("llama-cpp", VERSION, Runtime.PROCESS, venv=str(Path(sys.prefix))),
+    serving=Serving(context=512, sequences=2, batched_tokens=256),
+    flags={"n-gpu-layers": 0, "threads": 2},
+)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def rank(model: Path, port: int, recipe: Recipe = RECIPE) -> RankSpec:
+    context = RenderContext({}, {"here": str(model)}, port=port, api_key=Secret(KEY))
+    (spec,) = engine("llama-cpp").render(recipe, Placement(("here",), {}), context)
+    return spec
+
+
+async def start(spec: RankSpec, log: Path) -> asyncio.subprocess.Process:
+    secrets = {name: value.reveal() for name, value in spec.secrets.items()}
+    with log.open("wb") as out:
+        return await asyncio.create_subprocess_exec(*spec.argv, env={**os.environ, **spec.env, **secrets}, stderr=out)
+
+
+@asynccontextmanager
+async def served(spec: RankSpec, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The running server, once its log says ready; killed at the end if the test did not stop it."""
+    process = await start(spec, log)
+    try:
+        async with asyncio.timeout(15):
+            while read_log(log.read_text().splitlines(), engine("llama-cpp").read).ready_after is None:
+                assert process.returncode is None, log.read_text()
+                await asyncio.sleep(0.02)
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def test_it_serves_a_streamed_chat(tmp_path: Path) -> None:
+    """From recipe to tokens: the rendered command loads, streams an answer with usage, keeps its key, and stops."""
+    spec = rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port())
+    assert check_flags("llama-cpp", VERSION, spec.argv) == ()
+    base = f"http://127.0.0.1:{spec.listens[0][1]}"
+    async with served(spec, tmp_path / "log") as process, httpx.AsyncClient(base_url=base, timeout=10) as client:
+        assert (await client.post("/v1/chat/completions", json={"messages": []})).status_code == 401
+        client.headers["Authorization"] = f"Bearer {KEY}"
+        assert [m["id"] for m in (await client.get("/v1/models")).json()["data"]] == ["tiny"]
+        chunks = await streamed_chat(client)
+        assert "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+        assert chunks[-1]["usage"]["completion_tokens"] == 8
+        page = (await client.get("/metrics")).text
+        assert all(name in page for name in engine("llama-cpp").metric_names.values())
+        process.send_signal(signal.Signals[engine("llama-cpp").stop.signal])
+        assert await asyncio.wait_for(process.wait(), engine("llama-cpp").stop.grace) == 0
+
+
+async def streamed_chat(client: httpx.AsyncClient) -> list[dict]:
+    """The chunks of a streamed answer of eight tokens."""
+    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
+    async with client.stream(
+        "POST", "/v1/chat/completions", json=body | {"stream_options": {"include_usage": True}}
+    ) as r:
+        assert r.status_code == 200
+        lines = [line.removeprefix("data: ") async for line in r.aiter_lines() if line.startswith("data: {")]
+    return [json.loads(line) for line in lines]
+
+
+async def test_a_missing_model_ends_with_the_reason(tmp_path: Path) -> None:
+    """A start that fails exits with 1 at once, and its log names the file."""
+    log = tmp_path / "log"
+    process = await start(rank(tmp_path / "absent.gguf", free_port()), log)
+    assert await asyncio.wait_for(process.wait(), 15) == 1
+    told = read_log(log.read_text().splitlines(), engine("llama-cpp").read)
+    assert "absent.gguf" in told.root
+    assert told.ready_after is None
+
+
+async def test_a_flag_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
+    """As llama-server does: exit code 1 and `error: invalid argument`, before anything is loaded."""
+    log = tmp_path / "log"
+    recipe = replace(RECIPE, flags={**RECIPE.flags, "max-model-len": 5})
+    process = await start(rank(write_tiny_gguf(tmp_path / "tiny.gguf"), free_port(), recipe), log)
+    assert await asyncio.wait_for(process.wait(), 15) == 1
+    assert "error: invalid argument" in log.read_text()
+
+
+def test_the_same_seed_makes_the_same_model(tmp_path: Path) -> None:
+    """The model of the tests is the same everywhere."""
+    one, two = write_tiny_gguf(tmp_path / "1.gguf"), write_tiny_gguf(tmp_path / "2.gguf")
+    assert one.read_bytes() == two.read_bytes()

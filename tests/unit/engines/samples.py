@@ -1,0 +1,76 @@
+"""Recipes, placements and contexts that the engine tests share."""
+
+from pathlib import Path
+
+from sparkwright.domain.cluster import NodePaths
+from sparkwright.domain.command import Secret
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.plan import Placement, RankSpec
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
+from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.options import merge
+from sparkwright.recipes.load import load_recipe
+
+ROOT = Path(__file__).parents[3]
+SHIPPED = ROOT / "src/sparkwright/recipes/shipped"
+DATA = ROOT / "tests/data"
+# Different twins on the two nodes: what is right on one node must not be copied to the other.
+HCAS = {"spark-1": ("rocep1s0f0", "roceP2p1s0f0"), "spark-2": ("rocep1s0f1", "roceP2p1s0f1")}
+INTERFACE = {"spark-1": "enp1s0f0np0", "spark-2": "enp1s0f1np1"}
+
+
+def shipped(name: str, profile: str = "") -> Recipe:
+    return load_recipe((SHIPPED / f"{name}.yaml").read_text(), f"{name}.yaml", profile)
+
+
+def placement(count: int = 2, rdma: bool = True) -> Placement:
+    nodes = tuple(f"spark-{i + 1}" for i in range(count))
+    fabric = {
+        node: FabricChoice(f"192.168.100.{10 + i}", INTERFACE[node], HCAS[node] if rdma else ())
+        for i, node in enumerate(nodes)
+    }
+    return Placement(nodes, fabric)
+
+
+def paths(count: int = 2) -> dict[str, NodePaths]:
+    home = "/home/ai"
+    one = NodePaths(f"{home}/models", f"{home}/.cache/huggingface/hub", f"{home}/.cache/sparkwright", f"{home}/state")
+    return {f"spark-{i + 1}": one for i in range(count)}
+
+
+def hub_context(count: int = 2) -> RenderContext:
+    snapshot = "/home/ai/.cache/huggingface/hub/models--deepseek-ai--DeepSeek-V4-Flash/snapshots/abc"
+    models = {f"spark-{i + 1}": snapshot for i in range(count)}
+    return RenderContext(paths(count), models, from_hub=True, bind="192.168.100.10", api_key=Secret("k-123"))
+
+
+def local_context(count: int, path: str, port: int = 8000) -> RenderContext:
+    return RenderContext(paths(count), {f"spark-{i + 1}": path for i in range(count)}, port=port)
+
+
+def small(engine: EngineChoice, nodes: int = 1, **more: object) -> Recipe:
+    """A recipe made by hand: what the schema cannot say wrong is said here."""
+    model = Model(path="/models/qwen3-8b", served_name="qwen3-8b")
+    return Recipe("small", "Small", model, engine, nodes, parallelism=Parallelism(tp=nodes), **more)  # type: ignore[arg-type]
+
+
+def one_node_recipe() -> Recipe:
+    engine = EngineChoice("vllm", "0.21.0", Runtime.PROCESS, venv="/opt/venv")
+    serving = Serving(context=32768, sequences=16, memory_fraction=0.7)
+    flags = merge({}, {"load_format": "dummy", "enable-prefix-caching": False, "port": 9999})
+    return small(engine, serving=serving, flags=flags, env={"VLLM_LOGGING_LEVEL": "DEBUG"})
+
+
+def written(spec: RankSpec) -> str:
+    """A rank as text: one word a line, then environment, mounts and the rest."""
+    lines = [f"rank {spec.rank} on {spec.node}, {spec.runtime}", f"image {spec.image}", f"entrypoint {spec.entrypoint}"]
+    lines += ["", "argv", *(f"  {word}" for word in spec.argv)]
+    lines += ["", "env", *(f"  {name}={value}" for name, value in spec.env.items())]
+    lines += ["", "secrets", *(f"  {name}={value}" for name, value in spec.secrets.items())]
+    lines += [
+        "",
+        "mounts",
+        *(f"  {m.host} -> {m.container}{' (read-only)' if m.read_only else ''}" for m in spec.mounts),
+    ]
+    lines += ["", f"listens {spec.listens}", f"gpu {spec.gpu} rdma {spec.rdma} shm {spec.shm_bytes}"]
+    return "\n".join([*lines, f"labels {dict(spec.labels)}"]) + "\n"

@@ -1,0 +1,125 @@
+"""The exact command line and environment of every rank, kept as text under tests/data/argv (UPDATE_ARGV=1 rewrites)."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.command import Secret
+from sparkwright.domain.plan import Placement
+from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.catalog import engine
+from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.flags import check_flags, flag_data, parse
+from unit.engines.samples import (
+    DATA,
+    hub_context,
+    local_context,
+    one_node_recipe,
+    paths,
+    placement,
+    shipped,
+    written,
+)
+
+Case = tuple[Recipe, Placement, RenderContext]
+DEEPSEEK = shipped("deepseek-v4-flash", "1m")
+# The shipped recipe insists on InfiniBand (NCCL_NET: IB), and a recipe's word wins; here the node's facts decide.
+NO_NCCL = replace(DEEPSEEK, env={k: v for k, v in DEEPSEEK.env.items() if not k.startswith("NCCL_")})
+TWIN_PATHS = RenderContext(paths(), python="/opt/sparkwright/bin/python")
+LLAMA = shipped("tiny-llama-cpp")
+LLAMA_PATH = "/home/ai/models/tiny.gguf"
+LLAMA_VENV = replace(LLAMA, engine=replace(LLAMA.engine, venv="/opt/venv"))
+CASES: dict[str, Case] = {
+    "deepseek-1m-rdma": (DEEPSEEK, placement(), hub_context()),
+    "deepseek-1m-tcp": (NO_NCCL, placement(rdma=False), hub_context()),
+    "vllm-one-node": (one_node_recipe(), placement(1), local_context(1, "/home/ai/models/qwen3-8b")),
+    "llama-cpp": (LLAMA, placement(1), local_context(1, LLAMA_PATH, 8080)),
+    "llama-cpp-venv": (LLAMA_VENV, placement(1), replace(local_context(1, LLAMA_PATH), api_key=Secret("k-123"))),
+    "twin-process": (shipped("twin"), placement(rdma=False), TWIN_PATHS),
+    "twin-docker": (shipped("twin", "docker"), placement(rdma=False), TWIN_PATHS),
+}
+RANKS = [(name, rank) for name, case in CASES.items() for rank in range(case[1].world)]
+
+
+@pytest.mark.parametrize(("name", "rank"), RANKS)
+def test_a_rank_is_started_with_exactly_these_words(name: str, rank: int) -> None:
+    """What will run is what the snapshot shows: any change of argv, environment or mounts is seen in review."""
+    recipe, where, context = CASES[name]
+    text = written(engine(recipe.engine.name).render(recipe, where, context)[rank])
+    file = DATA / "argv" / f"{name}-rank{rank}.txt"
+    if os.environ.get("UPDATE_ARGV"):
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rendered_flags_exist_in_the_engine(name: str) -> None:
+    """Nothing that render writes is unknown to the engine's wheel."""
+    recipe, where, context = CASES[name]
+    known = recipe.engine.version if recipe.engine.name == "llama-cpp" else "0.21.0"
+    for spec in engine(recipe.engine.name).render(recipe, where, context):
+        assert check_flags(recipe.engine.name, known, spec.argv) == ()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_option_of_ours_is_listed_with_the_version_read(name: str) -> None:
+    """`emits` is complete: an option is either the recipe's own or one whose source was read."""
+    recipe, where, context = CASES[name]
+    chosen = engine(recipe.engine.name)
+    data, _ = flag_data(recipe.engine.name, "0.21.0" if recipe.engine.name != "llama-cpp" else recipe.engine.version)
+    assert data is not None
+    for spec in chosen.render(recipe, where, context):
+        names = {g.word.removeprefix("--") for g in parse(data, spec.argv)} - {"no-enable-prefix-caching"}
+        assert names - set(recipe.flags) <= set(chosen.emits)
+
+
+def test_all_ranks_get_the_same_model_and_limits() -> None:
+    """Ranks that differ in anything but who they are would hang or answer nonsense."""
+    head, worker = engine("vllm").render(*CASES["deepseek-1m-rdma"])
+    own = {"--node-rank", "0", "1", "--headless", "--host", "192.168.100.10", "--port", "8000"}
+    assert [w for w in head.argv if w not in own] == [w for w in worker.argv if w not in own]
+
+
+def test_no_secret_is_in_argv_or_environment() -> None:
+    """The key travels as a secret to the head only, and its text shows nowhere."""
+    head, worker = engine("vllm").render(*CASES["deepseek-1m-rdma"])
+    assert head.secrets["VLLM_API_KEY"].reveal() == "k-123"
+    assert not worker.secrets
+    assert "k-123" not in f"{head} {worker}"
+
+
+def test_rdma_settings_follow_each_node() -> None:
+    """Each rank names its own node's twins; without RDMA nothing forces NCCL to look for it."""
+    ranks = engine("vllm").render(*CASES["deepseek-1m-rdma"])
+    assert [r.env["NCCL_IB_HCA"] for r in ranks] == ["rocep1s0f0,roceP2p1s0f0", "rocep1s0f1,roceP2p1s0f1"]
+    assert [r.env["VLLM_HOST_IP"] for r in ranks] == ["192.168.100.10", "192.168.100.11"]
+    assert all("NCCL_IB_GID_INDEX" not in r.env for r in ranks)
+    for rank in engine("vllm").render(*CASES["deepseek-1m-tcp"]):
+        assert rank.env["NCCL_IB_DISABLE"] == "1"
+        assert "NCCL_NET" not in rank.env
+        assert not rank.rdma
+
+
+def test_one_node_has_no_trace_of_others() -> None:
+    """A single node neither waits for peers nor listens for them."""
+    (rank,) = engine("vllm").render(*CASES["vllm-one-node"])
+    assert not {"--nnodes", "--master-addr", "--headless"} & set(rank.argv)
+    assert not [name for name in rank.env if name.startswith("NCCL_")]
+    assert rank.listens == (("127.0.0.1", 8000),)
+
+
+def test_the_twin_needs_no_devices() -> None:
+    """Simulated ranks take no GPU and no RDMA device, and carry the label."""
+    for rank in engine("twin").render(*CASES["twin-docker"]):
+        assert (rank.gpu, rank.rdma, rank.labels["simulated"]) == (False, False, "true")
+
+
+def test_two_images_of_one_version_share_no_compile_cache() -> None:
+    """Kernels cached by another build garble the output (field guide E62)."""
+    other = replace(DEEPSEEK, engine=replace(DEEPSEEK.engine, image="somebody/else:tag"))
+    roots = {
+        next(m.host for m in engine("vllm").render(r, placement(), hub_context())[0].mounts if m.container == "/cache")
+        for r in (DEEPSEEK, other)
+    }
+    assert len(roots) == 2

@@ -1,0 +1,85 @@
+"""What an engine says about a recipe before any node is asked."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
+from sparkwright.engines.catalog import ENGINES, engine
+from sparkwright.engines.engine import served_name
+from sparkwright.engines.environment import fabric
+from sparkwright.engines.review import review
+from unit.engines.samples import hub_context, one_node_recipe, placement, shipped, small
+
+VLLM = EngineChoice("vllm", "0.21.0", Runtime.PROCESS, venv="/opt/venv")
+
+
+def codes(recipe: Recipe) -> list[str]:
+    return [finding.code for finding in engine(recipe.engine.name).check(recipe)]
+
+
+def test_an_unknown_engine_lists_the_known_ones() -> None:
+    """A wrong name ends with one message that says what could have been written."""
+    with pytest.raises(RecipeError, match=r"'sglang' is not .* known: vllm, llama-cpp, twin"):
+        engine("sglang")
+
+
+@pytest.mark.parametrize(("name", "profile"), [("deepseek-v4-flash", "1m"), ("twin", ""), ("tiny-llama-cpp", "")])
+def test_shipped_recipes_pass(name: str, profile: str) -> None:
+    """What we ship is what the engines can do."""
+    assert codes(shipped(name, profile)) == []
+
+
+def test_per_rank_values_are_refused_in_a_recipe() -> None:
+    """One VLLM_HOST_IP for all ranks, or one --port, would make every rank the same."""
+    assert codes(replace(one_node_recipe(), env={"VLLM_HOST_IP": "10.0.0.1"}, flags={})) == ["ENG010"]
+    assert codes(replace(one_node_recipe(), env={"VLLM_API_KEY": "k"}, flags={})) == ["ENG011"]
+    assert codes(replace(one_node_recipe(), env={"NCCL_IB_GID_INDEX": "3"}, flags={})) == ["ENG012"]
+    assert codes(replace(one_node_recipe(), env={}, flags={"node_rank": 1})) == ["ENG013"]
+
+
+def test_ranks_and_nodes_must_match() -> None:
+    """A GB10 node has one GPU: tp 4 on two nodes cannot start."""
+    two = small(VLLM, nodes=2)
+    assert codes(two) == []
+    assert codes(replace(two, parallelism=replace(two.parallelism, tp=4))) == ["ENG014"]
+
+
+def test_docker_needs_an_image() -> None:
+    """Without one there is nothing to run."""
+    assert codes(small(EngineChoice("vllm", "0.21.0", Runtime.DOCKER))) == ["ENG016"]
+
+
+def test_llama_cpp_takes_one_node() -> None:
+    """Its RPC workers are not driven yet."""
+    assert codes(replace(shipped("tiny-llama-cpp"), nodes=2)) == ["ENG015"]
+
+
+def test_every_variable_has_a_reason_and_a_source() -> None:
+    """The environment is a table that can be asked why."""
+    for node in ("spark-1", "spark-2"):
+        assert all(v.why and v.source for v in fabric(placement().fabric[node]))
+
+
+def test_engines_keep_the_seam() -> None:
+    """Every engine of the catalogue answers all of the protocol under its own name."""
+    for name, found in ENGINES.items():
+        assert found.name == name
+        assert found.phases()
+        assert found.metric_names
+        assert found.emits
+        assert found.stop.signal == "SIGTERM"
+
+
+def test_the_served_name_comes_from_the_path_if_not_given() -> None:
+    """Clients can always name the model."""
+    recipe = small(VLLM)
+    assert served_name(replace(recipe, model=replace(recipe.model, served_name="", path="/m/tiny.gguf"))) == "tiny"
+
+
+def test_a_review_says_everything_once() -> None:
+    """Two ranks with the same words give one finding each, and the recipe's own trouble stands beside the flags'."""
+    recipe = replace(shipped("deepseek-v4-flash", "1m"), flags={"kv-cache-dtyp": "fp8", "node-rank": 1})
+    specs = engine("vllm").render(recipe, placement(), hub_context())
+    assert [f.code for f in review(recipe, specs)] == ["ENG013", "ENG005", "ENG001", "ENG008"]

@@ -1,0 +1,35 @@
+"""llama-server's real lines: recordings of the server in the xllamacpp wheel 2026.10.11549."""
+
+from sparkwright.domain.deployment import Phase
+from sparkwright.engines.catalog import engine
+from sparkwright.facts.engine_log import read_log
+from unit.engines.samples import DATA
+
+READ = engine("llama-cpp").read
+
+
+def lines(name: str) -> list[str]:
+    return (DATA / "captures_logs" / f"{name}.log").read_text().splitlines()
+
+
+def test_a_good_start_ends_ready_with_its_slots() -> None:
+    """Phases in order, ready where it listens, and the slots as the server made them."""
+    told = read_log(lines("llama-ready"), READ)
+    assert [p for p, _ in told.phases] == [Phase.START, Phase.LOAD, Phase.WARMUP, Phase.SERVER]
+    assert told.ready_after == 0.016
+    facts = dict(told.facts)
+    assert (facts["max_concurrency"], facts["context"], facts["url"]) == ("2", "512", "http://127.0.0.1:18131")
+
+
+def test_a_missing_model_names_the_file() -> None:
+    """The first error line is the cause; it is never ready."""
+    told = read_log(lines("llama-no-model"), READ)
+    assert told.ready_after is None
+    assert "failed to open GGUF file '/models/absent.gguf'" in told.root
+
+
+def test_older_builds_are_ready_too() -> None:
+    """Their listening line has no prefix (field guide C5)."""
+    event = READ("main: server is listening on http://0.0.0.0:30000 - starting the main loop")
+    assert event is not None
+    assert event.ready

@@ -1,0 +1,167 @@
+"""vLLM 0.21.0's real lines, understood: recordings under tests/data/captures_logs."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
+from sparkwright.engines import vllm_log
+from sparkwright.engines.catalog import ENGINES, engine
+from sparkwright.facts.engine_log import LogStory, read_log
+from unit.engines.samples import DATA
+
+LOGS = DATA / "captures_logs"
+READ = engine("vllm").read
+
+
+def lines(name: str) -> list[str]:
+    return (LOGS / f"{name}.log").read_bytes().decode().split("\n")
+
+
+def story(name: str) -> LogStory:
+    return read_log(lines(name), READ)
+
+
+def event(line: str) -> LogEvent:
+    found = READ(line)
+    assert found is not None
+    return found
+
+
+# name: seconds from the first stamp to ready (read off the recording), KV tokens, KV GiB, weights GiB, concurrency
+READY = {
+    "m1-head": (62, "21656944", "41.31", "0.03", "1321.83"),
+    "m2-head": (83, "814848", "48.18", "62.76", "4.14"),
+    "v4-1m-s6": (359, "4047815", "26.72", "74.08", "3.86"),
+    "b-8b-graphs": (70, "754608", "51.81", "15.27", "23.03"),
+    "s-ngram": (39, "138320", "0.53", "0.06", "4.22"),
+}
+FAILED = {
+    "f-bad-flag": "ambiguous option: --kv-cache-dtyp",
+    "f-bad-tp": "World size (3) is larger than the number of available GPUs (1)",
+    "f-kv-too-small": "5.62 GiB KV cache is needed",
+    "f-max-len": "User-specified max_model_len (400000)",
+    "f-no-blocks": "No available memory for the cache blocks",
+    "f-no-model": "Repo id must be in the form",
+}
+
+
+@pytest.mark.parametrize("name", READY)
+def test_a_good_start_gives_its_figures(name: str) -> None:
+    """Time to ready, KV pool, weights and concurrency come out as the engine printed them."""
+    told = story(name)
+    facts = dict(told.facts)
+    figures = tuple(facts[key] for key in ("kv_tokens", "kv_gib", "weights_gib", "max_concurrency"))
+    assert (told.ready_after, *figures) == READY[name]
+    assert facts["version"] == "0.21.0"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.log") if "llama" not in path.stem))
+def test_phases_come_in_order_and_ready_only_where_it_was(name: str) -> None:
+    """No recording goes back a phase before it is ready, and only those that served say so."""
+    told = story(name)
+    assert [p for p, _ in told.phases] == sorted((p for p, _ in told.phases), key=PHASE_ORDER.index)
+    seen = [e.phase for line in lines(name) if (e := READ(line)) and not e.error and not e.alive]
+    before = seen[: seen.index(Phase.SERVER)] if Phase.SERVER in seen else seen
+    if name != "v4-1m-s6":  # both of its ranks write into one log
+        assert before == sorted(before, key=PHASE_ORDER.index)
+    assert (told.ready_after is not None) == (name in READY)
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_failed_start_names_its_root(name: str) -> None:
+    """The line that explains comes first, not the exceptions that follow from it."""
+    assert FAILED[name] in story(name).root
+
+
+def test_a_dead_peer_is_the_root_not_the_cancelled_step() -> None:
+    """Capture m1: of nine error lines the NCCL error of the lost worker explains the rest."""
+    told = story("m1-head")
+    assert "remote process exited" in told.root
+    assert len(told.errors) > 3
+
+
+@pytest.mark.parametrize("name", ["m3-head-alone", "m4-head", "m4-worker"])
+def test_a_missing_or_deaf_peer_leaves_the_rank_at_the_rendezvous(name: str) -> None:
+    """Nothing is printed while a peer is missing, so the last phase must be the one with the short patience."""
+    assert story(name).last_phase is Phase.RENDEZVOUS
+    assert engine("vllm").phases()[Phase.RENDEZVOUS].stuck_after == 90
+
+
+def test_a_worker_leaves_the_rendezvous_when_all_have_joined() -> None:
+    """A worker is silent for the whole load: it must wait there with the patience of a load."""
+    joined = next(line for line in lines("m1-worker") if "rank 1 in world size 2" in line)
+    assert event(joined).phase is Phase.LOAD
+
+
+def test_a_worker_ends_at_server() -> None:
+    """Its last line says that it is warm; afterwards its silence is no sign of trouble."""
+    assert story("m1-worker").last_phase is Phase.SERVER
+
+
+def test_progress_bars_count() -> None:
+    """Graphs, kernels and shards come as done and total, also glued by carriage returns."""
+    graphs = [e for line in lines("m1-head") if (e := READ(line)) and e.unit == "graphs"]
+    assert [(e.done, e.total) for e in graphs if "PIECEWISE" in e.text][-1] == (51.0, 51.0)
+    bars = [f"Capturing CUDA graphs (decode, FULL):  {n}%|##3  | {n}/51 [00:00<00:00]" for n in (12, 24)]
+    glued = "\r".join(bars)
+    assert (event(glued).done, event(glued).total, event(glued).phase) == (24.0, 51.0, Phase.GRAPHS)
+    shards = event("Loading safetensors checkpoint shards:  10% Completed | 5/48 [00:07<01:02,  1.45s/it]")
+    assert (shards.phase, shards.done, shards.total, shards.unit) == (Phase.LOAD, 5.0, 48.0, "shards")
+
+
+def test_slow_is_not_stuck() -> None:
+    """The shared-memory line proves life but is no progress, and does not hide the bar that it is glued to."""
+    alone = next(line for line in lines("v4-1m-s6") if line.startswith("(EngineCore") and "shm_broadcast" in line)
+    assert event(alone).alive
+    glued = next(line for line in lines("v4-1m-s6") if "it/s](EngineCore" in line)
+    assert (event(glued).phase, event(glued).alive, event(glued).done) == (Phase.WARMUP, False, 205.0)
+
+
+def test_checkpoint_size_is_the_total_of_the_load() -> None:
+    """The GiB to be read are known before the first shard (field guide C1)."""
+    stamp = "(EngineCore pid=153) INFO 08-01 00:40:44 [weight_utils.py:904] "
+    line = f"{stamp}Filesystem type for checkpoints: EXT4. Checkpoint size: 66.97 GiB. Available RAM: 50.16 GiB."
+    assert (event(line).total, event(line).unit, dict(event(line).facts)) == (66.97, "GiB", {"checkpoint_gib": "66.97"})
+
+
+def test_a_pinned_kv_cache_is_a_figure_too() -> None:
+    """With kv_cache_memory_bytes no profiling line comes; the reserved size stands in another one (field guide C1)."""
+    line = (
+        "(Worker_TP0 pid=543) INFO 08-01 00:40:44 [gpu_worker.py:490] Initial free memory 111.01 GiB, reserved 18.63 "
+        "GiB memory for KV Cache as specified by kv_cache_memory_bytes config and skipped memory profiling."
+    )
+    assert dict(event(line).facts) == {"kv_gib": "18.63"}
+
+
+def test_a_wrong_request_is_no_engine_error() -> None:
+    """A client's mistake is logged with a traceback; the engine is well."""
+    assert (
+        READ("(APIServer pid=764) vllm.exceptions.VLLMValidationError: This model's maximum context length is") is None
+    )
+
+
+@given(st.text(max_size=300))
+def test_no_text_raises(text: str) -> None:
+    """Whatever a log holds, reading it goes on."""
+    for known in ENGINES.values():
+        known.read(text)
+
+
+@given(st.data())
+def test_no_broken_line_raises(data: st.DataObject) -> None:
+    """Real lines cut, joined and with odd characters between are read or passed over."""
+    some = [line for line in lines("m1-head")[:200] if line]
+    first, second = data.draw(st.sampled_from(some)), data.draw(st.sampled_from(some))
+    cut = data.draw(st.integers(0, len(first)))
+    odd = data.draw(st.text(max_size=5))
+    for known in ENGINES.values():
+        known.read(first[:cut] + odd + second)
+
+
+def test_every_fact_has_a_documented_name() -> None:
+    """Others look facts up by name: none is invented that the module's docstring does not list."""
+    names = {name for log in LOGS.glob("*.log") for name, _ in read_log(lines(log.stem), READ).facts}
+    assert names <= set(re.findall(r"\w+", vllm_log.__doc__ or ""))
