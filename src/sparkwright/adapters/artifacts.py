@@ -1,0 +1,76 @@
+"""Evidence on this machine: logs of ranks that failed, plans, answers. One folder per run."""
+
+import os
+import re
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sparkwright.ports import Clock
+
+_KEPT = 20
+_RUN = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
+
+
+class FolderArtifacts:
+    """Implements ports.Artifacts under root/<deployment>/<UTC time of the first save>/<name>, for the user's eyes only.
+
+    Keeps the last `kept` runs of a deployment. One object is one run.
+    """
+
+    def __init__(self, root: Path, clock: Clock, kept: int = _KEPT) -> None:
+        self._root = root
+        self._clock = clock
+        self._kept = kept
+        self._folders: dict[str, Path] = {}
+
+    def save(self, deployment: str, name: str, text: str) -> str:
+        path = self._folder(deployment) / _plain(name)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        return str(path)
+
+    def _folder(self, deployment: str) -> Path:
+        if deployment not in self._folders:
+            runs = self._root / _plain(deployment)
+            _private(runs)
+            self._folders[deployment] = self._begin(runs)
+            self._forget(runs)
+        return self._folders[deployment]
+
+    def _begin(self, runs: Path) -> Path:
+        """A new folder; another process may have begun one in the same second."""
+        stamp = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ")
+        for number in range(1, 1000):
+            folder = runs / (stamp if number == 1 else f"{stamp}-{number}")
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            return folder
+        raise FileExistsError(folder)
+
+    def _forget(self, runs: Path) -> None:
+        """Removes the oldest; only what looks like a run of ours."""
+        found = [entry for entry in runs.iterdir() if _RUN.fullmatch(entry.name)]
+        for old in sorted(found, key=_age)[: -self._kept]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _age(run: Path) -> tuple[str, int]:
+    stamp, _, number = run.name.partition("-")
+    return stamp, int(number or 1)
+
+
+def _private(folder: Path) -> None:
+    """Makes missing parents private, too: mkdir(parents=True) would leave them to the umask."""
+    if not folder.exists():
+        _private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _plain(name: str) -> str:
+    """A name that stays inside its folder."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
+    return safe if safe.strip(".") else f"_{safe}"

@@ -1,0 +1,125 @@
+"""Host over anything that can run a sh script: the one implementation behind ssh and local nodes."""
+
+import asyncio
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from sparkwright.adapters import node_script, process
+from sparkwright.adapters.lines import Lines
+from sparkwright.adapters.node_script import Output, Script, Setting
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.errors import CommandFailed, Unreachable
+
+# What a command may take beyond its own timeout: KILL_AFTER on the node, and the way there and back.
+_SLACK = node_script.KILL_AFTER + 6.0
+
+
+class Transport(Protocol):
+    """The way of a script to a node."""
+
+    async def open(self, script: Script) -> Process:
+        """Starts the script on the node. Raises Unreachable."""
+        ...
+
+    def lost(self, stderr: str, begun: bool) -> Unreachable:
+        """What it means that the script ended without its closing mark."""
+        ...
+
+    async def renew(self) -> bool:
+        """Drops a connection that no longer answers; False when there is none to drop."""
+        ...
+
+    def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]: ...
+
+    async def close(self, persist: bool) -> None: ...
+
+
+class NodeHost:
+    """Implements ports.Host. who: `user@host`, for the node's audit log."""
+
+    def __init__(self, node: Node, transport: Transport, who: str) -> None:
+        self._node = node
+        self._transport = transport
+        self._setting = Setting(node.env, node.paths.state, who)
+
+    @property
+    def name(self) -> str:
+        return self._node.name
+
+    async def run(self, command: Command) -> Completed:
+        script = node_script.run(self._setting, command)
+        return node_script.read_run(script, await self._exchange(script))
+
+    async def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+        if not commands:
+            return ()
+        script = node_script.run_all(self._setting, commands)
+        output = await self._exchange(script)
+        if results := node_script.read_all(script, commands, output):
+            return results
+        complaint = node_script.complaint(script, output)
+        raise CommandFailed(self.name, f"no place for temporary files: {complaint}", "free space in /dev/shm or /tmp")
+
+    async def stream(self, command: Command) -> AsyncIterator[str]:
+        """Raises Unreachable when the connection is lost before the command ended."""
+        script = node_script.stream(self._setting, command)
+        running = await self._transport.open(script)
+        feeding = asyncio.create_task(process.feed(running, script.stdin))
+        lines = Lines(script.mark.decode())
+        try:
+            while not lines.ended and (chunk := await process.some(running)):
+                for line in lines.feed(chunk):
+                    yield line
+            if not lines.ended:
+                raise self._transport.lost(lines.before + await process.complaint(running), lines.begun)
+        finally:
+            feeding.cancel()
+            await process.end(running)
+
+    async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
+        """Also raises CommandFailed when the file could not be written."""
+        done = await self.run(node_script.put(content, path, mode))
+        if not done.ok:
+            raise CommandFailed(self.name, f"cannot write {path}: {done.stderr.strip()}")
+
+    def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
+        return self._transport.tunnel(address, port)
+
+    async def close(self, persist: bool = True) -> None:
+        """persist: leave the shared ssh connection open for the next call of sparkwright (60 s)."""
+        await self._transport.close(persist)
+
+    async def _exchange(self, script: Script) -> Output:
+        """The complete output of a script, with one more try when a shared connection had died (node rebooted)."""
+        output = await self._attempt(script)
+        if _unheard(script, output) and await self._transport.renew():
+            output = await self._attempt(script)
+        if not output.ended(script.mark):
+            stderr = output.stderr.decode("utf-8", "replace")
+            raise self._transport.lost(stderr, output.begun(script.mark))
+        return output
+
+    async def _attempt(self, script: Script) -> Output:
+        running = await self._transport.open(script)
+        grace = process.GRACE
+        try:
+            async with asyncio.timeout(script.limit + _SLACK):
+                output = await process.converse(running, script)
+            grace = 0.5
+            return output
+        except TimeoutError:
+            grace = 0.0
+            message = f"did not answer within {script.limit + _SLACK:.0f} s"
+            raise Unreachable(
+                self.name, message, "is the node hung or the network gone? try `ping` and the console"
+            ) from None
+        finally:
+            await process.end(running, grace)
+
+
+def _unheard(script: Script, output: Output) -> bool:
+    """It did not begin, as far as we know, and does no harm when it runs twice."""
+    return script.again and not script.agent and not output.begun(script.mark)

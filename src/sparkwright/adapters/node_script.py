@@ -1,0 +1,240 @@
+"""What is really sent to a node: a POSIX sh script around the caller's argv, and how its output is read back.
+
+Every script prints a random mark before the command and, after it, the mark with the exit code. So the end of a
+command is told from the loss of the connection by structure: ssh's own exit 255 comes without the closing mark,
+a program's 255 with it. Noise from a login shell's start-up files lies before the first mark and is dropped.
+"""
+
+import base64
+import secrets
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sparkwright.adapters.audit import note
+from sparkwright.commands.host import PRELUDE, script
+from sparkwright.domain.command import Command, Completed
+
+# Programs that nodes keep out of a non-login PATH (show_gids, ethtool); last, so that a node's own PATH wins.
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+# `timeout` sends KILL when TERM did not end the command in this many seconds.
+KILL_AFTER = 2
+_FOR_EVER = 365 * 86400
+# Linux takes no single argument over 128 KiB; a longer script travels on stdin.
+_LONGEST_ARGUMENT = 96_000
+
+# `watch` reads the connection and, at its end, ends the children of the main shell: `timeout`, which takes the whole
+# process group of its command with it. This is how a cancelled call or a closed stream leaves nothing on the node;
+# sshd itself ends nothing when a session without a terminal goes away.
+# The command runs in the foreground because a shell makes background jobs deaf to SIGINT.
+# `finish` ends what is left of our own process group, or `watch` would hold the session open.
+_FRAME = r"""
+export LC_ALL=C.UTF-8 PATH="$PATH:@SBIN@"
+cd "${HOME:-/}" 2>/dev/null
+exec 3<&0
+watch() { cat >/dev/null; trap '' TERM; read -r c </proc/$$/task/$$/children; kill -TERM $c; }
+finish() { printf '@MARK@ %s\n' "$1"; printf '@MARK@ %s\n' "$1" >&2; trap '' TERM; kill -TERM 0; exit 0; }
+printf '@MARK@\n'; printf '@MARK@\n' >&2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What every script on a node needs. env: exported first; state: folder of the audit log; who: for its lines."""
+
+    env: tuple[tuple[str, str], ...] = ()
+    state: str = "~/.local/state/sparkwright"
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One exchange with a node. limit: seconds after which the node must have ended it by itself.
+
+    again: it only reads, so it may be sent again when the connection was lost before it began.
+    """
+
+    text: str
+    mark: bytes
+    limit: float
+    stdin: bytes = b""
+    agent: bool = False
+    again: bool = False
+
+
+@dataclass(slots=True)
+class Output:
+    """Bytes as they came from a node, marks included."""
+
+    stdout: bytearray = field(default_factory=bytearray)
+    stderr: bytearray = field(default_factory=bytearray)
+    seconds: float = 0.0
+
+    def begun(self, mark: bytes) -> bool:
+        return mark in self.stdout
+
+    def ended(self, mark: bytes) -> bool:
+        return closed(self.stdout, mark)
+
+
+def closed(data: bytearray, mark: bytes, start: int = 0) -> bool:
+    """Whether the closing mark and its exit code are complete; what comes before `start` is known to lack it."""
+    at = data.find(mark + b" ", max(0, start - len(mark) - 8))
+    return at >= 0 and data.find(b"\n", at) >= 0
+
+
+def run(setting: Setting, command: Command) -> Script:
+    """One command with stdout and stderr apart."""
+    mark = _mark()
+    text = _opening(setting, mark) + _note(setting, command) + _call(command, command.timeout)
+    return Script(text, mark, command.timeout, command.stdin or b"", command.forward_agent, not command.changes)
+
+
+def stream(setting: Setting, command: Command) -> Script:
+    """One command without an end of its own, stderr joined to stdout."""
+    mark = _mark()
+    text = "exec 2>&1\n" + _opening(setting, mark) + _note(setting, command) + _call(command, _FOR_EVER)
+    return Script(text, mark, _FOR_EVER, command.stdin or b"", command.forward_agent)
+
+
+def run_all(setting: Setting, commands: Sequence[Command]) -> Script:
+    """Commands side by side, their output kept in files until all have ended."""
+    mark = _mark()
+    notes = "".join(_note(setting, c) for c in commands)
+    started = "".join(_start(number, c) for number, c in enumerate(commands))
+    awaited = "".join(f'wait $p{n}; echo $? >"$t/{n}.c"\n' for n in range(len(commands)))
+    files = " ".join(f'"$t/m" "$t/{n}.c" "$t/m" "$t/{n}.o" "$t/m" "$t/{n}.e"' for n in range(len(commands)))
+    text = _opening(setting, mark) + notes + _FOLDER.replace("@MARK@", mark.decode()) + started + awaited
+    limit = max((c.timeout for c in commands), default=0.0)
+    reads = not any(c.changes for c in commands)
+    agent = any(c.forward_agent for c in commands)
+    return Script(f"{text}cat {files}\nfinish 0\n", mark, limit, agent=agent, again=reads)
+
+
+def put(content: bytes, path: str, mode: int) -> Command:
+    """A command that writes a file atomically and only if every byte arrived."""
+    seconds = 30 + len(content) / 1e6
+    changes = f"write {path} ({len(content)} bytes)"
+    args = (path, f"{mode:o}", str(len(content)), secrets.token_hex(8))
+    return script(_PUT, *args, timeout=seconds, changes=changes, stdin=content)
+
+
+def read_run(script: Script, output: Output) -> Completed:
+    """The result between the marks. The output must have ended."""
+    code, stdout = _between(bytes(output.stdout), script.mark)
+    stderr = _between(bytes(output.stderr), script.mark)[1]
+    return Completed(_settle(code, script.limit, output.seconds), _text(stdout), _text(stderr))
+
+
+def read_all(script: Script, commands: Sequence[Command], output: Output) -> tuple[Completed, ...]:
+    """One result per command, in order; () when the node had no place for their output."""
+    code, body = _between(bytes(output.stdout), script.mark)
+    parts = body.split(script.mark + b"|")[1:]
+    if code != 0 or len(parts) != 3 * len(commands):
+        return ()
+    return tuple(_one_of(c, parts[3 * n : 3 * n + 3], output.seconds) for n, c in enumerate(commands))
+
+
+def complaint(script: Script, output: Output) -> str:
+    """What the node's shell itself wrote to stderr."""
+    return _text(_between(bytes(output.stderr), script.mark)[1]).strip()
+
+
+def words(script: Script) -> tuple[tuple[str, ...], bytes]:
+    """Argv that runs the script on this machine, and what to write to its stdin first."""
+    if len(script.text) < _LONGEST_ARGUMENT:
+        return ("sh", "-c", script.text), b""
+    return ("sh", "-c", _FROM_STDIN), _encoded(script) + b"\n"
+
+
+def line(script: Script) -> tuple[str, bytes]:
+    """The same as one line for a login shell of any kind, and what to write to its stdin first.
+
+    Base64, because inside single quotes fish reads backslashes, csh newlines and exclamation marks.
+    """
+    if len(code := _encoded(script)) < _LONGEST_ARGUMENT:
+        return f"""exec sh -c 'eval "$(echo {code.decode()} | base64 -d)"'""", b""
+    return f"exec sh -c '{_FROM_STDIN}'", code + b"\n"
+
+
+_FROM_STDIN = 'IFS= read -r s; eval "$(printf %s "$s" | base64 -d)"'
+
+# Shared memory first: facts must come from a node whose disk is full, too.
+_FOLDER = r"""
+trap 'test -z "$t" || rm -rf "$t"' EXIT; trap 'exit 1' HUP INT TERM PIPE
+t=/dev/shm/@MARK@; mkdir -m 700 "$t" 2>/dev/null ||
+{ t="${TMPDIR:-/tmp}/@MARK@"; mkdir -m 700 "$t"; } || { t=; finish 73; }
+printf '@MARK@|' >"$t/m"
+watch <&3 >/dev/null 2>&1 &
+"""
+
+_PUT = r"""
+umask 077; set -e; p=$(x "$1"); n=
+case "$p" in /*) ;; *) p="./$p" ;; esac
+trap 'test -z "$n" || rm -f "$n"' EXIT
+mkdir -p "${p%/*}/"; n="$p.$4"; set -C; cat >"$n"; set +C
+test "$(wc -c <"$n")" -eq "$3" || { echo "only $(wc -c <"$n") of $3 bytes arrived" >&2; exit 1; }
+chmod "$2" "$n"; mv -fT "$n" "$p"; n=
+"""
+
+
+def _mark() -> bytes:
+    return b"sparkwright-" + secrets.token_hex(12).encode()
+
+
+def _opening(setting: Setting, mark: bytes) -> str:
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in setting.env)
+    return exports + PRELUDE + _FRAME.replace("@MARK@", mark.decode()).replace("@SBIN@", _SBIN)
+
+
+def _note(setting: Setting, command: Command) -> str:
+    return note(setting.state, setting.who, command.changes) if command.changes else ""
+
+
+def _bounded(command: Command, seconds: float) -> str:
+    named = ("env", *(f"{k}={v}" for k, v in command.env.items())) if command.env else ()
+    return shlex.join(("timeout", "-k", str(KILL_AFTER), f"{max(seconds, 0.05):g}", *named, *command.argv))
+
+
+def _call(command: Command, seconds: float) -> str:
+    call = _bounded(command, seconds)
+    if not command.stdin:
+        return f"watch <&3 >/dev/null 2>&1 &\n{call} </dev/null 3<&-\nfinish $?\n"
+    count = len(command.stdin)
+    feed = f"head -c {count} <&3 2>/dev/null; exec >&-; watch <&3 >/dev/null 2>&1 &"
+    return f"{{ {feed} }} | {call} 3<&-\nfinish $?\n"
+
+
+def _start(number: int, command: Command) -> str:
+    given, source = "", "/dev/null"
+    if command.stdin:
+        source = f"$t/{number}.i"
+        given = f'echo {base64.b64encode(command.stdin).decode()} | base64 -d >"{source}"\n'
+    files = f'<"{source}" >"$t/{number}.o" 2>"$t/{number}.e"'
+    return f"{given}{_bounded(command, command.timeout)} {files} 3<&- & p{number}=$!\n"
+
+
+def _encoded(script: Script) -> bytes:
+    return base64.b64encode(script.text.encode("utf-8", "surrogateescape"))
+
+
+def _between(data: bytes, mark: bytes) -> tuple[int, bytes]:
+    """Exit code of the closing mark and what stands between the marks."""
+    begin, end = data.find(mark + b"\n"), data.rfind(mark + b" ")
+    body = data[begin + len(mark) + 1 : end if end >= 0 else None] if begin >= 0 else b""
+    return (int(data[end + len(mark) :].split(None, 1)[0]) if end >= 0 else -1), body
+
+
+def _one_of(command: Command, parts: Sequence[bytes], seconds: float) -> Completed:
+    code, stdout, stderr = parts
+    number = int(code) if code.strip().isdigit() else 137
+    return Completed(_settle(number, command.timeout, seconds), _text(stdout), _text(stderr))
+
+
+def _settle(code: int, limit: float, seconds: float) -> int:
+    """`timeout` says 137 when only KILL ended the command: after its time that is a timeout, too."""
+    return 124 if code == 137 and seconds >= limit + KILL_AFTER else code
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

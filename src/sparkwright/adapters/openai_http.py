@@ -1,0 +1,139 @@
+"""Endpoint over HTTP: asks an OpenAI-compatible server for a real answer."""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from sparkwright.adapters.completion import Broken, Completion
+from sparkwright.adapters.sse import SseReader
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import Answer
+from sparkwright.domain.errors import NotReady
+from sparkwright.ports import Clock
+
+_SHOWN = 300
+_CURE = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
+_SIMULATED = "x-sparkwright-simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTimeouts:
+    """Seconds. silence: between two reads, so also until the first token (a first request may still compile)."""
+
+    connect: float = 5.0
+    silence: float = 120.0
+    models: float = 5.0
+
+
+class OpenAiEndpoint:
+    """Implements ports.Endpoint. Never goes through a proxy of the environment: nodes are near."""
+
+    def __init__(self, clock: Clock, timeouts: HttpTimeouts | None = None) -> None:
+        self._clock = clock
+        self._timeouts = timeouts or HttpTimeouts()
+
+    async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        url, heard = f"{_root(base_url)}/v1/chat/completions", Completion()
+        try:
+            return await self._converse(url, _question(model, prompt, max_tokens), key, heard)
+        except Broken as broken:
+            what = str(broken)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            what = _said(error)
+        raise NotReady(f"{url}: no answer with tokens, but {what}{_so_far(heard)}", _CURE)
+
+    async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
+        """() also when the answer is not a list of models (a proxy, a wrong key): `ask` says what came."""
+        url = f"{_root(base_url)}/v1/models"
+        try:
+            async with self._client(url, self._timeouts.models) as http:
+                response = await http.get(url, headers=_headers(key))
+            listed = response.json().get("data") if response.status_code == 200 else None
+            return tuple(str(entry["id"]) for entry in listed or ())
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError, KeyError, TypeError):
+            return ()
+
+    async def _converse(self, url: str, body: dict[str, Any], key: Secret | None, heard: Completion) -> Answer:
+        began = self._clock.monotonic()
+        async with (
+            self._client(url, self._timeouts.silence) as http,
+            http.stream("POST", url, json=body, headers=_headers(key)) as response,
+        ):
+            await self._listen(response, heard, began)
+            return _answer(heard, self._clock.monotonic() - began, response.headers)
+
+    async def _listen(self, response: httpx.Response, heard: Completion, began: float) -> None:
+        """Reads until [DONE]. Raises Broken when something else came."""
+        kind = response.headers.get("content-type", "")
+        if response.status_code != 200 or not kind.startswith("text/event-stream"):
+            raise Broken(f"HTTP {response.status_code}: {await _opening(response)}")
+        reader = SseReader()
+        async for chunk in response.aiter_bytes():
+            at = self._clock.monotonic() - began
+            for data in reader.feed(chunk):
+                heard.take(data, at)
+            if heard.done:
+                return
+        raise Broken("the stream was cut before [DONE]")
+
+    @asynccontextmanager
+    async def _client(self, url: str, silence: float) -> AsyncIterator[httpx.AsyncClient]:
+        timeout = httpx.Timeout(silence, connect=self._timeouts.connect)
+        # Reading the system's certificates takes 20 ms, which plain http has no use for.
+        context = ssl.create_default_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        async with httpx.AsyncClient(timeout=timeout, trust_env=False, verify=context) as client:
+            yield client
+
+
+def _question(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
+    messages = [{"role": "user", "content": prompt}]
+    wanted = {"stream": True, "stream_options": {"include_usage": True}}
+    return {"model": model, "messages": messages, "max_tokens": max_tokens, **wanted}
+
+
+def _answer(heard: Completion, total: float, headers: Mapping[str, str]) -> Answer:
+    """Raises Broken when the server counted no tokens."""
+    tokens = heard.completion_tokens
+    if not tokens:
+        raise Broken("0 tokens by its `usage`" if tokens == 0 else "no `usage` in the stream")
+    simulated = headers.get(_SIMULATED, "").lower() not in ("", "0", "false", "no")
+    first = heard.first if heard.first is not None else total
+    return Answer(heard.text, heard.prompt_tokens, tokens, first, total, simulated)
+
+
+def _root(base_url: str) -> str:
+    """The server's root, whether or not the user wrote the `/v1` that OpenAI clients want."""
+    return base_url.rstrip("/").removesuffix("/v1")
+
+
+def _headers(key: Secret | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key.reveal()}"} if key else {}
+
+
+async def _opening(response: httpx.Response) -> str:
+    """The first characters of a body that is no stream."""
+    text = b""
+    async for chunk in response.aiter_bytes():
+        text += chunk
+        if len(text) >= 4 * _SHOWN:
+            break
+    return text.decode("utf-8", "replace").strip()[:_SHOWN] or "(empty body)"
+
+
+def _said(error: Exception) -> str:
+    """The innermost cause: httpx's own words for a refused connection are `All connection attempts failed`."""
+    if isinstance(error, httpx.TimeoutException):
+        return f"silence until the time was up ({type(error).__name__})"
+    cause: BaseException = error
+    while inner := cause.__cause__ or cause.__context__:
+        cause = inner
+    told = cause if isinstance(cause, OSError) else error
+    return f"{type(told).__name__}: {told}"
+
+
+def _so_far(heard: Completion) -> str:
+    return f" (after {heard.events} events: {heard.text[:_SHOWN]!r})" if heard.events else ""

@@ -1,0 +1,214 @@
+"""Nodes over the system's OpenSSH: the user's config, jump hosts, agent and known_hosts are OpenSSH's own business.
+
+One connection per node is shared by all calls, also of the next call of sparkwright (ControlPersist).
+"""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import socket
+import stat
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.adapters import node_script, process, ssh_trouble
+from sparkwright.adapters.audit import whoami
+from sparkwright.adapters.node_host import NodeHost
+from sparkwright.adapters.node_script import Script
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.errors import Unreachable, UsageError
+
+# sun_path holds 104 bytes on BSD and 108 on Linux with its NUL; ssh binds to a name 17 longer and then renames it.
+_LONGEST_SOCKET = 104 - 1 - 17
+# A port picked as free can be taken by somebody else before ssh binds it.
+_PORT_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SshSettings:
+    """How to call ssh. config: instead of ~/.ssh/config (`ssh -F`). control: folder of the shared connections' sockets
+
+    (default: /run/user/UID/sparkwright or /tmp/sparkwright-UID). connect_timeout, persist: seconds.
+    environ: for ssh; None: this process's own.
+    """
+
+    config: Path | None = None
+    control: Path | None = None
+    connect_timeout: int = 10
+    persist: int = 60
+    environ: Mapping[str, str] | None = None
+    program: str = "ssh"
+
+
+class SshTransport:
+    """Scripts to one node. Host keys are checked as the user's config says and never accepted here."""
+
+    def __init__(self, node: Node, settings: SshSettings) -> None:
+        self._name = node.name
+        self._destination = node.ssh
+        self._settings = settings
+        self._environ = None if settings.environ is None else {**settings.environ, "LC_ALL": "C"}
+        self._connecting = asyncio.Lock()
+        self._unshared = False
+        self._folder = settings.control or _default_folder()
+        self._control = self._folder / _key(node.ssh, settings.config)
+
+    async def open(self, script: Script) -> Process:
+        text, first = node_script.line(script)
+        if script.agent:
+            return await self._start((*self._own(), "-A"), text, first)
+        await self._connect()
+        return await self._start((*self._shared(), "-a", "-oClearAllForwardings=yes"), text, first)
+
+    def lost(self, stderr: str, begun: bool) -> Unreachable:
+        if begun:
+            return ssh_trouble.broken(self._name, stderr)
+        return ssh_trouble.translate(self._name, self._destination, stderr, self._ssh_word())
+
+    async def renew(self) -> bool:
+        had = self._control.exists()
+        if had:
+            await self._master("exit")
+            self._control.unlink(missing_ok=True)
+        return had
+
+    @asynccontextmanager
+    async def tunnel(self, address: str, port: int) -> AsyncIterator[str]:
+        await self._connect()
+        target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        spec, holding = await self._forward(target)
+        try:
+            yield f"http://127.0.0.1:{spec.split(':')[1]}"
+        finally:
+            await self._master("cancel", "-L", spec)
+            await process.end(holding)
+
+    async def close(self, persist: bool) -> None:
+        if not persist and self._control.exists():
+            await self._master("exit")
+
+    async def _connect(self) -> None:
+        """Makes sure that the shared connection is there. ssh itself removes the socket of a dead one."""
+        async with self._connecting:
+            if self._unshared or _listens(self._control):
+                return
+            _private(self._folder, self._control)
+            argv = (*self._words("auto", str(self._control)), "-a", "-oClearAllForwardings=yes")
+            limit = 4.0 * self._settings.connect_timeout
+            try:
+                code, stderr = await process.call((*argv, "--", self._destination, "exit 0"), limit, self._environ)
+            except FileNotFoundError:
+                raise UsageError(f"no {self._settings.program} on this machine", "install openssh-client") from None
+            if code != 0:
+                raise self._refused(code, stderr, limit)
+            # The user's ssh may be unable to share (a file system without sockets): then each call connects anew.
+            self._unshared = not _listens(self._control)
+
+    def _refused(self, code: int, stderr: str, limit: float) -> Unreachable:
+        if code == 124 and not stderr:
+            stderr = f"Connection timed out after {limit:.0f} s"
+        return ssh_trouble.translate(self._name, self._destination, stderr, self._ssh_word())
+
+    async def _forward(self, target: str) -> tuple[str, Process]:
+        """The forward of a free port, and the session that keeps it: the shared connection would else end when idle."""
+        for _ in range(0 if self._unshared else _PORT_TRIES):
+            spec = f"127.0.0.1:{_free_port()}:{target}"
+            if await self._master("forward", "-L", spec) == 0:
+                return spec, await self._hold((*self._shared(), "-oClearAllForwardings=yes"))
+        spec = f"127.0.0.1:{_free_port()}:{target}"
+        return spec, await self._hold((*self._own(), "-oExitOnForwardFailure=yes", "-L", spec))
+
+    async def _hold(self, argv: Sequence[str]) -> Process:
+        """A session that lasts until its stdin ends, and so no longer than this process."""
+        ready = secrets.token_hex(8)
+        holding = await self._start((*argv, "-a"), f"echo {ready}; cat > /dev/null")
+        if not await _heard(holding, ready.encode(), 2.0 * self._settings.connect_timeout):
+            stderr = await process.complaint(holding)
+            await process.end(holding, 0.0)
+            raise self.lost(stderr, begun=False)
+        return holding
+
+    async def _start(self, argv: Sequence[str], text: str, first: bytes = b"") -> Process:
+        return await process.start((*argv, "--", self._destination, text), first, self._environ)
+
+    async def _master(self, order: str, *words: str) -> int:
+        """Tells the shared connection something, exit code as ssh's. Without the user's config (-F none): its
+
+        LocalForward lines would be asked for, too, and fail when another ssh of the user has them.
+        """
+        argv = (self._settings.program, "-F", "none", "-S", str(self._control), "-O", order, *words)
+        return (await process.call((*argv, "--", self._destination), 5.0, self._environ))[0]
+
+    def _shared(self) -> tuple[str, ...]:
+        return self._words("no", "none" if self._unshared else str(self._control))
+
+    def _own(self) -> tuple[str, ...]:
+        return self._words("no", "none")
+
+    def _words(self, master: str, control: str) -> tuple[str, ...]:
+        """LogLevel: warnings are not the command's stderr. RemoteCommand: a config's would clash with ours."""
+        settings = self._settings
+        config = ("-F", str(settings.config)) if settings.config else ()
+        options = ["BatchMode=yes", f"ConnectTimeout={settings.connect_timeout}", "ServerAliveInterval=5"]
+        options += ["ServerAliveCountMax=3", "LogLevel=ERROR", "RemoteCommand=none", f"ControlMaster={master}"]
+        options += [f"ControlPath={control}", f"ControlPersist={settings.persist}"]
+        return (settings.program, *config, "-T", *(f"-o{option}" for option in options))
+
+    def _ssh_word(self) -> str:
+        config = f"ssh -F {self._settings.config}" if self._settings.config else "ssh"
+        return f"{config} {self._destination}"
+
+
+def ssh_host(node: Node, settings: SshSettings | None = None, who: str | None = None) -> NodeHost:
+    """The Host of a node behind ssh; connects on first use."""
+    return NodeHost(node, SshTransport(node, settings or SshSettings()), who or whoami())
+
+
+def _key(destination: str, config: Path | None) -> str:
+    return hashlib.sha256(f"{destination}\n{config}".encode()).hexdigest()[:16]
+
+
+def _default_folder() -> Path:
+    runtime = Path(f"/run/user/{os.getuid()}")
+    return runtime / "sparkwright" if os.access(runtime, os.W_OK) else Path(f"/tmp/sparkwright-{os.getuid()}")
+
+
+def _private(folder: Path, control: Path) -> None:
+    """Whoever can open the socket is on the node as the user: the folder must be the user's alone."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise UsageError(f"{folder} holds ssh connections but is not a folder of yours alone", f"remove {folder}")
+    if len(os.fsencode(control)) > _LONGEST_SOCKET:
+        raise UsageError(f"{control} is too long a name for a socket (at most {_LONGEST_SOCKET} bytes)")
+
+
+def _listens(path: Path) -> bool:
+    with closing(socket.socket(socket.AF_UNIX)) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _heard(running: Process, word: bytes, limit: float) -> bool:
+    """Whether the session printed the word: only then the forward stands."""
+    heard = b""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limit):
+            while word not in heard and (chunk := await process.some(running)):
+                heard += chunk
+    return word in heard

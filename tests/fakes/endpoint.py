@@ -1,0 +1,28 @@
+"""A server of which a test says what it answers."""
+
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import Answer
+
+ANSWER = Answer("Hello!", prompt_tokens=11, completion_tokens=3, ttft=0.05, total=0.12)
+
+
+class FakeEndpoint:
+    """Implements ports.Endpoint. given: answers or exceptions in order, the last one for ever.
+
+    asked: (base_url, model, prompt, max_tokens, key) of every `ask`.
+    """
+
+    def __init__(self, *given: Answer | Exception, models: tuple[str, ...] = ()) -> None:
+        self.given = list(given or (ANSWER,))
+        self.served = models
+        self.asked: list[tuple[str, str, str, int, Secret | None]] = []
+
+    async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        self.asked.append((base_url, model, prompt, max_tokens, key))
+        given = self.given.pop(0) if len(self.given) > 1 else self.given[0]
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
+        return self.served

@@ -1,0 +1,20 @@
+"""What the use case told."""
+
+from typing import TypeVar
+
+from sparkwright.ports import Happening
+
+T = TypeVar("T")
+
+
+class FakeSink:
+    """Implements ports.Sink. told: everything in order."""
+
+    def __init__(self) -> None:
+        self.told: list[Happening] = []
+
+    def tell(self, happening: Happening) -> None:
+        self.told.append(happening)
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [happening for happening in self.told if isinstance(happening, kind)]

@@ -1,0 +1,164 @@
+"""Asking an endpoint: what the real vLLM 0.21.0 sent, cut in every way, and everything that is no answer."""
+
+import json
+
+import pytest
+
+from fakes.replay import Replay, Reply, recorded
+from fakes.sshd import free_port
+from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.openai_http import HttpTimeouts, OpenAiEndpoint
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import Answer
+from sparkwright.domain.errors import NotReady
+
+USAGE = b'data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":2}}\n\n'
+HELLO = b'data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+async def ask(reply: Reply, key: Secret | None = None, timeouts: HttpTimeouts | None = None) -> Answer:
+    async with Replay(reply) as url:
+        return await OpenAiEndpoint(SystemClock(), timeouts).ask(url, "tiny-qwen3", "Hi", 32, key)
+
+
+async def refusal(reply: Reply, timeouts: HttpTimeouts | None = None) -> str:
+    with pytest.raises(NotReady) as raised:
+        await ask(reply, None, timeouts)
+    assert raised.value.exit_code == 5
+    return raised.value.message
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 61, 1000, 100_000])
+async def test_answer_does_not_depend_on_the_network(size: int) -> None:
+    """However the bytes are cut, the answer is the same, and its tokens are those of `usage`."""
+    answer = await ask(recorded("chat-32", size))
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.simulated) == (18, 32, False)
+    assert answer.text.startswith(" jumpant") and 0 < answer.ttft <= answer.total
+
+
+async def test_tokens_are_not_chunks() -> None:
+    """With speculation 64 tokens came in 15 events: counting events would be wrong by four."""
+    reply = recorded("ngram-chat")
+    answer = await ask(reply)
+    assert (answer.completion_tokens, len(reply.pieces)) == (64, 17)
+    assert answer.text.startswith(" jump")
+
+
+async def test_running_usage_counts_once() -> None:
+    """Where usage comes with every event the last one counts."""
+    assert (await ask(recorded("chat-continuous-usage"))).completion_tokens == 8
+
+
+async def test_tool_call_is_an_answer() -> None:
+    """Tokens that are a tool call are tokens."""
+    answer = await ask(recorded("chat-tool-required"))
+    assert answer.completion_tokens > 0 and answer.ttft < answer.total
+
+
+async def test_request_is_openai_only() -> None:
+    """The body holds what any OpenAI-compatible server takes; the key is in the header, and only when there is one."""
+    replay = Replay(Reply([HELLO, USAGE, DONE]))
+    async with replay as url:
+        endpoint = OpenAiEndpoint(SystemClock())
+        await endpoint.ask(url + "/v1/", "m", "Hi", 5, Secret("s3cret"))
+        await endpoint.ask(url, "m", "Hi", 5, None)
+    (line, headers, body), (_, plain, _) = replay.requests
+    assert line == "POST /v1/chat/completions" and headers["authorization"] == "Bearer s3cret"
+    assert "authorization" not in plain
+    assert json.loads(body) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 5,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+@pytest.mark.parametrize(("value", "simulated"), [("1", True), ("true", True), ("0", False), ("", False)])
+async def test_simulated_is_said(value: str, simulated: bool) -> None:
+    """An answer of the twin is marked as simulated by its header."""
+    answer = await ask(Reply([HELLO, USAGE, DONE], headers={"X-Sparkwright-Simulated": value}))
+    assert answer.simulated is simulated
+
+
+async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is asked directly, also where the office's proxy is set."""
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{free_port()}")
+    assert (await ask(Reply([HELLO, USAGE, DONE]))).text == "Hello"
+
+
+async def test_engine_killed_in_an_answer() -> None:
+    """vLLM's engine died and the stream said so, inside HTTP 200 and closed by [DONE]: no answer."""
+    message = await refusal(recorded("killed-midstream"))
+    assert "EngineCore encountered an issue" in message and "after 2 events" in message
+
+
+@pytest.mark.parametrize(
+    ("label", "wanted"),
+    [
+        ("chat-too-long", 'HTTP 400: {"error":{"message":"This model\'s maximum context length is 32768'),
+        ("chat-wrong-model", 'HTTP 404: {"error":{"message":"The model `nope` does not exist.'),
+        ("no-key", 'HTTP 401: {"error":"Unauthorized"}'),
+    ],
+)
+async def test_http_errors_say_what_came(label: str, wanted: str) -> None:
+    """The server's own words and status are shown, and no more than 300 characters of them."""
+    message = await refusal(recorded(label))
+    assert wanted in message and len(message) < 450
+
+
+async def test_page_of_a_proxy_is_no_answer() -> None:
+    """HTTP 200 with something that is no stream shows what it is."""
+    assert "HTTP 200: <html>" in await refusal(Reply([b"<html>" + b"x" * 5000], content_type="text/html"))
+
+
+@pytest.mark.parametrize("cut", [True, False], ids=["broken", "ended"])
+async def test_cut_stream_is_no_answer(cut: bool) -> None:
+    """A stream without [DONE] is not taken for a short answer, whether it broke or just ended."""
+    message = await refusal(Reply([HELLO, USAGE], cut=cut))
+    assert "after 2 events: 'Hello'" in message
+
+
+@pytest.mark.parametrize(
+    ("pieces", "wanted"),
+    [
+        ([HELLO, DONE], "no `usage`"),
+        ([b'data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":0}}\n\n', DONE], "0 tokens"),
+        ([DONE], "no `usage`"),
+        ([b"data: {oops\n\n", DONE], "no JSON: {oops"),
+        ([b"data: [1]\n\n", DONE], "no object"),
+        ([b'data: {"error":"boom"}\n\n'], "error in the stream: boom"),
+    ],
+)
+async def test_stream_without_tokens_is_no_answer(pieces: list[bytes], wanted: str) -> None:
+    """Only tokens that the server counted prove that it answers."""
+    assert wanted in await refusal(Reply(pieces))
+
+
+async def test_silence_is_no_answer() -> None:
+    """A server that takes the request and then says nothing (its worker is dead) is not waited for for ever."""
+    message = await refusal(Reply([HELLO], hang=True), HttpTimeouts(silence=0.2))
+    assert "silence until the time was up" in message and "after 1 events" in message
+
+
+async def test_nobody_there() -> None:
+    """A refused connection is said in words that name it."""
+    endpoint = OpenAiEndpoint(SystemClock())
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(NotReady, match="ConnectionRefusedError"):
+        await endpoint.ask(url, "m", "Hi", 5, None)
+    assert await endpoint.models(url, None) == ()
+
+
+async def test_models() -> None:
+    """The ids that are served; nothing when what answers is not a list of models."""
+    endpoint = OpenAiEndpoint(SystemClock())
+    good = b'{"object":"list","data":[{"id":"tiny-qwen3","object":"model"},{"id":"b"}]}'
+    bodies = [(200, good), (200, b"[]"), (200, b'{"data":[{}]}'), (200, b"<html>"), (401, good), (503, b"")]
+    found = []
+    for status, body in bodies:
+        async with Replay(Reply([body] if body else [], status, "application/json")) as url:
+            found.append(await endpoint.models(url, Secret("k")))
+    assert found == [("tiny-qwen3", "b"), (), (), (), (), ()]

@@ -1,0 +1,355 @@
+"""What only ssh has: keys, shared connections, jump hosts, the agent, and connections that fail."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from fakes.nodes import ENVIRON, node, settings
+from fakes.processes import command_lines, gone, started
+from fakes.sshd import Sshd, free_port, make_key
+from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.node_host import NodeHost
+from sparkwright.adapters.ssh import ssh_host
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.command import Command, shell
+from sparkwright.domain.errors import Unreachable, UsageError
+
+TRUE = Command(("true",))
+
+
+@pytest.fixture
+def box(sshd: Sshd) -> Iterator["Box"]:
+    made = Box(sshd)
+    yield made
+    made.remove()
+
+
+class Box:
+    """A client folder of a test's own beside the shared server: config, known_hosts and control sockets."""
+
+    count = 0
+
+    def __init__(self, sshd: Sshd) -> None:
+        Box.count += 1
+        self.sshd = sshd
+        self.folder = sshd.folder / f"b{Box.count}"
+        self.folder.mkdir()
+        self.known_hosts = self.folder / "known_hosts"
+        self.known_hosts.write_text(sshd.known_hosts.read_text())
+        self.blocks = sshd.host_block("node")
+        self.control = self.folder / "c"
+
+    def host(self, destination: str = "node", key: Path | None = None, extra: str = "", **changed: object) -> NodeHost:
+        config = self.folder / "config"
+        common = self.sshd.common().replace(str(self.sshd.known_hosts), str(self.known_hosts))
+        common = common.replace(str(self.sshd.key), str(key or self.sshd.key))
+        config.write_text(f"{extra}{self.blocks}{common}")
+        values = {"config": config, "control": self.control, "connect_timeout": 3, **changed}
+        return ssh_host(node(self.folder, destination), settings(self.sshd, **values), "ann@laptop")
+
+    def processes(self) -> list[str]:
+        return [line for line in command_lines() if str(self.folder) in line]
+
+    def remove(self) -> None:
+        for socket_path in self.control.glob("*") if self.control.exists() else ():
+            subprocess.run(
+                ["ssh", "-F", "none", "-S", socket_path, "-O", "exit", "x"], capture_output=True, check=False
+            )
+
+
+@asynccontextmanager
+async def refused(host: NodeHost) -> AsyncIterator[pytest.ExceptionInfo[Unreachable]]:
+    with pytest.raises(Unreachable) as raised:
+        yield raised
+    await host.close()
+
+
+async def test_one_connection_for_many_calls(box: Box) -> None:
+    """Runs, files and tunnels of a call of sparkwright, and of the next call, share one connection."""
+    before = box.sshd.connections()
+    for _ in range(2):
+        host = box.host()
+        await asyncio.gather(*(host.run(TRUE) for _ in range(5)))
+        await host.run_all([TRUE] * 5)
+        await host.put(b"x", str(box.folder / "file"))
+        async with host.tunnel("127.0.0.1", box.sshd.port):
+            assert box.sshd.connections() - before == 1
+        await host.close()
+    assert box.sshd.connections() - before == 1
+
+
+async def test_close_leaves_the_shared_connection_or_nothing(box: Box) -> None:
+    """After close only the shared connection is left; with persist=False not even that."""
+    host = box.host()
+    await host.run(TRUE)
+    async with aclosing(host.stream(shell("echo up; sleep 61"))) as lines:
+        await anext(lines)
+    await host.close()
+    assert [line for line in box.processes() if "[mux]" not in line] == []
+    assert len(box.processes()) == 1
+    await host.close(persist=False)
+    assert await gone(str(box.folder)) and list(box.control.iterdir()) == []
+
+
+async def test_more_calls_than_sessions(box: Box) -> None:
+    """sshd allows ten sessions a connection: more calls at a time still all work."""
+    host = box.host()
+    done = await asyncio.gather(*(host.run(shell("sleep 0.2; echo $1", str(n))) for n in range(14)))
+    assert [each.stdout for each in done] == [f"{n}\n" for n in range(14)]
+
+
+async def test_dead_shared_connection_is_replaced(box: Box) -> None:
+    """A connection that was killed here, with its socket left behind, does not stand in the way."""
+    host = box.host()
+    await host.run(TRUE)
+    os.kill(pid_of(f"{box.folder}", "[mux]"), signal.SIGKILL)
+    assert await gone("[mux] " + str(box.folder))
+    assert (await host.run(shell("echo again"))).stdout == "again\n"
+
+
+async def test_broken_shared_connection_is_replaced(box: Box) -> None:
+    """A node that dropped the connection (rebooted) is connected anew, also in the moment of the loss."""
+    host = box.host()
+    parents = 'p=$(cut -d" " -f4 /proc/$PPID/stat); cut -d" " -f4 /proc/$p/stat'
+    for _ in range(3):
+        session = await host.run(shell(parents))
+        os.kill(int(session.stdout), signal.SIGKILL)
+        assert (await host.run(shell("echo again"))).stdout == "again\n"
+
+
+async def test_connection_lost_while_running(box: Box) -> None:
+    """When the connection breaks in a command, that is said, and is not taken for the command's result."""
+    host, token = box.host(), "61.7001"
+    running = asyncio.create_task(host.run(Command(("sleep", token))))
+    await started(token)
+    await host.close(persist=False)
+    async with refused(host) as raised:
+        await running
+    assert "connection lost while a command ran" in raised.value.message
+    assert await gone(token)
+
+
+async def test_lost_stream(box: Box) -> None:
+    """The same for a stream: it does not just end."""
+    host, token = box.host(), "61.7007"
+    async with refused(host) as raised:
+        async for line in host.stream(shell('echo up; sleep "$1"', token)):
+            assert line == "up"
+            await started(token)
+            await host.close(persist=False)
+    assert "connection lost" in raised.value.message
+    assert await gone(token)
+
+
+async def test_changed_host_key(box: Box) -> None:
+    """A changed key refuses, names the line and the exact removal, and says to verify first."""
+    other = make_key(box.folder / "other").with_suffix(".pub").read_text().split()
+    box.known_hosts.write_text(f"[127.0.0.1]:{box.sshd.port} {other[0]} {other[1]}\n")
+    before = box.known_hosts.read_text()
+    async with refused(host := box.host()) as raised:
+        await host.run(TRUE)
+    error = raised.value
+    assert f"host key of [127.0.0.1]:{box.sshd.port} has CHANGED" in error.message
+    assert f"{box.known_hosts} line 1" in error.message
+    assert f"ssh-keygen -f {box.known_hosts} -R '[127.0.0.1]:{box.sshd.port}'" in error.cure
+    assert "verify" in error.cure and error.exit_code == 3
+    assert box.known_hosts.read_text() == before
+
+
+async def test_unknown_host_key(box: Box) -> None:
+    """An unknown key refuses and is not accepted by itself: the user is to look at it once."""
+    box.known_hosts.write_text("")
+    async with refused(host := box.host()) as raised:
+        await host.run(TRUE)
+    assert "host key is not known" in raised.value.message
+    assert f"`ssh -F {box.folder}/config node` once" in raised.value.cure
+    assert box.known_hosts.read_text() == ""
+
+
+async def test_wrong_user_key(box: Box) -> None:
+    """A key that the node does not know: how to install it."""
+    async with refused(host := box.host(key=make_key(box.folder / "stranger"))) as raised:
+        await host.run(TRUE)
+    assert (
+        "accepts none of your keys (" in raised.value.message
+        and "Permission denied (publickey)" in raised.value.message
+    )
+    assert "ssh-copy-id" in raised.value.cure
+
+
+async def test_refused_port(box: Box) -> None:
+    """Nothing listens: refused, and at once, for every kind of call."""
+    box.blocks = f"Host node\n  HostName 127.0.0.1\n  Port {free_port()}\n"
+    host = box.host()
+    for call in (host.run(TRUE), host.run_all([TRUE]), host.put(b"", "x"), anext(host.stream(TRUE))):
+        async with refused(host) as raised:
+            await call
+        assert "connection refused" in raised.value.message
+    async with refused(host), host.tunnel("127.0.0.1", 1):
+        raise AssertionError("opened")
+
+
+async def test_silent_port(box: Box) -> None:
+    """A port that takes the connection and says nothing is an answer that did not come in time."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as mute:
+        box.blocks = f"Host node\n  HostName 127.0.0.1\n  Port {mute.getsockname()[1]}\n"
+        async with refused(host := box.host(connect_timeout=1)) as raised:
+            await host.run(TRUE)
+    assert "no answer in time" in raised.value.message
+
+
+async def test_jump_host(box: Box) -> None:
+    """The user's ProxyJump is honoured: the connection is made from the jump host."""
+    box.blocks += box.sshd.host_block("inner", "  ProxyJump node\n")
+    before = box.sshd.connections()
+    assert (await box.host("inner").run(shell("echo inside"))).stdout == "inside\n"
+    assert box.sshd.connections() - before == 2
+
+
+async def test_users_config_does_not_get_in_the_way(box: Box) -> None:
+    """A config with its own forward (taken by another ssh), command, terminal and log level changes nothing."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        extra = "  RemoteCommand top\n  RequestTTY yes\n  LogLevel VERBOSE\n  ForwardAgent yes\n"
+        extra += f"  LocalForward {port} 127.0.0.1:1\n"
+        box.blocks = box.sshd.host_block("node", extra)
+        host = box.host()
+        done = await host.run(shell("echo out"))
+        async with host.tunnel("127.0.0.1", box.sshd.port) as url:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+            greeting = await reader.readline()
+            writer.close()
+            await writer.wait_closed()
+    assert (done.stdout, done.stderr) == ("out\n", "") and greeting.startswith(b"SSH-2.0")
+
+
+async def test_noise_of_the_login_shell_is_no_output(box: Box) -> None:
+    """What a .bashrc prints is neither the command's output nor its error."""
+    key = make_key(box.folder / "noisy")
+    noise = 'command="echo welcome; echo careful >&2; eval $SSH_ORIGINAL_COMMAND"'
+    with (box.sshd.folder / "authorized_keys").open("a") as file:
+        file.write(f"{noise} {key.with_suffix('.pub').read_text()}")
+    host = box.host(key=key)
+    done = await host.run(shell("echo out; echo err >&2"))
+    lines = [line async for line in host.stream(shell("echo out"))]
+    assert (done.stdout, done.stderr, lines) == ("out\n", "err\n", ["out"])
+
+
+async def test_agent_goes_only_where_it_is_asked_for(box: Box) -> None:
+    """A command gets the user's agent when it asks, over a connection of its own, and else never."""
+    with agent(box.folder / "agent", box.sshd.key) as environ:
+        host = box.host(environ=environ)
+        plain = await host.run(Command(("ssh-add", "-l")))
+        asked = await host.run(Command(("ssh-add", "-l"), forward_agent=True))
+        after = await host.run(Command(("ssh-add", "-l")))
+        await host.close(persist=False)
+    assert (plain.ok, asked.ok, after.ok) == (False, True, False)
+    assert "ED25519" in asked.stdout
+
+
+class agent:
+    """A real ssh-agent with one key; `with` gives the environment that has it."""
+
+    def __init__(self, path: Path, key: Path) -> None:
+        self._environ = {**ENVIRON, "SSH_AUTH_SOCK": str(path)}
+        self._key = key
+
+    def __enter__(self) -> dict[str, str]:
+        argv = ["ssh-agent", "-D", "-a", self._environ["SSH_AUTH_SOCK"]]
+        self._process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+        while not Path(self._environ["SSH_AUTH_SOCK"]).exists():
+            assert self._process.poll() is None
+        subprocess.run(["ssh-add", "-q", str(self._key)], env=self._environ, check=True)
+        return self._environ
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(5)
+
+
+async def test_killed_sparkwright_leaves_no_stream(box: Box) -> None:
+    """A stream ends on the node even when sparkwright is killed and cannot say so."""
+    token = "61.4711"
+    host = box.host()
+    await host.run(TRUE)
+    code = (
+        "import asyncio, pathlib, sys\n"
+        "from sparkwright.adapters.ssh import SshSettings, ssh_host\n"
+        "from sparkwright.domain.cluster import Node\n"
+        "from sparkwright.domain.command import Command\n"
+        "settings = SshSettings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))\n"
+        "async def main():\n"
+        "    async for _ in ssh_host(Node('n', 'node'), settings).stream(Command(('sleep', '61.' + '4711'))): pass\n"
+        "asyncio.run(main())\n"
+    )
+    argv = [sys.executable, "-c", code, str(box.folder / "config"), str(box.control)]
+    child = subprocess.Popen(argv, env=ENVIRON)
+    await started(token)
+    child.kill()
+    child.wait(5)
+    assert await gone(token)
+
+
+async def test_destination_is_never_an_option(box: Box) -> None:
+    """A cluster file cannot make ssh run a program on this machine."""
+    proof = box.folder / "proof"
+    async with refused(host := box.host(f"-oProxyCommand=touch {proof}")):
+        await host.run(TRUE)
+    assert not proof.exists()
+
+
+async def test_control_folder_of_somebody_else(box: Box) -> None:
+    """A folder that others can enter is not used for connections."""
+    box.control.mkdir(mode=0o755)
+    with pytest.raises(UsageError, match="not a folder of yours alone"):
+        await box.host().run(TRUE)
+
+
+async def test_control_path_too_long(box: Box) -> None:
+    """A name that no socket can have is refused before ssh complains about it in its own words."""
+    with pytest.raises(UsageError, match="too long a name for a socket"):
+        await box.host(control=box.folder / ("c" * 90)).run(TRUE)
+
+
+async def test_no_ssh_on_this_machine(box: Box) -> None:
+    """A machine without ssh is told what to install."""
+    with pytest.raises(UsageError, match="no no-ssh-here on this machine"):
+        await box.host(program="no-ssh-here").run(TRUE)
+
+
+async def test_hosts_of_a_cluster(box: Box, tmp_path: Path) -> None:
+    """Each node is reached in its own way, once made; an unknown one is refused with the names there are."""
+    box.host()
+    here, there = node(tmp_path, "local"), node(tmp_path)
+    cluster = Cluster("lab", (here, type(there)("spark-2", "node", paths=there.paths)), "spark-1")
+    hosts = ClusterHosts(cluster, settings(box.sshd, config=box.folder / "config", control=box.control))
+    done = [await hosts[name].run(shell('echo "${SSH_CONNECTION:+far}"')) for name in cluster.names]
+    assert [each.stdout for each in done] == ["\n", "far\n"]
+    assert hosts["spark-2"] is hosts["spark-2"]
+    with pytest.raises(UsageError, match="spark-9 is no node of cluster lab"):
+        hosts["spark-9"]
+    await hosts.close(persist=False)
+    assert await gone(str(box.control))
+
+
+def pid_of(*parts: str) -> int:
+    """The process whose command line has all parts."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and all(part in line_of(entry) for part in parts):
+            return int(entry.name)
+    raise AssertionError(parts)
+
+
+def line_of(entry: Path) -> str:
+    try:
+        return (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,81 @@
+"""Scripts for nodes: what is text can be read here; that they work is the contract's matter."""
+
+import base64
+import shlex
+
+import pytest
+
+from sparkwright.adapters import node_script
+from sparkwright.adapters.node_script import Output, Script, Setting
+from sparkwright.domain.command import Command, Secret
+
+HERE = Setting((("HOME", "/home/it's"),), "~/state", "ann@laptop")
+
+
+def test_argv_is_quoted_once() -> None:
+    """The caller's words stand in the script as one shell word each."""
+    text = node_script.run(HERE, Command(("echo", "a b", "$x"), {"K": "v w"}, timeout=1.5)).text
+    line = next(line for line in text.splitlines() if line.startswith("timeout"))
+    assert shlex.split(line)[:8] == ["timeout", "-k", "2", "1.5", "env", "K=v w", "echo", "a b"]
+    assert text.startswith("export HOME='/home/it'\"'\"'s'\n")
+
+
+def test_only_what_changes_is_noted() -> None:
+    """A reading command leaves the node's log alone, and only such a one may be sent again."""
+    reading, changing = (node_script.run(HERE, Command(("true",), changes=what)) for what in ("", "start"))
+    assert "audit.log" not in reading.text and reading.again
+    assert "'ann@laptop start'" in changing.text and not changing.again
+
+
+@pytest.mark.parametrize("size", [10, 200_000])
+def test_carriers(size: int) -> None:
+    """For a login shell of any kind the script is one line of harmless characters; a long one goes over stdin."""
+    script = Script("x" * size, b"m", 1.0)
+    text, first = node_script.line(script)
+    carried = first.strip() if first else text.split("echo ")[1].split(" ")[0].encode()
+    assert base64.b64decode(carried).decode() == script.text
+    assert len(text) < 128_000 and "\n" not in text and "\\" not in text and "!" not in text
+    argv, before = node_script.words(script)
+    assert all(len(word) < 128_000 for word in argv) and bool(before) == (size > 100)
+
+
+def test_marks_cannot_be_guessed() -> None:
+    """Two scripts never have the same mark, so that no output can end another's."""
+    assert node_script.run(HERE, Command(("true",))).mark != node_script.run(HERE, Command(("true",))).mark
+
+
+@pytest.mark.parametrize(
+    ("stdout", "code", "text"),
+    [
+        (b"MARK\nMARK 0\n", 0, ""),
+        (b"noise\nMARK\nno endMARK 255\n", 255, "no end"),
+        (b"MARK\nMARK in text\nMARK 3\nlater noise", 3, "MARK in text\n"),
+    ],
+)
+def test_between_marks(stdout: bytes, code: int, text: str) -> None:
+    """The last closing mark counts; what stands outside the marks is nobody's output."""
+    output = Output(bytearray(stdout), bytearray(b"MARK\nMARK 0\n"))
+    done = node_script.read_run(Script("", b"MARK", 9.0), output)
+    assert (done.exit_code, done.stdout, done.stderr) == (code, text, "")
+
+
+def test_end_is_seen_in_pieces() -> None:
+    """The closing mark counts only when its exit code is whole, wherever the network cut it."""
+    whole, seen = b"MARK\nout MARK 12\n", bytearray()
+    complete = []
+    for at in range(len(whole)):
+        seen += whole[at : at + 1]
+        complete.append(node_script.closed(seen, b"MARK", at))
+    assert complete.index(True) == len(whole) - 1
+
+
+def test_killed_after_its_time_is_a_timeout() -> None:
+    """137 means KILL: after the command's time it was ours, before that somebody else's (out of memory)."""
+    output = Output(bytearray(b"MARK\nMARK 137\n"), bytearray(), seconds=12.1)
+    assert node_script.read_run(Script("", b"MARK", 10.0), output).exit_code == 124
+    assert node_script.read_run(Script("", b"MARK", 60.0), output).exit_code == 137
+
+
+def test_secret_shows_nowhere() -> None:
+    """A secret that ends in a script by mistake is a mask."""
+    assert "***" in node_script.run(HERE, Command(("echo", str(Secret("hush"))))).text
