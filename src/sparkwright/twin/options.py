@@ -1,0 +1,161 @@
+"""vLLM 0.21.0's command line: its real flags and its real way of refusing them.
+
+The flags are data (`options-0.21.0.json`, whose first key says where they come from). As in vLLM, `_` and `-` mean
+the same in a flag, booleans have a `--no-` form, and JSON flags take dotted keys (`--speculative-config.method ngram`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+USAGE = "vllm serve [model_tag] [options]"
+MAIN_USAGE = "main.py [-h] [-v] {chat,complete,serve,launch,bench,collect-env,run-batch} ..."
+PLAIN_DEFAULTS: dict[str, Any] = {"enable_lora": None, "hf_overrides": {}, "override_generation_config": {}}
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses with exit code 2 and vLLM's two lines (capture f-bad-flag)."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"usage: {USAGE}\nmain.py serve: error: {message}\n")
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Arguments after `serve`. The result also has `given`: what differs from vLLM's defaults, in vLLM's order."""
+    parser, defaults = _build()
+    args, unknown = parser.parse_known_args(_plain(_from_file(argv), _kinds()))
+    if unknown:
+        # The subcommand leaves what it does not know to the main parser, whose name and usage the message carries.
+        parser.exit(2, f"usage: {MAIN_USAGE}\nmain.py: error: unrecognized arguments: {' '.join(unknown)}\n")
+    if args.model_tag:
+        args.model = args.model_tag
+    args.given = {k: v for k, v in _ordered(args, defaults) if v != defaults.get(k)}
+    return args
+
+
+def _ordered(args: argparse.Namespace, defaults: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, getattr(args, name)) for name in ("model_tag", *defaults)]
+
+
+def _rows() -> list[dict[str, Any]]:
+    text = (files(__package__ or "sparkwright.twin") / "options-0.21.0.json").read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = json.loads(text)["options"]
+    return rows
+
+
+def _kinds() -> dict[str, str]:
+    return {flag: row["kind"] for row in _rows() for flag in row["flags"]}
+
+
+def _build() -> tuple[Parser, dict[str, Any]]:
+    parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
+    parser.add_argument("model_tag", nargs="?")
+    defaults: dict[str, Any] = {}
+    for row in _rows():
+        dest = row.get("dest") or row["flags"][0].removeprefix("--").replace("-", "_")
+        defaults[dest] = row.get("default", PLAIN_DEFAULTS.get(dest, False if row["kind"] == "flag" else None))
+        parser.add_argument(*row["flags"], dest=dest, default=defaults[dest], **_keywords(row))
+    return parser, defaults
+
+
+def _keywords(row: dict[str, Any]) -> dict[str, Any]:
+    kind = row["kind"]
+    if kind == "flag":
+        return {"action": "store_true"}
+    if kind == "bool":
+        return {"action": argparse.BooleanOptionalAction}
+    if kind == "append":
+        return {"action": "append"}
+    if kind == "maybe":
+        return {"nargs": "?", "const": True}
+    return {"type": TYPES[kind], **{k: row[k] for k in ("choices", "nargs") if k in row}}
+
+
+def _human(text: str) -> int:
+    """`1k` is 1,000, `1K` is 1,024, `25.6k` is 25,600 (vLLM's human_readable_int)."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", text.strip())
+    if not found:
+        return int(text)
+    number, suffix = found.groups()
+    power = "kmgt".index(suffix.lower()) + 1
+    if suffix.isupper():
+        return int(number) << (10 * power)
+    return int(float(number) * 1000**power)
+
+
+def _human_or_auto(text: str) -> int:
+    return -1 if text.strip().lower() in ("-1", "auto") else _human(text)
+
+
+def _json(text: str) -> Any:
+    return None if text in ("", "None") else json.loads(text)
+
+
+def _json_or_text(text: str) -> Any:
+    return json.loads(text) if text.strip().startswith("{") else text
+
+
+TYPES: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "human": _human,
+    "human_or_auto": _human_or_auto,
+    "json": _json,
+    "json_or_str": _json_or_text,
+}
+
+
+def _from_file(argv: list[str]) -> list[str]:
+    """`--config FILE`: the file's keys stand where the flag stood, so later flags win."""
+    if "--config" not in argv:
+        return argv
+    at = argv.index("--config")
+    loaded = yaml.safe_load(Path(argv[at + 1]).read_text(encoding="utf-8")) or {}
+    extra = [word for key, value in loaded.items() for word in _words(str(key), value)]
+    model = [extra.pop(extra.index("--model") + 1)] if "--model" in extra else []
+    extra = [word for word in extra if word != "--model"]
+    return [*model, *extra, *argv[:at], *argv[at + 2 :]]
+
+
+def _words(key: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{key}"] if value else [f"--no-{key}"]
+    if isinstance(value, list):
+        return [f"--{key}", *map(str, value)]
+    return [f"--{key}", json.dumps(value) if isinstance(value, dict) else str(value)]
+
+
+def _plain(argv: list[str], kinds: dict[str, str]) -> list[str]:
+    """Underscores in flags become dashes; dotted keys of JSON flags are gathered into one JSON value each."""
+    out: list[str] = []
+    nested: dict[str, dict[str, Any]] = {}
+    words = iter(argv)
+    for word in words:
+        flag, eq, value = word.partition("=")
+        name, dot, path = flag.partition(".")
+        name = name.replace("_", "-") if name.startswith("--") else name
+        if not word.startswith("-") or not (dot or eq or word.startswith("--")):
+            out.append(word)
+        elif dot and kinds.get(name, "").startswith("json"):
+            _put(nested.setdefault(name, {}), path, value if eq else next(words, ""))
+        else:
+            out.append(f"{name}{dot}{path}{eq}{value}")
+    return [*out, *(w for name, tree in nested.items() for w in (name, json.dumps(tree)))]
+
+
+def _put(tree: dict[str, Any], path: str, text: str) -> None:
+    *parents, leaf = path.split(".")
+    for key in parents:
+        tree = tree.setdefault(key, {})
+    try:
+        tree[leaf] = json.loads(text)
+    except json.JSONDecodeError:
+        tree[leaf] = text

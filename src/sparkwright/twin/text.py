@@ -1,0 +1,109 @@
+"""What the twin answers: English-like words, the same for the same prompt, saying at once that they are simulated."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+OPENING = ["(", "simula", "ted", ")"]
+"""Cut as tokenizer.py cuts it, so that an answer sent back as history meets its own cached blocks."""
+THOUGHT = 24
+"""Tokens of reasoning before an answer, when a reasoning parser is set."""
+WORDS = (
+    "the of and to in is it that for on with as are this be at by from or an which one can has will each when two all "
+    "node rank token memory cache weight model step batch prompt answer engine block layer host link plan "
+    "reads waits holds sends grows starts ends keeps fits moves fast slow small large first last next same other"
+)
+VOCABULARY = WORDS.split()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One token: its text, and to which field of the answer it belongs; hidden ones count but are not shown."""
+
+    kind: str
+    """reasoning, content, call (the name of a tool), arguments, hidden"""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What shapes an answer besides its prompt."""
+
+    reasoning: bool = False
+    garbage: bool = False
+    tool: dict[str, Any] | None = None
+    """The function to call: its name and parameters, as in the request."""
+    schema: dict[str, Any] | None = None
+    """Structured output: the answer is JSON that this schema allows."""
+    endless: bool = False
+    """`ignore_eos`: never ends by itself."""
+
+
+def answer(seed: int, style: Style) -> Iterator[Piece]:
+    """Pieces until the answer ends by itself (or never, when endless)."""
+    dice = random.Random(seed)
+    if style.garbage:
+        yield from (Piece("reasoning" if style.reasoning else "content", "!") for _ in _length(dice, style))
+        return
+    if style.reasoning:
+        yield from _prose(dice, "reasoning", THOUGHT + dice.randrange(8))
+        yield Piece("hidden", "</think>")
+    if style.tool is not None:
+        yield from _call(dice, style.tool)
+        return
+    if style.schema is not None:
+        yield from _cut("content", json.dumps(_example(dice, style.schema)))
+        return
+    yield from _prose(dice, "content", None if style.endless else 24 + dice.randrange(40))
+
+
+def _length(dice: random.Random, style: Style) -> Iterator[int]:
+    count = 0
+    limit = 64 + dice.randrange(64)
+    while style.endless or count < limit:
+        yield count
+        count += 1
+
+
+def _prose(dice: random.Random, kind: str, length: int | None) -> Iterator[Piece]:
+    yield from (Piece(kind, text) for text in OPENING)
+    count = len(OPENING)
+    left = 0
+    while length is None or count < length:
+        if left == 0:
+            left = 6 + dice.randrange(8)
+            word = dice.choice(VOCABULARY)
+            text = " " + (word.capitalize())
+        else:
+            left -= 1
+            text = "." if left == 0 else " " + dice.choice(VOCABULARY)
+        yield Piece(kind, text)
+        count += 1
+    yield Piece(kind, ".")
+
+
+def _call(dice: random.Random, tool: dict[str, Any]) -> Iterator[Piece]:
+    yield Piece("call", str(tool.get("name", "tool")))
+    yield from _cut("arguments", json.dumps(_example(dice, tool.get("parameters") or {})))
+
+
+def _cut(kind: str, text: str) -> Iterator[Piece]:
+    return (Piece(kind, text[at : at + 4]) for at in range(0, len(text), 4))
+
+
+def _example(dice: random.Random, schema: dict[str, Any]) -> Any:
+    """A value that the schema allows."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    if kind == "object":
+        wanted = schema.get("required") or list(schema.get("properties", {}))
+        return {name: _example(dice, schema.get("properties", {}).get(name, {})) for name in wanted}
+    if kind == "array":
+        return [_example(dice, schema.get("items", {}))]
+    plain = {"integer": 1, "number": 1.5, "boolean": True, "null": None}
+    return plain.get(kind, f"(simulated) {dice.choice(VOCABULARY)}")

@@ -1,0 +1,74 @@
+"""Faults are read strictly, apply to the rank they name, and can change while the twin runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkwright.twin.faults import Fault, Faults, parse
+from sparkwright.twin.rank import leak
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("die@load", Fault("die", "load")),
+        ("die@graphs:exit=3", Fault("die", "graphs", exit_code=3)),
+        ("freeze@kv", Fault("freeze", "kv")),
+        ("oom@load", Fault("oom", "load")),
+        ("die_after=5", Fault("die_after", value=5)),
+        ("rank=1:die_after=5:exit=9", Fault("die_after", value=5, exit_code=9, rank=1)),
+        ("leak=14", Fault("leak", value=14)),
+        ("ignore_sigterm", Fault("ignore_sigterm")),
+    ],
+)
+def test_a_fault_is_what_it_says(text: str, fault: Fault) -> None:
+    """Phase, count, exit code and rank of each form."""
+    assert parse(text) == (fault,)
+
+
+@pytest.mark.parametrize("text", ["die", "die@nowhere", "explode", "leak", "die_after=x", "rank=x:garbage"])
+def test_a_misspelt_fault_is_refused(text: str) -> None:
+    """A fault that would silently not happen makes a test pass for nothing."""
+    with pytest.raises(ValueError):
+        parse(text)
+
+
+def test_faults_apply_to_their_rank() -> None:
+    """`rank=1:` leaves rank 0 alone."""
+    text = "rank=1:die@load, garbage"
+    assert Faults(text, "", 0).at("load") is None and Faults(text, "", 0).has("garbage")
+    assert Faults(text, "", 1).at("load") == Fault("die", "load", rank=1)
+
+
+def test_the_control_file_takes_over_and_may_be_wrong(tmp_path: Path) -> None:
+    """A changed file is read again; a word that is no fault brings back what the environment gave."""
+    path = tmp_path / "control"
+    faults = Faults("leak=1", str(path), 0)
+    seen = []
+    for at, text in enumerate(["garbage", "", "nonsense"]):
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (at, at))
+        faults.refresh()
+        seen.append([f.name for f in faults.all])
+    assert seen == [["garbage"], [], ["leak"]]
+
+
+def test_counted_faults_wait_for_their_count() -> None:
+    """die_after=2 is due at two answered requests, not before."""
+    faults = Faults("die_after=2", "", 0)
+    assert [bool(faults.due("die_after", n)) for n in (0, 1, 2, 3)] == [False, False, True, True]
+
+
+def test_a_leak_is_real() -> None:
+    """Leaked pages are written, so resident memory grows by what was asked."""
+    before = _resident()
+    held: list[bytearray] = []
+    leak(20, held)
+    assert _resident() - before > 15e6
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
