@@ -1,0 +1,53 @@
+"""The rule protocol: a rule is a module of one file; the context that it looks at may lack anything."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known when rules are asked. facts and checkpoints: by node name, only of nodes that answered.
+
+    images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked.
+    `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
+    """
+
+    cluster: Cluster
+    facts: Mapping[str, NodeFacts] = field(default_factory=dict)
+    recipe: Recipe | None = None
+    deployment: str = ""
+    specs: tuple[RankSpec, ...] = ()
+    ledgers: tuple[MemoryLedger, ...] = ()
+    checkpoints: Mapping[str, Checkpoint | Unknown] = field(default_factory=dict)
+    images: Mapping[str, int] = field(default_factory=dict)
+
+    def facts_of(self, spec: RankSpec) -> NodeFacts | None:
+        return self.facts.get(spec.node)
+
+
+class Rule(Protocol):
+    """A module with these names. Its docstring has the headings Detects, Why, Evidence, Remedy, References."""
+
+    @property
+    def CODE(self) -> str: ...
+
+    @property
+    def STATUS(self) -> str: ...
+
+    @property
+    def SEVERITY(self) -> Severity: ...
+
+    @property
+    def TITLE(self) -> str: ...
+
+    def check(self, context: Context) -> Iterable[Finding]:
+        """Findings about this context; none when what it needs is missing or unknown. Never raises."""
+        ...
