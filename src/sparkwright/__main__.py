@@ -1,0 +1,5 @@
+"""`python -m sparkwright`."""
+
+from sparkwright.cli.main import entry
+
+entry()

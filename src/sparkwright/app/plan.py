@@ -1,0 +1,151 @@
+"""A plan: pure composition of fabric, placement, engine, ledger and rules. `plan`, `up` and `up --dry-run` share it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from sparkwright.app.survey import model_path, nodes_for
+from sparkwright.app.world import Survey, Wish, World, expand, home_of, resolved_paths
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.facts import Checkpoint, FabricChoice, Unknown
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.plan import Placement, Plan, RankSpec
+from sparkwright.domain.recipe import Expose, Recipe
+from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.engine import RenderContext, served_name
+from sparkwright.engines.review import review
+from sparkwright.planner.fabric import choose_fabrics
+from sparkwright.planner.ledger import ledger
+from sparkwright.rules.catalog import check_all, worst_first
+from sparkwright.rules.rule import Context
+
+_EVERYWHERE = "0.0.0.0"
+
+
+def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
+    """The plan for what was surveyed. Findings do not raise: who acts on the plan looks at them (`stopping`)."""
+    recipe, nodes = wish.recipe, nodes_for(world, wish.recipe)
+    decisions = choose_fabrics(nodes, survey.facts)
+    findings = [f for d in decisions.values() for f in d.findings]
+    choices = {name: d.choice for name, d in decisions.items() if d.choice}
+    placement = Placement(tuple(n.name for n in nodes), choices)
+    complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
+    specs = _specs(world, wish, survey, placement) if complete else ()
+    findings += review(recipe, specs)
+    ledgers = tuple(ledger(recipe, survey.facts[n.name], survey.checkpoints.get(n.name), len(nodes)) for n in nodes)
+    context = Context(
+        cluster=world.cluster,
+        facts=survey.facts,
+        recipe=recipe,
+        deployment=wish.deployment,
+        specs=specs,
+        ledgers=ledgers,
+        checkpoints=survey.checkpoints,
+        images={n.name: survey.images.get(n.name, ("", 0))[1] for n in nodes},
+    )
+    return Plan(
+        deployment=wish.deployment,
+        recipe=recipe,
+        cluster=world.cluster,
+        placement=placement,
+        specs=specs,
+        ledgers=ledgers,
+        findings=worst_first((*findings, *check_all(context))),
+        bind=_bind(recipe, choices.get(nodes[0].name)),
+        port=recipe.serving.port,
+        served_name=served_name(recipe),
+    )
+
+
+def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:
+    """The findings that forbid acting on the plan; `force` lifts those that may be overridden."""
+    return tuple(f for f in plan.findings if f.severity == "block" or (f.severity == "override" and not force))
+
+
+def api_key(world: World, recipe: Recipe) -> Secret | None:
+    """The key that clients must send. Raises UsageError when the recipe names a variable that is not set here."""
+    name = recipe.serving.api_key_env
+    if not name:
+        return None
+    if name not in world.secrets:
+        raise UsageError(
+            f"{recipe.name}: serving.api_key_env names {name}, which is not set here",
+            cure=f"export {name}=$(openssl rand -hex 24), and give the same value to the clients",
+        )
+    return world.secrets[name]
+
+
+def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tuple[RankSpec, ...]:
+    nodes = [world.cluster.node(name) for name in dict.fromkeys(placement.nodes)]
+    recipe = wish.recipe
+    context = RenderContext(
+        paths={n.name: resolved_paths(n, survey.facts[n.name]) for n in nodes},
+        models={n.name: _model(n, recipe, survey) for n in nodes},
+        from_hub=bool(recipe.model.id) and not recipe.model.path,
+        bind=_bind(recipe, placement.fabric[placement.head]),
+        port=recipe.serving.port,
+        api_key=wish.api_key,
+        simulated=world.cluster.simulated or recipe.engine.name == "twin",
+        python=world.python,
+    )
+    specs = engine_by_name(recipe.engine.name).render(recipe, placement, context)
+    return tuple(_labelled(spec, world, wish, context) for spec in specs)
+
+
+def _model(node: Node, recipe: Recipe, survey: Survey) -> str:
+    """Where the weights are or will be: staging puts them at the same place below each node's own folders."""
+    facts = survey.facts[node.name]
+    found = survey.checkpoints.get(node.name)
+    if isinstance(found, Checkpoint) and found.path:
+        return found.path
+    if recipe.model.path:
+        return expand(model_path(node, recipe), home_of(facts)) if _anywhere(survey.checkpoints) else ""
+    where = next((c for c in survey.checkpoints.values() if isinstance(c, Checkpoint) and c.path), None)
+    revision = where.revision if where else recipe.model.revision or "main"
+    root = f"{resolved_paths(node, facts).hub}/models--{recipe.model.id.replace('/', '--')}"
+    return "" if recipe.model.simulated and not where else f"{root}/snapshots/{revision}"
+
+
+def _anywhere(checkpoints: Mapping[str, Checkpoint | Unknown]) -> bool:
+    return any(isinstance(c, Checkpoint) and c.path for c in checkpoints.values())
+
+
+def _bind(recipe: Recipe, choice: FabricChoice | None) -> str:
+    if recipe.serving.expose is Expose.ALL:
+        return _EVERYWHERE
+    return choice.address if recipe.serving.expose is Expose.FABRIC and choice else "127.0.0.1"
+
+
+def _labelled(spec: RankSpec, world: World, wish: Wish, context: RenderContext) -> RankSpec:
+    recipe = wish.recipe
+    labels = {
+        **spec.labels,
+        "deployment": wish.deployment,
+        "rank": str(spec.rank),
+        "world": str(recipe.parallelism.world_size),
+        "recipe": f"{recipe.name}@{recipe.profile}" if recipe.profile else recipe.name,
+        "recipe-hash": recipe.hash,
+        "spec-hash": spec_hash(spec),
+        "engine": f"{recipe.engine.name} {recipe.engine.version}",
+        "cluster": world.cluster.name,
+        "port": str(context.port),
+        "bind": context.bind,
+        "served-name": served_name(recipe),
+        "key-env": recipe.serving.api_key_env,
+        "simulated": "true" if context.simulated or recipe.model.simulated else "false",
+    }
+    return replace(spec, labels=labels)
+
+
+def spec_hash(spec: RankSpec) -> str:
+    """12 hex digits over all that makes the rank what it is; labels and the values of secrets are left out."""
+    content = asdict(replace(spec, labels={}, secrets={})) | {"secrets": sorted(spec.secrets)}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def same_ranks(plan: Plan, running: Sequence[Mapping[str, str] | str]) -> bool:
+    """Whether the hashes (rank order) are those of the plan."""
+    return [spec.labels["spec-hash"] for spec in plan.specs] == list(running)

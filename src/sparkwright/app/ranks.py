@@ -1,0 +1,89 @@
+"""Ranks on their nodes, for either runtime: start, follow, stop, remove."""
+
+import asyncio
+import json
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from sparkwright.app.world import World
+from sparkwright.commands import docker, process
+from sparkwright.domain.command import Command, Secret
+from sparkwright.domain.errors import CommandFailed
+from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.plan import Plan, RankSpec
+from sparkwright.domain.recipe import Runtime
+
+
+def directory(world: World, deployment: str, spec: RankSpec) -> str:
+    return process.rank_dir(world.cluster.node(spec.node).paths.state, deployment, spec.rank)
+
+
+def follow_command(world: World, plan: Plan, spec: RankSpec) -> Command:
+    if spec.runtime is Runtime.DOCKER:
+        return docker.follow(docker.container_name(plan.deployment, spec.rank))
+    return process.follow(directory(world, plan.deployment, spec))
+
+
+async def start(world: World, plan: Plan, spec: RankSpec, image_id: str, memlock: bool) -> None:
+    """Raises CommandFailed with what the node said. image_id: run exactly this image, whatever its name there."""
+    where = directory(world, plan.deployment, spec)
+    secrets = await _put_secrets(world, spec, where)
+    host = world.hosts[spec.node]
+    if spec.runtime is Runtime.DOCKER:
+        # Docker would make a missing folder root's, and the engine could not write its caches there.
+        await host.run(docker.make_folders(spec))
+        done = await host.run(
+            docker.run(_by_id(spec, image_id), docker.container_name(plan.deployment, spec.rank), secrets, memlock)
+        )
+    else:
+        done = await host.run(process.start(spec, where, json.dumps(dict(spec.labels))))
+    if not done.ok:
+        raise CommandFailed(
+            spec.node,
+            f"rank {spec.rank} could not be started (exit {done.exit_code}): {_last(done.stderr or done.stdout)}",
+            f"`sparkwright check` on {spec.node}; nothing of this start was left running",
+        )
+
+
+def _by_id(spec: RankSpec, image_id: str) -> RankSpec:
+    return replace(spec, image=image_id) if image_id else spec
+
+
+async def _put_secrets(world: World, spec: RankSpec, where: str) -> str:
+    if not spec.secrets:
+        return ""
+    path = f"{where}/secrets.env"
+    await world.hosts[spec.node].put(_env_file(spec.secrets.items()), path, 0o600)
+    return path
+
+
+def _env_file(secrets: Iterable[tuple[str, Secret]]) -> bytes:
+    """KEY='value' lines for sh."""
+    return "".join(f"{name}={shlex.quote(value.reveal())}\n" for name, value in secrets).encode()
+
+
+async def stop_all(world: World, ranks: Sequence[RankStatus], grace: float, remove: bool) -> None:
+    """Stops ranks on all nodes side by side; `remove` also takes away containers and folders. Raises CommandFailed."""
+    async with asyncio.TaskGroup() as group:
+        for node in {r.node for r in ranks}:
+            for runtime in {r.runtime for r in ranks if r.node == node}:
+                mine = [r.handle for r in ranks if r.node == node and r.runtime == runtime]
+                group.create_task(_stop(world, node, _stopping(runtime, mine, int(grace), remove)))
+
+
+def _stopping(runtime: str, handles: Sequence[str], grace: int, remove: bool) -> Command:
+    if runtime == Runtime.DOCKER:
+        return docker.remove(handles, grace) if remove else docker.stop(handles, grace)
+    return process.remove(handles, grace) if remove else process.stop(handles, grace)
+
+
+async def _stop(world: World, node: str, command: Command) -> None:
+    done = await world.hosts[node].run(command)
+    if not done.ok:
+        raise CommandFailed(node, f"still there after SIGKILL: {_last(done.stdout + done.stderr)}", "see `status`")
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(lines[-3:])[:600]

@@ -1,0 +1,64 @@
+"""What a use case is given: the cluster, the way to its nodes, and where to tell what happens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.domain.cluster import Cluster, Node, NodePaths
+from sparkwright.domain.command import Secret
+from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
+from sparkwright.domain.recipe import Recipe
+from sparkwright.ports import Artifacts, Clock, Endpoint, Hosts, Sink
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """who: `user@host` for leases and audit. nonce: random, tells this process from others.
+
+    secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
+    python: interpreter for process-runtime engines whose recipe names no venv.
+    """
+
+    cluster: Cluster
+    hosts: Hosts
+    endpoint: Endpoint
+    clock: Clock
+    artifacts: Artifacts
+    sink: Sink
+    who: str
+    nonce: str
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
+    python: str = "python3"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked for. force: the reason given to override findings, '' for none."""
+
+    recipe: Recipe
+    deployment: str
+    force: str = ""
+    api_key: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the nodes said. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it."""
+
+    facts: Mapping[str, NodeFacts]
+    checkpoints: Mapping[str, Checkpoint | Unknown] = field(default_factory=dict)
+    images: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+
+def home_of(facts: NodeFacts) -> str:
+    """The ssh user's home on the node; `~` when it could not be read (then scripts expand it there)."""
+    return "~" if isinstance(facts.identity, Unknown) else facts.identity.home
+
+
+def resolved_paths(node: Node, facts: NodeFacts) -> NodePaths:
+    """Node.paths with `~` replaced by the home on the node."""
+    home, paths = home_of(facts), node.paths
+    return NodePaths(*(expand(p, home) for p in (paths.models, paths.hub, paths.cache, paths.state)))
+
+
+def expand(path: str, home: str) -> str:
+    return home + path[1:] if path == "~" or path.startswith("~/") else path

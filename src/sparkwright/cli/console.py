@@ -1,0 +1,128 @@
+"""Telling what happens while it happens: a live block on a terminal, plain lines elsewhere. Always on stderr."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from sparkwright.domain.deployment import Phase
+from sparkwright.domain.units import duration
+from sparkwright.ports import Happening, Notice, Progress, RankPhase, Sink, StepDone, StepStarted
+
+_EVERY = 2.0
+
+
+class Quiet:
+    """With --json only warnings are worth stderr."""
+
+    def tell(self, happening: Happening) -> None:
+        if isinstance(happening, Notice) and happening.warning:
+            click.echo(f"warning: {happening.text}", err=True)
+
+
+class Lines:
+    """One line for each thing that begins or ends; repeated progress at most every two seconds."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._phase: dict[int, Phase] = {}
+        self._told = 0.0
+
+    def tell(self, happening: Happening) -> None:
+        text = self._text(happening)
+        if text:
+            click.echo(f"{time.monotonic() - self._began:7.1f} s  {text}", err=True)
+
+    def _text(self, happening: Happening) -> str:
+        match happening:
+            case StepStarted(step, detail, _):
+                return f"{step}: {detail}" if detail else f"{step} ..."
+            case StepDone(step, seconds, detail):
+                return f"{step}: done in {duration(seconds)}{', ' + detail if detail else ''}"
+            case Notice(text, warning):
+                return f"warning: {text}" if warning else text
+            case RankPhase():
+                return self._rank(happening)
+            case Progress():
+                return f"{happening.node}: {progress_text(happening)}" if self._due() else ""
+
+    def _rank(self, told: RankPhase) -> str:
+        entered = self._phase.get(told.rank) is not told.phase
+        self._phase[told.rank] = told.phase
+        return rank_text(told) if entered or (told.done is not None and self._due()) else ""
+
+    def _due(self) -> bool:
+        now = time.monotonic()
+        due = now - self._told >= _EVERY
+        self._told = now if due else self._told
+        return due
+
+
+class Live:
+    """On a terminal: what has ended scrolls up, what goes on stands below with its bar."""
+
+    def __init__(self, live: "object", lines: Lines) -> None:
+        self._live, self._lines = live, lines
+        self._ranks: dict[int, tuple[RankPhase, float]] = {}
+        self._copies: dict[str, Progress] = {}
+
+    def tell(self, happening: Happening) -> None:
+        if isinstance(happening, RankPhase):
+            old = self._ranks.get(happening.rank)
+            same = old is not None and old[0].phase is happening.phase
+            self._ranks[happening.rank] = (happening, old[1] if old and same else time.monotonic())
+        elif isinstance(happening, Progress):
+            self._copies[happening.node + happening.text.split(" at ")[0]] = happening
+        else:
+            if isinstance(happening, StepDone):
+                self._copies.clear()
+            self._lines.tell(happening)
+
+    def __rich__(self) -> str:
+        now = time.monotonic()
+        ranks = [f"  {rank_text(told)}  [{duration(now - since)}{_usual(told)}]" for told, since in self._shown()]
+        copies = [f"  {p.node}: {progress_text(p)}" for p in self._copies.values()]
+        return "\n".join(ranks + copies).replace("[", "\\[")
+
+    def _shown(self) -> list[tuple[RankPhase, float]]:
+        return [self._ranks[rank] for rank in sorted(self._ranks)]
+
+
+def _usual(told: RankPhase) -> str:
+    return f", usually {duration(told.usual)}" if told.usual else ""
+
+
+def rank_text(told: RankPhase) -> str:
+    """`rank 0 spark-1  load      12.0 of 74.1 GiB  loading shards`."""
+    amount = ""
+    if told.done is not None:
+        of = f" of {told.total:g}" if told.total is not None else ""
+        amount = f"{told.done:g}{of} {told.unit}  "
+    return f"rank {told.rank} {told.node}  {told.phase:<10} {amount}{told.text}".rstrip()
+
+
+def progress_text(told: Progress) -> str:
+    if told.done is None:
+        return told.text
+    if not told.total:
+        return f"{told.done:.1f} {told.unit}  {told.text}"
+    part = min(told.done / told.total, 1.0)
+    return f"{'#' * int(part * 20):<20} {told.done:.1f} of {told.total:.1f} {told.unit}  {told.text}"
+
+
+@contextmanager
+def console_sink(quiet: bool) -> Iterator[Sink]:
+    if quiet:
+        yield Quiet()
+    elif not sys.stderr.isatty():
+        yield Lines()
+    else:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        with RichLive(console=Console(stderr=True), refresh_per_second=4, transient=True) as live:
+            sink = Live(live, Lines())
+            live.update(sink)
+            yield sink

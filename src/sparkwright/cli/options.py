@@ -1,0 +1,71 @@
+"""Options that several verbs share, and running a use case with them."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import click
+
+from sparkwright.app.world import World
+from sparkwright.cli.console import console_sink
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.command import Secret
+from sparkwright.wiring import Where, cluster_of, world
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def where_options(function: F) -> F:
+    """--cluster and --ssh-config."""
+    function = click.option(
+        "--ssh-config", default="", envvar="SPARKWRIGHT_SSH_CONFIG", metavar="FILE", help="Given to ssh as -F."
+    )(function)
+    return click.option(
+        "--cluster",
+        default="",
+        metavar="FILE",
+        help="Cluster file. [default: $SPARKWRIGHT_CLUSTER, ./cluster.yaml, ~/.config/sparkwright/cluster.yaml]",
+    )(function)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
+profile_option = click.option("--profile", default="", metavar="NAME", help="The same as RECIPE@PROFILE.")
+name_option = click.option("--name", default="", metavar="NAME", help="Name of the deployment. [default: the recipe's]")
+force_option = click.option(
+    "--force", default="", metavar="REASON", help="Override findings that may be overridden; the reason is recorded."
+)
+lease_option = click.option(
+    "--break-lease", "seize", is_flag=True, help="Take over the nodes' leases from whoever holds them."
+)
+
+
+def drive(where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:
+    """Runs a use case in the real world of the cluster that the options name."""
+    return drive_on(cluster_of(where), where, use, quiet)
+
+
+def drive_on(cluster: Cluster, where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:
+    async def go() -> T:
+        with console_sink(quiet) as sink:
+            async with world(cluster, where, sink) as made:
+                return await use(made)
+
+    return asyncio.run(go())
+
+
+def print_json(data: Any) -> None:
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Secret):
+        return "***"
+    return dict(value) if hasattr(value, "keys") else asdict(value) if hasattr(value, "__slots__") else str(value)
+
+
+def print_line(data: Any) -> None:
+    """One JSON object on a line of its own, for output that grows."""
+    click.echo(json.dumps(data, ensure_ascii=False))

@@ -1,0 +1,84 @@
+"""`sparkwright plan`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sparkwright.app.launch import Outcome, prepare
+from sparkwright.app.plan import api_key, stopping
+from sparkwright.app.stage import staging_text
+from sparkwright.app.world import Wish, World
+from sparkwright.cli import options as shared
+from sparkwright.cli.text import plan_text
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Recipe
+from sparkwright.wiring import Where, places
+
+
+@click.command()
+@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@shared.profile_option
+@shared.name_option
+@shared.where_options
+@shared.force_option
+@click.option("--why", is_flag=True, help="With the arithmetic: where every figure comes from.")
+@shared.json_option
+def plan(recipe: str, profile: str, name: str, **rest: Any) -> None:
+    """What would run where, with which exact commands, and does it fit. Changes nothing; exit 1 when `up` would refuse.
+
+    \b
+    Examples:
+      sparkwright plan deepseek-v4-flash@1m --why
+      sparkwright plan twin --json
+    """
+    from sparkwright.adapters.files import open_recipe
+
+    opened = open_recipe(recipe, places(), profile)
+    where = Where(rest["cluster"], rest["ssh_config"])
+    outcome = shared.drive(where, lambda world: _plan(world, opened, name, rest["force"]), quiet=True)
+    staged = staging_text(outcome.plan, outcome.survey)
+    if rest["as_json"]:
+        shared.print_json(plan_json(outcome.plan, staged))
+    else:
+        click.echo(plan_text(outcome.plan, staged, rest["why"]))
+    if stopping(outcome.plan, rest["force"]):
+        raise click.exceptions.Exit(1)
+
+
+async def _plan(world: World, recipe: Recipe, name: str, force: str) -> Outcome:
+    return await prepare(world, Wish(recipe, name or recipe.deployment, force, api_key(world, recipe)))
+
+
+def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
+    """The plan without recipe prose: deployment, ranks with argv and environment, ledgers (bytes), findings."""
+    return {
+        "deployment": made.deployment,
+        "recipe": made.recipe.name,
+        "profile": made.recipe.profile,
+        "recipe_hash": made.recipe.hash,
+        "simulated": made.recipe.model.simulated or made.cluster.simulated,
+        "cluster": made.cluster.name,
+        "bind": made.bind,
+        "port": made.port,
+        "served_name": made.served_name,
+        "fabric": {node: asdict(choice) for node, choice in made.placement.fabric.items()},
+        "ranks": [_rank(spec) for spec in made.specs],
+        "memory": [asdict(entry) | {"left": entry.left, "fits": entry.fits} for entry in made.ledgers],
+        "staging": list(staged),
+        "findings": [asdict(finding) for finding in made.findings],
+    }
+
+
+def _rank(spec: Any) -> dict[str, Any]:
+    return {
+        "rank": spec.rank,
+        "node": spec.node,
+        "runtime": spec.runtime,
+        "image": spec.image,
+        "argv": [*(spec.entrypoint or ()), *spec.argv],
+        "env": dict(spec.env),
+        "secrets": sorted(spec.secrets),
+        "listens": spec.listens,
+    }

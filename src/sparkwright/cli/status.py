@@ -1,0 +1,79 @@
+"""`sparkwright status` and `logs`."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sparkwright.app import queries
+from sparkwright.app.world import World
+from sparkwright.cli import options as shared
+from sparkwright.cli.text import deployment_text
+from sparkwright.domain.deployment import Deployment, DeploymentState
+from sparkwright.wiring import Where
+
+_GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTING)
+
+
+@click.command()
+@click.argument("deployment", required=False, default="")
+@shared.where_options
+@click.option("--no-probe", is_flag=True, help="Do not ask the endpoint for a token.")
+@shared.json_option
+def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_json: bool) -> None:
+    """The deployments as the nodes themselves tell them. Health is one real token, not /health.
+
+    Exit 0: all is well or nothing runs; 1: something is degraded or failed; 3: a node could not be asked.
+    """
+    found, trouble = shared.drive(
+        Where(cluster, ssh_config), lambda world: queries.status(world, not no_probe), quiet=True
+    )
+    shown = [d for d in found if deployment in ("", d.name)]
+    if as_json:
+        shared.print_json({"deployments": [_json(d) for d in shown], "unreachable": list(trouble)})
+    else:
+        _say(shown, trouble, deployment)
+    if trouble:
+        raise click.exceptions.Exit(3)
+    if any(d.state not in _GOOD for d in shown):
+        raise click.exceptions.Exit(1)
+
+
+def _say(shown: list[Deployment], trouble: tuple[str, ...], deployment: str) -> None:
+    for line in trouble:
+        click.echo(line, err=True)
+    for found in shown:
+        click.echo(deployment_text(found))
+    if not shown:
+        click.echo(f"{deployment}: nothing runs" if deployment else "nothing runs")
+
+
+def _json(found: Deployment) -> dict[str, Any]:
+    return asdict(found)
+
+
+@click.command()
+@click.argument("deployment", metavar="DEPLOYMENT")
+@click.option("--rank", type=int, default=None, help="Only this rank. [default: all]")
+@click.option("--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Last lines; 0 for all.")
+@click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C or the rank's end.")
+@shared.where_options
+@shared.json_option
+def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: Any) -> None:
+    """The logs of a deployment's ranks, also after they ended.
+
+    \b
+    Examples:
+      sparkwright logs deepseek-v4-flash --rank 1 --tail 0
+      sparkwright logs deepseek-v4-flash -f
+    """
+
+    async def read(world: World) -> None:
+        name = deployment.partition("@")[0]
+        async for rank, line in queries.logs(world, name, how["rank"], how["tail"], how["follow"]):
+            if as_json:
+                shared.print_line({"rank": rank.rank, "node": rank.node, "line": line})
+            else:
+                click.echo(f"{rank.rank}| {line}")
+
+    shared.drive(Where(cluster, ssh_config), read, quiet=True)

@@ -1,0 +1,122 @@
+"""`sparkwright up` and `down`."""
+
+import asyncio
+import signal
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sparkwright.app.launch import Options, Outcome
+from sparkwright.app.launch import up as bring_up
+from sparkwright.app.plan import api_key, stopping
+from sparkwright.app.stage import staging_text
+from sparkwright.app.stop import down as take_down
+from sparkwright.app.world import Wish, World
+from sparkwright.cli import options as shared
+from sparkwright.cli.plan import plan_json
+from sparkwright.cli.text import answer_text, findings_text, plan_text, reach_text
+from sparkwright.domain.finding import Severity
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import duration
+from sparkwright.wiring import Where, places
+
+
+@click.command()
+@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@shared.profile_option
+@shared.name_option
+@shared.where_options
+@shared.force_option
+@shared.lease_option
+@click.option("--dry-run", is_flag=True, help="Stop after the plan: same text, same code, nothing changed.")
+@click.option("--detach", is_flag=True, help="Return once the ranks run, without waiting for the answer.")
+@shared.json_option
+def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
+    """From a recipe to an endpoint that has answered a real request.
+
+    Twice does nothing the second time. Ctrl-C before the ranks run undoes what was begun; after that it only stops
+    watching: the ranks go on, and `up` again watches on.
+
+    \b
+    Examples:
+      sparkwright up deepseek-v4-flash@256k
+      sparkwright up ./my-recipe.yaml --dry-run
+      sparkwright up twin --cluster demo.yaml --json
+    """
+    from sparkwright.adapters.files import open_recipe
+
+    opened = open_recipe(recipe, places(), profile)
+    where = Where(rest["cluster"], rest["ssh_config"])
+    options = Options(rest["dry_run"], rest["seize"], rest["detach"])
+    outcome = shared.drive(
+        where, lambda world: _up(world, opened, (name, rest["force"]), options), quiet=rest["as_json"]
+    )
+    if rest["as_json"]:
+        shared.print_json(outcome_json(outcome))
+    else:
+        click.echo(outcome_text(outcome))
+    if outcome.done == "planned" and stopping(outcome.plan, rest["force"]):
+        raise click.exceptions.Exit(1)
+
+
+async def _up(world: World, recipe: Recipe, named: tuple[str, str], options: Options) -> Outcome:
+    name, force = named
+    wish = Wish(recipe, name or recipe.deployment, force, api_key(world, recipe))
+    _polite_signals()
+    return await bring_up(world, wish, options)
+
+
+def _polite_signals() -> None:
+    """SIGTERM ends a call like Ctrl-C does: through cancellation, so that what was begun is undone."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+
+def outcome_text(outcome: Outcome) -> str:
+    if outcome.done == "planned":
+        return plan_text(outcome.plan, staging_text(outcome.plan, outcome.survey), why=False)
+    parts = [f"{outcome.plan.deployment}: {outcome.done}"]
+    worth = [f for f in outcome.plan.findings if f.severity is Severity.WARN]
+    if outcome.done == "ready" and worth:
+        parts.append(findings_text(worth))
+    if outcome.answer:
+        parts.append(answer_text(outcome.answer))
+    parts += [f"{name}: {value}" for name, value in outcome.facts.items()]
+    if outcome.done == "ready":
+        parts.append("where time went: " + ", ".join(f"{n} {duration(s)}" for n, s in outcome.steps))
+    return "\n".join([*parts, reach_text(outcome.plan)])
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """done, answer, steps [{name, seconds}], engine facts and the plan."""
+    return {
+        "done": outcome.done,
+        "simulated": outcome.plan.recipe.model.simulated or outcome.plan.cluster.simulated,
+        "answer": asdict(outcome.answer) if outcome.answer else None,
+        "steps": [{"name": n, "seconds": round(s, 3)} for n, s in outcome.steps],
+        "engine": outcome.facts,
+        "plan": plan_json(outcome.plan, staging_text(outcome.plan, outcome.survey)),
+    }
+
+
+@click.command()
+@click.argument("deployment", metavar="DEPLOYMENT")
+@shared.where_options
+@shared.lease_option
+@shared.json_option
+def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: bool) -> None:
+    """Stop a deployment and remove all that is left of it: containers, processes, files, leases.
+
+    \b
+    Example: sparkwright down deepseek-v4-flash
+    """
+    name = deployment.partition("@")[0]
+    removed = shared.drive(Where(cluster, ssh_config), lambda world: take_down(world, name, seize), quiet=as_json)
+    if as_json:
+        shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
+    elif removed.ranks:
+        click.echo(f"{name}: {len(removed.ranks)} rank(s) removed")
+    else:
+        click.echo(f"{name}: nothing was left of it")

@@ -1,0 +1,121 @@
+"""Docker as asked by sparkwright: the engine is the container's main process, and its logs stay as evidence."""
+
+from collections.abc import Iterable
+
+from sparkwright.commands.host import script
+from sparkwright.domain.command import Command
+from sparkwright.domain.plan import RankSpec
+
+LABEL = "sparkwright."
+SECRETS_AT = "/run/sparkwright/secrets.env"
+# exec keeps the engine the container's main process; the values stand neither in argv nor in `docker inspect`.
+_WITH_SECRETS = 'set -a; . "$0"; set +a; exec "$@"'
+_FOLLOW = r"""
+n="$1"
+while :; do
+  docker logs -f $2 "$n" 2>&1
+  f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}'
+  s=$(docker inspect -f "$f" "$n" 2>/dev/null) || s="gone 0 false"
+  case "$s" in running*|created*) set -- "$n" "--since 1s"; sleep 0.2 ;; *) break ;; esac
+done
+printf '\036exit %s\n' "$s"
+"""
+_REMOVE = r"""
+for n in "$@"; do
+  docker stop -t "$GRACE" "$n" >/dev/null 2>&1 &
+done
+wait
+left=0
+for n in "$@"; do
+  docker rm -f -v "$n" >/dev/null 2>&1
+  if docker inspect "$n" >/dev/null 2>&1; then echo "$n"; left=1; fi
+done
+exit $left
+"""
+
+
+def container_name(deployment: str, rank: int) -> str:
+    return f"sparkwright-{deployment}-rank{rank}"
+
+
+def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool = True) -> Command:
+    """`docker run -d` of one rank. secrets_file: absolute path on the node of a 0600 file of KEY='value' lines.
+
+    raise_memlock: False where the daemon has no right to (rootless Docker, tests): the start would fail.
+    """
+    words = ["docker", "run", "--detach", "--init", "--name", name, "--restart", "no"]
+    words += ["--network", "host", "--ipc", "host", "--shm-size", str(spec.shm_bytes)]
+    words += ["--ulimit", "stack=67108864", *(("--ulimit", "memlock=-1:-1") if raise_memlock else ())]
+    words += ["--log-driver", "json-file", "--log-opt", "max-size=64m", "--log-opt", "max-file=4"]
+    words += _devices(spec) + _labels(spec) + _mounts(spec, secrets_file)
+    words += [w for key, value in spec.env.items() for w in ("--env", f"{key}={value}")]
+    return Command((*words, *_program(spec, secrets_file)), timeout=120, changes=f"docker run {name} ({spec.image})")
+
+
+def make_folders(spec: RankSpec) -> Command:
+    """The writable folders that the rank mounts, as the ssh user's own."""
+    folders = [m.host for m in spec.mounts if not m.read_only]
+    return script('[ $# -eq 0 ] || mkdir -p "$@"', *folders, changes="make cache folders")
+
+
+def _devices(spec: RankSpec) -> list[str]:
+    gpu = ["--gpus", "all"] if spec.gpu else []
+    # Host networking alone is not enough: without the verbs devices NCCL silently falls back to sockets.
+    return gpu + (["--device", "/dev/infiniband", "--cap-add", "IPC_LOCK"] if spec.rdma else [])
+
+
+def _labels(spec: RankSpec) -> list[str]:
+    return [w for key, value in spec.labels.items() for w in ("--label", f"{LABEL}{key}={value}")]
+
+
+def _mounts(spec: RankSpec, secrets_file: str) -> list[str]:
+    words = []
+    for m in spec.mounts:
+        words += ["--volume", f"{m.host}:{m.container}{':ro' if m.read_only else ''}"]
+    return [*words, "--volume", f"{secrets_file}:{SECRETS_AT}:ro"] if secrets_file else words
+
+
+def _program(spec: RankSpec, secrets_file: str) -> tuple[str, ...]:
+    entry = spec.entrypoint or ()
+    if secrets_file:
+        return ("--entrypoint", "/bin/sh", spec.image, "-c", _WITH_SECRETS, SECRETS_AT, *entry, *spec.argv)
+    if spec.entrypoint is None:
+        return (spec.image, *spec.argv)
+    return ("--entrypoint", entry[0] if entry else "", spec.image, *entry[1:], *spec.argv)
+
+
+def follow(name: str, tail: int = 0) -> Command:
+    """Log lines (the last `tail`, 0: all) as they come; after the end a line `\\x1eexit STATUS CODE OOMKILLED`."""
+    return script(_FOLLOW, name, f"--tail={tail or 'all'}")
+
+
+def logs(name: str, tail: int) -> Command:
+    return script('docker logs --tail "$2" "$1" 2>&1', name, str(tail) if tail else "all", timeout=60)
+
+
+def stop(names: Iterable[str], grace: int) -> Command:
+    """Stops containers but keeps them: their logs are evidence."""
+    return script(
+        'g=$1; shift; for n in "$@"; do docker stop -t "$g" "$n" >/dev/null 2>&1 & done; wait',
+        str(grace),
+        *names,
+        timeout=grace + 30,
+        changes=f"docker stop {' '.join(names)}",
+    )
+
+
+def remove(names: Iterable[str], grace: int) -> Command:
+    """Stops, removes and verifies. Exit 1 with the names that are still there."""
+    listed = tuple(names)
+    return script(
+        f"GRACE={int(grace)}\n{_REMOVE}", *listed, timeout=grace + 60, changes=f"docker rm {' '.join(listed)}"
+    )
+
+
+def image_id(reference: str) -> Command:
+    """Prints `ID SIZE`; exit 1 when the image is not there."""
+    return Command(("docker", "image", "inspect", "--format", "{{.Id}} {{.Size}}", reference))
+
+
+def pull(reference: str) -> Command:
+    return script('docker pull "$1" 2>&1', reference, timeout=7200, changes=f"docker pull {reference}")

@@ -1,0 +1,122 @@
+"""An engine without Docker: a session leader with a pid file, a log file and an exit file in one folder per rank.
+
+The folder is `<state>/deployments/<deployment>/rank<k>`:
+  rank.json   labels, as on a container
+  pid         `PID START`: START is field 22 of /proc/PID/stat, so that a reused pid is not taken for ours
+  log         stdout and stderr
+  exit        exit code, once the engine has ended
+  secrets.env 0600, sourced before the start
+"""
+
+from collections.abc import Sequence
+
+from sparkwright.commands.host import script
+from sparkwright.domain.command import Command
+from sparkwright.domain.plan import RankSpec
+
+# Every process of a rank carries its folder in SPARKWRIGHT_RANK_DIR, also those that made a session of their own.
+_FUNCTIONS = r"""
+started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
+marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
+"""
+
+_LEADER = r"""
+d="$1"; shift
+echo "$$ $(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)" > "$d/pid.new" && mv "$d/pid.new" "$d/pid"
+if [ -f "$d/secrets.env" ]; then set -a; . "$d/secrets.env"; set +a; fi
+ulimit -l unlimited 2>/dev/null
+trap : TERM INT HUP
+"$@" &
+c=$!
+while :; do wait "$c"; rc=$?; kill -0 "$c" 2>/dev/null || break; done
+echo "$rc" > "$d/exit.new" && mv "$d/exit.new" "$d/exit"
+"""
+
+_START = (
+    _FUNCTIONS
+    + r"""
+d=$(x "$1"); leader="$2"; labels="$3"; shift 3
+if alive "$d"; then echo "already running" >&2; exit 9; fi
+umask 077; mkdir -p "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" || exit 1
+export SPARKWRIGHT_RANK_DIR="$d"
+setsid sh -c "$leader" rank "$d" "$@" </dev/null >"$d/log" 2>&1 &
+i=0; while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
+[ -s "$d/pid" ]
+"""
+)
+
+_FOLLOW = (
+    _FUNCTIONS
+    + r"""
+d=$(x "$1"); unset SPARKWRIGHT_RANK_DIR
+if alive "$d"; then tail -n "$2" -s 0.2 --pid="$p" -f "$d/log"; else tail -n "$2" "$d/log" 2>/dev/null; fi
+i=0; while [ ! -s "$d/exit" ] && [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done
+[ -d "$d" ] || { printf '\036exit gone 0 false\n'; exit 0; }
+printf '\036exit exited %s false\n' "$(cat "$d/exit" 2>/dev/null || echo 137)"
+"""
+)
+
+_STOP = (
+    _FUNCTIONS
+    + r"""
+grace="$1"; shift; rc=0
+for a in "$@"; do d=$(x "$a"); alive "$d" && kill -TERM "-$p" 2>/dev/null; done
+for a in "$@"; do
+  d=$(x "$a"); i=0
+  while [ -n "$(marked "$d")" ] && [ $i -lt $((grace*10)) ]; do sleep 0.1; i=$((i+1)); done
+  for q in $(marked "$d"); do kill -KILL "$q" 2>/dev/null; done
+  i=0; while [ -n "$(marked "$d")" ] && [ $i -lt 50 ]; do sleep 0.1; i=$((i+1)); done
+  [ -z "$(marked "$d")" ] || { echo "$d: $(marked "$d")"; rc=1; }
+done
+"""
+)
+
+LIST = (
+    _FUNCTIONS
+    + r"""
+for d in "$(x "$1")"/deployments/*/rank*; do
+  [ -f "$d/rank.json" ] || continue
+  if alive "$d"; then st=running; elif [ -s "$d/exit" ]; then st="exited $(cat "$d/exit")"; else st="exited 137"; fi
+  printf 'rank\t%s\t%s\t%s\t%s\n' "$d" "$st" "$(stat -c %Y "$d/pid" 2>/dev/null)" "$(cat "$d/rank.json")"
+done
+"""
+)
+
+
+def rank_dir(state: str, deployment: str, rank: int) -> str:
+    return f"{state}/deployments/{deployment}/rank{rank}"
+
+
+def start(spec: RankSpec, directory: str, labels: str) -> Command:
+    """Starts the rank and returns once its pid file is there. Exit 9: it runs already."""
+    env = [f"{key}={value}" for key, value in spec.env.items()]
+    words = ("env", *env, *(spec.entrypoint or ()), *spec.argv)
+    return script(_START, directory, _LEADER, labels, *words, timeout=30, changes=f"start {directory}")
+
+
+def follow(directory: str, tail: int = 0) -> Command:
+    """Log lines (the last `tail`, 0: all) as they come; after the end a line `\\x1eexit STATUS CODE false`."""
+    return script(_FOLLOW, directory, str(tail) if tail else "+1")
+
+
+def logs(directory: str, tail: int) -> Command:
+    return script('tail -n "$2" "$(x "$1")/log"', directory, str(tail) if tail else "+1", timeout=60)
+
+
+def stop(directories: Sequence[str], grace: int) -> Command:
+    """TERM, then KILL after `grace` seconds, then verified gone. Keeps the folders. Exit 1 with what still lives."""
+    return script(_STOP + "exit $rc", str(grace), *directories, timeout=grace + 30, changes=_changes(directories))
+
+
+def remove(directories: Sequence[str], grace: int) -> Command:
+    """As stop, then removes the folders."""
+    text = (
+        _STOP
+        + '[ $rc -eq 0 ] || exit 1\nfor a in "$@"; do d=$(x "$a"); rm -rf "$d"; rmdir "${d%/*}" 2>/dev/null; done; :'
+    )
+    return script(text, str(grace), *directories, timeout=grace + 30, changes=_changes(directories))
+
+
+def _changes(directories: Sequence[str]) -> str:
+    return f"stop {' '.join(directories)}"

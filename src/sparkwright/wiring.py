@@ -1,0 +1,73 @@
+"""The only place that builds adapters, reads the environment, and hands both to the use cases."""
+
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.adapters.artifacts import FolderArtifacts
+from sparkwright.adapters.audit import whoami
+from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.files import Places, open_cluster
+from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.openai_http import OpenAiEndpoint
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.app.world import World
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.command import Secret
+from sparkwright.ports import Sink
+
+CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
+_EVIDENCE = ".local/state/sparkwright/evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What the command line says about where to work; '' where it says nothing."""
+
+    cluster: str = ""
+    ssh_config: str = ""
+
+
+def places() -> Places:
+    return Places(Path.cwd(), Path.home())
+
+
+def cluster_of(where: Where) -> Cluster:
+    """Raises RecipeError."""
+    return open_cluster(where.cluster, os.environ.get(CLUSTER_VARIABLE, ""), places())
+
+
+@asynccontextmanager
+async def world(cluster: Cluster, where: Where, sink: Sink) -> AsyncIterator[World]:
+    """The real world around a cluster. ssh connections end by themselves after a while: the next call is quick."""
+    clock = SystemClock()
+    hosts = ClusterHosts(cluster, _ssh_settings(where))
+    try:
+        yield World(
+            cluster=cluster,
+            hosts=hosts,
+            endpoint=OpenAiEndpoint(clock),
+            clock=clock,
+            artifacts=FolderArtifacts(Path.home() / _EVIDENCE, clock),
+            sink=sink,
+            who=whoami(),
+            nonce=secrets.token_hex(8),
+            secrets=masked(os.environ),
+            python=sys.executable,
+        )
+    finally:
+        await hosts.close(persist=True)
+
+
+def _ssh_settings(where: Where) -> SshSettings:
+    config = Path(where.ssh_config).expanduser() if where.ssh_config else None
+    return SshSettings(config=config, environ=dict(os.environ))
+
+
+def masked(environ: Mapping[str, str]) -> Mapping[str, Secret]:
+    """The environment as secrets: recipes may name any variable, and none of them is to be shown."""
+    return {name: Secret(value) for name, value in environ.items() if value}
