@@ -1,0 +1,79 @@
+"""The two-node testbed for the tests here: see tests/testbed. One session at a time; others wait for its lock."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import Node, Testbed, TestbedError
+from testbed.rootfs import missing_tools
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cluster: runs on the two-node testbed (root, debootstrap, dockerd)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+
+
+def obstacle() -> str:
+    """Why there can be no testbed here; empty when there can."""
+    if os.geteuid() != 0:
+        return "the testbed makes system containers: it needs root"
+    if missing := missing_tools():
+        return f"the testbed needs {', '.join(missing)} (as root, `make test` installs what is missing)"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
+    """Built where it is not, started where it is not, with this checkout's source; stopped after, unless kept up."""
+    if reason := obstacle():
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():  # the first time takes minutes: say what they are spent on
+        testbed = Testbed.ensure()
+    yield testbed
+    testbed.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh_nodes(testbed: Testbed) -> None:
+    """Before each test, so that the remains of a failed one can still be looked at when it was the last."""
+    testbed.reset()
+
+
+@pytest.fixture
+def nodes(testbed: Testbed) -> list[Node]:
+    return testbed.nodes
+
+
+@pytest.fixture
+def ssh_config(testbed: Testbed) -> Path:
+    """For `ssh -F`: names, keys and known host keys of the nodes."""
+    return testbed.ssh_config
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A test that fails shows what its nodes looked like."""
+    report = yield
+    testbed = getattr(item, "funcargs", {}).get("testbed")
+    if report.when == "call" and report.failed and isinstance(testbed, Testbed):
+        for node in testbed.nodes:
+            report.sections.append((f"state of {node.name}", remains(node)))
+    return report
+
+
+def remains(node: Node) -> str:
+    try:
+        return node.describe()
+    except (TestbedError, OSError) as error:
+        return f"{node.state()}: {error}"

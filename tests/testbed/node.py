@@ -1,0 +1,230 @@
+"""One node while it runs: what a test may do to it, and what it can see there."""
+
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.daemon import Daemon
+from testbed.images import BASE_IMAGE, ENGINE_IMAGE, Image, file_digest, write_archive
+from testbed.keys import Keys
+from testbed.settings import FABRIC_DEVICE, USERS, NodeSpec
+from testbed.shell import TestbedError, wait_until
+
+Completed = subprocess.CompletedProcess[str]
+STATE = ".local/state/sparkwright"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    user: str
+    command: str
+
+
+class Node:
+    """`exec` goes in by the outer dockerd, as from a console: it works whatever has become of sshd or the network."""
+
+    def __init__(self, spec: NodeSpec, daemon: Daemon, keys: Keys) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.mgmt = spec.mgmt
+        self.fabric = spec.fabric
+        self.fabric_b = spec.fabric_b
+        self.ssh_config = keys.config
+        self.host_key = keys.host_public(spec)
+        self._daemon = daemon
+
+    def __repr__(self) -> str:
+        return f"Node({self.name})"
+
+    def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        user: str = "root",
+        input: str | None = None,
+        check: bool = True,
+        timeout: float = 60,
+    ) -> Completed:
+        """`user` is entered with its groups and HOME, but without sshd's environment: for that there is `ssh`."""
+        home = f"/home/{user}" if user in USERS else "/root"
+        words = ["exec", "-i", "--user", user, "--workdir", home, "--env", f"HOME={home}", self.spec.container]
+        return self._complete(self._daemon.argv(*words, *argv), input, check, timeout)
+
+    def sh(self, script: str, *, user: str = "root", check: bool = True, timeout: float = 60) -> str:
+        return self.exec(["sh", "-c", script], user=user, check=check, timeout=timeout).stdout.strip()
+
+    def ssh(self, command: str, *, user: str = "spark", check: bool = True, timeout: float = 30) -> Completed:
+        """As a user of the node would come in, with strict host keys."""
+        argv = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", f"{user}@{self.name}", command]
+        return self._complete(argv, None, check, timeout)
+
+    def _complete(self, argv: list[str], text: str | None, check: bool, timeout: float) -> Completed:
+        done = subprocess.run(argv, input=text or "", capture_output=True, text=True, timeout=timeout, check=False)
+        if check and done.returncode != 0:
+            raise TestbedError(f"{self.name}: {argv[-3:]} ended with {done.returncode}: {done.stderr or done.stdout}")
+        return done
+
+    # The machine
+
+    def state(self) -> str:
+        """created, running, paused, exited; or absent."""
+        done = self._complete(
+            self._daemon.argv("inspect", "--format", "{{.State.Status}}", self.spec.container), None, False, 30
+        )
+        return done.stdout.strip() if done.returncode == 0 else "absent"
+
+    def reboot(self) -> None:
+        """An orderly one: units stop, processes and containers die, enabled units come back."""
+        self._daemon.docker("restart", "--time", "3", self.spec.container)
+        self.wait_ready()
+
+    def power_cut(self) -> None:
+        """Off at once, as by the power button; the node is unreachable until `start`."""
+        self._daemon.docker("kill", self.spec.container)
+
+    def stop(self) -> None:
+        self._daemon.docker("stop", "--time", "3", self.spec.container)
+
+    def start(self) -> None:
+        self._daemon.docker("start", self.spec.container)
+        self.wait_ready()
+
+    def freeze(self) -> None:
+        """Nothing on the node runs, but its kernel still answers TCP and ping: the hardest fault to tell."""
+        self._daemon.docker("pause", self.spec.container)
+
+    def thaw(self) -> None:
+        self._daemon.docker("unpause", self.spec.container)
+
+    def pid1_started(self) -> str:
+        """Clock ticks between the host's boot and the node's: what changes at each reboot, unlike the boot id."""
+        return self.sh("cut -d' ' -f22 /proc/1/stat")
+
+    def wait_ready(self, timeout: float = 60) -> None:
+        wait_until(self._ready, f"{self.name} to be up with sshd and dockerd", timeout)
+
+    def _ready(self) -> bool:
+        # is-active with several units is content with one of them
+        units = "".join(f"systemctl is-active -q {unit} && " for unit in ("node-net", "docker", "ssh"))
+        if self.exec(["sh", "-c", units + "docker version >/dev/null"], check=False).returncode != 0:
+            return False
+        try:
+            with socket.create_connection((self.mgmt, 22), timeout=2) as connection:
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def recover(self) -> None:
+        """To running, from whatever state a test has left the node in."""
+        state = self.state()
+        if state == "paused":
+            self.thaw()
+        elif state != "running":
+            self.start()
+
+    # Faults
+
+    def set_shim(self, tool: str, variant: str) -> None:
+        """What a tool says from now on: `default`, `real`, `absent` or a variant of its own (see fixtures.py)."""
+        known = {"default", "real", "absent"} | self.shim_variants(tool)
+        if variant not in known:
+            raise TestbedError(f"{tool} has no variant {variant}; there are {sorted(known)}")
+        self.write(f"/opt/shims/{tool}/switch", variant + "\n")
+
+    def shim_variants(self, tool: str) -> set[str]:
+        names = self.sh(f"cd /opt/shims/{tool} && ls").split()
+        return {name.rpartition(".")[0].partition("@")[0] for name in names if "." in name}
+
+    def set_fixture(self, variant: str) -> None:
+        """Lays a variant of the file trees (`drifted-gids`, `memory-retained`, ...) over those that are shown."""
+        self.exec(["rsync", "-a", "--checksum", f"/opt/fixtures.d/{variant}/", "/opt/fixtures/"])
+
+    def write(self, path: str, text: str, *, user: str = "root", mode: str = "644") -> None:
+        script = 'mkdir -p "$(dirname "$1")" && cat > "$1" && chmod "$2" "$1"'
+        self.exec(["sh", "-c", script, "sh", path, mode], user=user, input=text)
+
+    def fill_disk(self, path: str, leave_bytes: int, size: str = "64m") -> None:
+        """A small file system at `path` with `leave_bytes` left; taken away by `Testbed.reset`."""
+        self.exec(["node-fill", path, size, str(leave_bytes)])
+
+    def set_link(self, device: str = FABRIC_DEVICE, *, up: bool) -> None:
+        self.exec(["ip", "link", "set", device, "up" if up else "down"])
+
+    def regenerate_host_key(self) -> None:
+        """As after a reinstall: the key that known_hosts holds is no longer the node's."""
+        self.exec(["node-hostkey", "new"])
+
+    def restore_host_key(self) -> None:
+        self.exec(["node-hostkey", "restore"])
+
+    # What is there
+
+    def containers(self) -> list[str]:
+        return self.sh("docker ps --all --format '{{.Names}}'").split()
+
+    def images(self) -> list[str]:
+        return self.sh("docker image ls --format '{{.Repository}}:{{.Tag}}'").split()
+
+    def processes(self) -> list[Process]:
+        """All but those of this very look."""
+        lines = self.sh("exec ps -eo pid=,user:32=,args=").splitlines()
+        found = [Process(int(pid), user, args) for pid, user, args in (line.split(None, 2) for line in lines)]
+        return [process for process in found if not process.command.startswith("ps -eo pid=")]
+
+    def leftovers(self) -> list[str]:
+        """What a `down` should have taken away, in words; empty when the node is clean."""
+        found = [f"container {name}" for name in self.containers()]
+        sessions = ("sshd:", "sshd-session:")
+        for process in self.processes():
+            if process.user in USERS and not process.command.startswith(sessions):
+                found.append(f"process {process.pid} {process.command}")
+        files = self.sh(
+            f"find /home/*/{STATE} /run/lock/sparkwright* -type f ! -name audit.log 2>/dev/null", check=False
+        )
+        return found + [f"file {path}" for path in files.split("\n") if path]
+
+    def describe(self) -> str:
+        """For a failed test's report: what runs and what it said last."""
+        if (state := self.state()) != "running":
+            return state
+        script = 'docker ps -a; for n in $(docker ps -aq); do echo "--- $n"; docker logs --tail 30 $n 2>&1; done'
+        return "\n".join([*self.leftovers(), self.sh(script, check=False)])
+
+    def reset(self) -> None:
+        self.recover()
+        self.exec(["node-reset"])
+
+    # What is put there
+
+    def put_tar(self, content: bytes, folder: str, *, clear: bool = False) -> None:
+        script = f"mkdir -p {folder} && {f'rm -rf {folder}/* && ' if clear else ''}tar -x -C {folder} -f -"
+        command = self._daemon.argv("exec", "-i", self.spec.container, "sh", "-c", script)
+        subprocess.run(command, input=content, check=True, timeout=120, capture_output=True)
+
+    def put(self, path: str, content: bytes, *, user: str = "spark") -> None:
+        """A file of any size that belongs to `user`."""
+        script = 'mkdir -p "$(dirname "$1")" && cat > "$1"'
+        command = self._daemon.argv("exec", "-i", "--user", user, self.spec.container, "sh", "-c", script, "sh", path)
+        subprocess.run(command, input=content, check=True, timeout=300, capture_output=True)
+
+    def image_id(self, name: str) -> str:
+        """Empty when the node has no such image."""
+        return self.sh(f"docker image inspect --format '{{{{.Id}}}}' {name} 2>/dev/null", check=False)
+
+    def load(self, base: Image, engine: Image, base_tar: Path, source: bytes) -> None:
+        """Brings the engine's image to the nested dockerd, and its base when that is not there yet."""
+        if self.image_id(ENGINE_IMAGE) == engine.id and self.image_id(BASE_IMAGE) == base.id:
+            return
+        blobs: dict[str, Path | bytes] = {engine.layers[-1]: source}
+        if self.image_id(BASE_IMAGE) != base.id:
+            blobs[file_digest(base_tar)] = base_tar
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "image.tar"
+            write_archive(archive, [base, engine], blobs)
+            with archive.open("rb") as file:
+                self._daemon.docker("exec", "-i", self.spec.container, "docker", "load", "--quiet", stdin=file)
+        self.sh("docker image prune --force")

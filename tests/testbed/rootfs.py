@@ -1,0 +1,209 @@
+"""Builds the two root file systems: what an engine runs in, and, on top of it, a node.
+
+Packages come from the Debian mirror and PyPI, once; the result is kept under a key made of this definition.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed.settings import REPOSITORY, USERS, Settings
+from testbed.shell import Say, TestbedError, logged, run
+
+SUITE = "bookworm"
+PYTHON = "3.11"  # Debian 12's: wheels are chosen for it, whatever Python runs the tests
+MIRROR = os.environ.get("SPARKWRIGHT_TESTBED_MIRROR", "http://deb.debian.org/debian")
+TOOLS = ("debootstrap", "dockerd", "docker", "ssh", "ssh-keygen", "ip", "tar", "setsid", "unshare")
+
+ENGINE_PACKAGES = ("ca-certificates", "libgomp1", "libstdc++6", "procps", "python3")
+NODE_PACKAGES = (
+    *("systemd", "systemd-sysv", "dbus", "openssh-server", "openssh-client", "sudo"),
+    *("docker.io", "iptables", "iproute2", "iputils-ping", "kmod", "curl", "rsync"),
+)
+EXTRAS = ("huggingface-hub", "xllamacpp")  # programs of the nodes, not of the engine image
+
+HOME = "opt/sparkwright"
+SITE = "usr/local/lib/python3.11/dist-packages"
+
+
+def missing_tools() -> list[str]:
+    return [tool for tool in TOOLS if shutil.which(tool) is None]
+
+
+def requirements() -> tuple[list[str], list[str]]:
+    """What the package asks for, and the pins of uv.lock as constraints."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    lock = tomllib.loads((REPOSITORY / "uv.lock").read_text())
+    pins = [f"{entry['name']}=={entry['version']}" for entry in lock["package"] if "registry" in entry["source"]]
+    return list(project["dependencies"]), sorted(pins)
+
+
+def wanted_pins() -> list[str]:
+    """Only the pins of what is installed by name: another tool's update is no reason to build again."""
+    names = {requirement.split(">")[0].split("=")[0] for requirement in (*requirements()[0], *EXTRAS)}
+    return [pin for pin in requirements()[1] if pin.split("==")[0] in names]
+
+
+def definition_key() -> str:
+    parts = [Path(__file__).read_text(), json.dumps(wanted_pins()), platform.machine(), MIRROR]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+class Builder:
+    """Makes ROOT/images/KEY/{engine,node}.tar, or finds them there."""
+
+    def __init__(self, settings: Settings, say: Say) -> None:
+        self.key = definition_key()
+        self._say = say
+        self._images = settings.root / "images"
+        self._done = self._images / self.key
+        self._work = self._images / f"{self.key}.work"
+        self._log = settings.root / "build.log"
+
+    @property
+    def engine_tar(self) -> Path:
+        return self._done / "engine.tar"
+
+    @property
+    def node_tar(self) -> Path:
+        return self._done / "node.tar"
+
+    def build(self) -> None:
+        if self._done.exists():
+            return
+        self._say(f"building the node image {self.key} (a few minutes, once); log: {self._log}")
+        shutil.rmtree(self._images, ignore_errors=True)
+        self._work.mkdir(parents=True)
+        self._log.unlink(missing_ok=True)
+        tree = self._work / "tree"
+        self._debootstrap(tree)
+        self._python(tree)
+        self._pack(tree, "engine.tar")
+        self._node_packages(tree)
+        self._extras(tree)
+        self._pack(tree, "node.tar")
+        shutil.rmtree(tree)
+        self._work.rename(self._done)
+
+    def _debootstrap(self, tree: Path) -> None:
+        self._say(f"debootstrap {SUITE} from {MIRROR}")
+        include = f"--include={','.join(ENGINE_PACKAGES)}"
+        logged(["debootstrap", "--variant=minbase", include, SUITE, str(tree), MIRROR], self._log)
+
+    def _python(self, tree: Path) -> None:
+        """Dependencies beside, not in, Debian's own packages: the source is put there when it is known."""
+        self._say("sparkwright's dependencies")
+        self._install(tree / HOME / "deps", requirements()[0])
+        (tree / SITE).mkdir(parents=True, exist_ok=True)
+        (tree / SITE / "sparkwright.pth").write_text(f"/{HOME}/src\n/{HOME}/deps\n")
+        write_program(tree / "usr/local/bin/sparkwright-twin", twin_program("/usr/bin/python3"))
+        self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/deps")
+
+    def _node_packages(self, tree: Path) -> None:
+        self._say("packages of a node: systemd, sshd, docker")
+        self._borrow_apt_settings(tree)
+        write_program(tree / "usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n")  # nothing starts in a chroot
+        self._chroot(tree, "apt-get", "-q", "update")
+        self._chroot(tree, "apt-get", "-qy", "install", "--no-install-recommends", *NODE_PACKAGES)
+        for user, uid in USERS.items():
+            self._chroot(tree, "useradd", "-m", "-u", str(uid), "-s", "/bin/bash", user)
+        self._chroot(tree, "usermod", "-aG", "docker", "spark")
+        self._forget_identity(tree)
+
+    def _extras(self, tree: Path) -> None:
+        """A venv, as its owner would have it, for engines that run as processes."""
+        self._say("the hub's client and llama.cpp")
+        self._install(tree / HOME / "extra", EXTRAS)
+        (tree / SITE / "sparkwright.pth").unlink()  # a node's own python3 knows nothing of sparkwright
+        (tree / "usr/local/bin/sparkwright-twin").unlink()
+        venv = tree / HOME
+        site = venv / f"lib/python{PYTHON}/site-packages"
+        site.mkdir(parents=True)
+        (site / "testbed.pth").write_text("".join(f"/{HOME}/{part}\n" for part in ("src", "deps", "extra")))
+        (venv / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
+        (venv / "bin").mkdir()
+        for name in ("python", "python3"):
+            (venv / "bin" / name).symlink_to("/usr/bin/python3")
+        write_program(venv / "bin/sparkwright-twin", twin_program(f"/{HOME}/bin/python"))
+        write_program(venv / "bin/hf", f"#!/{HOME}/bin/python\nfrom huggingface_hub.cli.hf import main\n\nmain()\n")
+        (tree / "usr/local/bin/hf").symlink_to(f"/{HOME}/bin/hf")
+        self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/extra")
+
+    def _install(self, target: Path, packages: Sequence[str]) -> None:
+        constraints = self._work / "constraints.txt"
+        constraints.write_text("\n".join(requirements()[1]))
+        machine = platform.machine()
+        common = ["--target", str(target), "--python-version", PYTHON, "--only-binary", ":all:"]
+        common += ["--constraint", str(constraints), *packages]
+        if uv := find_uv():
+            # a mirror that is named for pip is meant for uv too, as in scripts/bootstrap.py
+            mirror = {"UV_DEFAULT_INDEX": index} if (index := os.environ.get("PIP_INDEX_URL")) else {}
+            command = [uv, "pip", "install", "--python-platform", f"{machine}-manylinux_2_28", *common]
+            logged(command, self._log, env=mirror if "UV_DEFAULT_INDEX" not in os.environ else {})
+            return
+        tags = [f"--platform={tag}_{machine}" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")]
+        logged([sys.executable, "-m", "pip", "install", "--no-compile", *tags, *common], self._log)
+
+    def _borrow_apt_settings(self, tree: Path) -> None:
+        """The machine's proxies and name servers are the only way out, where there are any."""
+        for name in ("resolv.conf", "ssl/certs/ca-certificates.crt"):
+            if (source := Path("/etc") / name).exists():
+                shutil.copyfile(source, tree / "etc" / name)
+        if (settings := Path("/etc/apt/apt.conf.d")).is_dir():
+            shutil.copytree(settings, tree / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+
+    def _forget_identity(self, tree: Path) -> None:
+        """Machine id and host keys are each node's own; two nodes that share them are a known GB10 defect."""
+        for path in (tree / "etc/ssh").glob("ssh_host_*"):
+            path.unlink()
+        (tree / "etc/machine-id").unlink(missing_ok=True)
+        (tree / "var/lib/dbus/machine-id").unlink(missing_ok=True)
+        (tree / "usr/sbin/policy-rc.d").unlink()
+
+    def _chroot(self, tree: Path, *argv: str) -> None:
+        """In a mount namespace of its own, so that nothing stays mounted when the build is killed."""
+        script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+        environment = ["env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+        command = ["unshare", "--mount", "sh", "-c", script, str(tree), *argv]
+        logged([*environment, *command], self._log)
+
+    def _pack(self, tree: Path, name: str) -> None:
+        for waste in ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale"):
+            shutil.rmtree(tree / waste, ignore_errors=True)
+        run(["tar", "--numeric-owner", "--exclude=./dev/*", "-C", str(tree), "-cf", str(self._work / name), "."])
+
+
+def find_uv() -> str | None:
+    """The one that `make setup` has fetched, else an installed one that runs (a pyenv shim may not)."""
+    candidates = [str(REPOSITORY / ".venv/.bootstrap/uv/bin/uv"), shutil.which("uv")]
+    for path in filter(None, candidates):
+        if (
+            Path(path).exists()
+            and subprocess.run([path, "--version"], capture_output=True, check=False).returncode == 0
+        ):
+            return path
+    return None
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def twin_program(python: str) -> str:
+    return f'#!/bin/sh\nexec {python} -m sparkwright.twin "$@"\n'
+
+
+def require_tools() -> None:
+    if missing := missing_tools():
+        raise TestbedError(
+            f"the testbed needs {', '.join(missing)}: apt-get install debootstrap docker.io openssh-client"
+        )

@@ -1,0 +1,93 @@
+"""Where the testbed lives and what its nodes are called."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+OVERLAY = Path(__file__).resolve().parent / "overlay"
+FABRIC_MTU = 9000
+USERS = {"spark": 1000, "nodocker": 1001}
+
+# The device names of a GB10: the management port, and both functions of the first cage.
+MGMT_DEVICE, FABRIC_DEVICE, FABRIC_B_DEVICE = "enP7s7", "enp1s0f0np0", "enP2p1s0f0np0"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """A node before it exists."""
+
+    index: int
+    subnet: str
+
+    @property
+    def name(self) -> str:
+        return f"spark-{self.index}"
+
+    @property
+    def container(self) -> str:
+        return f"sparkwright-testbed-{self.index}"
+
+    @property
+    def volume(self) -> str:
+        return f"{self.container}-docker"
+
+    @property
+    def mgmt(self) -> str:
+        return f"{self.subnet}.70.{10 + self.index}"
+
+    @property
+    def fabric(self) -> str:
+        return f"{self.subnet}.71.{10 + self.index}"
+
+    @property
+    def fabric_b(self) -> str:
+        return f"{self.subnet}.72.{10 + self.index}"
+
+    @property
+    def devices(self) -> tuple[tuple[str, str], ...]:
+        return ((self.mgmt, MGMT_DEVICE), (self.fabric, FABRIC_DEVICE), (self.fabric_b, FABRIC_B_DEVICE))
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    name: str
+    cidr: str
+    bridge: str
+    mtu: int
+    internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`root` keeps everything that outlives a run; `/run` holds the sockets, whose paths must be short."""
+
+    root: Path
+    subnet: str = "10.213"
+
+    @classmethod
+    def from_environment(cls) -> "Settings":
+        root = Path(os.environ.get("SPARKWRIGHT_TESTBED", "/var/cache/sparkwright-testbed"))
+        return cls(root.resolve(), os.environ.get("SPARKWRIGHT_TESTBED_SUBNET", "10.213"))
+
+    @property
+    def run(self) -> Path:
+        return Path("/run") / f"sparkwright-testbed-{hashlib.sha256(str(self.root).encode()).hexdigest()[:8]}"
+
+    @property
+    def ssh(self) -> Path:
+        return self.root / "ssh"
+
+    @property
+    def nodes(self) -> tuple[NodeSpec, ...]:
+        return tuple(NodeSpec(index, self.subnet) for index in (1, 2))
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """Only the first gives a default route, as on real nodes: a fabric has no gateway."""
+        return (
+            Network("testbed-mgmt", f"{self.subnet}.70.0/24", "swt-mgmt", 1500, False),
+            Network("testbed-fabric-a", f"{self.subnet}.71.0/24", "swt-fab-a", FABRIC_MTU, True),
+            Network("testbed-fabric-b", f"{self.subnet}.72.0/24", "swt-fab-b", FABRIC_MTU, True),
+        )
