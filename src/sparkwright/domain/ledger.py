@@ -32,12 +32,16 @@ class LedgerLine:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLedger:
-    """pool: the node's MemTotal. lines: what takes from it. left = pool - sum(lines); below 0 it does not fit."""
+    """pool: the node's MemTotal. lines: what takes from it. left = pool - sum(lines); below 0 it does not fit.
+
+    claim: bytes of the pool that the engine wants to find free at start (its memory fraction); 0: it has no such check.
+    """
 
     node: str
     pool: LedgerLine
     lines: tuple[LedgerLine, ...]
     kv_tokens: int | None = None
+    claim: int = 0
 
     def line(self, name: str) -> LedgerLine | None:
         """The first line of that name."""

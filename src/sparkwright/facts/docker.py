@@ -1,6 +1,7 @@
 """The Docker daemon as this user sees it: decided from its JSON and from the socket, never from wording."""
 
 import json
+import re
 
 from sparkwright.commands import daemon
 from sparkwright.domain.command import Completed
@@ -9,6 +10,10 @@ from sparkwright.facts.fact import Fact, first_line, not_understood, sections
 
 _GPU_BY_CDI = "nvidia.com/gpu"
 _SNAP_ROOT = "/var/snap/"
+_SYS_RESOURCE = 24
+_CAPS = re.compile(r"^CapEff:\s*([0-9a-f]{1,16})$", re.MULTILINE)
+_LOCKED = re.compile(r"^Max locked memory\s+\S+\s+(\S+)", re.MULTILINE)
+_WHOLE_MACHINE = re.compile(r"^\s*0\s+0\s+4294967295\s*$", re.MULTILINE)
 Info = dict[str, object]
 
 
@@ -30,8 +35,23 @@ def parse(done: Completed) -> Docker | Unknown:
         root=_string(info, "DockerRootDir"),
         snap=_string(info, "DockerRootDir").startswith(_SNAP_ROOT),
         storage=_string(info, "Driver"),
+        can_raise_memlock=_can_raise_memlock(parts.get("daemon", "")),
         rootless=any(str(option).startswith("name=rootless") for option in _list(info.get("SecurityOptions"))),
     )
+
+
+def _can_raise_memlock(text: str) -> bool | Unknown:
+    """Whether dockerd may give a container more locked memory than it has itself.
+
+    The kernel asks for CAP_SYS_RESOURCE in the machine's own user namespace: a rootless daemon has it in another.
+    """
+    caps = _CAPS.search(text)
+    limit = _LOCKED.search(text)
+    if limit and limit[1] == "unlimited":
+        return True
+    if not caps or not limit:
+        return Unknown(text[:200], "dockerd's /proc entry could not be read")
+    return bool(int(caps[1], 16) >> _SYS_RESOURCE & 1) and bool(_WHOLE_MACHINE.search(text))
 
 
 def _trouble(socket: str) -> DockerTrouble:

@@ -9,7 +9,7 @@ from sparkwright.domain.facts import Memory, NodeFacts, Unknown
 from sparkwright.domain.ledger import IN_USE, KV_POOL, OVERHEAD, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
-from sparkwright.planner.weights import Found, checkpoint_size, weights_line
+from sparkwright.planner.weights import Found, weights_line
 
 POOL = "pool"
 # vLLM 0.21.0's own default when the recipe gives no memory_fraction (engines/data/vllm-0.21.0.json).
@@ -54,7 +54,7 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
     ranks_here = -(-recipe.parallelism.world_size // max(world, 1))
     lines = _engine_lines(recipe, memory.total, checkpoint, ranks_here)
     pool = LedgerLine(POOL, memory.total, Origin.MEASURED, "MemTotal of this node")
-    return MemoryLedger(facts.node, pool, (used, *lines))
+    return MemoryLedger(facts.node, pool, (used, *lines), claim=int(_fraction(recipe) * memory.total))
 
 
 def simulated(recipe: Recipe) -> bool:
@@ -69,6 +69,13 @@ def driver_retained(facts: NodeFacts) -> int:
     if isinstance(facts.memory, Unknown) or isinstance(facts.gpu_processes, Unknown) or facts.gpu_processes:
         return 0
     return max(0, facts.memory.unaccounted - UNEXPLAINED_AT_BOOT)
+
+
+def _fraction(recipe: Recipe) -> float:
+    """What the engine claims of the pool at start; 0 for engines that take only what they need."""
+    if simulated(recipe) or recipe.engine.name == "llama-cpp":
+        return 0.0
+    return recipe.serving.memory_fraction or VLLM_FRACTION
 
 
 def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
@@ -126,6 +133,3 @@ def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLi
     size = int(fraction * total) - weights.bytes - overhead.bytes
     assumed = not s.memory_fraction or not weights.bytes
     return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED if assumed else Origin.COMPUTED, why)
-
-
-__all__ = ["checkpoint_size", "driver_retained", "ledger", "simulated"]

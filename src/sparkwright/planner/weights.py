@@ -19,7 +19,7 @@ def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
 
 
 def weights_line(recipe: Recipe, checkpoint: Found, ranks_here: int = 1) -> LedgerLine:
-    """What the ranks on a node hold of the checkpoint, split evenly over tp x pp; 0 and ASSUMED when it is not known."""
+    """What the ranks on a node hold, the checkpoint split evenly over tp x pp; 0 and ASSUMED when it is not known."""
     size, source = checkpoint_size(recipe, checkpoint)
     if not size:
         why = "size not known: no complete checkpoint on this node, and the recipe gives no model.size"

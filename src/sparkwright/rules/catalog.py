@@ -3,9 +3,52 @@
 from collections.abc import Iterable
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.rules.preflight import (
+    disk001_no_room,
+    dock001_no_daemon,
+    dock002_no_rights,
+    dock003_no_nvidia_runtime,
+    dock004_memlock,
+    drv001_590,
+    drv002_too_old,
+    drv003_torn,
+    gpu001_none,
+    gpu002_foreign_process,
+    host001_same_machine_id,
+    host002_same_machine,
+    mem001_does_not_fit,
+    mem002_fraction_too_high,
+    model001_incomplete,
+    model002_nowhere,
+    port001_taken,
+    rank001_other_deployment,
+    rec001_refused,
+    rec002_documented,
+)
 from sparkwright.rules.rule import Context, Rule
 
-PREFLIGHT: tuple[Rule, ...] = ()
+PREFLIGHT: tuple[Rule, ...] = (
+    rec001_refused,
+    rec002_documented,
+    host001_same_machine_id,
+    host002_same_machine,
+    drv001_590,
+    drv002_too_old,
+    drv003_torn,
+    gpu001_none,
+    gpu002_foreign_process,
+    dock001_no_daemon,
+    dock002_no_rights,
+    dock003_no_nvidia_runtime,
+    dock004_memlock,
+    model001_incomplete,
+    model002_nowhere,
+    disk001_no_room,
+    mem001_does_not_fit,
+    mem002_fraction_too_high,
+    rank001_other_deployment,
+    port001_taken,
+)
 RULES: tuple[Rule, ...] = PREFLIGHT
 
 _ORDER = tuple(Severity)

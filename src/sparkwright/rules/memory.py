@@ -1,0 +1,39 @@
+"""What the memory rules read from a ledger."""
+
+from sparkwright.domain.facts import GpuProcess, NodeFacts
+from sparkwright.domain.ledger import IN_USE, KV_POOL, MemoryLedger
+from sparkwright.domain.units import gib
+from sparkwright.rules.reading import known
+
+
+def free_now(ledger: MemoryLedger) -> int:
+    """What the next engine can have, the driver-retained pages included."""
+    used = ledger.line(IN_USE)
+    return ledger.pool.bytes - (used.bytes if used else 0)
+
+
+def claims_too_much(ledger: MemoryLedger) -> bool:
+    return ledger.claim > free_now(ledger)
+
+
+def has_no_kv(ledger: MemoryLedger) -> bool:
+    """Weights and overhead alone are more than the engine may take; engines that claim no share are not asked."""
+    line = ledger.line(KV_POOL)
+    return ledger.claim > 0 and line is not None and line.bytes <= 0
+
+
+def arithmetic(ledger: MemoryLedger) -> str:
+    """`121.6 GiB pool - 5.0 GiB in use now - 69.4 GiB weights - ... = 3.1 GiB`."""
+    parts = "".join(f" - {gib(line.bytes)} {line.name}" for line in ledger.lines)
+    return f"{gib(ledger.pool.bytes)} pool{parts} = {gib(ledger.left)}"
+
+
+def biggest_process(facts: NodeFacts | None) -> str:
+    """`stop VLLM::EngineCore (pid 12, 9.0 GiB)`, or ''."""
+    listed = known(facts.gpu_processes) or () if facts else ()
+    sized = [(p.used, p) for p in listed if isinstance(p.used, int)]
+    return _stop(*max(sized, key=lambda pair: pair[0])) if sized else ""
+
+
+def _stop(used: int, process: GpuProcess) -> str:
+    return f"stop {process.name} (pid {process.pid}, {gib(used)})"

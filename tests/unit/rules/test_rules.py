@@ -1,0 +1,395 @@
+"""Each rule: where it fires, and where it must be silent."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.facts import (
+    NOT_ASKED,
+    Docker,
+    DockerTrouble,
+    Driver,
+    Gpu,
+    GpuProcess,
+    Identity,
+    Listener,
+    Unknown,
+)
+from sparkwright.domain.finding import Severity
+from sparkwright.domain.recipe import EngineChoice, RecipeState, Runtime, Serving
+from sparkwright.domain.units import GIB, MIB
+from sparkwright.rules.catalog import check_all
+from sparkwright.rules.rule import Context
+from unit.rules.samples import (
+    ABSENT,
+    BY_PATH,
+    CLUSTER,
+    NODES,
+    ODD,
+    PLAYED,
+    READY,
+    RECIPE,
+    WHOLE,
+    context,
+    disk,
+    found,
+    healthy,
+    memory,
+    rank,
+    specs,
+)
+
+NONE = Docker("", trouble=DockerTrouble.NOT_INSTALLED)
+STOPPED = Docker("", trouble=DockerTrouble.NOT_RUNNING, said="Cannot connect to the Docker daemon")
+FORBIDDEN = Docker("", trouble=DockerTrouble.NO_RIGHTS)
+PLAIN = replace(READY, runtimes=("runc",))
+TIGHT = replace(READY, can_raise_memlock=False)
+AS_PROCESS = replace(RECIPE, engine=EngineChoice("vllm", "0.21.0", Runtime.PROCESS))
+ON_CPU = replace(RECIPE, engine=EngineChoice("llama-cpp", "1", Runtime.DOCKER, "registry/llama:1"))
+NO_GPU = {"gpus": Unknown("No devices were found", "nvidia-smi exited 6")}
+H200 = (Gpu("NVIDIA H200", "570.1", "9.0", 1),)
+HOLDER = (GpuProcess(4711, "/usr/bin/ollama", 9 * GIB),)
+PARTIAL = replace(WHOLE, bytes=10 * GIB, missing=("a (in the index)", "b (in the index)", "c (empty)", "d (broken)"))
+SAME_ID = Identity("spark-1", f"{2:032x}", "aarch64", "boot-1", "ai", "/home/ai")
+TWICE = Identity("spark-2", f"{2:032x}", "aarch64", "boot-2", "ai", "/home/ai")
+LOCAL = replace(CLUSTER, nodes=tuple(Node(name, "local") for name in NODES))
+EMBEDDED = replace(CLUSTER, simulated=True)
+OTHERS = dict.fromkeys(NODES, ABSENT)
+
+
+def limits(**serving: object) -> Context:
+    return context(recipe=replace(RECIPE, serving=Serving(**serving)))  # type: ignore[arg-type]
+
+
+def taken(address: str, port: int = 8000, process: str = "uvicorn") -> dict[str, object]:
+    return {"listeners": (Listener(address, port, process),)}
+
+
+FIRING = {
+    "REC001": context(recipe=replace(RECIPE, state=RecipeState.REFUSED, state_reason="no sm_121 build")),
+    "REC002": context(recipe=replace(RECIPE, state=RecipeState.DOCUMENTED)),
+    "HOST001": context({"identity": SAME_ID}),
+    "HOST002": context({"identity": TWICE}),
+    "DRV001": context({"driver": Driver("590.48.01", "590.48.01")}),
+    "DRV002": context({"driver": Driver("570.133.20", "570.133.20")}),
+    "DRV003": context({"driver": Driver("580.173.02", "580.159.03")}),
+    "GPU001": context(NO_GPU),
+    "GPU002": context({"gpu_processes": HOLDER}),
+    "DOCK001": context({"docker": STOPPED}),
+    "DOCK002": context({"docker": FORBIDDEN}),
+    "DOCK003": context({"docker": PLAIN}),
+    "DOCK004": context({"docker": TIGHT}),
+    "MODEL001": context(recipe=BY_PATH, checkpoints={"spark-1": PARTIAL, "spark-2": ABSENT}),
+    "MODEL002": context(recipe=BY_PATH, checkpoints=OTHERS),
+    "DISK001": context({"disks": (disk("~/.cache/huggingface/hub", 100),)}, checkpoints={"spark-1": ABSENT}),
+    "MEM001": limits(memory_fraction=0.55),
+    "MEM002": context({"memory": memory(40)}),
+    "RANK001": context({"ranks": (rank("old"),)}),
+    "PORT001": context(taken("127.0.0.1")),
+}
+
+MESSAGES = {
+    "PORT001": (
+        "block",
+        "rank 0 on spark-1",
+        "port 8000 is taken by uvicorn",
+        "ss: 127.0.0.1:8000 uvicorn; wanted: 127.0.0.1:8000",
+        "something listens there already, and two cannot",
+        "stop it (on spark-1: sudo ss -ltnp 'sport = :8000'), or set another serving.port",
+    ),
+    "DISK001": (
+        "block",
+        "spark-1",
+        "no room for weights on /",
+        "weights 138.8 GiB, with 5 % + 2 GiB to spare: 147.7 GiB wanted, 100.0 GiB free on /",
+        "the node lacks them, and they would be copied or fetched there before the start",
+        "make room (du -xh --max-depth=2 / | sort -h | tail), "
+        "or write another folder into the node's paths in the cluster file",
+    ),
+    "MEM001": (
+        "override",
+        "spark-1",
+        "no memory is left for the KV pool",
+        "121.6 GiB pool - 9.0 GiB in use now - 69.4 GiB weights - 4.5 GiB engine overhead - 0.0 MiB KV pool = 38.7 GiB",
+        "weights and the engine's own needs take all that it may take",
+        "serving.memory_fraction: 0.62 or more; or more nodes than 2; or a smaller checkpoint of the model",
+    ),
+    "MEM002": (
+        "override",
+        "spark-1",
+        "memory fraction 0.80 is more than is free",
+        "0.80 x 121.6 GiB = 97.3 GiB wanted, 81.6 GiB free now (40.0 GiB in use: 121.6 GiB total - 81.6 GiB available)",
+        "other processes hold memory of the one pool that CPU and GPU share",
+        "serving.memory_fraction: 0.67; or stop what holds it (on spark-1: ps aux --sort=-rss | head)",
+    ),
+    "MODEL001": (
+        "block",
+        "spark-1",
+        "big is incomplete",
+        "/hub/big: a (in the index), b (in the index), c (empty) and 1 more",
+        "a download or copy was not finished, and no other node has the rest",
+        "copy the missing files into /hub/big/snapshots/1 on one node",
+    ),
+    "MODEL002": (
+        "block",
+        "big",
+        "no node has big",
+        "looked on spark-1, spark-2: nothing at ~/models/big",
+        "the recipe names a path, and the model was not put there, or under another name",
+        "put the model at ~/models/big on one node, or change model.path in the recipe",
+    ),
+    "DOCK002": (
+        "block",
+        "spark-1",
+        "ai may not use Docker",
+        "the daemon's socket is not writable for this user",
+        "ai is not in the group docker, or was added to it after logging in",
+        "sudo usermod -aG docker ai   # then log in to the node again; the group is as good as root",
+    ),
+    "RANK001": (
+        "override",
+        "spark-1",
+        "old runs here",
+        "rank 0 of 2 (other), docker sparkwright-old-rank0",
+        "the node has one GPU and one memory pool, and both engines want them",
+        "sparkwright down old",
+    ),
+    "GPU002": (
+        "warn",
+        "spark-1",
+        "ollama uses the GPU's memory",
+        "/usr/bin/ollama (pid 4711) 9.0 GiB",
+        "another engine or program shares the one memory pool",
+        "stop it: sudo kill 4711   # first see whose it is: ps -fp PID",
+    ),
+    "GPU001": (
+        "override",
+        "spark-1",
+        "no GPU to be seen",
+        "nvidia-smi: No devices were found",
+        "the machine has no NVIDIA GPU, its driver is not loaded, or the GPU did not start",
+        "sudo dmesg | grep -iE 'nvrm|xid' on the node; a recipe for the CPU is tiny-llama-cpp",
+    ),
+    "DRV001": (
+        "override",
+        "spark-1",
+        "driver 590.48.01 is known to deadlock",
+        "kernel module 590.48.01; wanted: 580.142 or a later paired 580",
+        "CUDA-graph capture hangs on 590.x and 595.x with GB10, without an error line",
+        "install the driver that DGX OS pairs (DGX Dashboard, http://localhost:11000), then reboot",
+    ),
+}
+
+SILENT = [
+    ("REC001", "documented is no refusal", FIRING["REC002"]),
+    ("REC002", "ready is served", context()),
+    ("HOST001", "ids differ", context()),
+    ("HOST001", "one machine twice is another defect", context({"identity": TWICE})),
+    ("HOST001", "simulated nodes are one machine", context({"identity": SAME_ID}, cluster=EMBEDDED)),
+    ("HOST002", "one name and another boot", context({"identity": replace(TWICE, boot_id="boot-9")})),
+    ("HOST002", "system containers share a boot id", context({"identity": replace(SAME_ID, boot_id="boot-2")})),
+    ("HOST002", "local means this machine", context({"identity": TWICE}, cluster=LOCAL)),
+    ("HOST002", "simulated nodes are one machine", context({"identity": TWICE}, cluster=EMBEDDED)),
+    ("DRV001", "580 is right", context()),
+    ("DRV001", "610 is another branch", context({"driver": Driver("610.43", "610.43")})),
+    ("DRV001", "the twin needs no driver", context({"driver": Driver("590.1", "590.1")}, PLAYED)),
+    ("DRV001", "no version", context({"driver": Driver(ODD, ODD)})),
+    ("DRV002", "580.95 is old and works", context({"driver": Driver("580.95.05", ODD)})),
+    ("DRV002", "not a GB10", context({"driver": Driver("570.1", "570.1"), "gpus": H200})),
+    ("DRV003", "firmware not told", context({"driver": Driver("580.142", ODD)})),
+    ("GPU001", "not asked", context({"gpus": NOT_ASKED})),
+    ("GPU001", "no rank takes it", context(NO_GPU, specs=specs(gpu=False))),
+    ("GPU001", "check has no plan", context(NO_GPU, recipe=None)),
+    ("GPU002", "a desktop's few MiB", context({"gpu_processes": (GpuProcess(9, "Xorg", 43 * MIB),)})),
+    ("GPU002", "may be ours", context({"gpu_processes": HOLDER, "ranks": (rank("big"),)})),
+    ("GPU002", "ours are not known", context({"gpu_processes": HOLDER, "ranks": ODD})),
+    ("DOCK001", "processes need no Docker", context({"docker": NONE}, AS_PROCESS)),
+    ("DOCK001", "rights are another defect", context({"docker": FORBIDDEN})),
+    ("DOCK001", "simulated nodes have none", context({"docker": NONE}, None, cluster=EMBEDDED)),
+    ("DOCK002", "no daemon is another defect", context({"docker": STOPPED})),
+    ("DOCK003", "CDI does as well", context({"docker": replace(PLAIN, cdi=True)})),
+    ("DOCK003", "no rank takes the GPU", context({"docker": PLAIN}, specs=specs(gpu=False))),
+    ("DOCK003", "without a daemon nothing is known", context({"docker": STOPPED})),
+    ("DOCK004", "not known", context({"docker": replace(READY, can_raise_memlock=ODD)})),
+    ("DOCK004", "no RDMA", context({"docker": TIGHT}, specs=specs(rdma=False))),
+    ("MODEL001", "one node has all of it", context(recipe=BY_PATH, checkpoints={"spark-1": PARTIAL, "spark-2": WHOLE})),
+    ("MODEL001", "the twin loads nothing", context(recipe=PLAYED, checkpoints={"spark-1": PARTIAL})),
+    ("MODEL002", "the hub has it", context(checkpoints=OTHERS)),
+    ("MODEL002", "one node was not read", context(recipe=BY_PATH, checkpoints={"spark-1": ABSENT, "spark-2": ODD})),
+    ("DISK001", "it is there", context({"disks": (disk("~/.cache/huggingface/hub", 1),)})),
+    ("DISK001", "room enough", context(checkpoints=OTHERS)),
+    ("DISK001", "another folder", context({"disks": (disk("~/models", 1),)}, checkpoints=OTHERS)),
+    ("MEM001", "fits", context()),
+    ("MEM001", "too high a fraction is MEM002", context({"memory": memory(40)})),
+    ("MEM001", "the twin takes nothing", context(recipe=PLAYED)),
+    ("MEM002", "kept pages are free", context({"memory": memory(85, unexplained=86)})),
+    ("MEM002", "the twin takes nothing", context({"memory": memory(120)}, PLAYED)),
+    ("MEM002", "our own rank is replaced", context(
+        {"memory": memory(100), "ranks": (rank("big"),), "gpu_processes": (GpuProcess(7, "VLLM", 90 * GIB),)}
+    )),
+    ("RANK001", "the same deployment is replaced", context({"ranks": (rank("big"),)})),
+    ("RANK001", "it has ended", context({"ranks": (rank("old", state="exited"),)})),
+    ("PORT001", "another address", context(taken("192.168.1.5"))),
+    ("PORT001", "another port", context(taken("0.0.0.0", 8001))),
+    ("PORT001", "IPv6 loopback", context(taken("::1"))),
+    ("PORT001", "our own rank is replaced", context({**taken("127.0.0.1"), "ranks": (rank("big"),)})),
+    ("PORT001", "our own rendezvous", context({**taken("192.168.100.1", 25000), "ranks": (rank("big"),)})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", FIRING)
+def test_rule_fires(code: str) -> None:
+    """Guards that the defect is seen, with everything that a user needs to act."""
+    findings = found(code, FIRING[code])
+    assert findings
+    for finding in findings:
+        assert finding.code == code
+        assert all((finding.subject, finding.title, finding.evidence, finding.cause, finding.remedy))
+    assert code in [finding.code for finding in check_all(FIRING[code])]
+
+
+@pytest.mark.parametrize("code", MESSAGES)
+def test_message_is_whole(code: str) -> None:
+    """Guards the words: subject, observed against wanted, cause, and a cure that can be typed."""
+    f = found(code, FIRING[code])[0]
+    assert (f.severity, f.subject, f.title, f.evidence, f.cause, f.remedy) == MESSAGES[code]
+
+
+@pytest.mark.parametrize(("code", "why", "where"), SILENT, ids=lambda value: value if isinstance(value, str) else "")
+def test_rule_is_silent(code: str, why: str, where: Context) -> None:
+    """Guards that what looks like the defect and is none is not reported."""
+    assert found(code, where) == []
+
+
+def test_healthy_nodes_have_no_findings() -> None:
+    """Guards that a good plan on good nodes, and a check of them, say nothing."""
+    assert check_all(context()) == ()
+    assert check_all(context(recipe=None)) == ()
+
+
+@pytest.mark.parametrize(
+    ("address", "wanted", "fires"),
+    [
+        ("0.0.0.0", "127.0.0.1", True),
+        ("::", "127.0.0.1", True),
+        ("::", "10.0.0.1", True),
+        ("::ffff:127.0.0.1", "127.0.0.1", True),
+        ("127.0.0.1", "0.0.0.0", True),
+        ("10.0.0.1", "0.0.0.0", True),
+        ("::1", "0.0.0.0", False),
+        ("0.0.0.0", "::1", False),
+        ("10.0.0.1", "127.0.0.1", False),
+    ],
+)
+def test_wildcard_addresses_meet_others(address: str, wanted: str, fires: bool) -> None:
+    """Guards that a listener on all addresses takes the port from every one of its family, and :: from both."""
+    head = replace(specs()[0], listens=((wanted, 8000),))
+    assert bool(found("PORT001", context(taken(address), specs=(head,)))) is fires
+
+
+def test_port_of_another_deployment_names_it() -> None:
+    """Guards that our own other deployment is named with the command that ends it."""
+    (finding,) = found("PORT001", context({**taken("127.0.0.1", process=""), "ranks": (rank("old"),)}))
+    assert finding.title == "port 8000 is taken by old, a deployment of sparkwright"
+    assert finding.evidence == "ss: 127.0.0.1:8000 (no name told); wanted: 127.0.0.1:8000"
+    assert finding.remedy == "sparkwright down old, or set another serving.port"
+
+
+def test_foreign_port_beside_our_own_rank_is_seen() -> None:
+    """Guards that a running rank of ours does not excuse whoever holds a new API port."""
+    recipe = replace(RECIPE, serving=Serving(port=8001, memory_fraction=0.8))
+    head = replace(specs()[0], listens=(("127.0.0.1", 8001),))
+    where = context({**taken("127.0.0.1", 8001), "ranks": (rank("big"),)}, recipe, specs=(head,))
+    assert [finding.title for finding in found("PORT001", where)] == ["port 8001 is taken by uvicorn"]
+
+
+@pytest.mark.parametrize(("docker", "code"), [(STOPPED, "DOCK001"), (FORBIDDEN, "DOCK002"), (PLAIN, "DOCK003")])
+def test_without_a_recipe_docker_is_worth_knowing(docker: Docker, code: str) -> None:
+    """Guards that `check` of nodes whose owner uses no Docker does not fail for it."""
+    assert [f.severity for f in found(code, context({"docker": docker}, recipe=None))] == [Severity.INFO]
+
+
+def test_docker_that_is_not_there() -> None:
+    """Guards the words for a node without Docker."""
+    (finding,) = found("DOCK001", context({"docker": NONE}))
+    assert (finding.title, finding.evidence) == ("Docker is not installed", "no `docker` on the node's PATH")
+    assert finding.remedy.startswith("install Docker Engine")
+
+
+def test_unfinished_hub_download_is_fetched_and_only_warned_of() -> None:
+    """Guards that what `up` itself mends does not stop it."""
+    findings = found("MODEL001", context(checkpoints={"spark-1": PARTIAL}))
+    assert [(f.severity, f.remedy) for f in findings] == [
+        (Severity.WARN, "nothing to do: `up` fetches the rest; by hand: hf download org/big")
+    ]
+
+
+def test_weights_and_image_share_a_disk() -> None:
+    """Guards that two copies onto one file system are added up; each alone would have fitted."""
+    disks = (disk("~/.cache/huggingface/hub", 155), disk("/var/lib/docker", 155))
+    images = {"spark-1": 0, "spark-2": 20 * GIB}
+    checkpoints = {"spark-1": ABSENT, "spark-2": WHOLE}
+    (finding,) = found("DISK001", context({"disks": disks}, checkpoints=checkpoints, images=images))
+    assert finding.title == "no room for weights and image on /"
+    apart = (disks[0], disk("/var/lib/docker", 155, "/var"))
+    assert found("DISK001", context({"disks": apart}, checkpoints=checkpoints, images=images)) == []
+
+
+def test_half_a_checkpoint_needs_only_the_rest() -> None:
+    """Guards that a copy that can be resumed is not refused for what is there already."""
+    where = {"disks": (disk("~/.cache/huggingface/hub", 60),)}
+    most = replace(PARTIAL, bytes=100 * GIB)
+    assert found("DISK001", context(where, checkpoints={"spark-1": most, "spark-2": WHOLE})) == []
+
+
+def test_a_real_engine_on_simulated_nodes_reads_real_files() -> None:
+    """Guards that only the twin is excused from having its model."""
+    where = context(recipe=BY_PATH, checkpoints=OTHERS, cluster=EMBEDDED)
+    assert [finding.code for finding in found("MODEL002", where)] == ["MODEL002"]
+    played = replace(BY_PATH, engine=PLAYED.engine)
+    assert found("MODEL002", context(recipe=played, checkpoints=OTHERS, cluster=EMBEDDED)) == []
+
+
+def test_absolute_model_path_is_found_below_home() -> None:
+    """Guards that `/home/ai/models/x` and `~/models` are seen to be one file system."""
+    recipe = replace(RECIPE, model=replace(BY_PATH.model, path="/home/ai/models/big"))
+    where = context({"disks": (disk("~/models", 5),)}, recipe, checkpoints={"spark-1": ABSENT, "spark-2": WHOLE})
+    assert [finding.code for finding in found("DISK001", where)] == ["DISK001"]
+
+
+def test_pinned_kv_pool_that_is_too_large() -> None:
+    """Guards that a pool pinned in bytes, which the engine takes without asking, is held against what is free."""
+    (first, _) = found("MEM001", limits(memory_fraction=0.5, kv_cache_bytes=60 * GIB))
+    assert first.title == "does not fit"
+    assert first.evidence.endswith("- 60.0 GiB KV pool = -21.3 GiB")
+    assert first.remedy.startswith("a smaller serving.kv_cache_bytes; or more nodes than 2")
+
+
+def test_engine_default_fraction_counts() -> None:
+    """Guards that a recipe without a fraction is judged by vLLM's own 0.92."""
+    default = replace(RECIPE, serving=Serving())
+    (finding,) = found("MEM002", context({"memory": memory(20)}, default))
+    assert finding.title == "memory fraction 0.92 is more than is free"
+    assert found("MEM002", context({"memory": memory(40)}, ON_CPU)) == []
+
+
+def test_a_process_to_stop_is_named() -> None:
+    """Guards that the biggest holder of GPU memory is the remedy."""
+    small = GpuProcess(5, "other", GIB)
+    (finding,) = found("MEM002", context({"memory": memory(40), "gpu_processes": (small, *HOLDER)}))
+    assert finding.remedy == "serving.memory_fraction: 0.67; or stop /usr/bin/ollama (pid 4711, 9.0 GiB)"
+
+
+def test_rootless_docker_is_told_as_such() -> None:
+    """Guards that the cure for a rootless daemon is not a limit that it cannot have."""
+    rootless = replace(TIGHT, rootless=True)
+    assert found("DOCK004", context({"docker": rootless}))[0].remedy == "use the rootful daemon"
+    assert found("DOCK003", context({"docker": replace(PLAIN, snap=True)}))[0].remedy.startswith("sudo snap remove")
+
+
+def test_nodes_beyond_the_cluster_are_no_trouble() -> None:
+    """Guards that facts of a node that the cluster file does not name do not crash a rule."""
+    alone = Cluster("desk", (Node("else", "else"),), "else")
+    assert isinstance(check_all(context({"docker": ODD}, cluster=alone)), tuple)
+    assert healthy("spark-1").node == "spark-1"
