@@ -2,29 +2,30 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.lease import holding
+from sparkwright.app.lease import Held, holding
 from sparkwright.app.plan import make_plan, same_ranks, stopping
+from sparkwright.app.ready import ask, until_ready
 from sparkwright.app.stage import stage
-from sparkwright.app.stop import deployment_ranks, forget, old_ranks
+from sparkwright.app.stop import all_ranks, forget, listing, old_ranks
 from sparkwright.app.survey import nodes_for, survey
+from sparkwright.app.tasks import finished, together
 from sparkwright.app.watch import Watch
-from sparkwright.app.world import Survey, Wish, World
+from sparkwright.app.world import Survey, Wish, World, resolved_paths
 from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.errors import NotReady, Refused, SparkwrightError
 from sparkwright.domain.facts import RankStatus, Unknown
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.ports import Notice, StepDone, StepStarted
 
-QUESTION = "Say hello in one short sentence."
-ANSWER_TOKENS = 64
-# A model that thinks first may need more than a greeting's worth; any token of it proves that the ranks work together.
-ASK_AGAIN_AFTER = 1.0
+# What runs already answers a greeting in this time, or its start is watched.
+_ATTACH = 10.0
+_CLEAN_GRACE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +48,19 @@ class Outcome:
 
 
 async def up(world: World, wish: Wish, options: Options) -> Outcome:
-    """Raises Refused, Busy, NotReady, Unreachable, CommandFailed; the nodes are then as before, logs of ranks kept."""
+    """Raises Refused, Busy, NotReady, Unreachable, CommandFailed; the nodes are then as before, logs of ranks kept.
+
+    Cancelled before the ranks run it undoes what was begun; after that the ranks go on.
+    """
     outcome = await prepare(world, wish)
     if options.dry_run:
         return outcome
-    running = old_ranks(outcome.plan, outcome.survey)
-    if _is_up(outcome.plan, running):
+    if _is_up(outcome.plan, old_ranks(outcome.plan, outcome.survey)):
         return await _attach(world, outcome)
     _refuse(outcome.plan, wish.force)
     with _step(world, outcome, "total", quiet=True):
-        async with holding(world, outcome.plan.placement.nodes, f"up {wish.recipe.name}", options.seize):
-            await _stage(world, wish, outcome)
-            await _launch(world, outcome)
+        if not await _bring(world, wish, outcome, options.seize):
+            return await _attach(world, outcome)
         if options.detach:
             outcome.done = "detached"
             return outcome
@@ -85,7 +87,7 @@ def _refuse(plan: Plan, force: str) -> None:
         raise Refused(f"{plan.deployment}: not started, {len(stops)} finding(s) forbid it", stops, cure)
 
 
-def _is_up(plan: Plan, running: tuple[RankStatus, ...]) -> bool:
+def _is_up(plan: Plan, running: Sequence[RankStatus]) -> bool:
     alive = sorted((r for r in running if r.running), key=lambda r: r.rank)
     placed = [r.node for r in alive] == list(plan.placement.nodes)
     return bool(plan.specs) and placed and same_ranks(plan, [r.spec_hash for r in alive])
@@ -94,13 +96,46 @@ def _is_up(plan: Plan, running: tuple[RankStatus, ...]) -> bool:
 async def _attach(world: World, outcome: Outcome) -> Outcome:
     """The same ranks run already: serving, or still on their way."""
     with suppress(NotReady, TimeoutError):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(_ATTACH):
             outcome.answer = await ask(world, outcome.plan)
             outcome.done = "already serving"
             return outcome
     world.sink.tell(Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them"))
     await _until_ready(world, outcome)
     return outcome
+
+
+async def _bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> bool:
+    """Stages and starts the ranks, under the leases. False: somebody else has started the same ones meanwhile."""
+    nodes = list(dict.fromkeys(outcome.plan.placement.nodes))
+    others = [name for name in world.cluster.names if name not in nodes]
+    elsewhere = (await listing(world, others)).of(wish.deployment) if others else ()
+    nodes += dict.fromkeys(r.node for r in elsewhere)
+    running = False
+    try:
+        async with holding(world, nodes, f"up {wish.recipe.name}", seize) as held:
+            # What the survey saw may be history: it was taken before the lease.
+            old = tuple(r for r in await all_ranks(world, nodes) if r.deployment == wish.deployment)
+            if _is_up(outcome.plan, old) and not elsewhere:
+                return False
+            await _stage(world, wish, outcome)
+            await _launch(world, outcome, old, held)
+            running = True
+        return True
+    except asyncio.CancelledError:
+        _interrupted(world, outcome.plan, running)
+        raise
+
+
+def _interrupted(world: World, plan: Plan, running: bool) -> None:
+    name, recipe = plan.deployment, plan.specs[0].labels["recipe"] if plan.specs else plan.recipe.name
+    text = f"interrupted: nothing of {name} was left running, the leases are given back"
+    if running:
+        text = (
+            f"interrupted: the ranks of {name} go on without this command. To watch on: `sparkwright up {recipe}` "
+            f"(the same call), to look: `sparkwright status`, to end them: `sparkwright down {name}`"
+        )
+    world.sink.tell(Notice(text, warning=True))
 
 
 async def _stage(world: World, wish: Wish, outcome: Outcome) -> None:
@@ -112,29 +147,31 @@ async def _stage(world: World, wish: Wish, outcome: Outcome) -> None:
             _refuse(outcome.plan, wish.force)
 
 
-async def _launch(world: World, outcome: Outcome) -> None:
+async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], held: Held) -> None:
     """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
     plan, engine = outcome.plan, engine_by_name(outcome.plan.recipe.engine.name)
-    old = old_ranks(plan, outcome.survey)
     if old:
         with _step(world, outcome, "remove old ranks"):
-            await rank_work.stop_all(world, old, engine.stop.grace, remove=True)
+            await finished(rank_work.stop_all(world, old, engine.stop.grace, remove=True))
+            await forget(world, held.nodes, plan.deployment)
     with _step(world, outcome, "start ranks"):
         try:
-            async with asyncio.TaskGroup() as group:
-                for spec in plan.specs[1:]:
-                    group.create_task(_start(world, outcome, spec.rank))
-            await _start(world, outcome, 0)
-            await record(world, plan)
-        except BaseException as error:
-            await asyncio.shield(_clean(world, plan))
-            raise _first(error) from None
+            # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
+            await together(finished(_start(world, outcome, spec)) for spec in plan.specs[1:])
+            await finished(_start(world, outcome, plan.specs[0]))
+            await finished(record(world, plan))
+        except BaseException:
+            if not held.lost:
+                await finished(_clean(world, plan))
+            raise
 
 
-async def _start(world: World, outcome: Outcome, rank: int) -> None:
-    spec = outcome.plan.specs[rank]
-    image = outcome.survey.images.get(spec.node, ("", 0))[0]
-    await rank_work.start(world, outcome.plan, spec, image, _memlock(outcome.survey, spec.node))
+async def _start(world: World, outcome: Outcome, spec: RankSpec) -> None:
+    found = outcome.survey
+    image = found.images.get(spec.node, ("", 0))[0]
+    state = resolved_paths(world.cluster.node(spec.node), found.facts[spec.node]).state
+    way = rank_work.Way(state, image, _memlock(found, spec.node))
+    await rank_work.start(world, outcome.plan, spec, way)
 
 
 def _memlock(found: Survey, node: str) -> bool:
@@ -144,48 +181,13 @@ def _memlock(found: Survey, node: str) -> bool:
 
 
 async def _until_ready(world: World, outcome: Outcome) -> None:
-    plan = outcome.plan
-    watch = Watch(world, plan, engine_by_name(plan.recipe.engine.name))
-    world.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
     try:
-        outcome.answer = await _watched(world, plan, watch)
-    except SparkwrightError as error:
-        logs = await asyncio.shield(_fail(world, plan, watch))
-        if isinstance(error, NotReady):
-            error.logs = logs
+        outcome.answer, watch = await until_ready(world, outcome.plan)
+    except asyncio.CancelledError:
+        _interrupted(world, outcome.plan, running=True)
         raise
     outcome.done, outcome.facts = "ready", watch.facts
     outcome.steps += _phase_steps(watch, world.clock.monotonic())
-    world.sink.tell(StepDone("engine", world.clock.monotonic() - watch.began))
-
-
-async def _watched(world: World, plan: Plan, watch: Watch) -> Answer:
-    """The answer, unless a rank ends or stands still before."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            jobs = [group.create_task(watch.follow(rank)) for rank in watch.ranks]
-            jobs.append(group.create_task(watch.guard()))
-            await watch.ready.wait()
-            watch.answering = True
-            watch.phases[Phase.ANSWER] = world.clock.monotonic()
-            world.sink.tell(StepStarted("answer", "asking for a real completion"))
-            answer = await ask(world, plan)
-            for job in jobs:
-                job.cancel()
-    except BaseExceptionGroup as group_error:
-        raise _first(group_error) from None
-    return answer
-
-
-async def ask(world: World, plan: Plan) -> Answer:
-    """A chat completion through a tunnel to the head: the same way whatever the endpoint is bound to."""
-    address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
-    key = world.secrets.get(plan.recipe.serving.api_key_env)
-    async with world.hosts[plan.head].tunnel(address, plan.port) as url:
-        answer = await world.endpoint.ask(url, plan.served_name, QUESTION, ANSWER_TOKENS, key)
-    if answer.completion_tokens < 1:
-        raise NotReady(f"{plan.deployment}: the endpoint answered without a single token", "see `sparkwright logs`")
-    return answer
 
 
 async def record(world: World, plan: Plan) -> None:
@@ -204,25 +206,17 @@ async def record(world: World, plan: Plan) -> None:
     await world.hosts[plan.head].put(json.dumps(content, indent=1).encode(), path, 0o600)
 
 
-async def _fail(world: World, plan: Plan, watch: Watch) -> str:
-    """Keeps every rank's log here, then stops the ranks; containers and log files stay on the nodes until `down`."""
-    where = ""
-    for rank in watch.ranks:
-        name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
-        where = world.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
-    with suppress(SparkwrightError, BaseExceptionGroup):
-        found = await deployment_ranks(world, plan.placement.nodes, plan.deployment)
-        grace = engine_by_name(plan.recipe.engine.name).stop.grace
-        await rank_work.stop_all(world, found, grace, remove=False)
-    return where.rpartition("/")[0]
-
-
 async def _clean(world: World, plan: Plan) -> None:
-    with suppress(SparkwrightError, BaseExceptionGroup):
-        found = await deployment_ranks(world, plan.placement.nodes, plan.deployment)
-        await rank_work.stop_all(world, found, 5, remove=True)
-    with suppress(SparkwrightError, BaseExceptionGroup):
-        await forget(world, plan.placement.nodes, plan.deployment)
+    """Takes away what there is of the deployment, as far as the nodes can be reached; says what could not be."""
+    try:
+        found = await listing(world, plan.placement.nodes)
+        await rank_work.stop_all(world, found.of(plan.deployment), _CLEAN_GRACE, remove=True)
+        await forget(world, [n for n in plan.placement.nodes if n not in found.lost], plan.deployment)
+        for error in found.lost.values():
+            raise error
+    except SparkwrightError as error:
+        text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` goes on with it"
+        world.sink.tell(Notice(text, warning=True))
 
 
 def _phase_steps(watch: Watch, now: float) -> list[tuple[str, float]]:
@@ -231,14 +225,6 @@ def _phase_steps(watch: Watch, now: float) -> list[tuple[str, float]]:
     starts = [(str(Phase.START), watch.began), *((str(phase), at) for phase, at in marks)]
     ends = [at for _, at in starts[1:]] + [now]
     return [(name, end - begin) for (name, begin), end in zip(starts, ends, strict=True)]
-
-
-def _first(error: BaseException) -> BaseException:
-    """The first real error of a group; a cancellation only when there is nothing else."""
-    while isinstance(error, BaseExceptionGroup):
-        ours = [e for e in error.exceptions if not isinstance(e, asyncio.CancelledError)]
-        error = (ours or list(error.exceptions))[0]
-    return error
 
 
 @contextmanager

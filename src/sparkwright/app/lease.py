@@ -4,7 +4,9 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
+from sparkwright.app.tasks import finished
 from sparkwright.app.world import World
 from sparkwright.commands import lease
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
@@ -15,24 +17,30 @@ RENEW_EVERY = 10.0
 STALE_AFTER = 60.0
 
 
+@dataclass
+class Held:
+    """The leases of a piece of work. lost: who has taken one over; then nothing may be changed any more."""
+
+    nodes: list[str]
+    lost: Busy | None = None
+
+
 @asynccontextmanager
-async def holding(world: World, nodes: Sequence[str], why: str, seize: bool = False) -> AsyncIterator[None]:
+async def holding(world: World, nodes: Sequence[str], why: str, seize: bool = False) -> AsyncIterator[Held]:
     """Takes the lease of every node, renews them, gives them back. Raises Busy; nothing stays taken then.
 
     Nodes are taken in the order of their names, so that two who want the same ones cannot block each other half-way.
+    When somebody else takes one over (--break-lease), the work inside is cancelled and Busy is raised.
     """
-    taken: list[str] = []
+    held = Held([])
     try:
         for node in sorted(nodes):
-            await _take(world, node, why, seize)
-            taken.append(node)
-        renewing = asyncio.create_task(_renew(world, taken))
-        try:
-            yield
-        finally:
-            renewing.cancel()
+            held.nodes.append(node)  # before it is ours: an interrupt must not leave a lease that nobody knows of
+            await finished(_take(world, node, why, seize))
+        async with _renewing(world, held):
+            yield held
     finally:
-        await asyncio.shield(_release(world, taken))
+        await finished(_release(world, held.nodes))
 
 
 async def _take(world: World, node: str, why: str, seize: bool) -> None:
@@ -59,18 +67,38 @@ def _busy(world: World, node: str, held: str) -> Busy:
     return Busy(stale, "if nothing of that call still runs, repeat yours with --break-lease")
 
 
-async def _renew(world: World, nodes: Sequence[str]) -> None:
-    while True:
+@asynccontextmanager
+async def _renewing(world: World, held: Held) -> AsyncIterator[None]:
+    holder = asyncio.current_task()
+    renewing = asyncio.create_task(_renew(world, held, holder))
+    try:
+        yield
+    except asyncio.CancelledError:
+        if held.lost and holder:
+            holder.uncancel()
+            raise held.lost from None
+        raise
+    finally:
+        renewing.cancel()
+
+
+async def _renew(world: World, held: Held, holder: "asyncio.Task[object] | None") -> None:
+    while not held.lost:
         await world.clock.sleep(RENEW_EVERY)
-        for node in nodes:
+        for node in held.nodes:
             # A lost connection is no reason to stop: the work itself will say so.
             with suppress(NodeError):
-                await world.hosts[node].run(lease.renew(world.nonce))
+                done = await world.hosts[node].run(lease.renew(world.nonce))
+                held.lost = _busy(world, node, done.stdout) if done.exit_code == lease.HELD else held.lost
+    if holder:
+        holder.cancel()
 
 
 async def _release(world: World, nodes: Sequence[str]) -> None:
     async def one(node: str) -> None:
-        with suppress(NodeError):
-            await world.hosts[node].run(lease.release(world.nonce))
+        # A node that does not answer keeps its lease, which is stale after a minute.
+        with suppress(NodeError, TimeoutError):
+            async with asyncio.timeout(lease.TIMEOUT):
+                await world.hosts[node].run(lease.release(world.nonce))
 
     await asyncio.gather(*(one(node) for node in nodes))

@@ -13,7 +13,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Checkpoint, FabricChoice, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, Plan, RankSpec
-from sparkwright.domain.recipe import Expose, Recipe
+from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.review import review
@@ -23,6 +23,7 @@ from sparkwright.rules.catalog import check_all, worst_first
 from sparkwright.rules.rule import Context
 
 _EVERYWHERE = "0.0.0.0"
+_NOT_INSIDE = ("PATH", "HOME")
 
 
 def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
@@ -35,7 +36,9 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
     specs = _specs(world, wish, survey, placement) if complete else ()
     findings += review(recipe, specs)
-    ledgers = tuple(ledger(recipe, survey.facts[n.name], survey.checkpoints.get(n.name), len(nodes)) for n in nodes)
+    ledgers = tuple(
+        ledger(recipe, survey.facts[n.name], survey.checkpoints.get(n.name), len(nodes), wish.deployment) for n in nodes
+    )
     context = Context(
         cluster=world.cluster,
         facts=survey.facts,
@@ -92,7 +95,13 @@ def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tu
         python=world.python,
     )
     specs = engine_by_name(recipe.engine.name).render(recipe, placement, context)
-    return tuple(_labelled(spec, world, wish, context) for spec in specs)
+    return tuple(_labelled(_at_home(spec, world.cluster.node(spec.node)), world, wish, context) for spec in specs)
+
+
+def _at_home(spec: RankSpec, node: Node) -> RankSpec:
+    """The rank with its node's own environment, which is the last word; a container has paths of its own."""
+    own = {name: value for name, value in node.env if spec.runtime is Runtime.PROCESS or name not in _NOT_INSIDE}
+    return replace(spec, env={**spec.env, **own})
 
 
 def _model(node: Node, recipe: Recipe, survey: Survey) -> str:

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 
+from sparkwright.app.stop import listing
 from sparkwright.app.survey import ranks_fact
+from sparkwright.app.tasks import together
 from sparkwright.app.world import World
 from sparkwright.commands import docker, process
-from sparkwright.domain.command import Command
+from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -17,20 +19,17 @@ PROBE = "Reply with one word."
 PROBE_TOKENS = 1
 PROBE_SECONDS = 5.0
 Listing = tuple[tuple[RankStatus, ...], tuple[str, ...]]
+Probed = tuple[DeploymentState, Answer | None, str]
 
 
 async def status(world: World, probe: bool = True) -> tuple[tuple[Deployment, ...], tuple[str, ...]]:
     """Deployments of the cluster, and sentences about nodes that could not be asked. Health is a real token."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_listing(world, name)) for name in world.cluster.names]
-    ranks = [r for t in tasks for r in t.result()[0]]
-    trouble = tuple(s for t in tasks for s in t.result()[1])
+    told = await together(_listing(world, name) for name in world.cluster.names)
+    ranks = [r for listed, _ in told for r in listed]
+    trouble = tuple(s for _, sentences in told for s in sentences)
     names = sorted({r.deployment for r in ranks})
-    async with asyncio.TaskGroup() as group:
-        jobs = [
-            group.create_task(_deployment(world, [r for r in ranks if r.deployment == name], probe)) for name in names
-        ]
-    return tuple(j.result() for j in jobs), trouble
+    found = await together(_deployment(world, [r for r in ranks if r.deployment == name], probe) for name in names)
+    return tuple(found), trouble
 
 
 async def _listing(world: World, name: str) -> Listing:
@@ -46,11 +45,10 @@ async def _deployment(world: World, ranks: Sequence[RankStatus], probe: bool) ->
     ordered = tuple(sorted(ranks, key=lambda r: r.rank))
     first = ordered[0]
     problems = _problems(ordered)
-    answer, said = (None, "")
+    state, answer, said = _unproven(ordered, problems, probe), None, ""
     head = next((r for r in ordered if r.rank == 0 and r.running), None)
     if probe and head and not problems:
-        answer, said = await _probe(world, head)
-    state = _state(ordered, problems, answer, probe)
+        state, answer, said = await _probe(world, head)
     return Deployment(
         name=first.deployment,
         state=state,
@@ -73,9 +71,8 @@ def _problems(ranks: Sequence[RankStatus]) -> tuple[str, ...]:
     return (*missing, *ended)
 
 
-def _state(ranks: Sequence[RankStatus], problems: Sequence[str], answer: Answer | None, probe: bool) -> DeploymentState:
-    if answer:
-        return DeploymentState.READY
+def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool) -> DeploymentState:
+    """What can be said without a token."""
     if not any(r.running for r in ranks):
         failed = any(r.exit_code for r in ranks)
         return DeploymentState.FAILED if failed else DeploymentState.STOPPED
@@ -84,16 +81,30 @@ def _state(ranks: Sequence[RankStatus], problems: Sequence[str], answer: Answer 
     return DeploymentState.LOADING if probe else DeploymentState.STARTING
 
 
-async def _probe(world: World, head: RankStatus) -> tuple[Answer | None, str]:
-    """One real token, or a sentence about what came instead: still loading, busy, or dead."""
+async def _probe(world: World, head: RankStatus) -> Probed:
+    """One real token, or what came instead: a server that is up without giving one is degraded, not loading."""
     address = "127.0.0.1" if head.bind in ("", "0.0.0.0") else head.bind
     key = world.secrets.get(head.key_env) if head.key_env else None
+    if head.key_env and key is None:
+        return DeploymentState.LOADING, None, f"not asked for a token: its key, ${head.key_env}, is not set here"
     try:
-        async with asyncio.timeout(PROBE_SECONDS), world.hosts[head.node].tunnel(address, head.port) as url:
+        async with world.hosts[head.node].tunnel(address, head.port) as url:
+            answer, said = await _token(world, head, url, key)
+            up = answer is None and await world.endpoint.models(url, key)
+    except SparkwrightError as error:
+        return DeploymentState.DEGRADED, None, error.message
+    if answer:
+        return DeploymentState.READY, answer, ""
+    return DeploymentState.DEGRADED if up else DeploymentState.LOADING, None, said
+
+
+async def _token(world: World, head: RankStatus, url: str, key: Secret | None) -> tuple[Answer | None, str]:
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
             return await world.endpoint.ask(url, head.served_name, PROBE, PROBE_TOKENS, key), ""
     except TimeoutError:
         return None, f"no token within {PROBE_SECONDS:.0f} s: busy with a long prefill, or stuck"
-    except (NotReady, SparkwrightError) as error:
+    except NotReady as error:
         return None, error.message
 
 
@@ -114,22 +125,29 @@ async def logs(
             async for line in stream:
                 if not line.startswith("\x1e"):
                     await queue.put((status, line))
-        await queue.put(None)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(pump(status)) for status in chosen]
-        for _ in tasks:
-            while (item := await queue.get()) is not None:
-                yield item
+    async def pump_all() -> None:
+        try:
+            await together(pump(status) for status in chosen)
+        finally:
+            await queue.put(None)
+
+    pumping = asyncio.create_task(pump_all())
+    try:
+        while (item := await queue.get()) is not None:
+            yield item
+        await pumping
+    finally:
+        pumping.cancel()
 
 
 async def _chosen(world: World, deployment: str, rank: int | None) -> list[RankStatus]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_listing(world, name)) for name in world.cluster.names]
-    ranks = [r for t in tasks for r in t.result()[0]]
-    mine = sorted((r for r in ranks if r.deployment == deployment), key=lambda r: r.rank)
+    found = await listing(world, world.cluster.names)
+    mine = sorted(found.of(deployment), key=lambda r: r.rank)
     if not mine:
-        names = ", ".join(sorted({r.deployment for r in ranks})) or "none"
+        for error in found.lost.values():  # it may well be on the node that does not answer
+            raise error
+        names = ", ".join(sorted({r.deployment for r in found.ranks})) or "none"
         raise UsageError(f"no deployment {deployment} on {', '.join(world.cluster.names)}", f"there are: {names}")
     chosen = [r for r in mine if rank is None or r.rank == rank]
     if not chosen:

@@ -1,11 +1,11 @@
 """Ranks on their nodes, for either runtime: start, follow, stop, remove."""
 
-import asyncio
 import json
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from sparkwright.app.tasks import each
 from sparkwright.app.world import World
 from sparkwright.commands import docker, process
 from sparkwright.domain.command import Command, Secret
@@ -13,6 +13,18 @@ from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a rank is to be started on its node. state: absolute there. image_id: run exactly this image, whatever its
+
+    name there. memlock: whether the daemon can lift that limit.
+    """
+
+    state: str
+    image_id: str = ""
+    memlock: bool = True
 
 
 def directory(world: World, deployment: str, spec: RankSpec) -> str:
@@ -25,17 +37,16 @@ def follow_command(world: World, plan: Plan, spec: RankSpec) -> Command:
     return process.follow(directory(world, plan.deployment, spec))
 
 
-async def start(world: World, plan: Plan, spec: RankSpec, image_id: str, memlock: bool) -> None:
-    """Raises CommandFailed with what the node said. image_id: run exactly this image, whatever its name there."""
-    where = directory(world, plan.deployment, spec)
-    secrets = await _put_secrets(world, spec, where)
+async def start(world: World, plan: Plan, spec: RankSpec, way: Way) -> None:
+    """Raises CommandFailed with what the node said."""
+    where = process.rank_dir(way.state, plan.deployment, spec.rank)
     host = world.hosts[spec.node]
+    secrets = await _put_secrets(world, spec, where)
     if spec.runtime is Runtime.DOCKER:
         # Docker would make a missing folder root's, and the engine could not write its caches there.
         await host.run(docker.make_folders(spec))
-        done = await host.run(
-            docker.run(_by_id(spec, image_id), docker.container_name(plan.deployment, spec.rank), secrets, memlock)
-        )
+        name = docker.container_name(plan.deployment, spec.rank)
+        done = await host.run(docker.run(_by_id(spec, way.image_id), name, secrets, way.memlock))
     else:
         done = await host.run(process.start(spec, where, json.dumps(dict(spec.labels))))
     if not done.ok:
@@ -64,12 +75,16 @@ def _env_file(secrets: Iterable[tuple[str, Secret]]) -> bytes:
 
 
 async def stop_all(world: World, ranks: Sequence[RankStatus], grace: float, remove: bool) -> None:
-    """Stops ranks on all nodes side by side; `remove` also takes away containers and folders. Raises CommandFailed."""
-    async with asyncio.TaskGroup() as group:
-        for node in {r.node for r in ranks}:
-            for runtime in {r.runtime for r in ranks if r.node == node}:
-                mine = [r.handle for r in ranks if r.node == node and r.runtime == runtime]
-                group.create_task(_stop(world, node, _stopping(runtime, mine, int(grace), remove)))
+    """Stops ranks on all nodes side by side; `remove` also takes away containers and folders.
+
+    Raises CommandFailed or Unreachable, once all others have been stopped.
+    """
+    handles: dict[tuple[str, str], list[str]] = {}
+    for rank in ranks:
+        handles.setdefault((rank.node, rank.runtime), []).append(rank.handle)
+    await each(
+        _stop(world, node, _stopping(runtime, mine, int(grace), remove)) for (node, runtime), mine in handles.items()
+    )
 
 
 def _stopping(runtime: str, handles: Sequence[str], grace: int, remove: bool) -> Command:

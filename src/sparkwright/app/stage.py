@@ -1,25 +1,24 @@
 """Weights and image on every node: what one has goes to the others over the fabric, what none has is fetched once."""
 
-import re
-from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 
-from sparkwright.app.survey import model_path
+from sparkwright.app.peers import peer_of
+from sparkwright.app.survey import model_path, stock
+from sparkwright.app.transfer import SEPARATOR, follow
 from sparkwright.app.world import Survey, World, expand, home_of, resolved_paths
 from sparkwright.commands import docker, staging
 from sparkwright.domain.cluster import Node
-from sparkwright.domain.command import Command
-from sparkwright.domain.errors import CommandFailed
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.errors import CommandFailed, NodeError
+from sparkwright.domain.facts import Checkpoint, Unknown
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.domain.units import GIB, gib
-from sparkwright.ports import Progress
+from sparkwright.domain.recipe import Model, Runtime
+from sparkwright.domain.units import gib
+from sparkwright.ports import Notice
 
-_PERCENT = re.compile(r"([\d,]+)\s+(\d{1,3})%\s+(\S+/s)(?:\s+(\S+))?")
-_BYTES = re.compile(r"^(\d+) bytes")
-_END = "\x1eend "
-NO_CLIENT = 127
+# Exit codes: of the shell, of rsync, of ssh.
+NO_PROGRAM, NO_SPACE, NO_SSH = 127, 11, 255
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,31 +30,53 @@ class Needs:
 
 
 def model_needs(plan: Plan, survey: Survey) -> Needs:
-    """Which nodes lack the complete checkpoint. A simulated model without files needs none."""
-    complete = [name for name in plan.placement.nodes if _complete(survey, name)]
-    lacking = tuple(dict.fromkeys(name for name in plan.placement.nodes if name not in complete))
-    if plan.recipe.model.simulated and not any(_present(survey, name) for name in plan.placement.nodes):
+    """Which nodes lack the complete checkpoint, or have another revision of it than the first that has one.
+
+    A simulated model without files needs none.
+    """
+    nodes = tuple(dict.fromkeys(plan.placement.nodes))
+    if plan.recipe.model.simulated and not any(_present(survey, name) for name in nodes):
         return Needs(())
-    return Needs(lacking, complete[0] if complete else "")
+    complete = {name: found for name in (*nodes, *survey.checkpoints) if (found := _complete(survey, name))}
+    source = next(iter(complete), "")
+    wanted = complete[source].revision if source else ""
+    return Needs(tuple(n for n in nodes if n not in complete or complete[n].revision != wanted), source)
 
 
 def image_needs(plan: Plan, survey: Survey) -> Needs:
     """Which nodes lack the image, or have another one under the same reference than the head's."""
+    nodes = tuple(dict.fromkeys(plan.placement.nodes))
     if plan.recipe.engine.runtime is not Runtime.DOCKER:
         return Needs(())
-    having = {n: survey.images[n][0] for n in plan.placement.nodes if n in survey.images}
+    having = {n: survey.images[n][0] for n in (*nodes, *survey.images) if n in survey.images}
     if not having:
-        return Needs(plan.placement.nodes)
+        return Needs(nodes)
     source = plan.head if plan.head in having else next(iter(having))
-    return Needs(tuple(n for n in plan.placement.nodes if having.get(n) != having[source]), source)
+    return Needs(tuple(n for n in nodes if having.get(n) != having[source]), source)
 
 
 async def stage(world: World, plan: Plan, survey: Survey) -> bool:
     """True when something was brought to a node (the survey is old then). Raises CommandFailed."""
     image, model = image_needs(plan, survey), model_needs(plan, survey)
+    if not image.lacking and not model.lacking:
+        return False
     await _stage_image(world, plan, image, survey)
     await _stage_model(world, plan, model, survey)
-    return bool(image.lacking or model.lacking)
+    await _verify(world, plan, (image, model))
+    return True
+
+
+async def _verify(world: World, plan: Plan, needs: tuple[Needs, Needs]) -> None:
+    """What was brought is looked at again: an engine would find a gap only after minutes of loading."""
+    image, model = needs
+    now = await stock(world, [world.cluster.node(n) for n in {*image.lacking, *model.lacking}], plan.recipe)
+    for node in model.lacking:
+        if not _complete(now, node):
+            what = f"{plan.recipe.model.label} is still not complete after staging: {_lack(now, node)}"
+            raise CommandFailed(node, what, "remove the model's folder there and call `up` again")
+    for node in image.lacking:
+        if node not in now.images:
+            raise CommandFailed(node, f"image {plan.recipe.engine.image} is still not there after staging")
 
 
 async def _stage_image(world: World, plan: Plan, needs: Needs, survey: Survey) -> None:
@@ -63,21 +84,22 @@ async def _stage_image(world: World, plan: Plan, needs: Needs, survey: Survey) -
         return
     reference, source, lacking = plan.recipe.engine.image, needs.source, needs.lacking
     if not source:
-        source, lacking = plan.head, needs.lacking[1:]
+        source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
         await _pull(world, source, reference)
     size = survey.images.get(source, ("", 0))[1]
     for node in lacking:
-        peer = await _peer(world, plan, node)
-        command = staging.copy_image(reference, peer)
-        await _long(world, source, command, f"image to {node}", size)
+        command = staging.copy_image(reference, await peer_of(world, plan, source, node))
+        code, said = await follow(world, source, command, f"image to {node}", size)
+        if code:
+            raise _not_copied(source, node, f"image {reference}", (code, said))
 
 
 async def _pull(world: World, node: str, reference: str) -> None:
-    code, last = await _follow(world, node, docker.pull(reference), "docker pull", 0)
+    code, said = await follow(world, node, docker.pull(reference), "docker pull", 0)
     if code:
         raise CommandFailed(
             node,
-            f"image {reference} is on no node, and `docker pull` failed: {last}",
+            f"image {reference} is on no node, and `docker pull` failed: {said}",
             f"check the reference and the registry login on {node}, or `docker load` the image there",
         )
 
@@ -88,16 +110,47 @@ async def _stage_model(world: World, plan: Plan, needs: Needs, survey: Survey) -
     source, lacking = needs.source, needs.lacking
     if not source:
         source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
-        await _download(world, world.cluster.node(source), plan.recipe)
-    root, size = await _root(world, plan, source, survey)
+        await _fetch(world, plan, survey)
     for node in lacking:
-        target = root if plan.recipe.model.path.startswith("/") else _target(world, plan, node, survey)
-        await _long(world, source, staging.copy_tree(root, target, await _peer(world, plan, node)), f"to {node}", size)
+        await _copy_model(world, plan, survey, (source, node))
+    if lacking:
+        # Nothing depends on it: a node without GNU dd keeps its page cache.
+        await world.hosts[source].run(staging.drop_cache(_root(world, plan, source, survey)[0]))
 
 
-async def _root(world: World, plan: Plan, source: str, survey: Survey) -> tuple[str, int]:
-    found = survey.checkpoints.get(source)
-    if isinstance(found, Checkpoint) and found.root and found.complete:
+async def _copy_model(world: World, plan: Plan, survey: Survey, way: tuple[str, str]) -> None:
+    source, node = way
+    root, size = _root(world, plan, source, survey)
+    target = root if plan.recipe.model.path.startswith("/") else _target(world, plan, node, survey)
+    copy = staging.copy_tree(root, target, await peer_of(world, plan, source, node))
+    code, said = await follow(world, source, copy, f"weights to {node}", size)
+    if code:
+        for name, path in ((source, root), (node, target)):
+            with suppress(NodeError):
+                await world.hosts[name].run(staging.drop_cache(path))
+        raise _not_copied(source, node, plan.recipe.model.label, (code, said))
+    done = await world.hosts[node].run(staging.settle(target))
+    if not done.ok:
+        raise CommandFailed(node, f"{target}: the copy could not be completed: {done.stderr.strip()[:200]}")
+
+
+def _not_copied(source: str, node: str, what: str, ended: tuple[int, str]) -> CommandFailed:
+    """The error of a copy that ended with this exit code and these last words."""
+    code, said = ended
+    cures = {
+        NO_SSH: f"{source} must be able to log in to {node} over the fabric: load your key into an ssh agent here "
+        f"(`ssh-add`), which is lent for the copy, or give {source} a key of its own (`ssh-copy-id` there)",
+        NO_PROGRAM: f"install rsync on {source} and {node}",
+        NO_SPACE: f"make room on {node} (`df -h`) and call `up` again: it goes on where it stopped",
+    }
+    cure = cures.get(code, "call `up` again: weights go on where they stopped")
+    return CommandFailed(node, f"{what} could not be copied there from {source} (exit {code}): {said}", cure)
+
+
+def _root(world: World, plan: Plan, source: str, survey: Survey) -> tuple[str, int]:
+    """What to copy from a node that has the model, absolute, and its bytes (0: not known)."""
+    found = _complete(survey, source)
+    if found and found.root:
         return found.root, found.bytes
     return _target(world, plan, source, survey), plan.recipe.model.size
 
@@ -111,72 +164,32 @@ def _target(world: World, plan: Plan, node: str, survey: Survey) -> str:
     return f"{hub}/models--{model.id.replace('/', '--')}"
 
 
-async def _download(world: World, node: Node, recipe: Recipe) -> None:
-    model, token_file = recipe.model, f"{node.paths.state}/hub-token"
-    if token := world.secrets.get("HF_TOKEN"):
-        await world.hosts[node.name].put(token.reveal().encode(), token_file, 0o600)
-    command = staging.download(node.paths.hub, model.id, model.revision, token_file)
-    code, last = await _follow(world, node.name, command, f"download {model.id}", model.size)
-    if code == NO_CLIENT:
+async def _fetch(world: World, plan: Plan, survey: Survey) -> None:
+    """From the hub to the head. A model that is given by its path has no other source than the nodes."""
+    model, node = plan.recipe.model, world.cluster.node(plan.head)
+    if model.path or not model.id:
+        what = "; ".join(f"{name}: {_lack(survey, name)}" for name in survey.checkpoints)
+        cure = "copy the missing files to one node; the others get them from there"
+        raise CommandFailed(node.name, f"{model.label} is complete on no node ({what})", cure)
+    await _download(world, node, model, _lack(survey, plan.head))
+    done = await world.hosts[node.name].run(staging.settle(_target(world, plan, node.name, survey)))
+    if not done.ok:
+        raise CommandFailed(node.name, f"{model.id}: the download could not be completed: {done.stderr.strip()[:200]}")
+
+
+async def _download(world: World, node: Node, model: Model, lack: str) -> None:
+    token = world.secrets.get("HF_TOKEN")
+    command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
+    world.sink.tell(Notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub"))
+    code, said = await follow(world, node.name, command, f"download {model.id}", model.size)
+    where = f"{model.id} is complete on no node (here: {lack})"
+    if code == NO_PROGRAM:
         cure = "install the hub's client there (`pipx install huggingface_hub` or `uv tool install huggingface_hub`)"
-        raise CommandFailed(node.name, f"{model.id} is on no node, and there is no `hf` to fetch it with", cure)
+        raise CommandFailed(node.name, f"{where}, and there is no `hf` to fetch it with", cure)
     if code:
         cure = f"check the name, the licence and the token (HF_TOKEN); by hand: hf download {model.id}"
-        raise CommandFailed(node.name, f"{model.id} is on no node, and `hf download` failed: {last}", cure)
-
-
-async def _peer(world: World, plan: Plan, node: str) -> staging.Peer:
-    """How the other nodes log in to this one, told by the node itself over the connection that is already trusted."""
-    target = world.cluster.node(node)
-    done = await world.hosts[node].run(staging.peer())
-    first, *keys = done.stdout.splitlines() or [""]
-    words = first.split(" ")
-    if len(words) < 2 or not words[1].isdigit():
-        raise CommandFailed(node, f"did not tell how to log in: {done.stderr.strip()[:200]}")
-    address, port = plan.placement.fabric[node].address, int(words[1])
-    return staging.Peer(words[0], address, port, staging.known_hosts(address, port, keys), target.is_local)
-
-
-async def _long(world: World, node: str, command: Command, what: str, size: int) -> None:
-    code, last = await _follow(world, node, command, what, size)
-    if code:
-        raise CommandFailed(
-            node,
-            f"{what}: exit {code}: {last}",
-            "the copy resumes where it stopped; for `Permission denied` load your key into an ssh agent (ssh-add), "
-            "or let the nodes log in to each other (ssh-copy-id)",
-        )
-
-
-async def _follow(world: World, node: str, command: Command, what: str, size: int) -> tuple[int, str]:
-    """Runs a long command, tells its progress; (exit code, last line that is no progress)."""
-    last, code = "", 1
-    async for line in _lines(world, node, command):
-        if line.startswith(_END):
-            code = int(line.removeprefix(_END))
-        elif not _told(world, node, what, line, size) and line.strip():
-            last = line.strip()[:300]
-    return code, last
-
-
-def _lines(world: World, node: str, command: Command) -> AsyncIterator[str]:
-    wrapped = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv)
-    return world.hosts[node].stream(
-        Command(wrapped, command.env, command.stdin, command.timeout, command.changes, command.forward_agent)
-    )
-
-
-def _told(world: World, node: str, what: str, line: str, size: int) -> bool:
-    total = size / GIB if size else None
-    if match := _PERCENT.search(line):
-        done = int(match[1].replace(",", "")) / GIB
-        whole = done * 100 / int(match[2]) if int(match[2]) else total
-        world.sink.tell(Progress("stage", node, done, whole, "GiB", f"{what} at {match[3]}"))
-    elif match := _BYTES.match(line):
-        world.sink.tell(Progress("stage", node, int(match[1]) / GIB, total, "GiB", what))
-    else:
-        return False
-    return True
+        plain = SEPARATOR.join(line for line in said.split(SEPARATOR) if not line.startswith("Hint:"))
+        raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", cure)
 
 
 def staging_text(plan: Plan, survey: Survey) -> tuple[str, ...]:
@@ -185,17 +198,28 @@ def staging_text(plan: Plan, survey: Survey) -> tuple[str, ...]:
     for what, needs in (("image", image_needs(plan, survey)), ("weights", model_needs(plan, survey))):
         if needs.lacking and needs.source:
             told.append(f"{what}: copied from {needs.source} to {', '.join(needs.lacking)} over the fabric")
-        elif needs.lacking:
+        elif needs.lacking and (what == "image" or not plan.recipe.model.path):
             size = f" ({gib(plan.recipe.model.size)})" if what == "weights" and plan.recipe.model.size else ""
             told.append(f"{what}{size}: on no node; fetched once on {plan.head}, then copied")
     return tuple(told)
 
 
-def _complete(survey: Survey, node: str) -> bool:
+def _complete(survey: Survey, node: str) -> Checkpoint | None:
     found = survey.checkpoints.get(node)
-    return isinstance(found, Checkpoint) and found.complete
+    return found if isinstance(found, Checkpoint) and found.complete else None
+
+
+def _lack(survey: Survey, node: str) -> str:
+    """What a node lacks of the model, in words."""
+    found = survey.checkpoints.get(node)
+    if isinstance(found, Unknown):
+        return f"it could not be read: {found.raw or found.why}"
+    if found is None:
+        return "it could not be read"
+    more = f" and {len(found.missing) - _SHOWN} more" if len(found.missing) > _SHOWN else ""
+    return ", ".join(found.missing[:_SHOWN]) + more or ("nothing of it is there" if not found.files else "complete")
 
 
 def _present(survey: Survey, node: str) -> bool:
     found = survey.checkpoints.get(node)
-    return isinstance(found, Checkpoint) and found.files > 0
+    return isinstance(found, Checkpoint) and (found.files > 0 or bool(found.missing))

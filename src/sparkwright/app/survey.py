@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
 from sparkwright.app.world import Survey, World
-from sparkwright.commands import docker, staging
+from sparkwright.commands import staging
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
@@ -13,6 +15,8 @@ from sparkwright.domain.facts import Checkpoint, RankStatus, Unknown
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.facts import checkpoint, ranks
 from sparkwright.facts.fact import Fact
+
+_SPARE_SECONDS = 5.0
 
 
 def nodes_for(world: World, recipe: Recipe) -> tuple[Node, ...]:
@@ -33,13 +37,45 @@ def ranks_fact(node: Node) -> Fact[tuple[RankStatus, ...]]:
 
 async def survey(world: World, nodes: Sequence[Node], recipe: Recipe | None) -> Survey:
     """Raises Unreachable (the first, naming all) when a node does not answer: a plan needs every node."""
+    path = recipe.model.path if recipe else ""
+    elsewhere = (path,) if path.startswith(("/", "~")) else ()
     async with asyncio.TaskGroup() as group:
-        facts = group.create_task(gather(world.hosts, nodes, world.clock, ranks_fact))
-        stock = [group.create_task(_stock(world, node, recipe)) for node in nodes]
+        facts = group.create_task(gather(world.hosts, nodes, world.clock, ranks_fact, elsewhere))
+        stocked = group.create_task(stock(world, nodes, recipe))
     require_all(facts.result())
-    found = dict(zip((n.name for n in nodes), (t.result() for t in stock), strict=True))
+    found = replace(stocked.result(), facts=reached(facts.result()))
+    others = [node for node in world.cluster.ordered if node not in nodes]
+    return await _beyond(world, others, recipe, found) if recipe and others else found
+
+
+async def _beyond(world: World, others: Sequence[Node], recipe: Recipe, found: Survey) -> Survey:
+    """Adds what the cluster's other nodes have of what none of the wanted ones has: it is copied from there."""
+    model = recipe.model.simulated or any(_whole(entry) for entry in found.checkpoints.values())
+    image = recipe.engine.runtime is not Runtime.DOCKER or bool(found.images)
+    more = Survey({})
+    if not (model and image):
+        with suppress(TimeoutError):  # a spare machine may be off
+            async with asyncio.timeout(_SPARE_SECONDS):
+                more = await stock(world, others, recipe)
+    whole = {} if model else {name: entry for name, entry in more.checkpoints.items() if _whole(entry)}
+    return replace(
+        found,
+        checkpoints={**found.checkpoints, **whole},
+        images={**({} if image else more.images), **found.images},
+    )
+
+
+def _whole(found: Checkpoint | Unknown) -> bool:
+    return isinstance(found, Checkpoint) and found.complete
+
+
+async def stock(world: World, nodes: Sequence[Node], recipe: Recipe | None) -> Survey:
+    """Model and image on the nodes, without facts; nothing of a node that cannot be reached."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {node.name: group.create_task(_stock(world, node, recipe)) for node in nodes}
+    found = {name: task.result() for name, task in tasks.items()}
     return Survey(
-        facts=reached(facts.result()),
+        facts={},
         checkpoints={name: pair[0] for name, pair in found.items() if pair[0] is not None},
         images={name: pair[1] for name, pair in found.items() if pair[1]},
     )
@@ -78,7 +114,7 @@ def _questions(node: Node, recipe: Recipe) -> list[Command]:
         else staging.list_hub(node.paths.hub, model.id, model.revision)
     )
     wants_image = recipe.engine.runtime is Runtime.DOCKER and recipe.engine.image
-    return [listing, docker.image_id(recipe.engine.image)] if wants_image else [listing]
+    return [listing, staging.image(recipe.engine.image)] if wants_image else [listing]
 
 
 def model_path(node: Node, recipe: Recipe) -> str:

@@ -8,23 +8,29 @@ from dataclasses import dataclass, field
 from sparkwright.app.ranks import follow_command
 from sparkwright.app.world import World
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
-from sparkwright.domain.errors import NotReady
+from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
+from sparkwright.engines.blame import lost_a_peer
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import why_stuck
-from sparkwright.ports import RankPhase
+from sparkwright.ports import Notice, RankPhase
 
 _EXIT = "\x1eexit "
 TAIL = 25
-# Phases that can take a rank's whole start: what stands still there has not necessarily failed in that phase.
+# Where neither engine nor recipe says how long a phase may be silent.
 _NO_LIMIT = 3600.0
+# One rank's end is soon followed by that of the others: which was first tells the cause from its consequences.
+_OTHERS_FOLLOW = 1.0
+# A laptop changes its network, a node's sshd restarts: the ranks do not care, so neither do we at once.
+LOST_FOR = 20.0
+_RECONNECT = 1.0
 
 
 @dataclass
 class RankWatch:
-    """One rank as its log tells it. moved: when it last progressed (monotonic seconds)."""
+    """One rank as its log tells it. moved, ended_at: when it last progressed, when it ended (monotonic seconds)."""
 
     spec: RankSpec
     moved: float
@@ -34,6 +40,7 @@ class RankWatch:
     lines: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     ended: str = ""
+    ended_at: float = 0.0
 
     @property
     def label(self) -> str:
@@ -48,32 +55,81 @@ class Watch:
         self._times = _times(plan, engine)
         now = world.clock.monotonic()
         self.ranks = [RankWatch(spec, now) for spec in plan.specs]
-        self.ready = asyncio.Event()
+        self.ready, self._end = asyncio.Event(), asyncio.Event()
         self.began = now
         self.phases: dict[Phase, float] = {}
         self.facts: dict[str, str] = {}
         self.answering = False
+        self._deaf: set[int] = set()
 
     async def follow(self, rank: RankWatch) -> None:
-        """Reads a rank's log to its end. Raises NotReady when the rank ends."""
+        """Reads a rank's log until the rank ends, over as many connections as it takes.
+
+        Raises Unreachable when the node cannot be reached for LOST_FOR seconds.
+        """
+        heard = self._now
+        while not rank.ended:
+            try:
+                await self._read(rank)
+            except Unreachable as error:
+                heard = heard if rank.spec.rank in self._deaf else self._now
+                if self._now - heard > LOST_FOR:
+                    raise
+                self._lost(rank, error)
+                await self._world.clock.sleep(_RECONNECT)
+
+    @property
+    def _now(self) -> float:
+        return self._world.clock.monotonic()
+
+    def _lost(self, rank: RankWatch, error: Unreachable) -> None:
+        if rank.spec.rank not in self._deaf:
+            self._world.sink.tell(Notice(f"{error.message}; trying again for {duration(LOST_FOR)}", warning=True))
+        self._deaf.add(rank.spec.rank)
+
+    async def _read(self, rank: RankWatch) -> None:
+        """The log from its beginning; what an earlier connection has brought is passed over."""
+        known = len(rank.lines)
         stream = self._world.hosts[rank.spec.node].stream(follow_command(self._world, self._plan, rank.spec))
         async with aclosing(stream) as lines:  # type: ignore[type-var]
             async for line in lines:
+                self._hears(rank)
                 if line.startswith(_EXIT):
-                    rank.ended = line.removeprefix(_EXIT)
-                    raise self._exited(rank)
-                if line.strip():
+                    self._ended(rank, line.removeprefix(_EXIT))
+                    return
+                if known:
+                    known -= 1
+                else:
                     self._line(rank, line)
-        raise NotReady(f"{rank.label}: its log ended although the rank did not say that it exited", "see `status`")
+
+    def _hears(self, rank: RankWatch) -> None:
+        """Nobody is stuck only because we could not hear it."""
+        if rank.spec.rank in self._deaf:
+            self._deaf.discard(rank.spec.rank)
+            rank.moved = self._now
+
+    def _ended(self, rank: RankWatch, told: str) -> None:
+        rank.ended, (*_, ended, now) = told, told.split()
+        rank.ended_at = self._now - max(float(now) - float(ended), 0.0)
+        self._end.set()
+
+    async def exits(self) -> None:
+        """Raises NotReady once a rank has ended; it names the one that was the cause."""
+        await self._end.wait()
+        deadline = self._now + _OTHERS_FOLLOW
+        while self._now < deadline and not all(rank.ended for rank in self.ranks):
+            await self._world.clock.sleep(0.05)
+        raise self._exited()
 
     async def guard(self) -> None:
         """Raises NotReady when no rank has progressed for longer than the slowest rank's phase allows."""
         while True:
             await self._world.clock.sleep(0.5)
             slow = self.slowest()
-            silent = self._world.clock.monotonic() - max(rank.moved for rank in self.ranks)
-            allowed = self._limit(slow.phase)
-            if not self.answering and silent > allowed:
+            silent = self._now - max(rank.moved for rank in self.ranks)
+            allowed = self.limit(slow.phase)
+            quiet = self.answering or self._deaf or self._end.is_set()
+            if not quiet and silent > allowed:
                 raise self._stuck(slow, silent, allowed)
 
     def slowest(self) -> RankWatch:
@@ -94,7 +150,7 @@ class Watch:
             self.ready.set()
 
     def _progress(self, rank: RankWatch, event: LogEvent) -> None:
-        rank.moved = self._world.clock.monotonic()
+        rank.moved = self._now
         entered = PHASE_ORDER.index(event.phase) > PHASE_ORDER.index(rank.phase)
         if entered and rank.spec.is_head:
             self.phases[event.phase] = rank.moved
@@ -107,18 +163,19 @@ class Watch:
             )
         )
 
-    def _limit(self, phase: Phase) -> float:
+    def limit(self, phase: Phase) -> float:
+        """Seconds without progress after which a rank in this phase counts as stuck."""
         return self._times.get(phase, PhaseTime()).stuck_after or _NO_LIMIT
 
-    def _exited(self, rank: RankWatch) -> NotReady:
-        status, code, oom = (*rank.ended.split(), "", "", "")[:3]
-        why = _why(code, oom == "true")
-        how = "is gone" if status == "gone" else f"exited with code {code}{why}"
-        waited = duration(self._world.clock.monotonic() - self.began)
+    def _exited(self) -> NotReady:
+        ended = [rank for rank in self.ranks if rank.ended]
+        first, *others = sorted(ended, key=lambda rank: (lost_a_peer(rank.lines), rank.ended_at))
+        after = "".join(f"; with it {rank.label} {_how(rank.ended)}" for rank in others)
+        waited = duration(max(first.ended_at - self.began, 0.0))
         return NotReady(
-            f"{rank.label} {how} in phase {rank.phase} after {waited} ({rank.text})",
-            "read the last lines below; all ranks were stopped, their logs are kept",
-            tail=_proof(rank),
+            f"{first.label} {_how(first.ended)} in phase {first.phase} after {waited} ({first.text}){after}",
+            _CURE.format(self._plan.deployment),
+            tail=_proof(first),
         )
 
     def _stuck(self, rank: RankWatch, silent: float, allowed: float) -> NotReady:
@@ -126,9 +183,15 @@ class Watch:
         return NotReady(
             f"stuck: no rank has progressed for {duration(silent)} (allowed in phase {rank.phase}: "
             f"{duration(allowed)}); {why}; {rank.label} said last: {rank.text}",
-            "look at that rank's log and node first; phases.<name>.stuck_after in the recipe changes the limit",
+            f"{_CURE.format(self._plan.deployment)}; phases.{rank.phase}.stuck_after in the recipe changes the limit",
             tail=_proof(rank),
         )
+
+
+_CURE = (
+    "the lines above are that rank's last; the logs of all ranks are kept, here and on the nodes until "
+    "`sparkwright down {}`"
+)
 
 
 def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
@@ -139,6 +202,11 @@ def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
         base = times.get(phase, PhaseTime())
         times[phase] = PhaseTime(given.usual or base.usual, given.stuck_after or base.stuck_after)
     return times
+
+
+def _how(ended: str) -> str:
+    status, code, oom = (*ended.split(), "", "", "")[:3]
+    return "is gone: somebody removed it" if status == "gone" else f"exited with code {code}{_why(code, oom == 'true')}"
 
 
 def _why(code: str, oom: bool) -> str:

@@ -6,11 +6,12 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import yaml
 
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.check import check_nodes
@@ -18,11 +19,14 @@ from sparkwright.app.launch import Options, Outcome, prepare, up
 from sparkwright.app.queries import status
 from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import down
-from sparkwright.app.world import Wish, World
+from sparkwright.app.world import Wish, World, expand
 from sparkwright.cli import options as shared
+from sparkwright.cli.check import checked_text
 from sparkwright.cli.text import answer_text, deployment_text, findings_text, plan_text
-from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.deployment import Deployment
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
 from sparkwright.twin.nodes import make_cluster
@@ -30,12 +34,27 @@ from sparkwright.wiring import Where, places
 
 T = TypeVar("T")
 RECIPE = "twin"
+WIDTH = 76
+WHAT = "two embedded nodes on this machine, and an engine that speaks like vLLM 0.21.0 without a model."
 NEXT = """What to do next on real nodes:
   echo 'nodes: [spark-1, spark-2]' > cluster.yaml      the names are what you give to ssh
   sparkwright check                     are the nodes in order?
   sparkwright recipes list              what can be served
   sparkwright plan deepseek-v4-flash    does it fit, and the exact commands
   sparkwright up deepseek-v4-flash      serve it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What is shown, and whether it is kept running. quiet: with --json only the result is printed."""
+
+    recipe: Recipe
+    keep: bool
+    quiet: bool
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            click.echo(text)
 
 
 @click.command()
@@ -46,53 +65,84 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
     """The whole loop on this machine, on an embedded simulated two-node cluster, in under two minutes.
 
     Nothing is installed, no port beyond loopback is opened, and nothing is left behind.
+
+    \b
+    Examples:
+      sparkwright demo
+      sparkwright demo --keep
+      sparkwright demo --recipe twin-deepseek
     """
+    recipe = _with_free_ports(_simulated(wanted))
+    show = Show(recipe, keep, as_json)
     folder = Path(tempfile.mkdtemp(prefix="sparkwright-demo-"))
+    done = False
     try:
         cluster = make_cluster(folder)
-        recipe = _with_free_ports(open_recipe(wanted, places()))
-        result = shared.drive_on(cluster, Where(), lambda world: _loop(world, recipe, keep, as_json), quiet=as_json)
+        result = _loop(cluster, show)
+        done = True
     finally:
-        if not keep:
+        if not (keep and done):
             shutil.rmtree(folder, ignore_errors=True)
+    kept = _kept(folder, cluster, recipe) if keep else {}
     if as_json:
-        shared.print_json(result)
-    elif keep:
-        click.echo(_kept(folder, cluster, recipe))
+        shared.print_json(result | kept)
     else:
-        click.echo(f"\n{NEXT}")
+        click.echo(_farewell(kept, recipe))
 
 
-async def _loop(world: World, recipe: Recipe, keep: bool, quiet: bool) -> dict[str, Any]:
-    """check, plan, up, status, down, each as the verb of that name does it."""
-    say: Callable[[str], None] = (lambda text: None) if quiet else click.echo
+def _simulated(wanted: str) -> Recipe:
+    recipe = open_recipe(wanted, places())
+    if recipe.engine.name != "twin":
+        raise RecipeError(
+            f"{wanted}: its engine is {recipe.engine.name}; the demo serves recipes of the twin only",
+            "sparkwright recipes list shows them as simulated; with nodes of your own: `sparkwright up`",
+        )
+    return recipe
+
+
+def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
+    """check, plan, up, status, down, each as the verb of that name does it. What fails is taken down all the same."""
+    say, recipe, done = show.say, show.recipe, False
     began, wish = time.monotonic(), Wish(recipe, recipe.deployment)
-    say("SIMULATED: two embedded nodes on this machine, and an engine that speaks like vLLM 0.21.0 without a model.\n")
-    findings, _, asked = await _titled(say, "check", check_nodes(world))
-    say(findings_text(findings) or f"{asked} nodes, no findings")
-    planned = await _titled(say, "plan", prepare(world, wish))
+    verb = _Verb(cluster, show)
+    say(f"SIMULATED: {WHAT}")
+    findings, _, asked = verb("check", check_nodes)
+    say(_checked(findings, asked))
+    planned = verb("plan", lambda world: prepare(world, wish))
     say(plan_text(planned.plan, staging_text(planned.plan, planned.survey), why=False))
     try:
-        outcome = await _titled(say, "up", up(world, wish, Options()))
+        outcome = verb("up", lambda world: up(world, wish, Options()))
         say(_told(outcome))
-        found, _ = await _titled(say, "status", status(world))
+        found, _ = verb("status", status)
         say("\n".join(deployment_text(d) for d in found))
+        done = True
     finally:
-        if not keep:
-            await _titled(say, "down", down(world, recipe.deployment))
-    say(f"nothing is left of it; {duration(time.monotonic() - began)} in all")
+        if not (show.keep and done):
+            verb("down", lambda world: down(world, recipe.deployment))
+    say(f"\n{duration(time.monotonic() - began)} in all{'' if show.keep else '; nothing is left of it'}")
     return _json(outcome, found)
 
 
-async def _titled(say: Callable[[str], None], title: str, work: Awaitable[T]) -> T:
-    say(f"\n--- sparkwright {title} " + "-" * (60 - len(title)))
-    return await work
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """Runs one verb's use case under its title, with what it tells on the way."""
+
+    cluster: Cluster
+    show: Show
+
+    def __call__(self, title: str, use: Callable[[World], Awaitable[T]]) -> T:
+        self.show.say(click.style(f"\n--- sparkwright {title} ".ljust(WIDTH, "-"), bold=True))
+        return shared.drive_on(self.cluster, Where(), use, quiet=self.show.quiet or title == "plan")
+
+
+def _checked(findings: tuple[Finding, ...], asked: int) -> str:
+    return "\n".join([*([findings_text(findings)] if findings else []), checked_text(findings, asked, asked)])
 
 
 def _told(outcome: Outcome) -> str:
-    times = "\n".join(f"  {name:<12} {duration(seconds)}" for name, seconds in outcome.steps)
+    times = "\n".join(f"  {name:<12} {duration(seconds):>8}" for name, seconds in outcome.steps)
     answer = answer_text(outcome.answer) if outcome.answer else "no answer"
-    return f"{answer}\nwhere time went:\n{times}"
+    return f"{answer}\nwhere time went\n{times}"
 
 
 def _json(outcome: Outcome, found: tuple[Deployment, ...]) -> dict[str, Any]:
@@ -118,16 +168,46 @@ def _free_port() -> Iterator[int]:
         yield int(probe.getsockname()[1])
 
 
-def _kept(folder: Path, cluster: Cluster, recipe: Recipe) -> str:
+def _kept(folder: Path, cluster: Cluster, recipe: Recipe) -> dict[str, str]:
     """A cluster file beside the nodes, so that every other verb works on them."""
-    lines = ["name: simulated", "simulated: true", f"head: {cluster.head}", "nodes:"]
-    for node in cluster.nodes:
-        lines += [f"  - name: {node.name}", "    ssh: local", "    env:"]
-        lines += [f"      {name}: {value!r}" for name, value in node.env]
     path = folder / "cluster.yaml"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text(cluster_yaml(cluster))
+    return {
+        "folder": str(folder),
+        "cluster_file": str(path),
+        "endpoint": f"http://127.0.0.1:{recipe.serving.port}/v1",
+        "deployment": recipe.deployment,
+    }
+
+
+def cluster_yaml(cluster: Cluster) -> str:
+    """The file of a cluster of embedded nodes."""
+    nodes = [_node(node) for node in cluster.nodes]
+    content = {"name": cluster.name, "simulated": cluster.simulated, "head": cluster.head, "nodes": nodes}
+    return yaml.safe_dump(content, sort_keys=False, width=200)
+
+
+def _node(node: Node) -> dict[str, Any]:
+    home = dict(node.env).get("HOME", "~")
+    fabric = {name: value for name, value in asdict(node.fabric).items() if value}
+    return {
+        "name": node.name,
+        "ssh": node.ssh,
+        "fabric": {name: list(value) if isinstance(value, tuple) else value for name, value in fabric.items()},
+        # Written out: the nodes share a machine, and are told apart by where they keep their state.
+        "paths": {name: expand(path, home) for name, path in asdict(node.paths).items()},
+        "env": dict(node.env),
+    }
+
+
+def _farewell(kept: dict[str, str], recipe: Recipe) -> str:
+    if not kept:
+        return f"\n{NEXT}"
+    path = kept["cluster_file"]
     return (
-        f"\nIt runs on: http://127.0.0.1:{recipe.serving.port}/v1 (model {recipe.model.served_name})\n"
-        f"  sparkwright status --cluster {path}\n"
-        f"  sparkwright down {recipe.deployment} --cluster {path} && rm -r {folder}"
+        f"\nIt runs (SIMULATED) on {kept['endpoint']}, model {recipe.model.served_name}\n"
+        f"  export SPARKWRIGHT_CLUSTER={path}\n"
+        "  sparkwright status\n"
+        f"  sparkwright logs {recipe.deployment}\n"
+        f"  sparkwright down {recipe.deployment} && rm -r {kept['folder']}      ends it"
     )

@@ -1,7 +1,10 @@
 """The command: global options, lazily loaded verbs, and the one place where errors become words and exit codes."""
 
 import importlib
+import os
+import select
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -19,13 +22,25 @@ VERBS = {
     "logs": ("status", "logs", "The logs of a deployment's ranks."),
     "down": ("up", "down", "Stop a deployment and remove all that is left of it."),
     "facts": ("check", "facts", "What is known of each node."),
-    "demo": ("demo", "demo", "The whole loop on this machine, on an embedded simulated two-node cluster."),
+    "demo": ("demo", "demo", "The whole loop on this machine, on a simulated two-node cluster."),
 }
+STDOUT = 1
+STOPPED = 130
 ISSUE_HINT = "this is a bug in sparkwright: please report it with the lines above"
+
+
+class BrokenPipe(Exception):
+    """A BrokenPipeError of a verb. click ends the program without a word at one, whichever pipe it was."""
 
 
 class Verbs(click.Group):
     """A group whose commands live in modules that are not yet imported."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise BrokenPipe from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -61,7 +76,7 @@ def main(ctx: click.Context, debug: bool) -> None:
     \b
     First time:
       sparkwright demo                     see the whole loop, simulated, on this machine
-      echo 'nodes: [spark-1, spark-2]' > cluster.yaml
+      echo 'nodes: [spark-1, spark-2]' > cluster.yaml   (the names that you give to ssh)
       sparkwright check                    are the nodes in order?
       sparkwright plan deepseek-v4-flash   does it fit, what would run?
       sparkwright up deepseek-v4-flash     serve it
@@ -69,64 +84,107 @@ def main(ctx: click.Context, debug: bool) -> None:
     ctx.obj = {"debug": debug}
 
 
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """How to speak of what went wrong. color: None lets the terminal decide."""
+
+    debug: bool
+    color: bool | None = None
+
+    def say(self, text: str, **style: str) -> None:
+        click.secho(text, err=True, color=self.color, **style)  # type: ignore[arg-type]
+
+
 def entry() -> None:
     """The console script. Exit: 0 good, 1 findings, 2 usage, 3 node, 4 busy, 5 not ready, 70 our bug, 130 Ctrl-C."""
-    sys.exit(run(sys.argv[1:]))
+    # https://no-color.org: any value that is not empty; click does not look at it by itself.
+    sys.exit(run(sys.argv[1:], False if os.environ.get("NO_COLOR") else None))
 
 
-def run(args: list[str]) -> int:
+def run(args: list[str], color: bool | None = None) -> int:
     """One call of the command; its exit code."""
     try:
-        code = main.main(args, prog_name="sparkwright", standalone_mode=False)
+        code = main.main(args, prog_name="sparkwright", standalone_mode=False, color=color)
+        sys.stdout.flush()
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except BaseException as error:
-        code = _failed(error, "--debug" in args)
+        code = _failed(error, Voice("--debug" in args, color))
     return code if isinstance(code, int) else 0
 
 
-def _failed(error: BaseException, debug: bool) -> int:
+def _failed(error: BaseException, voice: Voice) -> int:
+    known = _all_known(error)
+    if known:
+        codes = [_known(one, voice) for one in known]
+        return codes[0]
     match error:
         case click.ClickException():
-            error.show()
-            return 2
-        case SparkwrightError():
-            return _known(error, debug)
-        case BrokenPipeError():
-            sys.stderr.close()
+            return _misused(error, voice)
+        case BrokenPipe() | BrokenPipeError() | SystemExit() if _reader_left():
+            # Nobody reads on (`| head`): that is no failure, and what is still buffered goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
             return 0
         case Exception() if not isinstance(error, click.Abort):
-            return _bug(error)
-    click.echo("stopped", err=True)
-    return 130
+            return _bug(error, voice)
+    voice.say("stopped")
+    return STOPPED
 
 
-def _bug(error: Exception) -> int:
+def _all_known(error: BaseException) -> list[SparkwrightError]:
+    """Our own errors when there is nothing else: one, or what several nodes' tasks ended with; each message once."""
+    if isinstance(error, SparkwrightError):
+        return [error]
+    if not isinstance(error, BaseExceptionGroup):
+        return []
+    parts = [_all_known(one) for one in error.exceptions]
+    return list({one.message: one for part in parts for one in part}.values()) if all(parts) else []
+
+
+def _reader_left() -> bool:
+    poll = select.poll()
+    poll.register(STDOUT, 0)
+    return bool(poll.poll(0))
+
+
+def _misused(error: click.ClickException, voice: Voice) -> int:
+    """Wrong words: the same shape as every other error."""
+    context, message = getattr(error, "ctx", None), error.format_message()
+    if message.startswith("Usage:"):  # a group without a verb: click's message is the whole help
+        voice.say(message)
+        return 2
+    voice.say(f"error: {message}", fg="red")
+    if context:
+        voice.say(f"cure:  {context.command_path} --help")
+    return 2
+
+
+def _bug(error: Exception, voice: Voice) -> int:
     import traceback
 
     traceback.print_exception(error)
-    click.echo(f"sparkwright {__version__}: {ISSUE_HINT}", err=True)
+    voice.say(f"sparkwright {__version__}: {ISSUE_HINT}")
     return 70
 
 
-def _known(error: SparkwrightError, debug: bool) -> int:
+def _known(error: SparkwrightError, voice: Voice) -> int:
     """Expected trouble: one clear message, never a traceback."""
-    if debug:
+    if voice.debug:
         import traceback
 
         traceback.print_exception(error)
     if isinstance(error, Refused) and error.findings:
         from sparkwright.cli.text import findings_text
 
-        click.echo(findings_text(error.findings), err=True)
+        voice.say(findings_text(error.findings))
     if isinstance(error, NotReady):
         for line in error.tail:
-            click.echo(f"  | {line}", err=True)
-    click.secho(f"error: {error.message}", err=True, fg="red")
+            voice.say(f"  | {line}")
+    voice.say(f"error: {error.message}", fg="red")
     if isinstance(error, NotReady) and error.logs:
-        click.echo(f"logs:  {error.logs}", err=True)
+        voice.say(f"logs:  {error.logs}")
     if error.cure:
-        click.echo(f"cure:  {error.cure}", err=True)
+        voice.say(f"cure:  {error.cure}")
     return error.exit_code
 
 

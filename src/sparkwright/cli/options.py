@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from sparkwright.app.world import World
 from sparkwright.cli.console import console_sink
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.wiring import Where, cluster_of, world
 
 T = TypeVar("T")
@@ -31,9 +33,30 @@ def where_options(function: F) -> F:
     )(function)
 
 
+def deployment_of(_: click.Context, __: click.Parameter, value: str) -> str:
+    """NAME[@PROFILE] -> NAME. It becomes a folder's and a container's name, and `down` removes that folder: no path
+
+    may pass, nor nothing. Raises click.BadParameter.
+    """
+    name = value.partition("@")[0]
+    if not is_deployment_name(name):
+        raise click.BadParameter(f"observed {value!r}; allowed: small letters, digits, `.`, `_` and `-`, at most 63")
+    return name
+
+
+def _deployment_if_any(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    return deployment_of(ctx, parameter, value) if value else ""
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
 profile_option = click.option("--profile", default="", metavar="NAME", help="The same as RECIPE@PROFILE.")
-name_option = click.option("--name", default="", metavar="NAME", help="Name of the deployment. [default: the recipe's]")
+name_option = click.option(
+    "--name",
+    callback=_deployment_if_any,
+    default="",
+    metavar="NAME",
+    help="Name of the deployment. [default: the recipe's]",
+)
 force_option = click.option(
     "--force", default="", metavar="REASON", help="Override findings that may be overridden; the reason is recorded."
 )
@@ -49,11 +72,20 @@ def drive(where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = Fals
 
 def drive_on(cluster: Cluster, where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:
     async def go() -> T:
+        _end_like_ctrl_c()
         with console_sink(quiet) as sink:
             async with world(cluster, where, sink) as made:
                 return await use(made)
 
     return asyncio.run(go())
+
+
+def _end_like_ctrl_c() -> None:
+    """SIGTERM and SIGHUP end a call through cancellation, as Ctrl-C does: what was begun is undone."""
+    task = asyncio.current_task()
+    if task is not None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 def print_json(data: Any) -> None:

@@ -53,7 +53,7 @@ def _json(found: Deployment) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("deployment", metavar="DEPLOYMENT")
+@click.argument("deployment", metavar="DEPLOYMENT", callback=shared.deployment_of)
 @click.option("--rank", type=int, default=None, help="Only this rank. [default: all]")
 @click.option("--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Last lines; 0 for all.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C or the rank's end.")
@@ -69,8 +69,7 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
     """
 
     async def read(world: World) -> None:
-        name = deployment.partition("@")[0]
-        async for rank, line in queries.logs(world, name, how["rank"], how["tail"], how["follow"]):
+        async for rank, line in queries.logs(world, deployment, how["rank"], how["tail"], how["follow"]):
             if as_json:
                 shared.print_line({"rank": rank.rank, "node": rank.node, "line": line})
             else:

@@ -1,19 +1,37 @@
 """Findings, plans and deployments as text."""
 
 import shlex
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 
 import click
 
 from sparkwright.domain.deployment import Answer, Deployment
+from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import Plan, RankSpec
-from sparkwright.domain.recipe import Expose, Runtime
+from sparkwright.domain.recipe import Expose, Figure, Runtime
 from sparkwright.domain.units import GIB, duration, gib
 
 SIMULATED = "SIMULATED"
 _COLORS = {Severity.BLOCK: "red", Severity.OVERRIDE: "red", Severity.WARN: "yellow", Severity.INFO: "blue"}
+
+
+def mark(simulated: bool) -> str:
+    """What a line about simulated things begins with."""
+    return f"{SIMULATED}  " if simulated else ""
+
+
+def fold(text: str, indent: int) -> str:
+    """A long line broken for the terminal, its other lines indented; as it is where no terminal is."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns - 1, indent + 40)
+    lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(lines)
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
@@ -26,60 +44,105 @@ def _finding(finding: Finding) -> str:
     lines = [f"{head}  {finding.subject}: {finding.title}"]
     for label, text in (("evidence", finding.evidence), ("cause", finding.cause), ("remedy", finding.remedy)):
         if text:
-            lines.append(f"    {label + ':':<9} {text}")
+            lines.append(fold(f"    {label + ':':<9} {text}", 14))
     return "\n".join(lines)
 
 
 def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
     """The whole plan: where, what fits, what would be staged, the exact commands, the published figures, findings."""
     recipe = plan.recipe
-    parts = [_title(plan), _where(plan), "\n".join(ledger_text(entry, why) for entry in plan.ledgers)]
+    parts = [_title(plan), _where(plan)]
+    if plan.ledgers:
+        parts.append("\n".join(ledger_text(entry, why) for entry in plan.ledgers))
     staged = tuple(staging)
     if staged:
         parts.append("staging\n" + "\n".join(f"  {line}" for line in staged))
-    parts.append("\n".join(rank_words(spec) for spec in plan.specs) or "no commands: see the findings")
+    parts.append(ranks_text(plan.specs) if plan.specs else "no commands: see the findings")
     if recipe.published:
-        rows = [f"  {f.what}: {f.value:g} {f.unit} ({f.conditions}; {f.source})" for f in recipe.published]
+        rows = [fold(f"  {f.what}: {_number(f.value)} {f.unit} ({_conditions(f)})", 6) for f in recipe.published]
         parts.append("published figures (not ours)\n" + "\n".join(rows))
     if plan.findings:
         parts.append(findings_text(plan.findings))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, _verdict(plan)])
+
+
+def _verdict(plan: Plan) -> str:
+    blocks = sum(f.severity is Severity.BLOCK for f in plan.findings)
+    overrides = sum(f.severity is Severity.OVERRIDE for f in plan.findings)
+    told = [f"{blocks} that must be mended"] if blocks else []
+    told += [f"{overrides} that --force REASON overrides"] if overrides else []
+    return f"`up` would refuse it: {' and '.join(told)}" if told else "nothing stands in the way of `up`"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,}"
+
+
+def _conditions(figure: Figure) -> str:
+    return "; ".join(part for part in (figure.conditions, figure.source) if part)
 
 
 def _title(plan: Plan) -> str:
     recipe = plan.recipe
-    mark = f"{SIMULATED}  " if recipe.model.simulated or plan.cluster.simulated else ""
     profile = f"@{recipe.profile}" if recipe.profile else ""
-    return f"{mark}{recipe.name}{profile}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
+    text = f"{recipe.name}{profile}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
+    return mark(recipe.model.simulated or plan.cluster.simulated) + text
 
 
 def _where(plan: Plan) -> str:
-    lines = []
+    rows = []
     for rank, node in enumerate(plan.placement.nodes):
         choice = plan.placement.fabric.get(node)
         how = f"{choice.address} on {choice.interface}" if choice else "no fabric found"
         hcas = f", HCAs {','.join(choice.hcas)}" if choice and choice.hcas else ""
-        lines.append(f"  rank {rank}{' (head)' if rank == 0 else ''}  {node}  {how}{hcas}")
-    return "ranks\n" + "\n".join(lines)
+        rows.append((f"rank {rank}", node, "head" if rank == 0 else "", how + hcas))
+    return f"ranks\n{aligned(rows)}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Indented columns, two spaces apart; a column in which nothing stands is left out."""
+    used = [column for column in zip(*rows, strict=True) if any(column)]
+    widths = [max(map(len, column)) for column in used]
+    lines = [zip(row, widths, strict=True) for row in zip(*used, strict=True)]
+    return "\n".join(f"  {'  '.join(cell.ljust(width) for cell, width in line)}".rstrip() for line in lines)
 
 
 def ledger_text(ledger: MemoryLedger, why: bool) -> str:
     """One line without `why`: the sums; with it every line and where it comes from."""
+    if not ledger.pool.bytes:
+        return f"memory {ledger.node}: not known: {ledger.pool.why}"
     verdict = "fits" if ledger.fits else "DOES NOT FIT"
     head = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {gib(ledger.left)} left, {verdict}"
     if not why:
         return head + "".join(f"\n  {line.bytes / GIB:8.1f} GiB  {line.name}" for line in ledger.lines)
-    rows = [f"  {line.bytes / GIB:8.1f} GiB  {line.name:<24} {line.origin}: {line.why}" for line in ledger.lines]
-    return "\n".join([head, f"  pool: {ledger.pool.origin}: {ledger.pool.why}", *rows])
+    rows = [f"  {line.bytes / GIB:8.1f} GiB  {line.name:<16} {line.origin}: {line.why}" for line in ledger.lines]
+    pool = f"  {ledger.pool.bytes / GIB:8.1f} GiB  {ledger.pool.name:<16} {ledger.pool.origin}: {ledger.pool.why}"
+    return "\n".join([head, *(fold(row, 33) for row in (pool, *rows))])
 
 
-def rank_words(spec: RankSpec) -> str:
-    """The exact environment and command of a rank, as one could type it. Secrets are masked."""
-    env = [f"{name}={shlex.quote(value)}" for name, value in spec.env.items()]
-    env += [f"{name}=***" for name in spec.secrets]
-    what = f"docker image {spec.image}" if spec.runtime is Runtime.DOCKER else "process"
-    lines = [f"rank {spec.rank} on {spec.node}: {what}", *(f"    {e}" for e in env)]
-    return "\n".join([*lines, *(f"    {line}" for line in _wrapped((*(spec.entrypoint or ()), *spec.argv)))])
+def ranks_text(specs: Sequence[RankSpec]) -> str:
+    """The exact environment and command of every rank; what all ranks share is said once. Secrets are masked."""
+    worlds = [_environment(spec) for spec in specs]
+    shared = [entry for entry in worlds[0] if all(entry in world for world in worlds)] if len(specs) > 1 else []
+    parts = [f"environment of all {len(specs)} ranks\n{_indented(shared)}"] if shared else []
+    parts += [_rank(spec, [e for e in world if e not in shared]) for spec, world in zip(specs, worlds, strict=True)]
+    return "\n\n".join(parts)
+
+
+def _environment(spec: RankSpec) -> list[str]:
+    given = [f"{name}={shlex.quote(value)}" for name, value in spec.env.items()]
+    return given + [f"{name}=***" for name in spec.secrets]
+
+
+def _rank(spec: RankSpec, own: Sequence[str]) -> str:
+    what = f"container of {spec.image}" if spec.runtime is Runtime.DOCKER else "process"
+    mounts = [f"{m.host} as {m.container}{', read only' if m.read_only else ''}" for m in spec.mounts]
+    told = [*own, *(f"mount {mount}" for mount in mounts), *_wrapped((*(spec.entrypoint or ()), *spec.argv))]
+    return f"rank {spec.rank} on {spec.node}: {what}\n{_indented(told)}"
+
+
+def _indented(lines: Iterable[str]) -> str:
+    return "\n".join(f"    {line}" for line in lines)
 
 
 def _wrapped(words: Sequence[str]) -> list[str]:
@@ -94,11 +157,12 @@ def _wrapped(words: Sequence[str]) -> list[str]:
 
 
 def answer_text(answer: Answer) -> str:
-    mark = f" {SIMULATED}" if answer.simulated else ""
+    made_up = f" {SIMULATED}" if answer.simulated else ""
     speed = (
         f"{answer.completion_tokens} tokens, first after {duration(answer.ttft)}, all after {duration(answer.total)}"
     )
-    return f"answer{mark}: {answer.text.strip()!r}\n        ({answer.prompt_tokens} prompt tokens, {speed})"
+    said = fold(f"answer{made_up}: {answer.text.strip()!r}", 8)
+    return f"{said}\n        ({answer.prompt_tokens} prompt tokens, {speed})"
 
 
 def reach_text(plan: Plan) -> str:
@@ -113,12 +177,15 @@ def reach_text(plan: Plan) -> str:
 
 
 def deployment_text(found: Deployment) -> str:
-    mark = f" {SIMULATED}" if found.simulated else ""
-    lines = [f"{found.name}{mark}: {found.state}   {found.endpoint}"]
-    for rank in found.ranks:
-        code = "" if rank.exit_code is None else f" ({rank.exit_code})"
-        lines.append(f"  rank {rank.rank}  {rank.node:<12} {rank.state}{code}  {rank.engine}  {rank.recipe}")
+    lines = [f"{mark(found.simulated)}{found.name}: {found.state}  {found.endpoint}".rstrip()]
+    if found.ranks:
+        lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
     lines += [f"  problem: {problem}" for problem in found.problems]
     if found.answer:
         lines.append(f"  answered with a real token in {duration(found.answer.total)}")
     return "\n".join(lines)
+
+
+def _rank_row(rank: RankStatus) -> tuple[str, ...]:
+    code = "" if rank.exit_code is None else f" ({rank.exit_code})"
+    return f"rank {rank.rank}", rank.node, f"{rank.state}{code}", rank.engine, rank.recipe

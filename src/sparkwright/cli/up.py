@@ -11,6 +11,7 @@ from sparkwright.app.launch import Options, Outcome
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.stage import staging_text
+from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
@@ -68,10 +69,11 @@ async def _up(world: World, recipe: Recipe, named: tuple[str, str], options: Opt
 
 
 def _polite_signals() -> None:
-    """SIGTERM ends a call like Ctrl-C does: through cancellation, so that what was begun is undone."""
+    """SIGTERM and a closed terminal end a call like Ctrl-C does: by cancellation, so that what was begun is undone."""
     task = asyncio.current_task()
     if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -101,8 +103,13 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
+async def _down(world: World, name: str, seize: bool) -> Removed:
+    _polite_signals()
+    return await take_down(world, name, seize)
+
+
 @click.command()
-@click.argument("deployment", metavar="DEPLOYMENT")
+@click.argument("deployment", metavar="DEPLOYMENT", callback=shared.deployment_of)
 @shared.where_options
 @shared.lease_option
 @shared.json_option
@@ -112,11 +119,12 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
     \b
     Example: sparkwright down deepseek-v4-flash
     """
-    name = deployment.partition("@")[0]
-    removed = shared.drive(Where(cluster, ssh_config), lambda world: take_down(world, name, seize), quiet=as_json)
+    removed = shared.drive(Where(cluster, ssh_config), lambda world: _down(world, deployment, seize), quiet=as_json)
     if as_json:
         shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
     elif removed.ranks:
-        click.echo(f"{name}: {len(removed.ranks)} rank(s) removed")
+        click.echo(f"{deployment}: {len(removed.ranks)} rank(s) removed")
+    elif removed.files:
+        click.echo(f"{deployment}: no rank ran; what was left of it on {', '.join(removed.files)} is removed")
     else:
-        click.echo(f"{name}: nothing was left of it")
+        click.echo(f"{deployment}: nothing was left of it")

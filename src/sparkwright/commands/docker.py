@@ -14,11 +14,21 @@ _FOLLOW = r"""
 n="$1"
 while :; do
   docker logs -f $2 "$n" 2>&1
-  f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}'
-  s=$(docker inspect -f "$f" "$n" 2>/dev/null) || s="gone 0 false"
-  case "$s" in running*|created*) set -- "$n" "--since 1s"; sleep 0.2 ;; *) break ;; esac
+  f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
+  s=$(docker inspect -f "$f" "$n" 2>/dev/null) || s="gone 0 false now"
+  case "$s" in running*|restarting*) set -- "$n" "--since 1s"; sleep 0.2 ;; *) break ;; esac
 done
-printf '\036exit %s\n' "$s"
+ended=$(date -d "${s##* }" +%s.%N) || ended=0
+printf '\036exit %s %s %s\n' "${s% *}" "$ended" "$(date +%s.%N)"
+"""
+_STOP = r"""
+g=$1; shift
+for n in "$@"; do docker stop -t "$g" "$n" >/dev/null 2>&1 & done; wait
+left=0
+for n in "$@"; do
+  if [ "$(docker inspect -f '{{.State.Running}}' "$n" 2>/dev/null)" = true ]; then echo "$n"; left=1; fi
+done
+exit $left
 """
 _REMOVE = r"""
 for n in "$@"; do
@@ -85,7 +95,10 @@ def _program(spec: RankSpec, secrets_file: str) -> tuple[str, ...]:
 
 
 def follow(name: str, tail: int = 0) -> Command:
-    """Log lines (the last `tail`, 0: all) as they come; after the end a line `\\x1eexit STATUS CODE OOMKILLED`."""
+    """Log lines (the last `tail`, 0: all) as they come, after the end `\\x1eexit STATUS CODE OOMKILLED ENDED NOW`.
+
+    ENDED, NOW: epoch seconds by the node's clock, so that ends on several nodes can be put in order.
+    """
     return script(_FOLLOW, name, f"--tail={tail or 'all'}")
 
 
@@ -94,9 +107,9 @@ def logs(name: str, tail: int) -> Command:
 
 
 def stop(names: Iterable[str], grace: int) -> Command:
-    """Stops containers but keeps them: their logs are evidence."""
+    """Stops containers but keeps them: their logs are evidence. Exit 1 with the names that still run."""
     return script(
-        'g=$1; shift; for n in "$@"; do docker stop -t "$g" "$n" >/dev/null 2>&1 & done; wait',
+        _STOP,
         str(grace),
         *names,
         timeout=grace + 30,
@@ -110,11 +123,6 @@ def remove(names: Iterable[str], grace: int) -> Command:
     return script(
         f"GRACE={int(grace)}\n{_REMOVE}", *listed, timeout=grace + 60, changes=f"docker rm {' '.join(listed)}"
     )
-
-
-def image_id(reference: str) -> Command:
-    """Prints `ID SIZE`; exit 1 when the image is not there."""
-    return Command(("docker", "image", "inspect", "--format", "{{.Id}} {{.Size}}", reference))
 
 
 def pull(reference: str) -> Command:

@@ -2,15 +2,18 @@
 
 link(2) makes taking it atomic with its content already in place; /run/lock is writable for every user and empty after
 a reboot, so two people with two accounts meet, and a rebooted node is free. Renewal is the file's modification time.
+The file is in a folder of its own, because /run/lock is sticky: nobody could take over another account's lease there.
 """
 
 from sparkwright.commands.host import script
 from sparkwright.domain.command import Command
 
 HELD = 9
+TIMEOUT = 10.0
 _WHERE = r"""
 l="${SPARKWRIGHT_LOCK_DIR:-/run/lock}"; [ -w "$l" ] || l=/tmp
-f="$l/sparkwright.lease"
+d="$l/sparkwright"; f="$d/lease"
+room() { [ -d "$d" ] || { mkdir "$d" 2>/dev/null && chmod 0777 "$d"; }; [ -w "$d" ]; }
 age() { echo "$(( $(date +%s) - $(stat -c %Y "$f") ))"; }
 """
 
@@ -18,27 +21,33 @@ age() { echo "$(( $(date +%s) - $(stat -c %Y "$f") ))"; }
 def take(content: str, nonce: str) -> Command:
     """Exit 0: taken (or ours already). Exit 9: held; stdout is `AGE` (seconds since it was renewed) and its content."""
     text = _WHERE + (
-        'grep -qsF "$2" "$f" && exit 0\n'
-        'umask 022; printf %s "$1" > "$f.$2" || exit 1\n'
-        'ln "$f.$2" "$f" 2>/dev/null; rc=$?; rm -f "$f.$2"\n'
-        f'[ $rc -eq 0 ] || {{ age; cat "$f"; exit {HELD}; }}'
+        'grep -qsF "\\"$2\\"" "$f" && exit 0\n'
+        'room; umask 022; printf %s "$1" > "$f.$2" || exit 1\n'
+        # Given back between our attempt and the look at who holds it: then it is free, and the next attempt is due.
+        "i=0; while [ $i -lt 100 ]; do i=$((i+1))\n"
+        '  ln "$f.$2" "$f" 2>/dev/null; rc=$?\n'
+        '  if [ $rc -eq 0 ] || held=$(age && cat "$f"); then break; fi\n'
+        'done 2>/dev/null; rm -f "$f.$2"\n'
+        f'[ $rc -eq 0 ] || {{ printf "%s\\n" "$held"; exit {HELD}; }}'
     )
-    return script(text, content, nonce, changes="take lease")
+    return script(text, content, nonce, timeout=TIMEOUT, changes="take lease")
 
 
 def seize(content: str, nonce: str) -> Command:
     """Takes it whoever held it (the user said so)."""
-    text = _WHERE + 'umask 022; printf %s "$1" > "$f.$2" && mv -f "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
-    return script(text, content, nonce, changes="seize lease")
+    text = _WHERE + 'room; umask 022; printf %s "$1" > "$f.$2" && mv -f "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
+    return script(text, content, nonce, timeout=TIMEOUT, changes="seize lease")
 
 
 def renew(nonce: str) -> Command:
-    """Exit 1: it is no longer ours."""
-    return script(_WHERE + 'grep -qsF "$1" "$f" && touch "$f"', nonce)
+    """Exit 9: it is no longer ours; stdout as from `take`."""
+    text = _WHERE + f'grep -qsF "\\"$1\\"" "$f" && exec touch "$f"; age 2>/dev/null; cat "$f" 2>/dev/null; exit {HELD}'
+    return script(text, nonce, timeout=TIMEOUT)
 
 
 def release(nonce: str) -> Command:
-    return script(_WHERE + 'if grep -qsF "$1" "$f"; then rm -f "$f"; fi', nonce, changes="release lease")
+    text = _WHERE + 'if grep -qsF "\\"$1\\"" "$f"; then rm -f "$f"; fi'
+    return script(text, nonce, timeout=TIMEOUT, changes="release lease")
 
 
 def show() -> Command:

@@ -15,8 +15,10 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.plan import RankSpec
 
 # Every process of a rank carries its folder in SPARKWRIGHT_RANK_DIR, also those that made a session of their own.
+# SPT_NOENV keeps it readable: vLLM names its processes with setproctitle, which else overwrites /proc/PID/environ.
+# A zombie has ended, however long its parent takes to notice.
 _FUNCTIONS = r"""
-started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = Z ] || echo "${20}"; }
 alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
 marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
 """
@@ -39,10 +41,11 @@ _START = (
 d=$(x "$1"); leader="$2"; labels="$3"; shift 3
 if alive "$d"; then echo "already running" >&2; exit 9; fi
 umask 077; mkdir -p "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" || exit 1
-export SPARKWRIGHT_RANK_DIR="$d"
+export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
 setsid sh -c "$leader" rank "$d" "$@" </dev/null >"$d/log" 2>&1 &
-i=0; while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
-[ -s "$d/pid" ]
+b=$!; i=0
+while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b 2>/dev/null || i=$((i+30)); done
+[ -s "$d/pid" ] || { tail -n 3 "$d/log" >&2; exit 1; }
 """
 )
 
@@ -52,8 +55,10 @@ _FOLLOW = (
 d=$(x "$1"); unset SPARKWRIGHT_RANK_DIR
 if alive "$d"; then tail -n "$2" -s 0.2 --pid="$p" -f "$d/log"; else tail -n "$2" "$d/log" 2>/dev/null; fi
 i=0; while [ ! -s "$d/exit" ] && [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done
-[ -d "$d" ] || { printf '\036exit gone 0 false\n'; exit 0; }
-printf '\036exit exited %s false\n' "$(cat "$d/exit" 2>/dev/null || echo 137)"
+now=$(date +%s.%N)
+[ -d "$d" ] || { printf '\036exit gone 0 false %s %s\n' "$now" "$now"; exit 0; }
+ended=$(stat -c %.9Y "$d/exit" 2>/dev/null) || ended=$now
+printf '\036exit exited %s false %s %s\n' "$(cat "$d/exit" 2>/dev/null || echo 137)" "$ended" "$now"
 """
 )
 
@@ -96,7 +101,7 @@ def start(spec: RankSpec, directory: str, labels: str) -> Command:
 
 
 def follow(directory: str, tail: int = 0) -> Command:
-    """Log lines (the last `tail`, 0: all) as they come; after the end a line `\\x1eexit STATUS CODE false`."""
+    """Log lines (the last `tail`, 0: all) as they come; after the end a line as docker.follow gives it."""
     return script(_FOLLOW, directory, str(tail) if tail else "+1")
 
 

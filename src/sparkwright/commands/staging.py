@@ -6,17 +6,34 @@ from dataclasses import dataclass
 from sparkwright.commands.host import script
 from sparkwright.domain.command import Command
 
-_LIST = r"""
+# Lies in a folder for as long as it is being copied: between two files nothing else would tell half a model from all
+# of it. Its name makes it an unfinished download for whoever looks.
+COPYING = "sparkwright-copy.incomplete"
+PARTIAL = ".sparkwright-partial"
+
+# A model in several GGUF files is named by its first one.
+_PARTS = r"""
+first() { case "$1" in *-00001-of-*.gguf) return 0 ;; esac; return 1; }
+files() { if first "$1"; then printf '%s\0' "${1%-00001-of-*}"-[0-9]*-of-[0-9]*.gguf
+  else find -L "$1" -name @PARTIAL@ -prune -o -type f -print0 2>/dev/null; fi; }
+""".replace("@PARTIAL@", PARTIAL)
+
+_LIST = (
+    _PARTS
+    + r"""
 one() { printf 'path\t%s\nroot\t%s\nrevision\t%s\n' "$1" "$2" "$3"
-  [ -e "$1" ] || return 0
-  find -L "$1" -type f -printf 'file\t%s\t%P\n' 2>/dev/null
+  [ -e "$1" ] || [ -L "$1" ] || return 0
+  if first "$1"; then (cd "${1%/*}" && b="${1##*/}" && b="${b%-00001-of-*}" &&
+    stat -L --printf 'file\t%s\t%n\n' "$b"-[0-9]*-of-[0-9]*.gguf)
+  else find -L "$1" -name @PARTIAL@ -prune -o -type f -printf 'file\t%s\t%P\n' 2>/dev/null; fi
   find "$1" -xtype l -printf 'broken\t%P\n'
   find "$2" -name '*.incomplete' -printf 'incomplete\t%P\n' 2>/dev/null
-  for i in "$1"/*.safetensors.index.json; do
-    [ -f "$i" ] && grep -o '"[^"]*\.safetensors"' "$i" | sort -u | sed 's/^/shard\t/'
+  for i in "$1"/*.index.json; do
+    [ -f "$i" ] && grep -oE '"[^"]*\.(safetensors|bin)"' "$i" | sort -u | sed 's/^/shard\t/'
   done
   [ -f "$1/config.json" ] && { printf 'config\t'; tr -d '\n\t' < "$1/config.json"; echo; }; :; }
-"""
+""".replace("@PARTIAL@", PARTIAL)
+)
 _HUB = (
     _LIST
     + r"""
@@ -67,40 +84,86 @@ rsh="ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=yes -o U
 rsh="$rsh -o LogLevel=ERROR -p $2"
 at="$3"; shift 3
 """
-_CLEAN = r"""
-# GNU dd drops a file's pages without root: 150 GB of page cache would otherwise stand in the way of the load.
-find -L "$s" -type f -exec dd if={} iflag=nocache count=0 status=none \; 2>/dev/null
+_LOCALLY = 'rsh=; at=\nthere() { sh -c "$1"; }\n'
+_THERE = 'there() { $rsh "$at" "sh -c \'$1\'"; }\n'
+# The path goes by stdin, for a login shell of any kind would read it in its own way. $d ends in `/` for a folder.
+# Only what ssh itself needs is done before it is clear that the peer lets us in: a refused copy changes nothing.
+_COPY = r"""
+s="$1"; d="$2"; t=; [ ! -d "$s" ] || t=/
+make='IFS= read -r d; mkdir -p "${d%/*}" && { [ "${d%/}" = "$d" ] || : > "${d}@COPYING@"; }'
+printf '%s\n' "$d$t" | there "$make" || exit
+set -- "$s$t"
+if first "$s"; then set -- "${s%-00001-of-*}"-[0-9]*-of-[0-9]*.gguf; d="${d%/*}/"; fi
+# Two refs/main are of one size and, made by one script, of one second: times are compared to the nanosecond.
+# huggingface_hub 2 links blobs to a store beside all models: what a link finds outside the tree travels as a file.
+links=-L; [ -z "$t" ] || links=--copy-unsafe-links
+rsync -a $links -s --modify-window=-1 --partial-dir=@PARTIAL@ --exclude=@COPYING@ --info=progress2 --no-inc-recursive \
+  ${rsh:+-e "$rsh"} "$@" "${at:+$at:}$d$t" 2>&1
 """
-_CLEAN_THERE = (
-    r"""sh -c 'sync; find -L "$1" -type f -exec dd if={} iflag=nocache count=0 status=none \; 2>/dev/null' sh "'$d'" """
-)
+_SETTLE = r"""
+p=$(x "$1"); [ -e "$p" ] || exit 0
+[ ! -d "$p" ] || [ "$2" != all ] || find "$p" -name '*.incomplete' -delete || exit
+sync -f "$p" 2>/dev/null || sync
+# GNU dd drops a file's pages without root: 150 GB of page cache would otherwise stand in the way of the load.
+files "$p" | xargs -0 -r -I'{}' dd if='{}' iflag=nocache count=0 status=none 2>/dev/null; :
+"""
 
 
 def copy_tree(source: str, target: str, peer: Peer, timeout: float = 6 * 3600) -> Command:
     """rsync of a folder (or one file) from the node that runs this to the peer: resumable, with `progress2` output.
 
-    source and target are absolute. Exit code: rsync's (255: no ssh to the peer, 11/23: no space or partial).
+    source and target are absolute. Exit code: ssh's 255 when there is no way to the peer, 127 without rsync there or
+    here, else rsync's (11: no space there, 12: cut off). A folder counts as unfinished until it was `settle`d.
     """
-    rsync = "rsync -a --partial-dir=.sparkwright-partial --info=progress2 --no-inc-recursive"
-    head = 's="$1"; d="$2"; [ -d "$s" ] && t=/ || t=\n'
+    copy = _PARTS + _COPY.replace("@COPYING@", COPYING).replace("@PARTIAL@", PARTIAL)
     if peer.local:
-        text = f'{head}mkdir -p "${{d%/*}}" && {rsync} "$s$t" "$d$t"; rc=$?\n{_CLEAN}\nexit $rc'
-        return script(text, source, target, timeout=timeout, changes=f"copy {source} to {target}")
-    text = f"""{_RSH}{head}$rsh "$at" mkdir -p "'${{d%/*}}'" && {rsync} -e "$rsh" "$s$t" "$at:$d$t"; rc=$?
-{_CLEAN}
-[ $rc -ne 0 ] || $rsh "$at" {_CLEAN_THERE}
-exit $rc"""
-    return _to_peer(text, peer, (source, target), timeout, f"copy {source} to {peer.address}")
+        return script(_LOCALLY + copy, source, target, timeout=timeout, changes=f"copy {source} to {target}")
+    return _to_peer(_RSH + _THERE + copy, peer, (source, target), timeout, f"copy {source} to {peer.address}")
+
+
+def settle(path: str) -> Command:
+    """After a complete copy or download, where it arrived: nothing is unfinished any more, and the page cache is clean.
+
+    Leftovers of earlier downloads of this model (`*.incomplete`) go: all that they were to become is there.
+    """
+    return script(_PARTS + _SETTLE, path, "all", timeout=900, changes=f"{path} is complete: remove *.incomplete")
+
+
+def drop_cache(path: str) -> Command:
+    """Takes a model's files out of the page cache of this node."""
+    return script(_PARTS + _SETTLE, path, "", timeout=900)
+
+
+# Docker forgets the digest of an image that is copied, and prunes what has no name: it travels under a tag of ours.
+_COPY_IMAGE = r"""
+n="$1"; o=$(mktemp) || exit 1; trap 'rm -f "$k" "$o"' EXIT
+if [ -n "$2" ]; then docker tag "$1" "$2" 2>/dev/null || docker image inspect "$2" >/dev/null || exit; n="$2"; fi
+{ docker save "$n" || echo save >"$o"; } | dd bs=1M status=progress | $rsh "$at" docker load
+rc=$?; [ ! -s "$o" ] || rc=1; exit $rc
+"""
+_IMAGE = r"""f='{{.Id}} {{.Size}}'
+docker image inspect --format "$f" "$1" 2>/dev/null || { [ -n "$2" ] && docker image inspect --format "$f" "$2"; }
+"""
 
 
 def copy_image(reference: str, peer: Peer, timeout: float = 2 * 3600) -> Command:
     """`docker save` here, `docker load` there; dd tells bytes so far on stderr."""
-    text = _RSH + (
-        'o=$(mktemp); { docker save "$1" || echo save >"$o"; } | dd bs=1M status=progress | $rsh "$at" docker load\n'
-        "rc=$?\n"
-        'if [ -s "$o" ]; then rc=1; fi; rm -f "$o"; exit $rc'
-    )
-    return _to_peer(text, peer, (reference,), timeout, f"copy image {reference} to {peer.address}")
+    words = (reference, copied_tag(reference))
+    return _to_peer(_RSH + _COPY_IMAGE, peer, words, timeout, f"copy image {reference} to {peer.address}")
+
+
+def image(reference: str) -> Command:
+    """Prints `ID SIZE` of an image on this node, pulled or copied; exit 1 when it is not there."""
+    return script(_IMAGE, reference, copied_tag(reference))
+
+
+def copied_tag(reference: str) -> str:
+    """The name of a copied image whose reference is a digest; '' for one with a tag, which copies keep."""
+    name, at, digest = reference.partition("@sha256:")
+    if not at:
+        return ""
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}{last.partition(':')[0]}:sparkwright-{digest[:16]}"
 
 
 def _to_peer(text: str, peer: Peer, args: Sequence[str], timeout: float, changes: str) -> Command:
@@ -115,15 +178,26 @@ def known_hosts(address: str, port: int, public_keys: Sequence[str]) -> str:
     return "".join(f"{name} {' '.join(key.split()[:2])}\n" for key in public_keys if len(key.split()) >= 2)
 
 
+# The client's own bars are for terminals and hide elsewhere: what is on the disk tells how far it is.
 _DOWNLOAD = r"""
-h=$(x "$1"); t=$(x "$4"); mkdir -p "$h"
-if [ -s "$t" ]; then HF_TOKEN=$(cat "$t"); export HF_TOKEN; rm -f "$t"; fi
+IFS= read -r HF_TOKEN; if [ -n "$HF_TOKEN" ]; then export HF_TOKEN; else unset HF_TOKEN; fi
+h=$(x "$1"); r="$h/models--$(printf %s "$2" | sed 's,/,--,g')"
 hf=$(command -v hf || ls "$HOME/.local/bin/hf" 2>/dev/null || command -v huggingface-cli) || exit 127
-HF_HUB_OFFLINE=0 exec "$hf" download "$2" --cache-dir "$h" ${3:+--revision "$3"} 2>&1
+export HF_HUB_OFFLINE=0 HF_HUB_DISABLE_PROGRESS_BARS=1 HF_HUB_DISABLE_TELEMETRY=1 HF_HUB_DISABLE_UPDATE_CHECK=1
+NO_COLOR=1 "$hf" download "$2" --cache-dir "$h" ${3:+--revision "$3"} </dev/null 2>&1 &
+c=$!
+while kill -0 $c 2>/dev/null; do
+  n=$(du -sLB1 "$r" 2>/dev/null | cut -f1); [ "${n:-0}" = 0 ] || printf '%s bytes\n' "$n"; sleep 0.5
+done
+wait $c
 """
 
 
-def download(hub: str, model: str, revision: str, token_file: str) -> Command:
-    """The hub's own client on the node (`hf`); resumable. token_file: 0600, read and removed. Exit 127: no client."""
+def download(hub: str, model: str, revision: str, token: str) -> Command:
+    """The hub's own client on the node (`hf`), resumable, with lines `N bytes`. Exit 127: no client.
+
+    token: '' for none; it goes by stdin, so that it stands in no argv, file or log.
+    """
     changes = f"hf download {model} {revision}".strip()
-    return script(_DOWNLOAD, hub, model, revision, token_file, timeout=12 * 3600, changes=changes)
+    stdin = f"{token}\n".encode()
+    return script(_DOWNLOAD, hub, model, revision, timeout=12 * 3600, changes=changes, stdin=stdin)

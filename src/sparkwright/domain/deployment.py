@@ -1,5 +1,6 @@
 """A plan made real: states, progress, and the lease that keeps two people from fighting."""
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -36,6 +37,12 @@ class Phase(StrEnum):
 
 
 PHASE_ORDER = tuple(Phase)
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
+
+
+def is_deployment_name(text: str) -> bool:
+    """Whether it may name a deployment, and with that a container and a folder."""
+    return bool(_NAME.fullmatch(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.domain.finding import Finding
+from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
 from sparkwright.engines.checks import check_single
@@ -47,7 +47,7 @@ class LlamaCpp:
         return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return check_single(recipe, PER_RANK)
+        return (*check_single(recipe, PER_RANK), *_check_model(recipe))
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         node = placement.nodes[0]
@@ -74,6 +74,20 @@ class LlamaCpp:
 
     def read(self, line: str) -> LogEvent | None:
         return read_llama_cpp(line)
+
+
+def _check_model(recipe: Recipe) -> tuple[Finding, ...]:
+    """ENG017: its server loads one file (the first of several), never a folder."""
+    if recipe.model.path.endswith(".gguf"):
+        return ()
+    return (
+        Finding(
+            "ENG017", Severity.BLOCK, "model.path", "llama.cpp loads a GGUF file, and the recipe names none",
+            evidence=f"path: {recipe.model.path or '(not given)'}, id: {recipe.model.id or '(not given)'}",
+            cause="a hub model or a folder may hold many files, and llama.cpp must be given one",
+            remedy="set model.path to the .gguf file on the nodes (the first one of a model in parts)",
+        ),
+    )  # fmt: skip
 
 
 def process_program(recipe: Recipe) -> tuple[str, ...]:

@@ -171,11 +171,13 @@ def mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ..
     """Docker runtime: weights read-only at one place in every container, caches writable, then the recipe's own."""
     if recipe.engine.runtime is not Runtime.DOCKER:
         return ()
-    folder = context.models.get(node, "") or recipe.model.path
+    staged = context.models.get(node, "")
+    folder = staged or recipe.model.path
     weights: tuple[Mount, ...] = ()
-    if context.from_hub:
+    # Docker would make a missing folder, as root: a simulated model without files has none.
+    if context.from_hub and (staged or not recipe.model.simulated):
         weights = (Mount(context.paths[node].hub, HUB_AT, read_only=True),)
-    elif folder and not recipe.model.simulated:
+    elif folder and not context.from_hub and (staged or not recipe.model.simulated):
         weights = (Mount(folder, container_folder(folder), read_only=True),)
     cache = Mount(cache_root(recipe, node, context), CACHE_AT)
     return (*weights, cache, *(parse_mount(text) for text in recipe.mounts))

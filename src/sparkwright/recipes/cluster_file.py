@@ -40,11 +40,14 @@ def _address(value: str) -> str:
 
 
 def _hcas(value: Any) -> Any:
-    names = value if isinstance(value, list) else []
-    if value == "auto" or (names and all(isinstance(n, str) and re.fullmatch(r"[\w.-]+", n) for n in names)):
+    names = value if isinstance(value, list) else None
+    if value == "auto" or (
+        names is not None and all(isinstance(n, str) and re.fullmatch(r"[\w.-]+", n) for n in names)
+    ):
         return value
     raise ValueError(
-        f"observed {shown(value)}; allowed: auto, or a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0]"
+        f"observed {shown(value)}; allowed: auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], "
+        "or [] for plain TCP"
     )
 
 

@@ -78,7 +78,9 @@ def _stem(source: str) -> str:
 
 
 def _name_complaint(recipe: Recipe) -> tuple[Complaint, ...]:
-    return () if recipe.name else ((("name",), "`name` is missing, and the file's name cannot serve as one"),)
+    allowed = "allowed: small letters, digits, `.`, `_` and `-`, at most 63"
+    text = f"`name` is missing, and the file's name cannot serve as one; {allowed}"
+    return () if recipe.name else ((("name",), text),)
 
 
 def _problems(variants: tuple[Variant, ...], document: Document) -> list[Problem]:

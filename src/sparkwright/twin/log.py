@@ -88,10 +88,11 @@ def recorded(name: str, said: Voices, values: dict[str, str]) -> None:
         "D": native_time(),
         "L": time.strftime("%Y-%m-%d %H:%M:%S"),
         "A": said.api.prefix.rstrip(),
-        "E": said.core.prefix.rstrip(),
+        "E": (said.core.prefix or said.ranked.prefix).rstrip(),
         "W": said.ranked.prefix.rstrip(),
         "PID": str(said.api.pid),
     }
+    text = text.replace("@A@ ", said.api.prefix)
     for key, value in {**values, **stamps}.items():
         text = text.replace(f"@{key}@", value)
     said.api.raw(text)

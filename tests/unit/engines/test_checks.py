@@ -10,7 +10,7 @@ from sparkwright.engines.catalog import ENGINES, engine
 from sparkwright.engines.engine import served_name
 from sparkwright.engines.environment import fabric
 from sparkwright.engines.review import review
-from unit.engines.samples import hub_context, one_node_recipe, placement, shipped, small
+from unit.engines.samples import hub_context, local_context, one_node_recipe, placement, shipped, small
 
 VLLM = EngineChoice("vllm", "0.21.0", Runtime.PROCESS, venv="/opt/venv")
 
@@ -54,6 +54,26 @@ def test_docker_needs_an_image() -> None:
 def test_llama_cpp_takes_one_node() -> None:
     """Its RPC workers are not driven yet."""
     assert codes(replace(shipped("tiny-llama-cpp"), nodes=2)) == ["ENG015"]
+
+
+def test_llama_cpp_wants_a_file() -> None:
+    """It loads one GGUF; a hub id or a folder would end it after its start."""
+    tiny = shipped("tiny-llama-cpp")
+    assert codes(replace(tiny, model=replace(tiny.model, path="", id="org/name"))) == ["ENG017"]
+    assert codes(replace(tiny, model=replace(tiny.model, path="folder"))) == ["ENG017"]
+
+
+def test_a_simulated_model_is_mounted_only_where_it_has_files() -> None:
+    """Docker would make a missing folder on the node, as root; a staged one is mounted as for a real engine."""
+    twin = shipped("twin", "docker")
+    by_path = replace(twin, model=replace(twin.model, id="", path="tiny"))
+    nothing, hub, folder = replace(hub_context(), models={}), hub_context(), local_context(2, "/data/tiny")
+    cases = [(twin, nothing), (by_path, local_context(2, "")), (twin, hub), (by_path, folder)]
+    mounted = [engine("twin").render(recipe, placement(), context)[1].mounts for recipe, context in cases]
+    assert [[(m.container, m.read_only) for m in mounts] for mounts in mounted] == [
+        *([], []),
+        *([("/models/hub", True)], [("/models/tiny", True)]),
+    ]
 
 
 def test_every_variable_has_a_reason_and_a_source() -> None:

@@ -47,6 +47,11 @@ def test_auto_is_the_default():
     assert load("nodes: [{name: a, fabric: {address: auto, interface: auto, hcas: auto}}]").nodes[0].fabric == Fabric()
 
 
+def test_no_hcas_on_purpose():
+    """`hcas: []` is plain TCP, as the remedies of the fabric findings say: not the same as `auto`."""
+    assert load("nodes: [{name: a, fabric: {hcas: []}}]").nodes[0].fabric == Fabric(hcas=())
+
+
 @pytest.mark.parametrize(
     "ssh", ["h", "me@h", "10.0.0.1", "ssh://me@h:2222", "local", "fe80::1", "me@::1", "spark-1.lab.local"]
 )
@@ -85,8 +90,8 @@ SSH = "allowed: what OpenSSH takes: a host, user@host, an alias of ~/.ssh/config
         ("nodes: [{name: a, ssh: 'h:22'}]", f"1: `nodes[0].ssh`: observed 'h:22'; {SSH}"),
         ("nodes: [{name: a, fabric: {address: 'fe80::1'}}]", "1: `nodes[0].fabric.address`: observed 'fe80::1'; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"),
         ("nodes: [{name: a, fabric: {address: 10.0.0.1/24}}]", "1: `nodes[0].fabric.address`: observed '10.0.0.1/24'; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"),
-        ("nodes: [{name: a, fabric: {hcas: rocep1s0f0}}]", "1: `nodes[0].fabric.hcas`: observed 'rocep1s0f0'; allowed: auto, or a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0]"),
-        ("nodes: [{name: a, fabric: {hcas: []}}]", "1: `nodes[0].fabric.hcas`: observed a list of 0; allowed: auto, or a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0]"),
+        ("nodes: [{name: a, fabric: {hcas: rocep1s0f0}}]", "1: `nodes[0].fabric.hcas`: observed 'rocep1s0f0'; allowed: auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], or [] for plain TCP"),
+        ("nodes: [{name: a, fabric: {hcas: [1]}}]", "1: `nodes[0].fabric.hcas`: observed a list of 1; allowed: auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], or [] for plain TCP"),
         ("nodes: [{name: a, paths: {models: models}}]", "1: `nodes[0].paths.models`: observed 'models'; allowed: an absolute path, or one that begins with ~/"),
         ("nodes: [{name: a, env: {HF_TOKEN: x}}]", "1: `nodes[0].env.HF_TOKEN`: a key must not stand in a file (its value is not shown); take it out; run `hf auth login` on the node that downloads, or export it where you call sparkwright"),
         ("nodes: [{name: a, adress: x}]", "1: unknown key `nodes[0].adress`; did you mean `nodes[0].fabric.address`?"),

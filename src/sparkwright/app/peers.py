@@ -1,0 +1,38 @@
+"""How one node logs in to another for a copy."""
+
+from sparkwright.app.gather import gather, reached
+from sparkwright.app.survey import require_all
+from sparkwright.app.world import World
+from sparkwright.commands import staging
+from sparkwright.domain.errors import CommandFailed
+from sparkwright.domain.plan import Plan
+from sparkwright.planner.fabric import choose_fabrics
+
+
+async def peer_of(world: World, plan: Plan, source: str, node: str) -> staging.Peer:
+    """The way from source to node, told by the node itself over the connection that is already trusted.
+
+    Raises CommandFailed when it does not tell, or when the two share no fabric.
+    """
+    done = await world.hosts[node].run(staging.peer())
+    first, *keys = done.stdout.splitlines() or [""]
+    words = first.split(" ")
+    if len(words) < 2 or not words[1].isdigit():
+        raise CommandFailed(node, f"did not tell how to log in: {done.stderr.strip()[:200]}")
+    address, port = await _address(world, plan, source, node), int(words[1])
+    local = world.cluster.node(source).is_local and world.cluster.node(node).is_local
+    return staging.Peer(words[0], address, port, staging.known_hosts(address, port, keys), local)
+
+
+async def _address(world: World, plan: Plan, source: str, node: str) -> str:
+    """The node's fabric address; of a plan that does without the source, the one that the two share."""
+    if source in plan.placement.nodes:
+        return plan.placement.fabric[node].address
+    pair = [world.cluster.node(name) for name in (node, source)]
+    gathered = await gather(world.hosts, pair, world.clock)
+    require_all(gathered)
+    decision = choose_fabrics(pair, reached(gathered))[node]
+    if decision.choice is None:
+        why = "; ".join(finding.title for finding in decision.findings)
+        raise CommandFailed(node, f"no fabric between {source} and {node}: {why}", "see `sparkwright check`")
+    return decision.choice.address

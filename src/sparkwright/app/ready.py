@@ -1,0 +1,113 @@
+"""From started ranks to a real answer; and what is done when that does not happen."""
+
+import asyncio
+
+from sparkwright.app import ranks as rank_work
+from sparkwright.app.lease import holding
+from sparkwright.app.stop import listing
+from sparkwright.app.tasks import finished, first_error
+from sparkwright.app.watch import Watch
+from sparkwright.app.world import World
+from sparkwright.domain.deployment import Answer, Phase
+from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.units import duration
+from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.ports import Notice, StepDone, StepStarted
+
+QUESTION = "Say hello in one short sentence."
+# A model that thinks first may need more than a greeting's worth; any token of it proves that the ranks work together.
+ANSWER_TOKENS = 64
+# uvicorn says that it is up a moment before it listens.
+_TRIES = 3
+_ASK_AGAIN_AFTER = 1.0
+# Nothing is served yet, and ranks that hang in NCCL's rendezvous do not hear SIGTERM: the user waits for the cause.
+_GRACE = 5.0
+
+
+async def until_ready(world: World, plan: Plan) -> tuple[Answer, Watch]:
+    """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then."""
+    watch = Watch(world, plan, engine_by_name(plan.recipe.engine.name))
+    world.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
+    try:
+        answer = await _watched(world, plan, watch)
+    except SparkwrightError as error:
+        logs = await finished(_give_up(world, plan, watch))
+        if isinstance(error, NotReady):
+            error.logs = logs
+        raise
+    world.sink.tell(StepDone("engine", world.clock.monotonic() - watch.began))
+    return answer, watch
+
+
+async def _watched(world: World, plan: Plan, watch: Watch) -> Answer:
+    """The answer, unless a rank ends or stands still before."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            jobs = [group.create_task(watch.follow(rank)) for rank in watch.ranks]
+            jobs += [group.create_task(watch.guard()), group.create_task(watch.exits())]
+            await watch.ready.wait()
+            watch.answering = True
+            watch.phases[Phase.ANSWER] = world.clock.monotonic()
+            world.sink.tell(StepStarted("answer", "asking for a real completion"))
+            answer = await _answered(world, plan, watch.limit(Phase.ANSWER))
+            for job in jobs:
+                job.cancel()
+    except BaseExceptionGroup as group_error:
+        raise first_error(group_error) from None
+    return answer
+
+
+async def _answered(world: World, plan: Plan, limit: float) -> Answer:
+    try:
+        async with asyncio.timeout(limit):
+            for _ in range(_TRIES - 1):
+                try:
+                    return await ask(world, plan)
+                except NotReady:
+                    await world.clock.sleep(_ASK_AGAIN_AFTER)
+            return await ask(world, plan)
+    except TimeoutError:
+        raise NotReady(
+            f"stuck: {plan.deployment}: the server on {plan.head} is up, but has given no complete answer in "
+            f"{duration(limit)} (phase answer); /health may well say 200",
+            "read the logs of all ranks; phases.answer.stuck_after in the recipe changes the limit",
+        ) from None
+
+
+async def ask(world: World, plan: Plan) -> Answer:
+    """A chat completion through a tunnel to the head: the same way whatever the endpoint is bound to."""
+    address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
+    key = world.secrets.get(plan.recipe.serving.api_key_env)
+    async with world.hosts[plan.head].tunnel(address, plan.port) as url:
+        return await world.endpoint.ask(url, plan.served_name, QUESTION, ANSWER_TOKENS, key)
+
+
+async def _give_up(world: World, plan: Plan, watch: Watch) -> str:
+    """Keeps every rank's log here, then stops the ranks; containers and log files stay on the nodes until `down`."""
+    where = ""
+    for rank in watch.ranks:
+        name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
+        where = world.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
+    try:
+        await _stop(world, plan)
+    except Busy as busy:
+        # Whoever it is decides now what runs: another `up` that saw the same end, or a `down`.
+        world.sink.tell(Notice(f"the ranks were left alone: {busy.message}", warning=True))
+    except SparkwrightError as error:
+        world.sink.tell(Notice(f"not every rank could be stopped: {error.message}", warning=True))
+    return where.rpartition("/")[0]
+
+
+async def _stop(world: World, plan: Plan) -> None:
+    """Stops what runs of the deployment on the nodes that answer. Raises Busy, or the first of what went wrong."""
+    nodes = list(dict.fromkeys(plan.placement.nodes))
+    lost = (await listing(world, nodes)).lost
+    reached = [n for n in nodes if n not in lost]
+    async with holding(world, reached, f"stop {plan.deployment}"):
+        found = await listing(world, reached)
+        # Also those that count as ended: a killed leader may have left its engine.
+        mine = found.of(plan.deployment)
+        await rank_work.stop_all(world, mine, _GRACE, remove=False)
+    for error in (lost | found.lost).values():
+        raise error

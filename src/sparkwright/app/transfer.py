@@ -1,0 +1,55 @@
+"""Long commands on a node whose output tells how far they are: copies, downloads, pulls."""
+
+import re
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from sparkwright.app.world import World
+from sparkwright.domain.command import Command
+from sparkwright.domain.units import GIB
+from sparkwright.ports import Progress
+
+# A program that fails in the middle of a state of its progress says so on the same line.
+_PERCENT = re.compile(
+    r"\s*(?P<done>[\d,]+)\s+(?P<percent>\d{1,3})%\s+(?P<speed>\S+/s)\s+\d+:\d\d:\d\d"
+    r"(?:\s+\(xfr#\d+, \w+-chk=\d+/\d+\))?(?P<more>.*)"
+)
+_BYTES = re.compile(r"(?P<done>\d+) bytes(?: \([^)]*\) copied, \S+ s, \S+ \w+/s)?(?P<more>.*)")
+_END = "\x1eend "
+_KEPT = 6
+SEPARATOR = " / "
+
+
+async def follow(world: World, node: str, command: Command, what: str, size: int) -> tuple[int, str]:
+    """Runs a long command and tells its progress; its exit code and its last lines that are no progress.
+
+    size: bytes in all, 0 when not known.
+    """
+    said, code = deque[str](maxlen=_KEPT), 1
+    async for line in _lines(world, node, command):
+        if line.startswith(_END):
+            code = int(line.removeprefix(_END))
+            continue
+        progress = _PERCENT.match(line) or _BYTES.match(line)
+        if progress:
+            world.sink.tell(_progress(node, what, progress, size))
+        if words := (progress["more"] if progress else line).strip():
+            said.append(words[:300])
+    return code, SEPARATOR.join(said)
+
+
+def _lines(world: World, node: str, command: Command) -> AsyncIterator[str]:
+    wrapped = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv)
+    return world.hosts[node].stream(replace(command, argv=wrapped))
+
+
+def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress:
+    total, done = (size / GIB if size else None), int(match["done"].replace(",", "")) / GIB
+    found = match.groupdict()
+    if "percent" not in found:
+        return Progress("stage", node, done, total, "GiB", what)
+    percent = int(found["percent"])
+    guessed = done * 100 / percent if percent else None
+    whole = total if total and done <= total else guessed
+    return Progress("stage", node, done, whole, "GiB", f"{what} at {found['speed']}")

@@ -1,0 +1,36 @@
+"""Running the sh scripts of commands/ on this machine, in a folder that stands for a node."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkwright.domain.command import Command, Completed
+
+SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
+
+
+@dataclass(frozen=True)
+class Sh:
+    """`home` is the node's home and its lock folder; shell: what stands for `sh` (bash in its sh mode)."""
+
+    home: Path
+    shell: str = "sh"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"HOME": str(self.home), "PATH": os.environ["PATH"], "SPARKWRIGHT_LOCK_DIR": str(self.home)}
+
+    def words(self, command: Command) -> list[str]:
+        shell = [self.shell, "--posix"] if self.shell == "bash" else [self.shell]
+        return [*shell, *command.argv[1:]]
+
+    def start(self, command: Command) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self.words(command), env=self.environ, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    def run(self, command: Command) -> Completed:
+        process = self.start(command)
+        out, err = process.communicate((command.stdin or b"").decode(), timeout=20)
+        return Completed(process.returncode, out, err)

@@ -1,0 +1,147 @@
+"""Holding leases: what others are told, how they live on, and that they always come back."""
+
+import asyncio
+import json
+
+import pytest
+
+from fakes.clock import START
+from sparkwright.app.lease import RENEW_EVERY, STALE_AFTER, holding
+from sparkwright.commands import lease
+from sparkwright.domain.command import Completed
+from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
+from unit.app.scene import Scene, scene
+
+BOTH = ("spark-1", "spark-2")
+
+
+def held(since: float = START - 300, nonce: str = "fedcba9876543210") -> str:
+    return json.dumps({"holder": "bob@desk", "why": "up qwen", "since": since, "nonce": nonce})
+
+
+async def busy(here: Scene, content: str, age: int) -> Busy:
+    here.nodes[0].holder, here.nodes[0].age = content, age
+    with pytest.raises(Busy) as caught:
+        async with holding(here.world, BOTH, "up twin"):
+            pass
+    return caught.value
+
+
+async def test_a_fresh_lease_is_told_with_who_why_and_since_when() -> None:
+    """Enough to walk over and ask."""
+    error = await busy(scene(), held(), 4)
+    assert error.message == "spark-1: bob@desk holds the lease for `up qwen` since 5 min 00 s, renewed 4.0 s ago"
+    assert error.cure == "wait, or ask bob@desk; --break-lease takes it over"
+
+
+async def test_a_stale_lease_is_called_what_it_is() -> None:
+    """Whoever held it has gone without a word: the way on is named, and not taken by itself."""
+    error = await busy(scene(), held(), int(STALE_AFTER) + 30)
+    assert "has not renewed it for 90 s" in error.message
+    assert "it looks dead" in error.message
+    assert "repeat yours with --break-lease" in error.cure
+
+
+@pytest.mark.parametrize("content", ["", "garbage", "[]", '{"holder": "x"}'])
+async def test_an_unreadable_lease_is_still_a_lease(content: str) -> None:
+    """Somebody's half-written file is no invitation."""
+    error = await busy(scene(), content, 3)
+    assert "unreadable" in error.message
+
+
+async def test_leases_come_back_however_the_work_ends() -> None:
+    """Done, failed or interrupted."""
+    for trouble in (None, RuntimeError("x"), asyncio.CancelledError()):
+        here = scene()
+        with pytest.raises(type(trouble)) if trouble else _nothing():
+            async with holding(here.world, BOTH, "up twin"):
+                assert [node.holder is not None for node in here.nodes] == [True, True]
+                if trouble:
+                    raise trouble
+        assert [node.holder for node in here.nodes] == [None, None]
+
+
+class _nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+async def test_an_interrupt_while_taking_leaves_no_lease() -> None:
+    """Ctrl-C may come when the node has taken it and the answer is still on its way."""
+    here = scene()
+    task: list[asyncio.Task[None]] = []
+
+    async def take_and_dawdle(command: object) -> Completed:
+        done = here.nodes[1]._take(*command.argv[4:])  # type: ignore[attr-defined]
+        task[0].cancel()
+        await asyncio.sleep(0)
+        return done
+
+    here.nodes[1].on(lambda command: command.changes == "take lease", take_and_dawdle)
+
+    async def work() -> None:
+        async with holding(here.world, BOTH, "up twin"):
+            raise AssertionError("not reached")
+
+    task.append(asyncio.create_task(work()))
+    with pytest.raises(asyncio.CancelledError):
+        await task[0]
+    assert [node.holder for node in here.nodes] == [None, None]
+
+
+async def test_it_is_renewed_for_as_long_as_the_work_takes() -> None:
+    """An hour of copying weights is no dead holder; a lost connection in between is no reason to stop."""
+    here = scene()
+    renewals = 0
+
+    def renewed(command: object) -> Completed:
+        nonlocal renewals
+        renewals += 1
+        if renewals == 3:
+            raise Unreachable("spark-1", "connection lost")
+        return Completed(0, "")
+
+    here.nodes[0].on(lambda command: command == lease.renew(here.nonce), renewed)
+    async with holding(here.world, BOTH, "up twin"):
+        await here.clock.sleep(10 * RENEW_EVERY + 1)
+    assert renewals >= 9
+
+
+async def test_seizing_takes_what_others_hold() -> None:
+    """And gives it back like any other."""
+    here = scene()
+    here.nodes[0].holder = held()
+    async with holding(here.world, BOTH, "down twin", seize=True):
+        assert here.nonce in (here.nodes[0].holder or "")
+    assert here.nodes[0].holder is None
+
+
+async def test_who_loses_it_is_told_by_whom_and_touches_nothing_of_theirs() -> None:
+    """The work inside ends; the new holder's lease stays."""
+    here = scene()
+    with pytest.raises(Busy) as caught:
+        async with holding(here.world, BOTH, "up twin"):
+            here.nodes[1].holder = held()
+            await asyncio.sleep(3600)
+    assert "bob@desk" in caught.value.message
+    assert [node.holder for node in here.nodes] == [None, held()]
+
+
+async def test_a_node_without_room_for_it_says_so() -> None:
+    """Neither taken nor held by anybody: an error of the node."""
+    here = scene()
+    here.nodes[0].on(lambda command: command.changes == "take lease", Completed(1, "", "No space left on device"))
+    with pytest.raises(CommandFailed) as caught:
+        async with holding(here.world, BOTH, "up twin"):
+            pass
+    assert "No space left on device" in caught.value.message
+
+
+async def test_giving_back_does_not_hang_on_a_lost_node() -> None:
+    """What could be given back is; the other is stale in a minute."""
+    here = scene()
+    here.nodes[0].on(lambda command: command.changes == "release lease", Unreachable("spark-1", "gone"))
+    async with holding(here.world, BOTH, "up twin"):
+        pass
+    assert here.nodes[1].holder is None

@@ -1,0 +1,152 @@
+"""Plans: what is in them, what makes two of them the same, and what must never be in them."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.app.plan import api_key, make_plan, same_ranks, spec_hash, stopping
+from sparkwright.app.world import Survey
+from sparkwright.cli.plan import plan_json
+from sparkwright.cli.text import plan_text
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.facts import Checkpoint, Identity, NodeFacts
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Expose, Recipe
+from unit.app.scene import HOME, recipe, scene, wish
+
+IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)
+SNAPSHOT = f"{HOME}/hub/models--org--name/snapshots/abc"
+HERE = Checkpoint(SNAPSHOT, f"{HOME}/hub/models--org--name", "abc", 10, 3)
+NOWHERE = Checkpoint("", f"{HOME}/hub/models--org--name", "", 0, 0)
+
+
+def found(*names: str, **more: Any) -> Survey:
+    return Survey({name: NodeFacts(name, 1.0, identity=IDENTITY) for name in names}, **more)
+
+
+def planned(given: Recipe | None = None, survey: Survey | None = None, **asked: Any) -> Plan:
+    here = scene(secrets=asked.pop("secrets", {}))
+    return make_plan(here.world, wish(recipe=given or recipe(), **asked), survey or found("spark-1", "spark-2"))
+
+
+def test_ranks_are_placed_head_first_and_labelled() -> None:
+    """Whoever finds a rank on a node knows what it belongs to, how to ask it, and whether it is simulated."""
+    plan = planned()
+    assert plan.placement.nodes == ("spark-1", "spark-2")
+    head, worker = (dict(spec.labels) for spec in plan.specs)
+    assert {key: head[key] for key in ("deployment", "rank", "world", "recipe", "engine", "port", "bind")} == {
+        "deployment": "twin", "rank": "0", "world": "2", "recipe": "twin", "engine": "twin 0.21.0",
+        "port": "8000", "bind": "127.0.0.1",
+    }  # fmt: skip
+    assert (head["simulated"], head["cluster"], head["served-name"]) == ("true", "lab", "twin-tiny")
+    assert (worker["rank"], worker["recipe-hash"]) == ("1", head["recipe-hash"])
+    assert head["spec-hash"] != worker["spec-hash"]
+
+
+def test_the_same_wish_gives_the_same_hashes() -> None:
+    """`up` twice finds its own ranks again; a later run, another secret value or another survey changes nothing."""
+    once = [spec.labels["spec-hash"] for spec in planned().specs]
+    assert once == [spec.labels["spec-hash"] for spec in planned().specs]
+    assert same_ranks(planned(), once)
+    keyed = replace(recipe(), serving=replace(recipe().serving, api_key_env="KEY"))
+    hashes = {
+        tuple(spec.labels["spec-hash"] for spec in planned(keyed, api_key=Secret(value)).specs) for value in ("a", "b")
+    }
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        recipe(port=8001),
+        recipe(context=1024),
+        replace(recipe(), env={"VLLM_LOGGING_LEVEL": "DEBUG"}),
+        replace(recipe(), engine=replace(recipe().engine, venv="/opt/other")),
+    ],
+    ids=["port", "context", "environment", "program"],
+)
+def test_what_changes_a_rank_changes_its_hash(changed: Recipe) -> None:
+    """Ranks of another wish are not taken for ours."""
+    assert not same_ranks(planned(), [spec.labels["spec-hash"] for spec in planned(changed).specs])
+
+
+def test_the_hash_is_short_and_leaves_the_labels_out() -> None:
+    """It stands in a label itself."""
+    spec = planned().specs[0]
+    assert spec.labels["spec-hash"] == spec_hash(spec) == spec_hash(replace(spec, labels={}))
+    assert len(spec_hash(spec)) == 12
+
+
+def test_a_key_shows_nowhere() -> None:
+    """Not in repr, not in the text, not in the JSON: a mask in its place."""
+    plan = planned(recipe(api_key_env="KEY"), api_key=Secret("k-123456"))
+    text = plan_text(plan, (), why=True)
+    shown = f"{plan!r} {plan} {text} {plan_json(plan, ())}"
+    assert "k-123456" not in shown
+    assert any(line.strip().endswith("=***") for line in text.splitlines())
+    (name,) = plan.specs[0].secrets
+    assert plan_json(plan, ())["ranks"][0]["secrets"] == [name]
+    assert not plan.specs[1].secrets
+
+
+def test_a_key_that_is_not_set_is_asked_for() -> None:
+    """Before anything else, with the command that makes one."""
+    world = scene(secrets={"KEY": Secret("k")}).world
+    assert api_key(world, recipe()) is None
+    assert api_key(world, recipe(api_key_env="KEY")) == Secret("k")
+    with pytest.raises(UsageError) as caught:
+        api_key(world, recipe(api_key_env="OTHER"))
+    assert "OTHER" in caught.value.message and "export OTHER=" in caught.value.cure
+
+
+@pytest.mark.parametrize(
+    ("expose", "bind"), [(Expose.LOOPBACK, "127.0.0.1"), (Expose.FABRIC, "192.168.100.10"), (Expose.ALL, "0.0.0.0")]
+)
+def test_the_endpoint_listens_where_the_recipe_says_and_no_wider(expose: Expose, bind: str) -> None:
+    """Private by default: loopback."""
+    plan = planned(recipe(expose=expose))
+    assert plan.bind == bind
+    assert bind in plan.specs[0].argv
+    assert "--host" not in plan.specs[1].argv
+
+
+def test_a_cluster_that_is_too_small_is_an_error() -> None:
+    """Which nodes there are, and how many are wanted."""
+    with pytest.raises(RecipeError) as caught:
+        make_plan(scene(1).world, wish(), found("spark-1"))
+    assert "wants 2 nodes, cluster lab has 1 (spark-1)" in caught.value.message
+
+
+def test_a_plan_that_does_not_add_up_has_no_commands() -> None:
+    """Ranks and nodes that do not match: findings instead of half a plan."""
+    plan = planned(replace(recipe(), nodes=1))
+    assert plan.specs == ()
+    assert plan.placement.nodes == ("spark-1",)
+
+
+def weights(**model: Any) -> Recipe:
+    base = recipe()
+    return replace(base, model=replace(base.model, simulated=False, **model))
+
+
+def test_every_rank_gets_weights_where_they_are_or_will_be() -> None:
+    """What one node has is copied to the same place on the others, so all ranks can name it now."""
+    given = weights(id="org/name")
+    survey = found("spark-1", "spark-2", checkpoints={"spark-1": HERE, "spark-2": NOWHERE})
+    for spec in planned(given, survey).specs:
+        assert "org/name" in spec.argv or SNAPSHOT in spec.argv
+    path = weights(id="", path="qwen3-8b")
+    there = Checkpoint(f"{HOME}/models/qwen3-8b", f"{HOME}/models/qwen3-8b", "", 10, 3)
+    survey = found("spark-1", "spark-2", checkpoints={"spark-1": there, "spark-2": NOWHERE})
+    assert [f"{HOME}/models/qwen3-8b" in spec.argv for spec in planned(path, survey).specs] == [True, True]
+
+
+def test_force_lifts_what_may_be_lifted_and_no_more() -> None:
+    """`block` has no way around it."""
+    findings = tuple(Finding(f"X{n}", severity, "s", "t") for n, severity in enumerate(Severity))
+    plan = replace(planned(), findings=findings)
+    assert [f.severity for f in stopping(plan, "")] == [Severity.BLOCK, Severity.OVERRIDE]
+    assert [f.severity for f in stopping(plan, "I know")] == [Severity.BLOCK]

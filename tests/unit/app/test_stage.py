@@ -1,0 +1,196 @@
+"""What must be brought to which node, and what is said when that does not work."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes.rank_node import HOME
+from sparkwright.app.plan import make_plan
+from sparkwright.app.stage import Needs, image_needs, model_needs, stage, staging_text
+from sparkwright.app.world import Survey
+from sparkwright.domain.command import Command, Completed, Secret
+from sparkwright.domain.errors import CommandFailed
+from sparkwright.domain.facts import Checkpoint, Identity, NodeFacts, Unknown
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Recipe
+from sparkwright.ports import Progress
+from unit.app.scene import Scene, recipe, scene, wish
+
+IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)
+ROOT = f"{HOME}/hub/models--org--name"
+WHOLE = Checkpoint(f"{ROOT}/snapshots/abc", ROOT, "abc", 4 * 1024**3, 3)
+HALF = replace(WHOLE, missing=("model-00002-of-00002.safetensors (absent)",))
+OTHER = replace(WHOLE, revision="def")
+NONE = Checkpoint("", ROOT, "", 0, 0)
+NODES = ("spark-1", "spark-2")
+
+
+def real(name: str = "twin", profile: str = "") -> Recipe:
+    """A recipe with weights, which need not be what they are called."""
+    found = recipe(name, profile)
+    return replace(found, model=replace(found.model, simulated=False, id="org/name", size=4 * 1024**3))
+
+
+def found(*checkpoints: Checkpoint | Unknown, images: Any = None) -> Survey:
+    facts = {name: NodeFacts(name, 1.0, identity=IDENTITY) for name in NODES}
+    return Survey(facts, dict(zip(NODES, checkpoints, strict=False)), images or {})
+
+
+def plan(given: Recipe, survey: Survey) -> Plan:
+    return make_plan(scene().world, wish(recipe=given), survey)
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "needs"),
+    [
+        ((WHOLE, WHOLE), Needs((), "spark-1")),
+        ((WHOLE, NONE), Needs(("spark-2",), "spark-1")),
+        ((NONE, WHOLE), Needs(("spark-1",), "spark-2")),
+        ((HALF, WHOLE), Needs(("spark-1",), "spark-2")),
+        ((NONE, NONE), Needs(NODES)),
+        ((HALF, HALF), Needs(NODES)),
+        ((WHOLE, OTHER), Needs(("spark-2",), "spark-1")),
+        ((Unknown("", "exit 1"), WHOLE), Needs(("spark-1",), "spark-2")),
+    ],
+    ids=["both", "worker", "head", "half", "none", "halves", "revisions", "unreadable"],
+)
+def test_which_nodes_lack_the_weights(checkpoints: tuple[Checkpoint, ...], needs: Needs) -> None:
+    """Half a model counts as none, and two revisions of one model are two models."""
+    survey = found(*checkpoints)
+    assert model_needs(plan(real(), survey), survey) == needs
+
+
+def test_a_simulated_model_needs_no_weights() -> None:
+    """Unless a node has files of it: then all need them."""
+    assert model_needs(plan(recipe(), found(NONE, NONE)), found(NONE, NONE)) == Needs(())
+    assert model_needs(plan(recipe(), found(WHOLE, NONE)), found(WHOLE, NONE)) == Needs(("spark-2",), "spark-1")
+
+
+@pytest.mark.parametrize(
+    ("images", "needs"),
+    [
+        ({"spark-1": ("sha256:a", 9), "spark-2": ("sha256:a", 9)}, Needs((), "spark-1")),
+        ({"spark-1": ("sha256:a", 9)}, Needs(("spark-2",), "spark-1")),
+        ({"spark-2": ("sha256:a", 9)}, Needs(("spark-1",), "spark-2")),
+        ({"spark-1": ("sha256:a", 9), "spark-2": ("sha256:b", 9)}, Needs(("spark-2",), "spark-1")),
+        ({}, Needs(NODES)),
+    ],
+    ids=["both", "worker", "head", "another", "none"],
+)
+def test_which_nodes_lack_the_image(images: dict[str, tuple[str, int]], needs: Needs) -> None:
+    """The same name is not the same image: the head's is what all get."""
+    survey = found(images=images)
+    assert image_needs(plan(recipe(profile="docker"), survey), survey) == needs
+
+
+def test_a_process_needs_no_image() -> None:
+    """The runtime decides."""
+    assert image_needs(plan(recipe(), found()), found()) == Needs(())
+
+
+def test_what_would_be_brought_is_said_before() -> None:
+    """`plan` tells what `up` would copy or fetch, with the size where it is known."""
+    survey = found(WHOLE, NONE)
+    assert staging_text(plan(real(), survey), survey) == ("weights: copied from spark-1 to spark-2 over the fabric",)
+    survey = found(NONE, NONE)
+    assert staging_text(plan(real(), survey), survey) == (
+        "weights (4.0 GiB): on no node; fetched once on spark-1, then copied",
+    )
+    survey = found(WHOLE, WHOLE)
+    assert staging_text(plan(real(), survey), survey) == ()
+
+
+# Doing it
+
+
+def whole(command: Command) -> bool:
+    """The listing of a model, asked again after staging."""
+    return not command.changes and "snapshots" in command.argv[2] and command.argv[0] == "sh"
+
+
+LISTED = f"path\t{ROOT}/snapshots/abc\nroot\t{ROOT}\nrevision\tabc\nfile\t10\ta.safetensors\nfile\t2\tconfig.json\n"
+
+
+def wrapped(word: str) -> Any:
+    """A long command, which runs inside a script that tells its exit code."""
+    return lambda command: word in command.changes
+
+
+def staged(here: Scene, *lines: str, code: int = 0) -> Scene:
+    here.nodes[0].on(wrapped("copy"), [*lines, f"\x1eend {code}"])
+    for node in here.nodes:
+        node.on(lambda c: "SSH_CONNECTION" in c.argv[2], "ai 22 /home/ai\nssh-ed25519 AAAA root@x\n")
+        node.on(lambda c: "is complete" in c.changes or "nocache" in " ".join(c.argv), Completed(0, ""))
+        node.on(whole, LISTED)
+    return here
+
+
+async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
+    """Over the fabric address, with that node's own host keys; progress is told in GiB; then looked at again."""
+    here = staged(scene(), "  1,073,741,824  25%  100.0MB/s    0:00:30", "2147483648 bytes")
+    survey = found(WHOLE, NONE)
+    assert await stage(here.world, plan(real(), survey), survey)
+    (copy,) = [command for command in here.nodes[0].commands if command.changes.startswith("copy")]
+    text = " ".join(copy.argv)
+    assert "192.168.100.11 ssh-ed25519 AAAA" in text
+    assert "ai@192.168.100.11" in text
+    assert copy.forward_agent
+    told = here.sink.of(Progress)
+    assert [(one.done, one.total) for one in told] == [(1.0, 4.0), (2.0, 4.0)]
+    assert "spark-2" in told[0].text
+
+
+@pytest.mark.parametrize(
+    ("code", "cure"), [(255, "ssh-add"), (127, "rsync"), (11, "make room on spark-2"), (12, "`up` again")]
+)
+async def test_a_copy_that_fails_says_how_to_go_on(code: int, cure: str) -> None:
+    """By its exit code, never by its wording; the last words of the program are shown."""
+    here = staged(scene(), "rsync: something odd", code=code)
+    survey = found(WHOLE, NONE)
+    with pytest.raises(CommandFailed) as caught:
+        await stage(here.world, plan(real(), survey), survey)
+    assert "rsync: something odd" in caught.value.message
+    assert cure in caught.value.cure
+
+
+async def test_what_is_still_not_whole_afterwards_is_an_error() -> None:
+    """An engine would find the gap after minutes of loading."""
+    here = staged(scene())
+    here.nodes[1].on(whole, f"path\t{ROOT}/snapshots/abc\nroot\t{ROOT}\nrevision\tabc\n")
+    survey = found(WHOLE, NONE)
+    with pytest.raises(CommandFailed) as caught:
+        await stage(here.world, plan(real(), survey), survey)
+    assert caught.value.node == "spark-2"
+    assert "still not complete" in caught.value.message
+
+
+async def test_what_nobody_has_is_fetched_once_with_a_token_that_does_not_show() -> None:
+    """On the head; the other gets it from there. The token stands in no command line."""
+    here = staged(scene(secrets={"HF_TOKEN": Secret("hf_secret")}))
+    here.nodes[0].on(wrapped("hf download"), ["1 bytes", "\x1eend 0"])
+    survey = found(NONE, NONE)
+    await stage(here.world, plan(real(), survey), survey)
+    (fetch,) = [command for command in here.nodes[0].commands if "hf download" in command.changes]
+    assert "hf_secret" not in " ".join(fetch.argv)
+    assert not [command for command in here.nodes[1].commands if "hf download" in command.changes]
+    assert [command for command in here.nodes[0].commands if command.changes.startswith("copy")]
+
+
+@pytest.mark.parametrize(("code", "told"), [(127, "there is no `hf`"), (1, "`hf download` failed: 401 Unauthorized")])
+async def test_a_download_that_fails_says_why(code: int, told: str) -> None:
+    """No client and no rights are two things."""
+    here = staged(scene())
+    here.nodes[0].on(wrapped("hf download"), ["401 Unauthorized", f"\x1eend {code}"])
+    survey = found(NONE, NONE)
+    with pytest.raises(CommandFailed) as caught:
+        await stage(here.world, plan(real(), survey), survey)
+    assert told in caught.value.message
+
+
+async def test_nothing_lacking_is_nothing_done() -> None:
+    """Not a single command."""
+    here = scene()
+    survey = found(WHOLE, WHOLE)
+    assert not await stage(here.world, plan(real(), survey), survey)
+    assert not any(node.commands for node in here.nodes)

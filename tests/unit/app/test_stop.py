@@ -1,0 +1,97 @@
+"""`down`: what is left afterwards, whatever there was before."""
+
+import pytest
+
+from fakes.endpoint import FakeEndpoint
+from fakes.rank_node import Exit
+from sparkwright.app.launch import Options, up
+from sparkwright.app.stop import Removed, down
+from sparkwright.domain.command import Completed
+from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Unreachable, UsageError
+from unit.app.scene import JOINS, Scene, scene, wish
+
+
+async def serving() -> Scene:
+    here = scene()
+    await up(here.world, wish(), Options())
+    here.journal.clear()
+    return here
+
+
+async def test_nothing_is_left() -> None:
+    """Ranks, folders, desired state, leases: on every node."""
+    here = await serving()
+    removed = await down(here.world, "twin")
+    assert here.clean, here.journal
+    assert [rank.rank for rank in removed.ranks] == [0, 1]
+    assert here.journal[:2] == [("spark-1", "take"), ("spark-2", "take")]
+
+
+async def test_nothing_is_left_of_what_failed() -> None:
+    """A start that failed keeps its evidence on the nodes until then."""
+    here = scene(endpoint=FakeEndpoint(NotReady("no")))
+    here.nodes[1].script = (JOINS, Exit(1))
+    with pytest.raises(NotReady):
+        await up(here.world, wish(), Options())
+    assert not here.clean
+    await down(here.world, "twin")
+    assert here.clean
+
+
+async def test_a_folder_without_a_rank_goes_too() -> None:
+    """A start that died between its folder and its pid leaves files that no listing shows."""
+    here = scene()
+    await here.nodes[1].put(b"x", "/home/ai/.local/state/sparkwright/deployments/twin/rank1/secrets.env")
+    await down(here.world, "twin")
+    assert here.clean
+
+
+async def test_nothing_at_all_is_fine() -> None:
+    """Down twice is down once."""
+    here = scene()
+    assert (await down(here.world, "twin")).ranks == ()
+    assert here.clean
+
+
+async def test_another_name_is_an_error_that_lists_what_there_is() -> None:
+    """A typing error must not look like success, and must not touch what runs."""
+    here = await serving()
+    with pytest.raises(UsageError) as caught:
+        await down(here.world, "twn")
+    assert "no deployment twn" in caught.value.message
+    assert "twin" in caught.value.cure
+    assert [node.running for node in here.nodes] == [[0], [1]]
+    assert [node.holder for node in here.nodes] == [None, None]
+
+
+async def test_a_node_out_of_reach_is_told_after_the_others_are_clean() -> None:
+    """What can be freed is freed; the message names the rest."""
+    here = await serving()
+    here.nodes[1].on(lambda command: True, Unreachable("spark-2", "no route to host", "is it on?"))
+    with pytest.raises(Unreachable) as caught:
+        await down(here.world, "twin")
+    assert caught.value.message.startswith("spark-2: no route to host")
+    assert "down twin" in caught.value.cure
+    assert (here.nodes[0].ranks, here.nodes[0].holder) == ({}, None)
+
+
+async def test_who_holds_a_node_is_respected() -> None:
+    """Nothing stops while somebody else works there, unless the user says so."""
+    here = await serving()
+    here.nodes[0].holder = '{"holder": "bob@desk", "why": "up twin", "since": 0, "nonce": "f"}'
+    with pytest.raises(Busy):
+        await down(here.world, "twin")
+    assert [node.running for node in here.nodes] == [[0], [1]]
+    assert isinstance(await down(here.world, "twin", seize=True), Removed)
+    assert here.clean
+
+
+async def test_what_survives_sigkill_is_an_error() -> None:
+    """A process in an uninterruptible wait: said, not passed over, and the lease is back."""
+    here = await serving()
+    here.nodes[1].on(lambda command: command.changes.startswith("stop "), Completed(1, "rank1: 4711"))
+    with pytest.raises(CommandFailed) as caught:
+        await down(here.world, "twin")
+    assert "4711" in caught.value.message
+    assert here.nodes[0].ranks == {}
+    assert [node.holder for node in here.nodes] == [None, None]

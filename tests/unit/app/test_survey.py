@@ -1,0 +1,70 @@
+"""Everything that a plan is made from, asked of all nodes at once."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.app.survey import model_path, nodes_for, survey
+from sparkwright.domain.command import Completed
+from sparkwright.domain.errors import CommandFailed, NodeError, RecipeError, Unreachable
+from sparkwright.domain.facts import Checkpoint
+from unit.app.scene import recipe, scene
+
+
+async def test_a_survey_has_facts_model_and_image_of_every_node() -> None:
+    """The three things a plan looks at; an image that a node lacks has no entry."""
+    here = scene()
+    here.nodes[0].on("docker image inspect", "sha256:abc 123456\n")
+    here.nodes[1].on("docker image inspect", Completed(1, ""))
+    here.nodes[0].on("snapshots", "path\t\nroot\t/r\nrevision\t\n")
+    wanted = recipe(profile="docker")
+    found = await survey(here.world, nodes_for(here.world, wanted), wanted)
+    assert set(found.facts) == {"spark-1", "spark-2"}
+    assert found.images == {"spark-1": ("sha256:abc", 123456)}
+    assert found.checkpoints["spark-1"] == Checkpoint("", "/r", "", 0, 0)
+
+
+async def test_a_survey_changes_nothing() -> None:
+    """It comes before any lease."""
+    here = scene()
+    await survey(here.world, nodes_for(here.world, recipe()), recipe())
+    assert not any(node.changes or node.files for node in here.nodes)
+
+
+async def test_every_lost_node_is_named_in_one_error() -> None:
+    """Two cables may be out; the first error has the cure, the message has both."""
+    here = scene()
+    for node in here.nodes:
+        node.on(lambda command: True, Unreachable(node.name, "connection refused", "is sshd running?"))
+    with pytest.raises(Unreachable) as caught:
+        await survey(here.world, nodes_for(here.world, recipe()), recipe())
+    assert caught.value.message.splitlines() == ["spark-1: connection refused", "spark-2: connection refused"]
+    assert (caught.value.cure, caught.value.exit_code) == ("is sshd running?", 3)
+
+
+async def test_a_node_that_answers_wrongly_is_no_lost_node() -> None:
+    """No room for temporary files is not a broken connection, and has another exit code."""
+    here = scene()
+    here.nodes[1].on(lambda command: True, CommandFailed("spark-2", "no place for temporary files", "free space"))
+    with pytest.raises(NodeError) as caught:
+        await survey(here.world, nodes_for(here.world, recipe()), recipe())
+    assert "no place for temporary files" in caught.value.message
+    assert not isinstance(caught.value, Unreachable)
+
+
+def test_a_recipe_takes_the_head_and_as_many_as_it_wants() -> None:
+    """In the order of the cluster file, head first."""
+    world = scene(3).world
+    assert [node.name for node in nodes_for(world, recipe())] == ["spark-1", "spark-2"]
+    with pytest.raises(RecipeError) as caught:
+        nodes_for(scene(1).world, recipe())
+    assert "add nodes to the cluster file" in caught.value.cure
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"), [("/m/a", "/m/a"), ("~/a.gguf", "~/a.gguf"), ("a/b.gguf", "/home/ai/models/a/b.gguf")]
+)
+def test_a_models_path_is_absolute_from_home_or_below_the_models_folder(path: str, wanted: str) -> None:
+    """As the reference says."""
+    given = replace(recipe(), model=replace(recipe().model, path=path))
+    assert model_path(scene().world.cluster.nodes[0], given) == wanted

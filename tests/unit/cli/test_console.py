@@ -1,0 +1,92 @@
+"""What is told while it happens: lines where no terminal is, a block that moves on one."""
+
+from typing import Any
+
+import pytest
+
+from sparkwright.cli import console
+from sparkwright.cli.console import Lines, Live, Quiet, progress_text, rank_text
+from sparkwright.domain.deployment import Phase
+from sparkwright.ports import Notice, Progress, RankPhase, StepDone, StepStarted
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of the console: now[0] seconds."""
+    at = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: at[0])  # type: ignore[attr-defined]
+    return at
+
+
+def said(capsys: Any) -> list[str]:
+    """Lines on stderr without their times; nothing is on stdout."""
+    out, err = capsys.readouterr()
+    assert out == ""
+    return [line.split(" s  ", 1)[-1] for line in err.splitlines()]
+
+
+LOADING = RankPhase(0, "spark-1", Phase.LOAD, "shards", 1.0, 4.0, "shards", 230.0)
+
+
+def test_lines_say_what_begins_and_ends(capsys: Any, now: list[float]) -> None:
+    """With the time since the start in front."""
+    lines = Lines()
+    now[0] = 61.0
+    for happening in (StepStarted("facts", "asking spark-1"), StepDone("facts", 0.4), Notice("odd", warning=True)):
+        lines.tell(happening)
+    err = capsys.readouterr().err.splitlines()
+    assert err == [
+        "   61.0 s  facts: asking spark-1",
+        "   61.0 s  facts: done in 0.4 s",
+        "   61.0 s  warning: odd",
+    ]
+
+
+def test_progress_is_told_now_and_then(capsys: Any, now: list[float]) -> None:
+    """A log file of a CI run must not hold a line for each shard."""
+    lines = Lines()
+    for number in range(100):
+        now[0] = number * 0.1
+        lines.tell(RankPhase(0, "spark-1", Phase.LOAD, "shards", float(number), 100.0, "shards"))
+    assert 3 <= len(said(capsys)) <= 7
+
+
+def test_a_new_phase_is_always_told(capsys: Any, now: list[float]) -> None:
+    """Whatever was told a moment ago."""
+    lines = Lines()
+    for phase in (Phase.LOAD, Phase.COMPILE, Phase.GRAPHS):
+        lines.tell(RankPhase(0, "spark-1", phase))
+    assert [line.split()[3] for line in said(capsys)] == ["load", "compile", "graphs"]
+
+
+def test_with_json_only_warnings_are_said(capsys: Any) -> None:
+    """stderr stays empty when all is well."""
+    quiet = Quiet()
+    for happening in (StepStarted("x"), LOADING, Notice("fine"), Notice("odd", warning=True)):
+        quiet.tell(happening)
+    assert said(capsys) == ["warning: odd"]
+
+
+def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, now: list[float]) -> None:
+    """One line a rank; the time counts from the phase's begin, not from the last progress."""
+    live = Live(object(), Lines())
+    live.tell(LOADING)
+    now[0] = 12.0
+    live.tell(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))
+    live.tell(RankPhase(1, "spark-2", Phase.RENDEZVOUS, "waits"))
+    lines = live.__rich__().replace("\\[", "[").splitlines()
+    assert lines[0] == "  rank 0 spark-1  load       2 of 4 shards  shards  [12 s, usually 3 min 50 s]"
+    assert lines[1].startswith("  rank 1 spark-2  rendezvous waits  [0.0 s")
+
+
+def test_a_copy_is_a_bar() -> None:
+    """How much of how much; without a total no bar."""
+    told = Progress("stage", "spark-1", 37.5, 150.0, "GiB", "weights to spark-2 at 1.1GB/s")
+    assert progress_text(told) == "#####                37.5 of 150.0 GiB  weights to spark-2 at 1.1GB/s"
+    assert progress_text(Progress("stage", "n", 3.0, None, "GiB", "x")) == "3.0 GiB  x"
+    assert progress_text(Progress("stage", "n", None, None, "", "x")) == "x"
+
+
+def test_phases_stand_in_columns() -> None:
+    """Ranks are compared at a glance."""
+    assert rank_text(LOADING) == "rank 0 spark-1  load       1 of 4 shards  shards"

@@ -1,0 +1,177 @@
+"""The command itself: help, wrong words, and every kind of error as words and an exit code."""
+
+import asyncio
+import sys
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+
+from sparkwright.cli import main as cli
+from sparkwright.cli.main import VERBS, run
+from sparkwright.domain import errors
+from sparkwright.domain.finding import Finding, Severity
+
+FINDING = Finding("MEM001", Severity.BLOCK, "spark-1", "does not fit", "119.7 GiB", "too large", "take @256k")
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A verb `probe` that does what the test says."""
+
+    def install(work: Any) -> None:
+        module = ModuleType("sparkwright.cli.probe")
+        module.probe = click.command("probe")(work)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(VERBS, "probe", ("probe", "probe", "A probe."))
+
+    return install
+
+
+def raising(error: BaseException) -> Any:
+    def work() -> None:
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "lines"),
+    [
+        (errors.UsageError("m", "c"), 2, ["error: m", "cure:  c"]),
+        (errors.RecipeError("f.yaml:3: m"), 2, ["error: f.yaml:3: m"]),
+        (errors.Unreachable("n1", "m", "c"), 3, ["error: n1: m", "cure:  c"]),
+        (errors.CommandFailed("n1", "m"), 1, ["error: n1: m"]),
+        (errors.Busy("m", "c"), 4, ["error: m", "cure:  c"]),
+        (errors.NotReady("m", "c", ("l1", "l2"), "/e"), 5, ["  | l1", "  | l2", "error: m", "logs:  /e", "cure:  c"]),
+    ],
+    ids=["usage", "recipe", "unreachable", "command", "busy", "not-ready"],
+)
+def test_each_error_has_its_exit_code_and_one_clear_message(
+    verb: Any, capsys: Any, error: errors.SparkwrightError, code: int, lines: list[str]
+) -> None:
+    """Subject, what, cure; on stderr; never a traceback."""
+    verb(raising(error))
+    assert run(["probe"]) == code
+    said = capsys.readouterr()
+    assert (said.out, said.err.splitlines()) == ("", lines)
+
+
+def test_a_refusal_shows_its_findings_first(verb: Any, capsys: Any) -> None:
+    """The evidence, then the verdict."""
+    verb(raising(errors.Refused("twin: not started", [FINDING])))
+    assert run(["probe"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "BLOCK    MEM001  spark-1: does not fit"
+    assert lines[-1] == "error: twin: not started"
+
+
+def test_errors_of_several_nodes_are_each_told_once(verb: Any, capsys: Any) -> None:
+    """Tasks for many nodes end as a group of errors: that is expected trouble, not our bug."""
+    two = [errors.Unreachable("n1", "gone"), errors.Unreachable("n2", "gone"), errors.Unreachable("n1", "gone")]
+    verb(raising(BaseExceptionGroup("tasks", [ExceptionGroup("inner", two)])))
+    assert run(["probe"]) == 3
+    assert capsys.readouterr().err.splitlines() == ["error: n1: gone", "error: n2: gone"]
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("oh"), BaseExceptionGroup("g", [errors.Busy("m"), ValueError("oh")])], ids=["one", "group"]
+)
+def test_our_own_bug_is_70_with_the_traceback_and_what_to_do(verb: Any, capsys: Any, error: BaseException) -> None:
+    """Whatever we did not expect; known trouble beside it does not hide it."""
+    verb(raising(error))
+    assert run(["probe"]) == 70
+    said = capsys.readouterr().err
+    assert "Traceback" in said and "oh" in said
+    assert said.splitlines()[-1].endswith(cli.ISSUE_HINT)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), click.Abort()])
+def test_ctrl_c_is_130_without_a_word_too_much(verb: Any, capsys: Any, error: BaseException) -> None:
+    """Ctrl-C, or SIGTERM as cancellation."""
+    verb(raising(error))
+    assert run(["probe"]) == 130
+    assert capsys.readouterr().err.split() == ["stopped"]
+
+
+def test_debug_shows_where_known_trouble_came_from(verb: Any, capsys: Any) -> None:
+    """For a report to us; without it there is never a traceback."""
+    verb(raising(errors.Busy("m")))
+    assert run(["--debug", "probe"]) == 4
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_pipe_that_broke_elsewhere_is_a_bug(verb: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a reader of our own output who has left is no failure: any other broken pipe must not look like success."""
+    monkeypatch.setattr(cli, "_reader_left", lambda: False)
+    verb(raising(BrokenPipeError(32, "Broken pipe")))
+    assert run(["probe"]) == 70
+
+
+def test_wrong_words_name_the_nearest_right_ones(capsys: Any) -> None:
+    """And where to read on."""
+    assert run(["stauts"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: no command 'stauts'; did you mean `status`?",
+        "cure:  sparkwright --help",
+    ]
+    assert run(["xyzzy"]) == 2
+    assert "commands: check, recipes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["up"], "error: Missing argument 'RECIPE[@PROFILE]'."),
+        (["up", "twin", "--dry-rn"], "error: No such option"),
+        (["logs", "twin", "--tail", "-1"], "error: Invalid value for '--tail'"),
+        (["status", "a", "b"], "error: Got unexpected extra argument"),
+    ],
+)
+def test_wrong_use_of_a_verb_is_2_in_the_same_shape(capsys: Any, words: list[str], message: str) -> None:
+    """One line and the way to the help of that verb."""
+    assert run(words) == 2
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith(message)
+    assert last == f"cure:  sparkwright {words[0]} --help"
+
+
+def test_no_words_show_the_help(capsys: Any) -> None:
+    """On stderr, as wrong use."""
+    assert run([]) == 2
+    assert "First time:" in capsys.readouterr().err
+
+
+def test_help_lists_every_verb_in_one_line(capsys: Any) -> None:
+    """And says how to begin."""
+    assert run(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :] if line.strip()]
+    assert rows == list(VERBS)
+    assert any("sparkwright demo" in line for line in lines)
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_help_with_an_example(capsys: Any, name: str) -> None:
+    """What it does, its options, and a call that one can copy."""
+    assert run([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"Usage: sparkwright {name} ")
+    assert "Example" in text or name in ("recipes", "status")
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_list_says_what_the_verb_itself_says(name: str) -> None:
+    """Two texts about one thing drift apart."""
+    verb = cli.main.get_command(click.Context(cli.main), name)
+    assert verb is not None
+    first = (verb.help or "").split("\n\n")[0].replace("\n", " ")
+    assert first.split(".")[0].split(":")[0].split(",")[0][:20] in VERBS[name][2] or name in ("recipes", "logs")
+
+
+def test_version(capsys: Any) -> None:
+    """For reports."""
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("sparkwright, version 0.")

@@ -1,0 +1,203 @@
+"""Plans, findings, deployments and answers as text; whole plans are kept under tests/data/plans (UPDATE_PLANS=1)."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click import unstyle
+
+from sparkwright.cli import text
+from sparkwright.cli.text import (
+    answer_text,
+    deployment_text,
+    findings_text,
+    ledger_text,
+    plan_text,
+    ranks_text,
+    reach_text,
+)
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
+from sparkwright.domain.facts import FabricChoice, RankStatus
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.plan import Mount, Placement, Plan, RankSpec
+from sparkwright.domain.recipe import EngineChoice, Expose, Figure, Model, Recipe, Runtime, Serving
+from sparkwright.domain.units import GIB
+
+DATA = Path(__file__).parents[2] / "data" / "plans"
+MEMORY = MemoryLedger(
+    "spark-1",
+    LedgerLine("pool", 120 * GIB, Origin.MEASURED, "MemTotal of this node"),
+    (
+        LedgerLine("in use now", 9 * GIB, Origin.MEASURED, "total - available"),
+        LedgerLine("weights", 70 * GIB, Origin.COMPUTED, "140 GiB / tp 2"),
+    ),
+)
+HEAD = RankSpec(
+    0,
+    "spark-1",
+    ("serve", "org/name", "--port", "8000", "--speculative-config", '{"method": "mtp"}', "-v"),
+    {"SHARED": "same for all", "VLLM_HOST_IP": "192.168.100.10"},
+    Runtime.DOCKER,
+    image="vllm/vllm-openai@sha256:abc",
+    entrypoint=("vllm",),
+    mounts=(Mount("/home/ai/hub", "/models/hub", True),),
+    secrets={"VLLM_API_KEY": Secret("k-123")},
+)
+WORKER = replace(
+    HEAD, rank=1, node="spark-2", argv=("serve", "org/name", "--headless"),
+    env={"SHARED": "same for all", "VLLM_HOST_IP": "192.168.100.11"}, secrets={},
+)  # fmt: skip
+RECIPE = Recipe(
+    "big",
+    "Big",
+    Model(id="org/name"),
+    EngineChoice("vllm", "0.21.0", image="vllm/vllm-openai@sha256:abc"),
+    nodes=2,
+    profile="256k",
+    published=(Figure("decode", 45.7, "tokens/s", "https://x", "pp1024"), Figure("KV pool", 1430000, "tokens", "y")),
+)
+CLUSTER = Cluster("lab", (Node("spark-1", "ai@spark-1"), Node("spark-2", "spark-2")), "spark-1")
+PLAN = Plan(
+    "big",
+    RECIPE,
+    CLUSTER,
+    Placement(
+        ("spark-1", "spark-2"),
+        {
+            "spark-1": FabricChoice("192.168.100.10", "enp1s0f0np0", ("rocep1s0f0", "roceP2p1s0f0")),
+            "spark-2": FabricChoice("192.168.100.11", "enp1s0f0np0"),
+        },
+    ),
+    (HEAD, WORKER),
+    (MEMORY, replace(MEMORY, node="spark-2")),
+    (),
+    "127.0.0.1",
+    8000,
+    "name",
+)
+BLOCK = Finding("MEM001", Severity.BLOCK, "spark-1", "does not fit", "12.0 GiB too much", "weights", "take @128k")
+OVERRIDE = Finding("RANK001", Severity.OVERRIDE, "spark-2", "twin runs here", remedy="sparkwright down twin")
+NOTE = Finding("ENG005", Severity.INFO, "flags", "checked against 0.21.0")
+NOWHERE = Placement(("spark-1",), {})
+PLANS: dict[str, tuple[Plan, bool]] = {
+    "fits": (PLAN, False),
+    "fits-why": (PLAN, True),
+    "refused": (replace(PLAN, findings=(BLOCK, OVERRIDE, NOTE)), False),
+    "no-commands": (
+        replace(PLAN, specs=(), ledgers=(), placement=Placement(("spark-1",), {}), findings=(BLOCK,)),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_is_exactly_this(name: str) -> None:
+    """Where, what fits, what is brought, the commands, the figures with their source, findings, and the verdict."""
+    plan, why = PLANS[name]
+    shown = unstyle(plan_text(plan, ("weights: copied from spark-1 to spark-2 over the fabric",), why)) + "\n"
+    file = DATA / f"{name}.txt"
+    if os.environ.get("UPDATE_PLANS"):
+        file.write_text(shown)
+    assert shown == file.read_text()
+
+
+def test_what_all_ranks_share_is_said_once() -> None:
+    """Two ranks differ in a few words of many; those are what one looks for."""
+    shown = ranks_text(PLAN.specs)
+    assert shown.count("SHARED='same for all'") == 1
+    assert shown.index("environment of all 2 ranks") < shown.index("rank 0 on spark-1")
+    assert shown.count("VLLM_HOST_IP=") == 2
+
+
+def test_one_rank_has_its_environment_with_it() -> None:
+    """There is nothing to share."""
+    shown = ranks_text((HEAD,))
+    assert "environment of all" not in shown
+    assert shown.index("rank 0 on spark-1") < shown.index("SHARED=")
+
+
+def test_a_value_that_only_looks_shared_is_not() -> None:
+    """The same name with another value stands with each rank."""
+    shown = ranks_text((HEAD, replace(WORKER, env={"SHARED": "other"})))
+    assert "environment of all" not in shown
+
+
+def test_a_secret_is_a_mask() -> None:
+    """The name tells that there is one."""
+    assert "VLLM_API_KEY=***" in ranks_text(PLAN.specs)
+    assert "k-123" not in ranks_text(PLAN.specs)
+
+
+def test_a_pool_that_is_not_known_does_not_claim_to_fit() -> None:
+    """No arithmetic with nothing."""
+    unknown = MemoryLedger("spark-1", LedgerLine("pool", 0, Origin.ASSUMED, "could not be read"), ())
+    assert ledger_text(unknown, why=True) == "memory spark-1: not known: could not be read"
+
+
+def test_too_much_is_said_loudly() -> None:
+    """Not as a minus sign among figures."""
+    full = replace(MEMORY, lines=(LedgerLine("weights", 130 * GIB, Origin.COMPUTED),))
+    assert "DOES NOT FIT" in ledger_text(full, why=False)
+
+
+def test_simulated_stands_first() -> None:
+    """On plans, deployments and answers."""
+    plan = replace(PLAN, cluster=replace(CLUSTER, simulated=True))
+    assert plan_text(plan, (), why=False).startswith("SIMULATED  big@256k: ")
+    found = Deployment("big", DeploymentState.READY, (), simulated=True)
+    assert deployment_text(found) == "SIMULATED  big: ready"
+    assert answer_text(Answer("hi", 1, 1, 0.1, 0.2, simulated=True)).startswith("answer SIMULATED: 'hi'")
+
+
+def test_findings_say_only_what_they_have() -> None:
+    """No empty labels; nothing is coloured where no terminal is (click takes the codes away)."""
+    lines = findings_text((OVERRIDE,)).splitlines()
+    assert [line.split(":")[0].strip() for line in lines[1:]] == ["remedy"]
+
+
+def test_a_deployment_shows_each_rank_and_problem() -> None:
+    """One line each."""
+    one = RankStatus("big", 0, "spark-1", "docker", "running", "c0", engine="vllm 0.21.0", recipe="big@256k")
+    ranks = (one, replace(one, rank=1, node="spark-2", state="exited", exit_code=137))
+    found = Deployment("big", DeploymentState.DEGRADED, ranks, "http://127.0.0.1:8000/v1", None, ("p",))
+    assert deployment_text(found).splitlines() == [
+        "big: degraded  http://127.0.0.1:8000/v1",
+        "  rank 0  spark-1  running       vllm 0.21.0  big@256k",
+        "  rank 1  spark-2  exited (137)  vllm 0.21.0  big@256k",
+        "  problem: p",
+    ]
+
+
+def test_the_way_to_the_endpoint_from_where_the_user_sits() -> None:
+    """Private by default: a tunnel; for everybody: the head's name and the key; on this machine: the address."""
+    assert reach_text(PLAN).endswith("from here: ssh -N -L 8000:127.0.0.1:8000 ai@spark-1")
+    open_to_all = replace(PLAN, recipe=replace(RECIPE, serving=Serving(expose=Expose.ALL, api_key_env="KEY")))
+    assert "spark-1:8000/v1 (needs the key in $KEY)" in reach_text(open_to_all)
+    local = replace(PLAN, cluster=Cluster("here", (Node("spark-1", "local"), Node("spark-2", "local")), "spark-1"))
+    assert reach_text(local) == "endpoint: http://127.0.0.1:8000/v1"
+
+
+def test_long_lines_are_broken_for_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`grep` sees whole lines; people see an indented paragraph."""
+    finding = replace(BLOCK, remedy="word " * 60)
+    assert max(map(len, findings_text((finding,)).splitlines())) > 200
+
+    class Terminal:
+        columns = 80
+
+    monkeypatch.setattr(text.sys.stdout, "isatty", lambda: True, raising=False)  # type: ignore[attr-defined]
+    monkeypatch.setattr(text.shutil, "get_terminal_size", lambda: Terminal)  # type: ignore[attr-defined]
+    lines = findings_text((finding,)).splitlines()
+    assert max(map(len, lines)) < 90
+    assert lines[-1].startswith(" " * 14 + "word")
+
+
+def test_numbers_are_written_for_people() -> None:
+    """Thousands apart, no exponent."""
+    shown = plan_text(PLAN, (), why=False)
+    assert "KV pool: 1,430,000 tokens (y)" in shown
+    assert "decode: 45.7 tokens/s (pp1024; https://x)" in shown

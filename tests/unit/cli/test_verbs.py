@@ -1,0 +1,248 @@
+"""Every verb through `run`, on two fake nodes: text, JSON and exit codes."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes.endpoint import FakeEndpoint
+from fakes.rank_node import Exit
+from sparkwright.app.world import World
+from sparkwright.cli.main import run
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.command import Completed, Secret
+from sparkwright.domain.errors import NotReady, Unreachable
+from sparkwright.ports import Sink
+from sparkwright.wiring import Where
+from unit.app.scene import JOINS, Scene, cluster, scene
+
+Call = Callable[..., tuple[int, str, str]]
+MEMINFO = """MemTotal: 127535084 kB
+MemFree: 111000000 kB
+MemAvailable: 117500000 kB
+Buffers: 1 kB
+Cached: 6120448 kB
+"""
+TWIN = """title: t
+model: {id: sparkwright/twin-tiny, simulated: true}
+engine: {name: twin, version: 0.21.0, runtime: process}
+nodes: 2
+parallelism: {tp: 2}
+"""
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Two nodes of a simulated cluster; whatever the command line says, they are what it works on."""
+    made = scene()
+    lab = replace(cluster(), simulated=True)
+
+    @asynccontextmanager
+    async def world(_: Cluster, __: Where, sink: Sink) -> AsyncIterator[World]:
+        yield replace(made.world, cluster=lab, sink=sink)
+
+    monkeypatch.setattr("sparkwright.cli.options.world", world)
+    for module in ("options", "check"):
+        monkeypatch.setattr(f"sparkwright.cli.{module}.cluster_of", lambda _: lab)
+    for node in made.nodes:
+        node.on("/proc/meminfo", MEMINFO)
+    return made
+
+
+@pytest.fixture
+def call(here: Scene, capsys: Any) -> Call:
+    def calling(*words: str) -> tuple[int, str, str]:
+        code = run(list(words))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return calling
+
+
+def lost(here: Scene) -> None:
+    here.nodes[1].on(lambda command: True, Unreachable("spark-2", "no route to host", "is it on?"))
+
+
+def simulated(data: Any) -> bool:
+    """Whether `simulated: true` stands in it, at any depth."""
+    if isinstance(data, dict):
+        return data.get("simulated") is True or any(simulated(value) for value in data.values())
+    return isinstance(data, list) and any(simulated(value) for value in data)
+
+
+FORCE = ("--force", "a test")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check",),
+        ("facts",),
+        ("facts", "spark-1"),
+        ("plan", "twin", *FORCE),
+        ("up", "twin", "--dry-run", *FORCE),
+        ("up", "twin", *FORCE),
+        ("up", "twin", "--detach", *FORCE),
+        ("recipes", "list"),
+        ("recipes", "show", "twin"),
+    ],
+    ids=" ".join,
+)
+def test_json_is_json_and_says_simulated(call: Call, words: tuple[str, ...]) -> None:
+    """stdout is one JSON document and nothing else; nothing simulated is passed off as real."""
+    code, out, _ = call(*words, "--json")
+    assert code in (0, 1)
+    assert simulated(json.loads(out))
+
+
+def test_json_of_what_runs_says_simulated(here: Scene, call: Call) -> None:
+    """status and down tell it by the labels that the ranks themselves carry."""
+    call("up", "twin", *FORCE)
+    for words in (("status",), ("down", "twin")):
+        code, out, _ = call(*words, "--json")
+        assert code == 0
+        assert simulated(json.loads(out)), words
+
+
+def test_every_screen_says_simulated(here: Scene, call: Call) -> None:
+    """So does every text."""
+    for words in (("check",), ("facts",), ("plan", "twin"), ("up", "twin", *FORCE), ("status",)):
+        _, out, _ = call(*words)
+        assert "SIMULATED" in out or words[0] == "up", words
+        assert "\x1b" not in out
+
+
+def test_the_life_of_a_deployment(here: Scene, call: Call) -> None:
+    """up, up again, status, down, status: each says what is so, and the exit code is good."""
+    code, out, err = call("up", "twin", *FORCE)
+    assert code == 0, err
+    assert out.startswith("twin: ready\n")
+    assert "endpoint: http://127.0.0.1:8000/v1" in out
+    code, out, _ = call("up", "twin", *FORCE)
+    assert (code, out.splitlines()[0]) == (0, "twin: already serving")
+    code, out, _ = call("status")
+    assert (code, out.splitlines()[0]) == (0, "SIMULATED  twin: ready  http://127.0.0.1:8000/v1")
+    code, out, _ = call("down", "twin")
+    assert (code, out) == (0, "twin: 2 rank(s) removed\n")
+    assert here.clean
+    assert call("status")[:2] == (0, "nothing runs\n")
+    assert call("down", "twin")[0] == 0
+
+
+def test_progress_goes_to_stderr(here: Scene, call: Call) -> None:
+    """stdout can be piped: it is the result."""
+    _, out, err = call("up", "twin", *FORCE)
+    assert "rank 0 spark-1  load" in err
+    assert "rank 0 spark-1  load" not in out
+    _, _, err = call("down", "twin", "--json")
+    assert err == ""
+
+
+def test_a_start_that_fails_is_5_with_the_proof(here: Scene, call: Call) -> None:
+    """The last lines, the rank with its code, where the logs are."""
+    here.nodes[1].script = (JOINS, "last words", Exit(1))
+    code, out, err = call("up", "twin", *FORCE)
+    assert (code, out) == (5, "")
+    assert "  | last words" in err
+    assert "error: rank 1 on spark-2 exited with code 1" in err
+    assert "logs:  /evidence/twin" in err
+    assert "Traceback" not in err
+
+
+def test_a_degraded_deployment_is_1(here: Scene, call: Call) -> None:
+    """Scripts can tell."""
+    call("up", "twin", *FORCE)
+    here.endpoint = FakeEndpoint(NotReady("500 EngineDeadError"), models=("twin-tiny",))
+    code, out, _ = call("status")
+    assert (code, "degraded" in out) == (1, True)
+    assert call("status", "--no-probe")[0] == 0
+
+
+def test_a_held_lease_is_4(here: Scene, call: Call) -> None:
+    """Who, why, since when, and the way around it."""
+    here.nodes[0].holder = '{"holder": "bob@desk", "why": "up x", "since": 1795233000, "nonce": "ff"}'
+    code, _, err = call("up", "twin", *FORCE)
+    assert code == 4
+    assert "bob@desk holds the lease for `up x` since 10 min" in err
+    assert call("up", "twin", "--break-lease", *FORCE)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("check",), ("facts",), ("plan", "twin"), ("up", "twin"), ("status",), ("down", "twin")], ids=" ".join
+)
+def test_a_lost_node_is_3_and_named(here: Scene, call: Call, words: tuple[str, ...]) -> None:
+    """With what else is known, and never a traceback."""
+    lost(here)
+    code, out, err = call(*words)
+    assert code == 3
+    assert "no route to host" in out + err
+    assert "Traceback" not in err
+
+
+def test_a_node_that_is_not_in_the_cluster_is_2(call: Call) -> None:
+    """A typing error gives no empty answer."""
+    code, _, err = call("facts", "spark-9")
+    assert code == 2
+    assert err.splitlines() == ["error: cluster lab has no node 'spark-9'", "cure:  its nodes: spark-1, spark-2"]
+
+
+def test_facts_of_one_node_ask_only_that_one(here: Scene, call: Call) -> None:
+    """The other may be down."""
+    lost(here)
+    assert call("facts", "spark-1")[0] == 0
+    assert here.nodes[1].round_trips == 0
+
+
+def test_a_plan_that_up_would_refuse_is_1_and_says_so(call: Call, tmp_path: Any) -> None:
+    """As the last line, after the findings; `up --dry-run` is the same text with the same code."""
+    file = tmp_path / "odd.yaml"
+    file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
+    code, out, _ = call("plan", str(file))
+    assert code == 1
+    assert out.splitlines()[-1].startswith("`up` would refuse it: ")
+    dry, text, _ = call("up", str(file), "--dry-run")
+    assert (dry, text) == (code, out)
+    code, _, err = call("up", str(file))
+    assert (code, "no-such-flag" in err, "Traceback" in err) == (1, True, False)
+
+
+def test_a_recipe_that_does_not_exist_is_2(call: Call) -> None:
+    """Before any node is asked."""
+    for verb in ("plan", "up"):
+        code, _, err = call(verb, "nope")
+        assert (code, err.startswith("error: recipe 'nope' does not exist")) == (2, True)
+
+
+def test_a_key_that_is_not_set_is_2(here: Scene, call: Call, tmp_path: Any) -> None:
+    """And with it, it shows in no text and no JSON."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"{TWIN}serving: {{api_key_env: MY_KEY}}\n")
+    code, _, err = call("plan", str(file))
+    assert (code, "MY_KEY" in err) == (2, True)
+    here.secrets = {"MY_KEY": Secret("k-123456")}
+    for words in (("plan", str(file)), ("plan", str(file), "--json"), ("up", str(file), *FORCE), ("status", "--json")):
+        assert "k-123456" not in "".join(map(str, call(*words)))
+
+
+def test_logs_are_lines_with_their_rank(here: Scene, call: Call) -> None:
+    """As JSON one object a line."""
+    call("up", "twin", *FORCE)
+    for number, node in enumerate(here.nodes):
+        node.on("tail -n", [f"line of {number}"])
+    code, out, _ = call("logs", "twin")
+    assert (code, sorted(out.splitlines())) == (0, ["0| line of 0", "1| line of 1"])
+    _, out, _ = call("logs", "twin", "--rank", "1", "--json")
+    row = json.loads(out)
+    assert (row["rank"], row["node"], row["line"]) == (1, "spark-2", "line of 1")
+
+
+def test_a_node_that_refuses_to_start_is_1(here: Scene, call: Call) -> None:
+    """What the node said, what to do, and nothing left."""
+    here.nodes[0].refuses = Completed(125, "", "no space left on device")
+    code, _, err = call("up", "twin", *FORCE)
+    assert code == 1
+    assert "no space left on device" in err
+    assert here.clean

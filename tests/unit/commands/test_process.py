@@ -1,0 +1,187 @@
+"""Ranks without Docker: the real scripts start, follow, list, stop and remove real processes of this machine."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakes.processes import running
+from fakes.sh import Sh
+from sparkwright.commands import process
+from sparkwright.domain.command import Command
+from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.recipe import Runtime
+from sparkwright.facts import ranks
+
+STATE = "~/state dir"
+FOLDER = process.rank_dir(STATE, "demo", 0)
+LABELS = json.dumps({"deployment": "demo", "rank": "0", "spec-hash": "abc"})
+# A program that says who it is, waits to be told, and ends as it is asked to.
+PATIENT = 'echo "hello $NAME"; trap "echo bye; exit 3" TERM; while :; do sleep 0.05; done'
+STUBBORN = 'trap "" TERM; echo up; while :; do sleep 0.05; done'
+
+
+def spec(script: str, name: str = "it's me") -> RankSpec:
+    return RankSpec(0, "spark-1", ("sh", "-c", script), {"NAME": name}, Runtime.PROCESS)
+
+
+@pytest.fixture
+def node(sh: Sh) -> Iterator[Sh]:
+    """Whatever a test leaves running ends with it."""
+    yield sh
+    sh.run(process.remove([FOLDER], 0))
+
+
+def folder(node: Sh) -> Path:
+    return Path(FOLDER.replace("~", str(node.home)))
+
+
+def start(node: Sh, script: str) -> int:
+    """The exit code of `start`."""
+    return node.run(process.start(spec(script), FOLDER, LABELS)).exit_code
+
+
+def state(node: Sh) -> RankStatus | None:
+    listed = ranks.parse(node.run(Command(("sh", "-c", *_listing().argv[2:]))), "spark-1")
+    return next(iter(listed), None) if isinstance(listed, tuple) else None
+
+
+def _listing() -> Command:
+    return ranks.command(STATE)
+
+
+def followed(node: Sh, tail: int = 0) -> list[str]:
+    """The lines of a rank that ends by itself; the last one says how."""
+    return node.run(process.follow(FOLDER, tail)).stdout.removesuffix("\n").split("\n")
+
+
+def test_the_words_of_a_start() -> None:
+    """Environment by `env`, then the program: no word of them is interpreted by a shell."""
+    command = process.start(spec("x"), FOLDER, LABELS)
+    assert command.argv[-5:] == ("env", "NAME=it's me", "sh", "-c", "x")
+    assert command.changes == f"start {FOLDER}"
+
+
+def test_a_rank_runs_and_is_found(node: Sh) -> None:
+    """After the start it is a session of its own with pid, labels and log in its folder, readable by its owner only."""
+    assert start(node, PATIENT) == 0
+    found = state(node)
+    assert found is not None
+    assert (found.deployment, found.rank, found.state, found.spec_hash) == ("demo", 0, "running", "abc")
+    assert found.handle == str(folder(node))
+    assert folder(node).stat().st_mode & 0o077 == 0
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    assert os.getsid(pid) == pid
+
+
+def test_a_second_start_is_refused(node: Sh) -> None:
+    """Two engines in one folder would write over each other's pid."""
+    assert start(node, PATIENT) == 0
+    assert start(node, PATIENT) == 9
+
+
+def test_its_log_is_followed_to_its_end(node: Sh) -> None:
+    """stdout and stderr in order, then the marker with the exit code."""
+    start(node, "echo one; echo two >&2; exit 7")
+    *lines, last = followed(node)
+    assert lines == ["one", "two"]
+    assert last.startswith("\x1eexit exited 7 false")
+
+
+def test_the_end_is_told_to_who_listens_already(node: Sh) -> None:
+    """At once, also where nobody reaps the leader (a container whose first program is no init): a zombie has ended."""
+    start(node, PATIENT)
+    listening = node.start(process.follow(FOLDER))
+    assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
+    node.run(process.stop([FOLDER], 5))
+    try:
+        out, _ = listening.communicate(timeout=4)
+    finally:
+        listening.kill()
+    assert out.split("\n")[0] == "bye"
+    assert "\x1eexit exited 3 false" in out
+
+
+def test_a_tail_is_the_last_lines(node: Sh) -> None:
+    """`logs --tail`: what was asked for and no more, also after the end."""
+    start(node, "echo one; echo two; echo three")
+    assert followed(node)[:-1] == ["one", "two", "three"]
+    assert followed(node, 1)[:-1] == ["three"]
+    assert node.run(process.logs(FOLDER, 2)).stdout.splitlines() == ["two", "three"]
+
+
+def test_stopping_asks_first_and_keeps_the_evidence(node: Sh) -> None:
+    """SIGTERM reaches the engine, its own exit code is kept, and so are log and labels."""
+    start(node, PATIENT)
+    assert node.run(process.stop([FOLDER], 5)).ok
+    found = state(node)
+    assert found is not None
+    assert (found.state, found.exit_code) == ("exited", 3)
+    assert (folder(node) / "log").read_text().splitlines()[-1] == "bye"
+
+
+def test_who_does_not_listen_is_killed(node: Sh) -> None:
+    """After the grace comes SIGKILL, and only then the answer."""
+    start(node, f"{STUBBORN} # {node.home}")
+    assert node.run(process.stop([FOLDER], 0)).ok
+    assert not running(f"# {node.home}")
+    found = state(node)
+    assert found is not None and found.state == "exited"
+
+
+def test_children_in_sessions_of_their_own_end_too(node: Sh) -> None:
+    """Engines start workers that leave their process group; every one of them carries the rank's mark."""
+    start(node, f"setsid sleep 1000.{os.getpid()} & {PATIENT}")
+    assert node.run(process.remove([FOLDER], 0)).ok
+    assert not running(f"sleep 1000.{os.getpid()}")
+
+
+def test_removing_leaves_nothing(node: Sh) -> None:
+    """Neither process nor folder, and the deployment's own folder only if something else is in it."""
+    start(node, PATIENT)
+    assert node.run(process.remove([FOLDER], 5)).ok
+    assert not folder(node).parent.exists()
+    assert state(node) is None
+    assert node.run(process.remove([FOLDER], 5)).ok, "removing what is gone is fine"
+
+
+def test_a_killed_leader_is_not_taken_for_running(node: Sh) -> None:
+    """The out-of-memory killer writes no exit file: 137 stands for it."""
+    start(node, PATIENT)
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    os.killpg(pid, signal.SIGKILL)
+    assert followed(node)[-1].startswith("\x1eexit exited 137 false")
+    found = state(node)
+    assert found is not None and (found.state, found.exit_code) == ("exited", 137)
+
+
+def test_a_pid_of_somebody_else_is_not_ours(node: Sh) -> None:
+    """A reused pid has another start time: it is neither called running nor killed."""
+    start(node, "exit 0")
+    followed(node)
+    (folder(node) / "pid").write_text(f"{os.getpid()} 1\n")
+    found = state(node)
+    assert found is not None and found.state == "exited"
+    assert node.run(process.stop([FOLDER], 0)).ok
+
+
+def test_secrets_reach_the_engine_and_no_listing(node: Sh) -> None:
+    """They come from a 0600 file in the folder; the command lines of this machine do not hold them."""
+    folder(node).mkdir(parents=True)
+    (folder(node) / "secrets.env").write_text("KEY='s3cret value'\n")
+    start(node, 'echo "key $KEY"; while :; do sleep 0.05; done')
+    assert not running("s3cret")
+    node.run(process.stop([FOLDER], 0))
+    assert (folder(node) / "log").read_text().splitlines()[0] == "key s3cret value"
+
+
+def test_a_program_that_is_not_there_says_so(node: Sh) -> None:
+    """127 and the shell's own words, in the log like everything else."""
+    node.run(process.start(RankSpec(0, "spark-1", ("/no/such/engine",), {}, Runtime.PROCESS), FOLDER, LABELS))
+    *lines, last = followed(node)
+    assert last.startswith("\x1eexit exited 127 false")
+    assert "/no/such/engine" in lines[0]
