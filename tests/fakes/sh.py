@@ -1,7 +1,9 @@
 """Running the sh scripts of commands/ on this machine, in a folder that stands for a node."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +30,22 @@ class Sh:
 
     def start(self, command: Command) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
-        return subprocess.Popen(self.words(command), env=self.environ, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(
+            self.words(command),
+            env=self.environ,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            start_new_session=True,
+        )
+
+    @staticmethod
+    def end(process: subprocess.Popen[str]) -> None:
+        """Ends it with all that it started in its session: whatever holds a pipe open would be waited for."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
     def run(self, command: Command) -> Completed:
         process = self.start(command)

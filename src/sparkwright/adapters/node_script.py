@@ -26,13 +26,27 @@ _LONGEST_ARGUMENT = 96_000
 # `watch` reads the connection and, at its end, ends the children of the main shell: `timeout`, which takes the whole
 # process group of its command with it. This is how a cancelled call or a closed stream leaves nothing on the node;
 # sshd itself ends nothing when a session without a terminal goes away.
+# Again and again, and at last the group itself: `timeout` loses a TERM that comes while it starts its command, and a
+# call that was cancelled at once left that command alive.
 # The command runs in the foreground because a shell makes background jobs deaf to SIGINT.
 # `finish` ends what is left of our own process group, or `watch` would hold the session open.
 _FRAME = r"""
 export LC_ALL=C.UTF-8 PATH="$PATH:@SBIN@"
 cd "${HOME:-/}" 2>/dev/null
 exec 3<&0
-watch() { cat >/dev/null; trap '' TERM; read -r c </proc/$$/task/$$/children; kill -TERM $c; }
+watch() {
+  cat >/dev/null; trap '' TERM; read -r me _ </proc/self/stat; k=; i=0
+  while [ -d /proc/$$ ] && [ $i -lt 100 ]; do
+    read -r c </proc/$$/task/$$/children
+    for p in $c; do
+      [ "$p" != "$me" ] || continue
+      case " $k " in *" $p "*) [ $((i % 10)) -eq 0 ] || continue ;; *) k="$k $p" ;; esac
+      kill -TERM "$p"; [ $i -lt @KILL@ ] || kill -KILL "-$p"
+    done
+    sleep 0.05; i=$((i+1))
+  done
+  for p in $k; do kill -KILL "-$p"; done
+}
 finish() { printf '@MARK@ %s\n' "$1"; printf '@MARK@ %s\n' "$1" >&2; trap '' TERM; kill -TERM 0; exit 0; }
 printf '@MARK@\n'; printf '@MARK@\n' >&2
 """
@@ -184,7 +198,12 @@ def _mark() -> bytes:
 
 def _opening(setting: Setting, mark: bytes) -> str:
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in setting.env)
-    return exports + PRELUDE + _FRAME.replace("@MARK@", mark.decode()).replace("@SBIN@", _SBIN)
+    return exports + PRELUDE + _frame(mark)
+
+
+def _frame(mark: bytes) -> str:
+    kill_at = str(KILL_AFTER * 20)
+    return _FRAME.replace("@MARK@", mark.decode()).replace("@SBIN@", _SBIN).replace("@KILL@", kill_at)
 
 
 def _note(setting: Setting, command: Command) -> str:

@@ -7,21 +7,20 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from tempfile import TemporaryFile
+from typing import Any
 
 from sparkwright.adapters import node_script
 from sparkwright.adapters.node_script import Output, Script
 
 # How long a process whose stdin was closed may take to end by itself. On the node `timeout` needs KILL_AFTER seconds
 # for a command that ignores TERM; ours must not be killed before that, or nobody is left to do it.
-GRACE = node_script.KILL_AFTER + 1.0
+GRACE = node_script.KILL_AFTER + 2.0
 _READ = 1 << 16
 
 
 async def start(argv: Sequence[str], first: bytes = b"", env: Mapping[str, str] | None = None) -> Process:
     """Starts with three pipes, away from the terminal (Ctrl-C is ours to handle). first: written to stdin at once."""
-    process = await asyncio.create_subprocess_exec(
-        *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env, start_new_session=True, limit=1 << 20
-    )
+    process = await _spawn(argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env)
     if first and process.stdin:
         process.stdin.write(first)
     return process
@@ -51,9 +50,7 @@ async def call(argv: Sequence[str], limit: float, env: Mapping[str, str] | None 
     stderr goes through a file: a master that ssh leaves behind may keep it open for as long as it lives.
     """
     with TemporaryFile() as errors:
-        process = await asyncio.create_subprocess_exec(
-            *argv, stdin=DEVNULL, stdout=DEVNULL, stderr=errors, env=env, start_new_session=True
-        )
+        process = await _spawn(argv, stdin=DEVNULL, stdout=DEVNULL, stderr=errors, env=env)
         try:
             code = await asyncio.wait_for(process.wait(), limit)
         except TimeoutError:
@@ -62,6 +59,22 @@ async def call(argv: Sequence[str], limit: float, env: Mapping[str, str] | None 
             await end(process, 0.0)
         errors.seek(0)
         return code, errors.read().decode("utf-8", "replace")
+
+
+async def _spawn(argv: Sequence[str], **streams: Any) -> Process:
+    """A process in a session of its own, or none at all.
+
+    Cancelled half-way, asyncio of Python 3.11 waits for ever for a child that nobody watches (CPython gh-103847).
+    """
+    spawning = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(*argv, start_new_session=True, limit=1 << 20, **streams)
+    )
+    try:
+        return await asyncio.shield(spawning)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await end(await spawning)
+        raise
 
 
 async def some(process: Process) -> bytes:

@@ -52,7 +52,7 @@ class SshTransport:
         self._destination = node.ssh
         self._settings = settings
         self._environ = None if settings.environ is None else {**settings.environ, "LC_ALL": "C"}
-        self._connecting = asyncio.Lock()
+        self._connecting: asyncio.Future[None] | None = None
         self._unshared = False
         self._folder = settings.control or _default_folder()
         self._control = self._folder / _key(node.ssh, settings.config)
@@ -92,21 +92,29 @@ class SshTransport:
             await self._master("exit")
 
     async def _connect(self) -> None:
-        """Makes sure that the shared connection is there. ssh itself removes the socket of a dead one."""
-        async with self._connecting:
-            if self._unshared or _listens(self._control):
-                return
-            _private(self._folder, self._control)
-            argv = (*self._words("auto", str(self._control)), "-a", "-oClearAllForwardings=yes")
-            limit = 4.0 * self._settings.connect_timeout
-            try:
-                code, stderr = await process.call((*argv, "--", self._destination, "exit 0"), limit, self._environ)
-            except FileNotFoundError:
-                raise UsageError(f"no {self._settings.program} on this machine", "install openssh-client") from None
-            if code != 0:
-                raise self._refused(code, stderr, limit)
-            # The user's ssh may be unable to share (a file system without sockets): then each call connects anew.
-            self._unshared = not _listens(self._control)
+        """Makes sure that the shared connection is there. ssh itself removes the socket of a dead one.
+
+        Who comes meanwhile waits for the same attempt and shares its failure: a second one would take as long.
+        """
+        if self._unshared or _listens(self._control):
+            return
+        if self._connecting is None or self._connecting.done():
+            self._connecting = asyncio.ensure_future(self._make())
+            self._connecting.add_done_callback(lambda made: made.cancelled() or made.exception())
+        await asyncio.shield(self._connecting)
+
+    async def _make(self) -> None:
+        _private(self._folder, self._control)
+        argv = (*self._words("auto", str(self._control)), "-a", "-oClearAllForwardings=yes")
+        limit = 4.0 * self._settings.connect_timeout
+        try:
+            code, stderr = await process.call((*argv, "--", self._destination, "exit 0"), limit, self._environ)
+        except FileNotFoundError:
+            raise UsageError(f"no {self._settings.program} on this machine", "install openssh-client") from None
+        if code != 0:
+            raise self._refused(code, stderr, limit)
+        # The user's ssh may be unable to share (a file system without sockets): then each call connects anew.
+        self._unshared = not _listens(self._control)
 
     def _refused(self, code: int, stderr: str, limit: float) -> Unreachable:
         if code == 124 and not stderr:

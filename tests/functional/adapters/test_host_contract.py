@@ -213,6 +213,19 @@ async def test_cancelled_run_leaves_nothing_running(host: NodeHost, token: str, 
     assert await gone(token)
 
 
+@pytest.mark.parametrize("moment", [0.0, 0.001, 0.002, 0.004, 0.008])
+async def test_cancelled_at_once_it_neither_hangs_nor_leaves_anything(
+    host: NodeHost, token: str, moment: float
+) -> None:
+    """Ctrl-C while a call is being started: the start is ended too, and asyncio does not wait for it for ever."""
+    task = asyncio.create_task(host.run(shell(f"sleep 30; : {token}")))
+    await asyncio.sleep(moment)
+    task.cancel()
+    await asyncio.wait([task], timeout=8)
+    assert task.cancelled()
+    assert await gone(token)
+
+
 async def test_cancelled_run_all_leaves_nothing_running(host: NodeHost, token: str) -> None:
     """The same for many commands at once."""
     task = asyncio.create_task(host.run_all([Command(("sleep", token)), Command(("sleep", token + "1"))]))
