@@ -95,7 +95,8 @@ async def _probe(world: World, head: RankStatus) -> Probed:
         return DeploymentState.DEGRADED, None, error.message
     if answer:
         return DeploymentState.READY, answer, ""
-    return DeploymentState.DEGRADED if up else DeploymentState.LOADING, None, said
+    said = said.replace(url, f"http://{address}:{head.port}")  # the tunnel's end here says nothing to anybody
+    return (DeploymentState.DEGRADED, None, said) if up else (DeploymentState.LOADING, None, f"not up yet: {said}")
 
 
 async def _token(world: World, head: RankStatus, url: str, key: Secret | None) -> tuple[Answer | None, str]:

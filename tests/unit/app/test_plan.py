@@ -46,6 +46,18 @@ def test_ranks_are_placed_head_first_and_labelled() -> None:
     assert head["spec-hash"] != worker["spec-hash"]
 
 
+def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
+    """What differs per node (a GPU, an interface) stands in the cluster file; a container keeps its own paths."""
+    own = (("NCCL_SOCKET_IFNAME", "eth9"), ("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/node/bin"))
+    here = scene()
+    first, second = here.world.cluster.nodes
+    there = replace(here.world, cluster=replace(here.world.cluster, nodes=(first, replace(second, env=own))))
+    for profile, path in (("", "/node/bin"), ("docker", None)):
+        head, worker = make_plan(there, wish(recipe=recipe(profile=profile)), found("spark-1", "spark-2")).specs
+        assert {name: worker.env.get(name) for name, _ in own} == dict(own) | {"PATH": path}
+        assert "CUDA_VISIBLE_DEVICES" not in head.env
+
+
 def test_the_same_wish_gives_the_same_hashes() -> None:
     """`up` twice finds its own ranks again; a later run, another secret value or another survey changes nothing."""
     once = [spec.labels["spec-hash"] for spec in planned().specs]

@@ -72,7 +72,7 @@ async def test_loading_is_a_server_that_does_not_listen_yet() -> None:
     here.endpoint = FakeEndpoint(NotReady("connection refused"))
     found = await only(here)
     assert (found.state, found.answer) == (DeploymentState.LOADING, None)
-    assert found.problems == ("connection refused",)
+    assert found.problems == ("not up yet: connection refused",)
 
 
 async def test_a_server_without_tokens_is_degraded() -> None:

@@ -74,7 +74,7 @@ def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: An
     now[0] = 12.0
     live.tell(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))
     live.tell(RankPhase(1, "spark-2", Phase.RENDEZVOUS, "waits"))
-    lines = live.__rich__().replace("\\[", "[").splitlines()
+    lines = str(live.__rich__()).replace("\\[", "[").splitlines()
     assert lines[0] == "  rank 0 spark-1  load       2 of 4 shards  shards  [12 s, usually 3 min 50 s]"
     assert lines[1].startswith("  rank 1 spark-2  rendezvous waits  [0.0 s")
 

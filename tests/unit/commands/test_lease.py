@@ -10,7 +10,6 @@ from fakes.sh import Sh
 from sparkwright.commands import lease
 from sparkwright.domain.command import Completed
 
-
 MINE, THEIRS = "0123456789abcdef", "fedcba9876543210"  # random hex, as real ones: no other field holds it
 
 

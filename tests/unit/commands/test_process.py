@@ -21,7 +21,7 @@ STATE = "~/state dir"
 FOLDER = process.rank_dir(STATE, "demo", 0)
 LABELS = json.dumps({"deployment": "demo", "rank": "0", "spec-hash": "abc"})
 # A program that says who it is, waits to be told, and ends as it is asked to.
-PATIENT = 'echo "hello $NAME"; trap "echo bye; exit 3" TERM; while :; do sleep 0.05; done'
+PATIENT = 'trap "echo bye; exit 3" TERM; echo "hello $NAME"; while :; do sleep 0.05; done'
 STUBBORN = 'trap "" TERM; echo up; while :; do sleep 0.05; done'
 
 
@@ -43,6 +43,14 @@ def folder(node: Sh) -> Path:
 def start(node: Sh, script: str) -> int:
     """The exit code of `start`."""
     return node.run(process.start(spec(script), FOLDER, LABELS)).exit_code
+
+
+def begin(node: Sh, script: str) -> None:
+    """Started, and its first line has been read: from then on it handles signals."""
+    assert start(node, script) == 0
+    listening = node.start(process.follow(FOLDER))
+    assert listening.stdout and listening.stdout.readline()
+    Sh.end(listening)
 
 
 def state(node: Sh) -> RankStatus | None:
@@ -78,6 +86,12 @@ def test_a_rank_runs_and_is_found(node: Sh) -> None:
     assert os.getsid(pid) == pid
 
 
+def test_an_engine_that_renames_itself_keeps_its_mark(node: Sh) -> None:
+    """vLLM's setproctitle overwrites /proc/PID/environ, where its stop looks for it, unless SPT_NOENV is set."""
+    start(node, 'echo "SPT_NOENV=$SPT_NOENV"')
+    assert followed(node)[0] == "SPT_NOENV=1"
+
+
 def test_a_second_start_is_refused(node: Sh) -> None:
     """Two engines in one folder would write over each other's pid."""
     assert start(node, PATIENT) == 0
@@ -101,8 +115,8 @@ def test_the_end_is_told_to_who_listens_already(node: Sh) -> None:
     try:
         out, _ = listening.communicate(timeout=4)
     finally:
-        listening.kill()
-    assert out.split("\n")[0] == "bye"
+        Sh.end(listening)
+    assert "bye\n" in out
     assert "\x1eexit exited 3 false" in out
 
 
@@ -116,7 +130,7 @@ def test_a_tail_is_the_last_lines(node: Sh) -> None:
 
 def test_stopping_asks_first_and_keeps_the_evidence(node: Sh) -> None:
     """SIGTERM reaches the engine, its own exit code is kept, and so are log and labels."""
-    start(node, PATIENT)
+    begin(node, PATIENT)
     assert node.run(process.stop([FOLDER], 5)).ok
     found = state(node)
     assert found is not None
@@ -126,7 +140,7 @@ def test_stopping_asks_first_and_keeps_the_evidence(node: Sh) -> None:
 
 def test_who_does_not_listen_is_killed(node: Sh) -> None:
     """After the grace comes SIGKILL, and only then the answer."""
-    start(node, f"{STUBBORN} # {node.home}")
+    begin(node, f"{STUBBORN} # {node.home}")
     assert node.run(process.stop([FOLDER], 0)).ok
     assert not running(f"# {node.home}")
     found = state(node)
@@ -142,7 +156,7 @@ def test_children_in_sessions_of_their_own_end_too(node: Sh) -> None:
 
 def test_removing_leaves_nothing(node: Sh) -> None:
     """Neither process nor folder, and the deployment's own folder only if something else is in it."""
-    start(node, PATIENT)
+    begin(node, PATIENT)
     assert node.run(process.remove([FOLDER], 5)).ok
     assert not folder(node).parent.exists()
     assert state(node) is None

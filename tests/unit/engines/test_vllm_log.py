@@ -37,6 +37,7 @@ READY = {
     "v4-1m-s6": (359, "4047815", "26.72", "74.08", "3.86"),
     "b-8b-graphs": (70, "754608", "51.81", "15.27", "23.03"),
     "s-ngram": (39, "138320", "0.53", "0.06", "4.22"),
+    "n1-head": (44, "21665136", "41.32", "0.03", "1322.33"),  # weights from a file; started by `sparkwright up`
 }
 FAILED = {
     "f-bad-flag": "ambiguous option: --kv-cache-dtyp",
@@ -45,6 +46,7 @@ FAILED = {
     "f-max-len": "User-specified max_model_len (400000)",
     "f-no-blocks": "No available memory for the cache blocks",
     "f-no-model": "Repo id must be in the form",
+    "n2-gloo-head": "Gloo connectFullMesh failed",  # the worker's Gloo listens on lo
 }
 
 
@@ -83,7 +85,7 @@ def test_a_dead_peer_is_the_root_not_the_cancelled_step() -> None:
     assert len(told.errors) > 3
 
 
-@pytest.mark.parametrize("name", ["m3-head-alone", "m4-head", "m4-worker"])
+@pytest.mark.parametrize("name", ["m3-head-alone", "m4-head", "m4-worker", "n2-gloo-worker"])
 def test_a_missing_or_deaf_peer_leaves_the_rank_at_the_rendezvous(name: str) -> None:
     """Nothing is printed while a peer is missing, so the last phase must be the one with the short patience."""
     assert story(name).last_phase is Phase.RENDEZVOUS

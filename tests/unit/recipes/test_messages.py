@@ -144,4 +144,7 @@ def test_the_error_has_a_cure():
 def test_name_comes_from_the_file():
     """A recipe without a name is called as its file."""
     assert load_recipe(GOOD, "/somewhere/my-own.yaml").name == "my-own"
-    assert "<stdin>:1: `name` is missing, and the file's name cannot serve as one; allowed: small letters, digits, `.`, `_` and `-`, at most 63" in errors(GOOD, source="<stdin>")
+    assert (
+        "<stdin>:1: `name` is missing, and the file's name cannot serve as one; allowed: small letters, digits, `.`, `_` and `-`, at most 63"
+        in errors(GOOD, source="<stdin>")
+    )
