@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.drive import Drive
 from testbed import Node, Testbed, TestbedError
 from testbed.rootfs import missing_tools
 
@@ -59,6 +60,14 @@ def nodes(testbed: Testbed) -> list[Node]:
 def ssh_config(testbed: Testbed) -> Path:
     """For `ssh -F`: names, keys and known host keys of the nodes."""
     return testbed.ssh_config
+
+
+@pytest.fixture
+def drive(testbed: Testbed, tmp_path: Path) -> Iterator[Drive]:
+    """The real `sparkwright` on the testbed's nodes, with a home of its own."""
+    made = Drive(tmp_path, testbed)
+    yield made
+    made.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,263 @@
+"""The real command, as a user calls it: a process of its own, with a cluster file and recipes made for the test."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from testbed import Node, Process, Testbed
+
+SPARKWRIGHT = (str(Path(sys.executable).parent / "sparkwright"),)
+RUNTIMES = ("docker", "process")
+NAME = "drill"
+LABELS = ("deployment", "rank", "recipe-hash")
+QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0"}
+# About eight seconds of boot: enough to do something meanwhile.
+SLOW = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.12", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "0"}
+# About four.
+BRISK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.06", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One call: exit code, stdout, stderr, seconds."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    def __str__(self) -> str:
+        return f"exit {self.code} after {self.seconds:.1f} s\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+class Call:
+    """A running call, in a process group of its own as a shell would make it; on a terminal of its own with `tty`."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, tty: bool = False) -> None:
+        self._began = time.monotonic()
+        self._texts = {"out": bytearray(), "err": bytearray()}
+        self._terminal = -1
+        self.process = self._on_terminal(argv, env, cwd) if tty else self._on_pipes(argv, env, cwd)
+        self._readers = [threading.Thread(target=self._read, args=pair) for pair in self._sources(tty)]
+        for reader in self._readers:
+            reader.start()
+
+    def _on_pipes(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+
+    def _on_terminal(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> "subprocess.Popen[bytes]":
+        self._terminal, inner = pty.openpty()
+
+        def own() -> None:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        try:
+            return subprocess.Popen(
+                argv, stdin=inner, stdout=inner, stderr=inner, env=env, cwd=cwd, start_new_session=True, preexec_fn=own
+            )
+        finally:
+            os.close(inner)
+
+    def _sources(self, tty: bool) -> list[tuple[int, str]]:
+        if tty:
+            return [(self._terminal, "err")]
+        assert self.process.stdout and self.process.stderr
+        return [(self.process.stdout.fileno(), "out"), (self.process.stderr.fileno(), "err")]
+
+    def _read(self, source: int, name: str) -> None:
+        with contextlib.suppress(OSError):  # a terminal whose last program has gone says EIO
+            while chunk := os.read(source, 65536):
+                self._texts[name] += chunk
+
+    @property
+    def err(self) -> str:
+        return self._texts["err"].decode(errors="replace")
+
+    def saw(self, text: str, timeout: float = 30) -> "Call":
+        """Waits until stderr holds the text."""
+        end = time.monotonic() + timeout
+        while text not in self.err:
+            assert self.process.poll() is None, f"it ended before {text!r} was seen\n{self.finish()}"
+            assert time.monotonic() < end, f"{text!r} was not seen in {timeout} s\n{self.kill()}"
+            time.sleep(0.01)
+        return self
+
+    def interrupt(self) -> "Call":
+        """Ctrl-C: SIGINT to the whole foreground group."""
+        if self._terminal >= 0:
+            os.write(self._terminal, b"\x03")
+        else:
+            os.killpg(self.process.pid, signal.SIGINT)
+        return self
+
+    def kill(self) -> Done:
+        """SIGKILL, to this process only: nothing can be put right by it."""
+        self.process.kill()
+        return self.finish()
+
+    def finish(self, timeout: float = 60) -> Done:
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        seconds = time.monotonic() - self._began
+        for reader in self._readers:
+            reader.join(5)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe:
+                pipe.close()
+        if self._terminal >= 0:
+            os.close(self._terminal)
+            self._terminal = -1
+        return Done(code, self._texts["out"].decode(errors="replace"), self.err, seconds)
+
+
+@dataclass
+class Drive:
+    """`sparkwright` with one cluster file, one ssh config and one home."""
+
+    folder: Path
+    testbed: Testbed
+    env: dict[str, str] = field(default_factory=dict)
+    users: dict[str, str] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def cluster(self) -> Path:
+        nodes = [
+            {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name}
+            for n in self.testbed.nodes
+        ]
+        return self._write("cluster.yaml", {"name": "testbed", "nodes": nodes})
+
+    def recipe(self, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
+        """A recipe of the twin; changes replace whole top-level keys, or are merged into mappings."""
+        engine = {"name": "twin", "version": "0.21.0", "runtime": runtime}
+        if runtime == "docker":
+            engine |= {"image": self.testbed.engine_image, "image_note": "made by the tests"}
+        else:
+            engine |= {"venv": "/opt/sparkwright"}
+        tree: dict[str, Any] = {
+            "name": NAME,
+            "title": "A drill",
+            "model": {"id": "sparkwright/twin-tiny", "served_name": "twin-tiny", "size": "2GiB", "simulated": True},
+            "engine": engine,
+            "nodes": 2,
+            "parallelism": {"tp": 2},
+            "serving": {"context": 32768, "sequences": 8, "batched_tokens": 2048, "memory_fraction": 0.8},
+            "env": dict(env),
+        }
+        for key, value in changes.items():
+            tree[key] = {**tree[key], **value} if isinstance(tree.get(key), dict) else value
+        return str(self._write(f"{NAME}.yaml", tree))
+
+    def _write(self, name: str, tree: object) -> Path:
+        path = self.folder / name
+        path.write_text(yaml.safe_dump(tree, sort_keys=False))
+        return path
+
+    def start(self, verb: str, *words: str, tty: bool = False, env: Mapping[str, str] | None = None) -> Call:
+        where = ("--cluster", str(self.cluster), "--ssh-config", str(self.testbed.ssh_config))
+        home = {"HOME": str(self.folder / "home"), "TERM": "xterm", "COLUMNS": "400", **self.env, **(env or {})}
+        (self.folder / "home").mkdir(exist_ok=True)
+        call = Call((*SPARKWRIGHT, verb, *where, *words), {**os.environ, **home}, self.folder, tty)
+        self.calls.append(call)
+        return call
+
+    def run(self, verb: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Done:
+        return self.start(verb, *words, env=env).finish(timeout)
+
+    def good(self, verb: str, *words: str, env: Mapping[str, str] | None = None) -> Done:
+        done = self.run(verb, *words, env=env)
+        assert done.code == 0, str(done)
+        return done
+
+    def close(self) -> None:
+        for call in self.calls:
+            if call.process.poll() is None:
+                call.process.kill()
+            call.finish()
+
+
+def containers(node: Node) -> list[dict[str, Any]]:
+    """`docker inspect` of everything there."""
+    ids = node.sh("docker ps --all --quiet --no-trunc").split()
+    found: list[dict[str, Any]] = json.loads(node.sh(f"docker inspect {' '.join(ids)}")) if ids else []
+    return found
+
+
+def _twins(node: Node) -> list[Process]:
+    """Not what only carries their words: docker-init, the session's leader."""
+    found = [p for p in node.processes() if "-m sparkwright.twin serve" in p.command]
+    return [p for p in found if p.command.split()[0].rpartition("/")[2].startswith("python")]
+
+
+def engines(node: Node) -> list[str]:
+    """Command lines of the twin's ranks that run, in containers or not."""
+    return [p.command for p in _twins(node)]
+
+
+def running(nodes: Sequence[Node]) -> dict[str, list[str]]:
+    """What tells one start of the ranks from another: container ids or engine pids."""
+    return {n.name: n.sh("docker ps --quiet --no-trunc").split() or [str(p.pid) for p in _twins(n)] for n in nodes}
+
+
+def assert_clean(nodes: Sequence[Node]) -> None:
+    left = {n.name: n.leftovers() for n in nodes}
+    assert left == {n.name: [] for n in nodes}
+
+
+def assert_stopped(nodes: Sequence[Node]) -> None:
+    """No engine runs and no lease is held; evidence may be there."""
+    assert {n.name: engines(n) for n in nodes} == {n.name: [] for n in nodes}
+    assert [n.name for n in nodes if lease(n)] == []
+
+
+def lease(node: Node) -> str:
+    return node.sh("cat /run/lock/sparkwright/lease 2>/dev/null", check=False)
+
+
+@contextlib.contextmanager
+def slowed(node: Node, program: str, seconds: float, when: str = "*") -> Iterator[None]:
+    """While open, `program` on the node waits before it does anything, if its words match the sh pattern `when`."""
+    real = node.sh(f"command -v {program}")
+    assert real != f"/usr/local/bin/{program}", "a shim stands where the slow one would"
+    text = f'#!/bin/sh\ncase "$*" in {when}) sleep {seconds} ;; esac\nexec {real} "$@"\n'
+    node.write(f"/usr/local/bin/{program}", text, mode="755")
+    try:
+        yield
+    finally:
+        node.sh(f"rm -f /usr/local/bin/{program}")
+
+
+def lift_memlock(node: Node) -> None:
+    """dockerd's limits as on a GB10 (taken back by the next reset); here the machine may not raise them."""
+    pid = node.sh("pidof dockerd").split()[0]
+    node.write(f"/opt/fixtures/proc/{pid}/limits", "Max locked memory         unlimited            unlimited   bytes\n")

@@ -1,0 +1,137 @@
+"""A real engine through the real command: llama.cpp's server, a GGUF of random weights, a streamed chat."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+import sparkwright
+from cluster.stage_drive import VENV, Drive, Result
+from functional.tiny_gguf import write_tiny_gguf
+from testbed import Node
+
+SHIPPED = Path(sparkwright.__file__).parent / "recipes/shipped/tiny-llama-cpp.yaml"
+GGUF = "/home/spark/models/tiny.gguf"
+PORT = 8080
+
+
+@pytest.fixture
+def drive(tmp_path: Path, ssh_config: Path) -> Drive:
+    return Drive(tmp_path, ssh_config)
+
+
+@pytest.fixture
+def derived() -> dict[str, Any]:
+    """The shipped recipe, as its conditions say: with the virtual environment that holds xllamacpp."""
+    shipped: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
+    shipped["engine"]["venv"] = VENV
+    return shipped
+
+
+@pytest.fixture
+def gguf(tmp_path: Path) -> bytes:
+    return write_tiny_gguf(tmp_path / "tiny.gguf").read_bytes()
+
+
+def up(drive: Drive, recipe: dict[str, Any]) -> Result:
+    return drive.run("up", drive.write("tiny-llama-cpp.yaml", recipe))
+
+
+def test_from_recipe_to_a_streamed_chat(
+    drive: Drive, nodes: list[Node], derived: dict[str, Any], gguf: bytes, ssh_config: Path
+) -> None:
+    """`up` ends ready with a real answer, `status` and `logs` agree, a client streams, `down` leaves nothing."""
+    head = nodes[0]
+    head.put(GGUF, gguf)
+    told = up(drive, derived)
+    assert told.code == 0, told.text
+    assert "tiny-llama-cpp: ready" in told.out and "answer: " in told.out and "SIMULATED" not in told.text
+    assert "already serving" in drive.run("up", "./tiny-llama-cpp.yaml").out
+    seen = json.loads(drive.run("status", "--json").out)
+    assert [(d["name"], d["state"], d["simulated"]) for d in seen["deployments"]] == [
+        ("tiny-llama-cpp", "ready", False)
+    ]
+    assert "listening on http://127.0.0.1:8080" in drive.run("logs", "tiny-llama-cpp", "--tail", "0").out
+    with forwarded(ssh_config, head.name) as base:
+        assert streamed_tokens(base) == 8
+    assert drive.run("down", "tiny-llama-cpp").code == 0
+    assert head.leftovers() == []
+    assert head.sh(f"ss -ltnH 'sport = :{PORT}'") == ""
+
+
+def test_a_model_on_the_other_node_comes_to_the_head(
+    drive: Drive, nodes: list[Node], derived: dict[str, Any], gguf: bytes
+) -> None:
+    """One node serves, another has the file: it is copied, not asked of the user, and the engine loads it."""
+    head, spare = nodes
+    spare.put(GGUF, gguf)
+    assert "weights: copied from spark-2 to spark-1" in drive.run("plan", drive.write("tiny.yaml", derived)).out
+    told = drive.run("up", "./tiny.yaml")
+    assert told.code == 0, told.text
+    assert "answer: " in told.out
+    assert head.sh(f"sha256sum < {GGUF}") == spare.sh(f"sha256sum < {GGUF}")
+    assert drive.run("down", "tiny-llama-cpp").code == 0
+
+
+def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
+    drive: Drive, nodes: list[Node], derived: dict[str, Any]
+) -> None:
+    """The engine exits, the answer names the root cause from its log, nothing runs on."""
+    head = nodes[0]
+    head.put(GGUF, b"this is no GGUF at all" * 100)
+    told = up(drive, derived)
+    told.is_one_message(5, "rank 0 on spark-1 exited with code 1", "invalid magic")
+    assert not [p for p in head.processes() if "llama_server" in p.command]
+    assert drive.run("down", "tiny-llama-cpp").code == 0
+    assert head.leftovers() == []
+
+
+def test_a_missing_file_is_refused_before_the_start(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
+    """MODEL002 names the path and the node that was looked at."""
+    told = up(drive, derived)
+    told.is_one_message(1, "MODEL002", "no node has tiny.gguf", "looked on spark-1", "~/models/tiny.gguf")
+    assert nodes[0].leftovers() == []
+
+
+def test_a_recipe_without_a_gguf_file_is_refused(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
+    """llama.cpp loads one file: a hub id or a folder is no model for it."""
+    derived["model"] = {"id": "acme/tiny"}
+    told = drive.run("plan", drive.write("tiny-llama-cpp.yaml", derived))
+    told.is_one_message(1, "ENG017", "GGUF")
+
+
+def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: list[Node], gguf: bytes) -> None:
+    """As shipped it runs `llama-server`: where there is none, that is what the message says."""
+    nodes[0].put(GGUF, gguf)
+    told = drive.run("up", "tiny-llama-cpp")
+    told.is_one_message(5, "llama-server", "exited with code 127")
+
+
+@contextmanager
+def forwarded(ssh_config: Path, name: str) -> Iterator[str]:
+    """The tunnel that `up` tells the user to open."""
+    argv = ["ssh", "-F", str(ssh_config), "-o", "ExitOnForwardFailure=yes", "-L", f"18080:127.0.0.1:{PORT}"]
+    tunnel = subprocess.Popen([*argv, name, "echo open; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert tunnel.stdout is not None and tunnel.stdout.readline() == b"open\n"
+        yield "http://127.0.0.1:18080"
+    finally:
+        tunnel.communicate(timeout=10)
+
+
+def streamed_tokens(base: str) -> int:
+    """Completion tokens by the server's own usage, after a stream that brought text."""
+    body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
+    with httpx.stream(
+        "POST", f"{base}/v1/chat/completions", json=body | {"stream_options": {"include_usage": True}}, timeout=20
+    ) as answer:
+        assert answer.status_code == 200
+        chunks = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: {")]
+    assert "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+    return int(chunks[-1]["usage"]["completion_tokens"])

@@ -1,0 +1,74 @@
+"""Room for the weights: refused before anything is copied, and told plainly when it runs out on the way."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.stage_drive import (
+    FOLDER,
+    MIB,
+    REAL,
+    Drive,
+    ended,
+    everything,
+    lift,
+    put_folder,
+    slow_fabric,
+    tree,
+    wait_for,
+)
+from testbed import Node
+
+GIB = 1 << 30
+MODELS = "/home/spark/models"
+BY_PATH = {**REAL, "model": {"path": "tiny", "served_name": "tiny"}}
+
+
+@pytest.fixture
+def drive(tmp_path: Path, ssh_config: Path) -> Drive:
+    return Drive(tmp_path, ssh_config)
+
+
+def test_a_node_without_room_is_refused_before_a_byte_moves(drive: Drive, nodes: list[Node]) -> None:
+    """DISK001 says what is wanted and what is free, on which file system; both nodes stay as they are."""
+    here, there = nodes
+    put_folder(there, size=20 * MIB)
+    here.fill_disk(MODELS, leave_bytes=8 * MIB)
+    before = [everything(node) for node in nodes]
+    told = drive.up(BY_PATH)
+    told.is_one_message(1, "DISK001", "spark-1", "weights 60.0 MiB", "wanted, 8.0 MiB free on /home/spark/models")
+    assert [everything(node) for node in nodes] == before
+
+
+def test_a_path_of_its_own_is_looked_at_where_it_lies(drive: Drive, nodes: list[Node]) -> None:
+    """A model outside the usual folders: the file system of that very path counts."""
+    here, there = nodes
+    put_folder(there, path="/home/spark/data/tiny")
+    here.fill_disk("/home/spark/data", leave_bytes=MIB)
+    told = drive.up({**REAL, "model": {"path": "~/data/tiny", "served_name": "tiny"}})
+    told.is_one_message(1, "DISK001", "free on /home/spark/data")
+    assert tree(here, "/home/spark/data/tiny") == []
+
+
+def test_a_disk_that_fills_up_on_the_way(drive: Drive, nodes: list[Node]) -> None:
+    """The copy ends with the reason and its cure; what has arrived is not taken for a model, and is completed later."""
+    here, there = nodes
+    put_folder(there, size=24 * MIB)
+    here.fill_disk(MODELS, leave_bytes=2 * GIB + 150 * MIB, size=f"{2 * GIB + 160 * MIB}")
+    slow_fabric(there, "80mbit")
+    try:
+        with drive.running("up", drive.write("tiny.yaml", BY_PATH), "--detach") as running:
+            wait_for(here, f"[ -n \"$(find {FOLDER} -name 'model-00001*' -size +1M 2>/dev/null)\" ]")
+            # The copy goes on meanwhile: what was free a moment ago may not be.
+            free = f"$(($(stat -f -c '%a * %S' {MODELS}) - {8 * MIB}))"
+            wait_for(here, f"fallocate -l {free} {MODELS}/.other 2>/dev/null")
+            told = ended(running)
+    finally:
+        lift(there)
+    told.is_one_message(1, "No space left on device", "make room on spark-1")
+    assert [*here.leftovers(), *there.leftovers()] == []
+    assert "spark-2 to spark-1" in drive.run("plan", "./tiny.yaml").out
+    here.sh(f"rm {MODELS}/.other")
+    told = drive.up(BY_PATH)
+    assert told.code == 0, told.text
+    assert tree(here, FOLDER) == tree(there, FOLDER)

@@ -1,0 +1,121 @@
+"""What no node has is fetched once, by the hub's own client, on the head; the others get it from there."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import hub_server
+from cluster.stage_drive import REAL, ROOT, Drive, Result, everything, put_hub_model, tree, wait_for
+from testbed import Node
+
+PORT = 8999
+LOG = "/run/hub.log"
+TOKEN = "hf_a-token-that-nobody-may-see"
+
+
+@pytest.fixture
+def hub(nodes: list[Node]) -> Iterator[Node]:
+    """A hub on the head's own loopback."""
+    head = nodes[0]
+    head.write("/run/hub.py", Path(hub_server.__file__).read_text())
+    pid = head.sh(f"rm -f {LOG}; python3 /run/hub.py {PORT} {LOG} >/run/hub.out 2>&1 & echo $!")
+    wait_for(head, f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {PORT}))' 2>/dev/null")
+    yield head
+    head.sh(f"kill {pid}")
+
+
+@pytest.fixture
+def drive(tmp_path: Path, ssh_config: Path) -> Drive:
+    drive = Drive(tmp_path, ssh_config)
+    on_hub(drive)
+    return drive
+
+
+def on_hub(drive: Drive, port: int = PORT) -> None:
+    env = {"HF_ENDPOINT": f"http://127.0.0.1:{port}"}
+    drive.cluster(*({"name": name, "env": env} for name in ("spark-1", "spark-2")))
+
+
+def up(drive: Drive, model: str = "acme/tiny") -> Result:
+    recipe: dict[str, Any] = {**REAL, "model": {"id": model, "served_name": "tiny", "size": "10MiB"}}
+    return drive.up(recipe)
+
+
+def test_it_is_fetched_once_and_copied(drive: Drive, hub: Node, nodes: list[Node]) -> None:
+    """Each shard leaves the hub once; both nodes end with the same entry; progress is told; no token shows."""
+    drive.env["HF_TOKEN"] = TOKEN
+    told = up(drive)
+    assert told.code == 0, told.text
+    requests = hub.sh(f"cat {LOG}").splitlines()
+    fetched = [line for line in requests if line.startswith("GET") and "00001-of-00002" in line]
+    assert len(fetched) == 1 and f"Bearer {TOKEN}" in fetched[0]
+    assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
+    assert nodes[1].sh(f"cat {ROOT}/refs/main") == hub_server.REVISION
+    arrived = " ".join(tree(nodes[1], ROOT))
+    assert all(hashlib.sha256(content).hexdigest() in arrived for content in hub_server.FILES.values())
+    assert "download acme/tiny" in told.err
+    assert TOKEN not in told.text
+    for node in nodes:
+        held = node.sh(f"grep -rlF {TOKEN} /home/spark /tmp /run/lock /dev/shm 2>/dev/null || true")
+        assert held == "", held
+        assert TOKEN not in " ".join(process.command for process in node.processes())
+
+
+def test_the_token_is_in_no_argument_list_while_it_is_used(drive: Drive, hub: Node, nodes: list[Node]) -> None:
+    """Whoever lists processes during the download sees the client, not the token."""
+    drive.env["HF_TOKEN"] = TOKEN
+    script = "for i in $(seq 400); do cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; sleep 0.02; done > /run/seen"
+    watcher = hub.sh(f"({script}) >/dev/null 2>&1 & echo $!")
+    assert up(drive).code == 0
+    hub.sh(f"kill {watcher} 2>/dev/null; :")
+    seen = hub.sh("cat /run/seen; rm /run/seen")
+    assert "hf download acme/tiny" in seen
+    assert TOKEN not in seen
+
+
+def test_an_unfinished_download_is_finished(drive: Drive, hub: Node, nodes: list[Node]) -> None:
+    """What an earlier download left is no model: it is fetched to its end, and its leftovers do not stay in the way."""
+    head = nodes[0]
+    put_hub_model(head, size=1 << 20)
+    head.sh(f"rm {ROOT}/snapshots/*/model-00001*; echo x > {ROOT}/blobs/abc.12345678.incomplete", user="spark")
+    told = up(drive)
+    assert told.code == 0, told.text
+    assert head.sh(f"find {ROOT} -name '*.incomplete'") == ""
+    assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
+
+
+@pytest.mark.parametrize(("model", "reason"), [("acme/gated", "requires approval"), ("acme/nothing", "not found")])
+def test_a_model_that_the_hub_does_not_give(
+    drive: Drive, hub: Node, nodes: list[Node], model: str, reason: str
+) -> None:
+    """Gated or unknown: the hub's own words, where the token is to be set, and no ranks."""
+    told = up(drive, model)
+    told.is_one_message(1, f"{model} is complete on no node", "`hf download` failed", "HF_TOKEN")
+    assert reason in told.err.lower()
+    assert [*nodes[0].leftovers(), *nodes[1].leftovers()] == []
+
+
+def test_a_hub_that_cannot_be_reached(drive: Drive, nodes: list[Node]) -> None:
+    """The client's reason is passed on, with what the node lacks; nothing is left on the nodes."""
+    on_hub(drive, port=8998)
+    before = [everything(node) for node in nodes]
+    told = up(drive)
+    told.is_one_message(1, "acme/tiny is complete on no node (here: nothing of it is there)", "`hf download` failed")
+    assert "refused" in told.err.lower() or "connect" in told.err.lower()
+    after = [[line for line in everything(node) if not line.startswith("./.cache")] for node in nodes]
+    assert after == before
+
+
+def test_no_client_on_the_node(drive: Drive, nodes: list[Node]) -> None:
+    """Where there is no `hf`, the message says how to get it."""
+    before = [everything(node) for node in nodes]
+    nodes[0].sh("mv /usr/local/bin/hf /usr/local/bin/hf.away")
+    try:
+        told = up(drive)
+    finally:
+        nodes[0].sh("mv /usr/local/bin/hf.away /usr/local/bin/hf")
+    told.is_one_message(1, "there is no `hf` to fetch it with", "pipx install huggingface_hub")
+    assert [everything(node) for node in nodes] == before

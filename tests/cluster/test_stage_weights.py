@@ -1,0 +1,229 @@
+"""Weights that one node has come to the others: over the fabric, whole, resumable, and with a clean page cache."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.stage_drive import (
+    FOLDER,
+    HUB,
+    MIB,
+    REAL,
+    ROOT,
+    TWIN,
+    Drive,
+    cached_bytes,
+    everything,
+    interrupt,
+    lift,
+    put_folder,
+    put_hub_model,
+    received,
+    slow_fabric,
+    tree,
+    wait_for,
+)
+from testbed import Node, Testbed
+
+BY_PATH = {**TWIN, "model": {"path": "tiny", "served_name": "tiny", "simulated": True}}
+
+
+@pytest.fixture
+def drive(tmp_path: Path, ssh_config: Path) -> Drive:
+    return Drive(tmp_path, ssh_config)
+
+
+@pytest.fixture
+def slow(nodes: list[Node]) -> Iterator[Node]:
+    """The second node sends slowly over the fabric: a copy from it can be met on its way."""
+    slow_fabric(nodes[1], "160mbit")
+    yield nodes[1]
+    lift(nodes[1])
+
+
+def test_a_hub_model_goes_over_the_fabric(drive: Drive, nodes: list[Node]) -> None:
+    """The whole entry arrives identical, links kept, by the fast network, told as it goes, and leaves no page cache."""
+    here, there = nodes
+    put_hub_model(there, size=12 * MIB)
+    before = received(here)
+    told = drive.up(TWIN)
+    fabric, mgmt = (after - was for after, was in zip(received(here), before, strict=True))
+    assert told.code == 0, told.text
+    assert (cached_bytes(here, ROOT), cached_bytes(there, ROOT)) == (0, 0)
+    assert tree(here, ROOT) == tree(there, ROOT)
+    assert len([entry for entry in tree(here, ROOT) if ">../../blobs/" in entry]) == 5
+    assert fabric > 36 * MIB and mgmt < 2 * MIB, (fabric, mgmt)
+    assert "weights to spark-1 at" in told.err
+    assert here.sh(f"stat -c %U {ROOT}/refs/main") == "spark"
+
+
+def test_a_folder_is_copied_and_served_as_a_process(drive: Drive, nodes: list[Node]) -> None:
+    """A model given by path goes to the same place on the other node, is loaded there, and is not copied twice."""
+    here, there = nodes
+    put_folder(here)
+    assert drive.up(BY_PATH, detach=False).code == 0
+    assert tree(there, FOLDER) == tree(here, FOLDER) != []
+    assert f"serve {FOLDER}" in "".join(process.command for process in there.processes())
+    again = drive.up(BY_PATH, detach=False)
+    assert again.code == 0 and "already serving" in again.text and "weights" not in again.err
+    assert drive.run("down", "tiny").code == 0
+    assert [*here.leftovers(), *there.leftovers()] == []
+
+
+def test_a_folder_is_served_in_a_container_that_cannot_change_it(
+    drive: Drive, nodes: list[Node], testbed: Testbed
+) -> None:
+    """In the docker runtime the staged folder is mounted read-only, and the twin loads from it."""
+    here, there = nodes
+    put_folder(there)
+    engine = {"name": "twin", "version": "0.21.0", "runtime": "docker", "image": testbed.engine_image}
+    told = drive.up({**BY_PATH, "engine": {**engine, "image_note": "made here"}}, detach=False)
+    assert told.code == 0, told.text
+    assert tree(there, FOLDER) == tree(here, FOLDER)
+    for node, rank in ((here, 0), (there, 1)):
+        name = f"sparkwright-tiny-rank{rank}"
+        assert f"{FOLDER}:/models/tiny:ro" in node.sh(f"docker inspect -f '{{{{.HostConfig.Binds}}}}' {name}")
+        assert node.exec(["docker", "exec", name, "touch", "/models/tiny/x"], check=False).returncode != 0
+
+
+def test_blobs_that_lie_outside_the_model_come_along(drive: Drive, nodes: list[Node]) -> None:
+    """huggingface_hub 2 keeps blobs in a store of all models and links to it: the other node gets the bytes."""
+    here, there = nodes
+    put_hub_model(there, size=MIB)
+    before = loaded(there)
+    store = f"{HUB}/blobs/ab"
+    there.sh(
+        f"mkdir -p {store} && cd {ROOT}/blobs && for b in $(find . -size +100k -printf '%f '); do"
+        f" mv $b {store}/$b && ln -s ../../blobs/ab/$b $b; done",
+        user="spark",
+    )
+    told = drive.up(TWIN)
+    assert told.code == 0, told.text
+    assert loaded(here) == loaded(there) == before
+
+
+def loaded(node: Node) -> str:
+    """What an engine would read from the snapshot."""
+    return node.sh(f"cd {ROOT}/snapshots/*/ && sha256sum *")
+
+
+def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[Node], slow: Node) -> None:
+    """Ctrl-C leaves no lease and no half model that counts as whole; the next start brings only the rest."""
+    here, there = nodes
+    put_hub_model(there, shards=2, size=24 * MIB)
+    with drive.running("up", drive.write("tiny.yaml", TWIN), "--detach") as first:
+        wait_for(here, f"[ $(du -sm {ROOT} 2>/dev/null | cut -f1 || echo 0)0 -ge 360 ]")
+        stopped = interrupt(first)
+    assert stopped.code == 130 and "Traceback" not in stopped.text
+    assert [*here.leftovers(), *there.leftovers()] == []
+    assert "rsync" not in " ".join(process.command for node in nodes for process in node.processes())
+    assert "weights: copied from spark-2 to spark-1" in drive.run("plan", "./tiny.yaml").out
+    before = received(here)[0]
+    lift(slow)
+    told = drive.up(TWIN)
+    assert told.code == 0, told.text
+    assert received(here)[0] - before < 20 * MIB
+    assert tree(here, ROOT) == tree(there, ROOT)
+
+
+def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
+    """Nodes without keys of their own are let into each other by the user's ssh agent, lent for the copy."""
+    put_hub_model(nodes[1])
+    without_keys(nodes)
+    agent = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    variables = dict(part.split("=") for part in agent.replace("\n", ";").split(";") if part.startswith("SSH_"))
+    try:
+        drive.env |= variables
+        key = str(testbed.ssh_config.with_name("id_ed25519"))
+        subprocess.run(["ssh-add", "-q", key], env=drive.environment(), check=True)
+        told = drive.up(TWIN)
+    finally:
+        subprocess.run(["kill", variables["SSH_AGENT_PID"]], check=True)
+    assert told.code == 0, told.text
+    assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
+
+
+def test_no_way_between_the_nodes_is_said_with_its_cure(drive: Drive, nodes: list[Node]) -> None:
+    """Without agent and without keys: exit 1, both ways out are named, and the nodes are as they were."""
+    put_hub_model(nodes[1])
+    without_keys(nodes)
+    before = [everything(node) for node in nodes]
+    told = drive.up(TWIN)
+    told.is_one_message(1, "could not be copied there from spark-2", "Permission denied", "ssh-add", "ssh-copy-id")
+    assert [everything(node) for node in nodes] == before
+
+
+def test_two_revisions_are_made_one(drive: Drive, nodes: list[Node]) -> None:
+    """Ranks with different weights would answer nonsense: the head's revision goes to a node with another one."""
+    here, there = nodes
+    put_hub_model(here)
+    put_hub_model(there, revision="f" * 40)
+    assert drive.up(TWIN).code == 0
+    assert there.sh(f"cat {ROOT}/refs/main") == here.sh(f"cat {ROOT}/refs/main")
+    assert set(tree(here, ROOT)) < set(tree(there, ROOT))
+
+
+SHARD = "model-00002-of-00003.safetensors"
+SNAPSHOT = f"{ROOT}/snapshots/*"
+GAPS = {
+    "missing shard": (f"rm {SNAPSHOT}/{SHARD}", SHARD),
+    "broken link": (f"rm $(readlink -f {SNAPSHOT}/{SHARD})", f"{SHARD} (broken link)"),
+    "empty shard": (f": > $(readlink -f {SNAPSHOT}/{SHARD})", f"{SHARD} (empty)"),
+    "unfinished": (f"echo x > {ROOT}/blobs/abc.1234.incomplete", "blobs/abc.1234.incomplete (unfinished download)"),
+    "no ref": (f"rm {ROOT}/refs/main", "refs/main (absent"),
+    "newline in ref": (f"echo >> {ROOT}/refs/main", "refs/main (ends with a newline)"),
+}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_a_gap_is_named_and_filled_from_the_other_node(drive: Drive, nodes: list[Node], gap: str) -> None:
+    """An incomplete model is never launched: what lacks is known by name, and comes from a node that has it."""
+    here, there = nodes
+    harm, named = GAPS[gap]
+    for node in nodes:
+        put_hub_model(node, size=MIB)
+        node.sh(f"cp -a {ROOT} {ROOT}.whole; {harm}", user="spark")
+    both = drive.run("plan", drive.write("real.yaml", REAL))
+    assert "MODEL001" in both.out and named in both.out
+    there.sh(f"rm -r {ROOT}; mv {ROOT}.whole {ROOT}", user="spark")
+    told = drive.up(TWIN)
+    assert told.code == 0, told.text
+    assert tree(here, ROOT) == tree(there, ROOT) == tree(here, f"{ROOT}.whole")
+
+
+def test_a_model_that_is_whole_nowhere_is_refused(drive: Drive, nodes: list[Node]) -> None:
+    """A folder has no other source than the nodes: the start says which file lacks where, and touches nothing."""
+    for node in nodes:
+        put_folder(node, size=MIB)
+        node.sh(f"rm {FOLDER}/model-00003-of-00003.safetensors {FOLDER}/model.safetensors.index.json")
+    before = [everything(node) for node in nodes]
+    told = drive.up({**REAL, "model": {"path": "tiny", "served_name": "tiny"}})
+    told.is_one_message(1, "MODEL001", "spark-1", "spark-2", "model-00003-of-00003.safetensors (absent")
+    simulated = drive.up(BY_PATH)
+    simulated.is_one_message(1, "tiny is complete on no node", "model-00003-of-00003.safetensors (absent")
+    assert [everything(node) for node in nodes] == before
+
+
+def test_a_model_in_several_gguf_files_is_one_model(drive: Drive, nodes: list[Node]) -> None:
+    """It is named by its first file; all parts count and travel, a part that lacks is named."""
+    here, there = nodes
+    there.sh(
+        "mkdir -p models && cd models && for n in 1 2 3; do head -c 1M /dev/urandom > big-0000$n-of-00003.gguf; done",
+        user="spark",
+    )
+    here.sh("mkdir -p models && echo mine > models/other.gguf", user="spark")
+    recipe = {**BY_PATH, "model": {**BY_PATH["model"], "path": "big-00001-of-00003.gguf"}}
+    drive.up(recipe)  # the twin cannot load a file: only staging is looked at
+    assert len(tree(here, "/home/spark/models")) == 4
+    assert set(tree(there, "/home/spark/models")) < set(tree(here, "/home/spark/models"))
+    for node in nodes:
+        node.sh("rm /home/spark/models/big-00002-of-00003.gguf")
+    told = drive.up(recipe, "--name", "other")
+    told.is_one_message(1, "big-00002-of-00003.gguf (absent")
+
+
+def without_keys(nodes: list[Node]) -> None:
+    for node in nodes:
+        node.sh("rm -f /home/spark/.ssh/id_*")

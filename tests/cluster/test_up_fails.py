@@ -1,0 +1,124 @@
+"""Engines that do not come up: who, where, when, why, with the proof; ranks stopped, evidence kept, `down` cleans."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster.drive import BRISK, NAME, QUICK, RUNTIMES, SLOW, Done, Drive, assert_clean, assert_stopped, engines
+from testbed import Node
+
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+
+
+def fault(text: str, **more: str) -> dict[str, str]:
+    return {**QUICK, **more, "SPARKWRIGHT_TWIN_FAULT": text}
+
+
+def fails(drive: Drive, recipe: str, nodes: list[Node], within: float) -> Done:
+    """A failed `up`: exit 5, all ranks stopped on both nodes, logs of both kept here."""
+    done = drive.run("up", recipe)
+    assert done.code == 5, str(done)
+    assert done.seconds < within, str(done)
+    assert_stopped(nodes)
+    (line,) = re.findall(r"^logs: +(\S+)$", done.err, re.MULTILINE)
+    kept = sorted(path.name for path in Path(line).iterdir())
+    assert kept == ["rank0-spark-1.log", "rank1-spark-2.log"]
+    assert all(path.read_text().strip() for path in Path(line).iterdir())
+    return done
+
+
+def cleans(drive: Drive, nodes: list[Node]) -> None:
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+@RUNTIME
+def test_a_worker_that_dies_while_loading_ends_the_wait(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """The rank that ended first is named with node, phase, code and last lines, and not the head that it took along."""
+    done = fails(drive, drive.recipe(runtime, fault("rank=1:die@load:exit=3")), nodes, within=10)
+    assert re.search(r"error: rank 1 on spark-2 exited with code 3 in phase (load|rendezvous)", done.err), str(done)
+    assert "  | " in done.err and "Using AttentionBackendEnum" in done.err, str(done)
+    assert f"sparkwright down {NAME}" in done.err
+    assert drive.good("logs", NAME, "--rank", "1").out.startswith("1| ")
+    status = drive.run("status")
+    assert status.code == 1 and "failed" in status.out and "exited with code 3" in status.out, str(status)
+    cleans(drive, nodes)
+
+
+@RUNTIME
+def test_a_head_that_dies_ends_the_wait(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """The head's own end is told as its own, although its workers end with it."""
+    done = fails(drive, drive.recipe(runtime, fault("rank=0:die@graphs:exit=7")), nodes, within=10)
+    assert re.search(r"error: rank 0 on spark-1 exited with code 7 in phase (compile|warmup)", done.err), str(done)
+    cleans(drive, nodes)
+
+
+def test_an_engine_that_stands_still_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
+    """After the phase's own limit, with the rank that the others wait for, and not after an hour."""
+    limits = {name: {"stuck_after": "2s"} for name in ("start", "rendezvous", "load", "compile", "warmup", "graphs")}
+    done = fails(drive, drive.recipe("docker", fault("rank=1:freeze@load"), phases=limits), nodes, within=15)
+    assert "error: stuck: no rank has progressed for 2." in done.err and "rank 1" in done.err, str(done)
+    cleans(drive, nodes)
+
+
+def test_a_server_that_never_answers_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
+    """All is up and /health says 200; only the missing answer tells."""
+    recipe = drive.recipe("process", fault("freeze_after=0"), phases={"answer": {"stuck_after": "2s"}})
+    done = fails(drive, recipe, nodes, within=15)
+    assert "(phase answer)" in done.err and "spark-1" in done.err, str(done)
+    cleans(drive, nodes)
+
+
+@RUNTIME
+def test_out_of_memory_is_told_with_the_engine_s_own_line(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """The proof is in the message: nobody has to look for it in a log."""
+    done = fails(drive, drive.recipe(runtime, fault("rank=1:oom@load")), nodes, within=10)
+    assert "error: rank 1 on spark-2 exited with code 1" in done.err, str(done)
+    assert "torch.OutOfMemoryError: CUDA out of memory" in done.err, str(done)
+    cleans(drive, nodes)
+
+
+def test_the_kernel_s_kill_is_told(drive: Drive, nodes: list[Node]) -> None:
+    """A container that was killed says so with the signal."""
+    call = drive.start("up", drive.recipe("docker", SLOW)).saw("rank 1 spark-2  rendezvous")
+    nodes[1].sh(f"docker kill sparkwright-{NAME}-rank1")
+    done = call.finish()
+    assert done.code == 5 and "rank 1 on spark-2 exited with code 137 (SIGKILL" in done.err, str(done)
+    cleans(drive, nodes)
+
+
+def test_a_down_by_somebody_else_ends_the_wait(drive: Drive, nodes: list[Node]) -> None:
+    """Whoever watches is told that the ranks are gone, and nothing is left behind by either."""
+    call = drive.start("up", drive.recipe("process", SLOW)).saw("rank 1 spark-2  rendezvous")
+    drive.good("down", NAME)
+    done = call.finish()
+    assert done.code == 5 and re.search(r"rank \d on spark-\d (is gone|exited)", done.err), str(done)
+    assert_clean(nodes)
+
+
+def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(drive: Drive, nodes: list[Node]) -> None:
+    """What still runs elsewhere is stopped, for it would wait for ever; then each verb says which node is missing."""
+    recipe = drive.recipe("process", fault("rank=0:freeze@load"))
+    call = drive.start("up", recipe).saw("rank 1 spark-2  load")
+    nodes[1].stop()
+    done = call.finish(120)
+    assert "trying again for 20 s" in done.err, str(done)
+    assert engines(nodes[0]) == []
+    up, status, down = drive.run("up", recipe), drive.run("status"), drive.run("down", NAME)
+    for told in (done, up, status, down):
+        assert told.code == 3 and "spark-2: " in told.err and "Traceback" not in told.err, str(told)
+    assert "rank 1 is on no node that answered" in status.out, str(status)
+    assert "spark-1: nothing is left of drill" in down.err, str(down)
+    assert nodes[0].leftovers() == []
+    nodes[1].start()
+    cleans(drive, nodes)
+
+
+def test_a_broken_connection_is_no_broken_engine(drive: Drive, nodes: list[Node]) -> None:
+    """sshd's sessions end while the engine loads: `up` connects again, loses no line, and gets its answer."""
+    call = drive.start("up", drive.recipe("docker", BRISK)).saw("rank 1 spark-2  rendezvous")
+    nodes[1].sh("pkill -KILL -f '[s]shd.*: spark'")
+    done = call.finish()
+    assert done.code == 0 and "trying again" in done.err, str(done)
+    cleans(drive, nodes)

@@ -1,0 +1,148 @@
+"""`up` to an answering endpoint on two nodes, and everything that one does with it afterwards."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from cluster.drive import (
+    LABELS,
+    NAME,
+    RUNTIMES,
+    SLOW,
+    Drive,
+    assert_clean,
+    containers,
+    engines,
+    lease,
+    lift_memlock,
+    running,
+)
+from testbed import Node
+
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+
+
+@RUNTIME
+def test_up_serves_and_down_leaves_nothing(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """From a recipe to tokens counted by the server, ranks on both nodes, their logs, and after `down` no trace."""
+    told = drive.good("up", drive.recipe(runtime), "--json").json
+    assert told["done"] == "ready" and told["simulated"]
+    assert told["answer"]["completion_tokens"] > 0 and told["answer"]["text"]
+    assert [len(engines(node)) for node in nodes] == [1, 1]
+    assert "--headless" in engines(nodes[1])[0] and "--headless" not in engines(nodes[0])[0]
+    assert [lease(node) for node in nodes] == ["", ""]
+    status = drive.good("status", "--json").json
+    (found,) = status["deployments"]
+    assert found["state"] == "ready" and status["unreachable"] == []
+    assert [(r["rank"], r["node"], r["runtime"]) for r in found["ranks"]] == [
+        (0, "spark-1", runtime),
+        (1, "spark-2", runtime),
+    ]
+    logs = drive.good("logs", NAME, "--tail", "0").out
+    assert "0| " in logs and "1| " in logs and "Application startup complete" in logs
+    assert drive.good("down", NAME).out == f"{NAME}: 2 rank(s) removed\n"
+    assert_clean(nodes)
+    assert drive.good("status").out == "nothing runs\n"
+
+
+def test_containers_are_what_an_engine_on_a_gb10_needs(drive: Drive, nodes: list[Node]) -> None:
+    """Host network and IPC, an init, no restart, lifted limits, shared memory, kept logs, and labels."""
+    for node in nodes:
+        lift_memlock(node)
+    told = drive.good("up", drive.recipe("docker", shm="96m"), "--json").json
+    for rank, node in enumerate(nodes):
+        (found,) = containers(node)
+        host: dict[str, Any] = found["HostConfig"]
+        assert (host["NetworkMode"], host["IpcMode"], host["Init"]) == ("host", "host", True)
+        assert host["RestartPolicy"]["Name"] == "no" and host["AutoRemove"] is False
+        limits = {u["Name"]: u["Hard"] for u in host["Ulimits"]}
+        assert limits == {"memlock": -1, "stack": 67108864}
+        assert host["ShmSize"] == 96 << 20
+        labels = found["Config"]["Labels"]
+        assert {key: labels[f"sparkwright.{key}"] for key in LABELS} == {
+            "deployment": NAME,
+            "rank": str(rank),
+            "recipe-hash": told["plan"]["recipe_hash"],
+        }
+        assert found["Name"] == f"/sparkwright-{NAME}-rank{rank}"
+        assert "sparkwright.twin" in " ".join([*found["Config"]["Entrypoint"], *found["Args"]])
+
+
+@RUNTIME
+def test_a_second_up_does_nothing(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """The same ranks go on, no lease is needed, and the answer is there at once."""
+    recipe = drive.recipe(runtime)
+    drive.good("up", recipe)
+    before = running(nodes)
+    again = drive.good("up", recipe)
+    assert "already serving" in again.out and again.seconds < 3
+    assert running(nodes) == before
+    notes = "".join(n.sh("cat /home/spark/.local/state/sparkwright/audit.log") for n in nodes)
+    assert notes.count("take lease") == 2
+
+
+@RUNTIME
+def test_a_changed_recipe_replaces_the_ranks(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """What runs is what the recipe says now, and nothing of the old ranks is left beside it."""
+    drive.good("up", drive.recipe(runtime))
+    before = running(nodes)
+    told = drive.good("up", drive.recipe(runtime, serving={"context": 16384}), "--json").json
+    after = running(nodes)
+    assert told["done"] == "ready"
+    assert [len(ids) for ids in after.values()] == [1, 1]
+    assert not {i for ids in before.values() for i in ids} & {i for ids in after.values() for i in ids}
+    assert all("--max-model-len 16384" in engines(node)[0] for node in nodes)
+
+
+def test_a_change_of_runtime_leaves_no_rank_of_the_old_one(drive: Drive, nodes: list[Node]) -> None:
+    """A deployment is its name: as processes it replaces what ran as containers, secrets and all."""
+    drive.good("up", drive.recipe("docker"))
+    drive.good("up", drive.recipe("process"))
+    assert [containers(node) for node in nodes] == [[], []]
+    assert [len(engines(node)) for node in nodes] == [1, 1]
+
+
+@RUNTIME
+def test_up_attaches_to_ranks_that_are_still_loading(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """A second caller watches the first one's ranks and gets the same endpoint."""
+    recipe = drive.recipe(runtime, SLOW)
+    first = drive.start("up", recipe).saw("rendezvous")
+    before = running(nodes)
+    second = drive.run("up", recipe)
+    assert second.code == 0 and "watching them" in second.err and "answer" in second.out, str(second)
+    assert first.finish().code == 0
+    assert running(nodes) == before
+
+
+def test_detach_returns_once_the_ranks_run(drive: Drive, nodes: list[Node]) -> None:
+    """--detach does not wait for the engine, and `status` tells the truth before and after."""
+    told = drive.good("up", drive.recipe("process", SLOW), "--detach", "--json").json
+    assert told["done"] == "detached" and told["answer"] is None
+    loading = drive.good("status", "--json").json["deployments"][0]
+    assert loading["state"] == "loading"
+    end = time.monotonic() + 20
+    while drive.good("status", "--json").json["deployments"][0]["state"] != "ready":
+        assert time.monotonic() < end
+    assert json.loads(nodes[0].sh(f"cat /home/spark/.local/state/sparkwright/deployments/{NAME}/desired.json"))
+
+
+@RUNTIME
+def test_a_reboot_of_the_worker_is_told_and_cleaned_up(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """After it the endpoint is degraded, whatever /health says, and `down` clears both nodes."""
+    drive.good("up", drive.recipe(runtime))
+    nodes[1].reboot()
+    status = drive.run("status")
+    assert status.code == 1 and "degraded" in status.out and "rank 1 on spark-2 exited" in status.out, str(status)
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+def test_a_server_that_gives_no_token_is_degraded(drive: Drive, nodes: list[Node]) -> None:
+    """/health says 200 and both ranks run; only a real token tells that the engine stands still."""
+    frozen = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_FAULT": "freeze_after=1"}
+    drive.good("up", drive.recipe("process", frozen))
+    assert nodes[0].sh("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health") == "200"
+    status = drive.run("status")
+    assert status.code == 1 and "degraded" in status.out and "no token within 5 s" in status.out, str(status)

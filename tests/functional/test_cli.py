@@ -1,0 +1,106 @@
+"""The command in a process of its own: how it starts, what its pipes are for, how it ends."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from functional.command import COMMAND, Shell
+
+HEAVY = ("asyncio", "httpx", "pydantic", "rich", "yaml", "sparkwright.wiring", "sparkwright.app")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    made.clean()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`sparkwright --help` answers at once: each of these costs a tenth of a second or more."""
+    code = "import sys; from sparkwright.cli.main import run; run(['--help']); print([m for m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1]
+    assert [name for name in HEAVY if f"'{name}'" in loaded] == []
+
+
+def test_python_m_is_the_same_command(shell: Shell) -> None:
+    """Where no script is on the PATH."""
+    code, out, err = shell.run("--version")
+    assert (code, out[:21], err) == (0, "sparkwright, version ", "")
+
+
+def test_exit_codes_reach_the_shell(shell: Shell) -> None:
+    """Scripts look at nothing else."""
+    assert shell.run("stauts")[0] == 2
+    assert shell.run("check")[0] == 2
+    code, out, err = shell.run("plan", "twin", "--cluster", "nowhere.yaml")
+    assert (code, out) == (2, "")
+    assert "nowhere.yaml" in err and "Traceback" not in err
+
+
+def test_a_malformed_cluster_file_is_told_by_line(shell: Shell) -> None:
+    """File, line, and the nearest right key."""
+    (shell.folder / "cluster.yaml").write_text("nodes:\n  - name: a\n    fabrik: {}\n")
+    for words in (["check"], ["status"], ["down", "x"], ["facts"]):
+        code, _, err = shell.run(*words)
+        assert code == 2
+        assert err.startswith("error: ") and "cluster.yaml:3" in err and "fabric" in err
+
+
+@pytest.mark.parametrize("verb", [["check"], ["facts"], ["plan", "twin"], ["up", "twin"], ["down", "twin"], ["status"]])
+def test_an_unreachable_node_is_3_with_a_cure_and_no_traceback(shell: Shell, verb: list[str]) -> None:
+    """A name that cannot be resolved, for every verb that talks to nodes."""
+    (shell.folder / "cluster.yaml").write_text("nodes: [no-such-host.invalid, nor-this.invalid]\n")
+    code, out, err = shell.run(*verb)
+    assert code == 3, err
+    assert "no-such-host.invalid" in out + err
+    assert "Traceback" not in err
+
+
+def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
+    """`sparkwright ... | head` ends quietly, also when it has much more to say."""
+    read, write = os.pipe()
+    os.close(read)
+    words = [*COMMAND, "recipes", "show", "--reference"]
+    done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, env=shell.environ, timeout=60)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_colours_are_for_terminals_only(shell: Shell) -> None:
+    """Piped: none. On a terminal: yes. With NO_COLOR: none."""
+    assert "\x1b" not in "".join(map(str, shell.run("recipes", "list")))
+    assert "\x1b[31m" in on_terminal(shell, "check")
+    assert "\x1b" not in on_terminal(shell, "check", NO_COLOR="1")
+    assert "\x1b[31m" in on_terminal(shell, "check", NO_COLOR="")
+
+
+def on_terminal(shell: Shell, *words: str, **environ: str) -> str:
+    """What the command writes on a terminal."""
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *words], stdin=side, stdout=side, stderr=side, env={**shell.environ, "TERM": "xterm", **environ}
+    )
+    os.close(side)
+    said = b""
+    try:
+        while chunk := os.read(main, 4096):
+            said += chunk
+    except OSError:  # the terminal's other end is closed: the command has ended
+        process.wait(timeout=60)
+    os.close(main)
+    return said.decode()
+
+
+def test_json_is_all_that_stands_on_stdout(shell: Shell) -> None:
+    """Also for lists that a terminal would get as a table."""
+    code, out, err = shell.run("recipes", "list", "--json")
+    assert (code, err) == (0, "")
+    assert {row["name"] for row in json.loads(out)["recipes"]} >= {"twin", "deepseek-v4-flash"}
