@@ -1,0 +1,376 @@
+"""Acceptance of `sparkwright up` with the real vLLM: TP 2 over two nodes of one Linux machine with two GPUs (root).
+
+    python tests/gpu/acceptance.py --venv /opt/vllm --model /models/tiny-qwen3 --out /tmp/acceptance
+
+The nodes are namespaces with an sshd each (two_nodes.py), one GPU a node, NCCL over sockets. --venv: a folder with
+bin/python that can run vLLM 0.21.0; --env goes into the recipe. --twin rehearses it all without a GPU, simulated.
+Every command and its output lies in --out, one file a case; exit 1 when something was not as expected.
+"""
+
+import argparse
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+from two_nodes import TwoNodes, lacking, wait_for
+
+NAME = "acceptance"
+PORT = 8000
+GIVES_BACK_MIB = 64
+KEY = "ACCEPTANCE_KEY"
+# What a client without a key sees: /health, and then one token.
+_CLIENT = """
+import json, sys, urllib.request
+BODY = json.dumps({"model": "tiny", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}).encode()
+for path, body in (("/health", None), ("/v1/chat/completions", BODY)):
+    request = urllib.request.Request(sys.argv[1] + path, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=3) as reply:
+            print(path, reply.status)
+    except OSError as error:
+        print(path, type(error).__name__, error)
+"""
+# By session, not by sparkwright's own mark: what is found both ways shows that the mark can be read.
+_RANK = r"""
+d={state}/deployments/{name}/rank{rank}; read -r leader start <$d/pid
+session=$(ps -e -o pid=,sid= | awk -v s=$leader '$2 == s {{print $1}}' | sort -n)
+marked=$(grep -lzxF "SPARKWRIGHT_RANK_DIR=$d" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | sort -n)
+ps -o pid,ppid,pgid,stat,rss,comm $session
+echo "of the session:    " $session; echo "with sparkwright's mark:" $marked
+"""
+_LEFT = r"""
+echo "processes: $(ps -e -o args= | grep -E 'vllm|VLLM|sparkwright.twin' | grep -v grep | wc -l)"
+echo "files: $(find {state}/deployments {state}/hub-token -type f 2>/dev/null | wc -l)"
+echo "leases: $(find /run/lock -name '*lease*' -type f | wc -l)"
+echo "ports: $(ss -ltnH 'sport = :8000 or sport = :25000' | wc -l)"
+"""
+
+
+def recipe(args: argparse.Namespace) -> dict:
+    """The recipe and its profiles; those that cannot start each fail at another point."""
+    flags = {} if args.twin else {"attention-backend": "TRITON_ATTN"}
+    if not list(args.model.glob("*.safetensors")):
+        flags["load-format"] = "dummy"
+    engine = {"name": "twin" if args.twin else "vllm", "version": "0.21.0", "runtime": "process"}
+    return {
+        "name": NAME,
+        "title": "A small model over two nodes, for acceptance",
+        "model": {"path": args.model.name, "served_name": "tiny", "simulated": args.twin},
+        "engine": engine | ({} if args.twin else {"venv": str(args.venv)}),
+        "nodes": 2,
+        "parallelism": {"tp": 2},
+        "serving": {"port": PORT, "context": 16384, "memory_fraction": 0.3},
+        "env": dict(pair.split("=", 1) for pair in args.env),
+        "flags": flags,
+        "profiles": {
+            "wrong-value": {"serving": {"kv_dtype": "fp9"}},
+            "too-long": {"serving": {"context": 262144}},
+            "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
+            "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
+            "impatient": {"phases": {"rendezvous": {"stuck_after": "30s"}}},
+        },
+    }
+
+
+def cluster(nodes: TwoNodes, rank: int = 0, more: dict[str, str] | None = None) -> dict:
+    """The cluster file; more: environment for the node of that rank."""
+    told = []
+    for node in nodes.nodes:
+        paths = {sub: str(node.folder / sub) for sub in ("models", "hub", "cache", "state")}
+        env = {"CUDA_VISIBLE_DEVICES": str(node.number - 1), "NCCL_HOSTID": node.name}
+        fabric = {"address": node.fabric, "interface": "fab0", "hcas": []}
+        told.append({"name": node.name, "fabric": fabric, "paths": paths, "env": env})
+    told[rank]["env"] |= more or {}
+    return {"name": "two-namespaces", "nodes": told}
+
+
+class Acceptance:
+    """Runs commands, keeps what they print, and remembers what was not as expected."""
+
+    def __init__(self, args: argparse.Namespace, nodes: TwoNodes) -> None:
+        self.args, self.nodes = args, nodes
+        self.out, self.work = args.out, args.work
+        self.key = secrets.token_hex(16)
+        self.environ = {**os.environ, **nodes.environ, "HOME": str(self.work), "COLUMNS": "150", KEY: self.key}
+        self.file = Path()
+        self.rows: list[tuple[str, str, float, str]] = []
+        self.before = self.gpu_memory()
+        (self.work / "client.py").write_text(_CLIENT)
+        self.recipe = self.write("acceptance.yaml", recipe(args))
+        self.clusters = {
+            "good": self.write("cluster.yaml", cluster(nodes)),
+            "gloo": self.write("cluster-gloo.yaml", cluster(nodes, 1, self.on_lo("GLOO_SOCKET_IFNAME"))),
+            "nccl": self.write("cluster-nccl.yaml", cluster(nodes, 1, self.on_lo("NCCL_SOCKET_IFNAME"))),
+        }
+
+    def on_lo(self, variable: str) -> dict[str, str]:
+        """The twin has no Gloo and no NCCL to mislead, only a fault of that name."""
+        return {variable: "lo"} | ({"SPARKWRIGHT_TWIN_FAULT": "no_comm"} if self.args.twin else {})
+
+    def write(self, name: str, content: dict) -> Path:
+        path = self.work / name
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        shutil.copy(path, self.out / name)
+        return path
+
+    def say(self, text: str) -> None:
+        print(text, flush=True)
+        with self.file.open("a") as file:
+            file.write(text + "\n")
+
+    def sparkwright(self, *words: str, expect: tuple[int, ...] = (0,), on: str = "good", **how) -> str:
+        """One call of the command; its output, stderr and stdout as they come. how: see `_read`."""
+        self.say(f"\n$ sparkwright {' '.join(words).replace(str(self.work) + '/', '')}")
+        argv = [sys.executable, "-m", "sparkwright", *words]
+        environ = {**self.environ, "SPARKWRIGHT_CLUSTER": str(self.clusters[on])}
+        began = time.monotonic()
+        process = subprocess.Popen(argv, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        output = self._read(process, **how)
+        seconds = time.monotonic() - began
+        self.say(f"-> exit {process.returncode} after {seconds:.2f} s")
+        self.expect(process.returncode in expect, f"exit {process.returncode}, expected {expect}", words[0], seconds)
+        return output
+
+    def _read(self, process, limit: float = 240, at: str = "", act: Callable | None = None) -> str:
+        """Lines until the end, or for `limit` seconds; `act` is called with the process once a line has `at` in it."""
+        timer = threading.Timer(limit, process.terminate)
+        timer.start()
+        output, acted = "", 0.0
+        for line in process.stdout:
+            self.say(line.rstrip("\n"))
+            output += line
+            if act and not acted and at in line:
+                act(process)
+                acted = time.monotonic()
+        process.wait()
+        timer.cancel()
+        if acted:
+            self.say(f"(ended {time.monotonic() - acted:.1f} s after what was done to it)")
+        return output
+
+    def expect(self, good: bool, otherwise: str, what: str, seconds: float = 0.0) -> None:
+        self.rows.append((self.file.stem, what, seconds, "" if good else otherwise))
+        if not good:
+            self.say(f"NOT AS EXPECTED: {what}: {otherwise}")
+
+    def on_node(self, name: str, script: str) -> str:
+        output = self.nodes.call(name, script).stdout.rstrip()
+        self.say(f"[{name}] " + output.replace("\n", f"\n[{name}] "))
+        return output
+
+    def rank(self, number: int, then: str = "") -> str:
+        """Shows a rank's processes; then: more sh with their numbers in $session."""
+        node = self.nodes.nodes[number]
+        return self.on_node(node.name, _RANK.format(state=node.folder / "state", name=NAME, rank=number) + then)
+
+    def client(self, node: str = "spark-1", address: str = "127.0.0.1") -> str:
+        python = sys.executable if self.args.twin else self.args.venv / "bin" / "python"
+        return self.on_node(node, f"{python} {self.work}/client.py http://{address}:{PORT}")
+
+    def gpu_memory(self) -> list[int]:
+        """MiB in use of each GPU; [] without nvidia-smi."""
+        if not shutil.which("nvidia-smi"):
+            return []
+        query = ("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+        return [int(line) for line in subprocess.run(query, capture_output=True, text=True).stdout.split()]
+
+    def nothing_left(self) -> None:
+        left = [self.on_node(n.name, _LEFT.format(state=n.folder / "state")) for n in self.nodes.nodes]
+        clean = all(line.endswith(": 0") for text in left for line in text.splitlines())
+        self.expect(clean, "something is left", "nothing left on the nodes")
+        now = self.gpu_memory()
+        self.say(f"GPU memory in use, MiB: {self.before} before, {now} now")
+        back = all(b <= a + GIVES_BACK_MIB for a, b in zip(self.before, now, strict=True))
+        self.expect(back, "GPU memory is not back", "GPU memory back")
+
+
+def facts(a: Acceptance) -> None:
+    output = a.sparkwright("facts", "--json")
+    a.expect(a.args.twin or "NVIDIA" in output, "no GPU in the facts", "GPU seen")
+    a.sparkwright("check", expect=(0, 1))
+
+
+def plan(a: Acceptance) -> None:
+    a.sparkwright("plan", str(a.recipe), "--why")
+
+
+def up(a: Acceptance) -> None:
+    """Weights lie on node 1 only; ready is a real answer; again is nothing to do; status asks for a token."""
+    a.sparkwright("up", str(a.recipe))
+    for number in (0, 1):
+        a.rank(number)
+    again = a.sparkwright("up", str(a.recipe), limit=30)
+    a.expect("already serving" in again, "it did something", "up twice")
+    a.sparkwright("status")
+    a.sparkwright("status", "--json")
+    a.say(f"GPU memory in use, MiB: {a.gpu_memory()}")
+    a.sparkwright("logs", NAME, "--tail", "0")
+
+
+def frozen(a: Acceptance) -> None:
+    """A worker that stands still: every process is there, /health is 200, and no token comes."""
+    a.rank(1, "kill -STOP $session")
+    a.client()
+    told = a.sparkwright("status", expect=(0, 1))
+    a.expect("no token" in told, "status saw a token", "frozen worker told")
+    a.rank(1, "kill -CONT $session")
+    wait_for(lambda: "real token" in a.sparkwright("status", expect=(0, 1)), "no token after SIGCONT", 60)
+
+
+def killed(a: Acceptance) -> None:
+    """All of the worker's processes die at once."""
+    a.rank(1, "kill -KILL $session")
+    began, told = time.monotonic(), ""
+    while time.monotonic() - began < (10 if a.args.twin else 90):
+        a.say(f"--- {time.monotonic() - began:.1f} s after SIGKILL")
+        healthy = a.client()
+        told = a.sparkwright("status", expect=(1,))
+        if "/health 200" not in healthy:
+            break
+        time.sleep(8 if not a.args.twin else 1)
+    a.expect("rank 1 on spark-2" in told, "status does not name the rank", "killed worker told")
+
+
+def down(a: Acceptance) -> None:
+    a.sparkwright("down", NAME)
+    a.nothing_left()
+    a.sparkwright("status", expect=(0, 3))  # 3: there is a docker command and it does not answer
+
+
+def wrong_value(a: Acceptance) -> None:
+    """A value that the engine's flag does not take: refused before anything starts."""
+    a.sparkwright("up", f"{a.recipe}@wrong-value", expect=(1, 2))
+
+
+def too_long(a: Acceptance) -> None:
+    """A context over the model's: the engine says so and ends."""
+    told = a.sparkwright("up", f"{a.recipe}@too-long", expect=(5,))
+    a.expect("max_model_len" in told, "the root error is not shown", "root error")
+    down(a)
+
+
+def small_kv(a: Acceptance) -> None:
+    """Too little KV cache for the context: found out after the weights are loaded, in a process of rank 0."""
+    told = a.sparkwright("up", f"{a.recipe}@small-kv", expect=(5,))
+    a.expect("KV cache" in told, "the root error is not shown", "root error")
+    down(a)
+
+
+def dies(a: Acceptance) -> None:
+    """The worker dies while it starts: the wait ends at once, on both nodes."""
+    kill = lambda _: a.rank(1, "kill -KILL $session")  # noqa: E731
+    told = a.sparkwright("up", str(a.recipe), expect=(5,), at="rank 0 spark-1  compile", act=kill)
+    a.expect("rank 1 on spark-2" in told, "the rank is not named", "dead worker named")
+    down(a)
+
+
+def interrupt(a: Acceptance) -> None:
+    """Ctrl-C once the ranks run only stops watching; `up` again watches on."""
+    stop = lambda process: process.send_signal(signal.SIGINT)  # noqa: E731
+    a.sparkwright("up", str(a.recipe), expect=(0, 130), at="rank 0 spark-1  start", act=stop)
+    a.sparkwright("status")
+    a.sparkwright("up", str(a.recipe))
+    down(a)
+
+
+def keyed(a: Acceptance) -> None:
+    """Open to the fabric, with a key that stands in no argument list and in no log."""
+    a.sparkwright("up", f"{a.recipe}@keyed")
+    told = a.client("spark-2", a.nodes.nodes[0].fabric)
+    a.expect("401" in told, "answered without the key", "key wanted")
+    for node in a.nodes.nodes:
+        seen = a.nodes.call(node.name, f"ps -e -o args=; cat {node.folder}/state/deployments/{NAME}/*/[lr]*").stdout
+        a.expect("rank" in seen and a.key not in seen, "seen", f"key hidden on {node.name}")
+    a.sparkwright("status")
+    down(a)
+
+
+def gloo(a: Acceptance) -> None:
+    """The worker's Gloo uses `lo`, and the head looks for it on its own: refused there, and the head ends.
+
+    Of two Gloo sides the one with the lower address listens; in a 10.x network that is not 127.0.0.1, and all is well.
+    """
+    told = a.sparkwright("up", f"{a.recipe}@impatient", on="gloo", expect=(5,))
+    a.expect(a.args.twin or "Gloo connectFullMesh failed" in told, "the root error is not shown", "root error")
+    down(a)
+
+
+def nccl(a: Acceptance) -> None:
+    """The worker's NCCL uses `lo`: both ranks wait for each other for ever, without a line."""
+    told = a.sparkwright("up", f"{a.recipe}@impatient", on="nccl", expect=(5,))
+    a.expect("stuck" in told, "not called stuck", "nccl on lo")
+    down(a)
+
+
+def again(a: Acceptance) -> None:
+    """Launched, left alone, watched again; then taken away while it serves."""
+    a.sparkwright("up", str(a.recipe), "--detach")
+    a.sparkwright("up", str(a.recipe), "--json")
+    down(a)
+
+
+CASES: tuple[Callable[[Acceptance], None], ...] = (
+    facts, plan, up, frozen, killed, down, again, interrupt, keyed,
+    wrong_value, too_long, small_kv, dies, gloo, nccl,
+)  # fmt: skip
+
+
+def run(a: Acceptance, only: list[str]) -> None:
+    for number, case in enumerate(CASES, 1):
+        if only and case.__name__ not in only:
+            continue
+        a.file = a.out / f"{number:02}-{case.__name__}.txt"
+        mark = "SIMULATED " if a.args.twin else ""
+        a.say(f"=== {mark}{case.__name__}: {(case.__doc__ or '').strip().split(chr(10))[0]}")
+        try:
+            case(a)
+        except Exception as error:
+            a.expect(False, f"{type(error).__name__}: {error}", case.__name__)
+
+
+def summary(a: Acceptance) -> int:
+    a.file = a.out / "summary.txt"
+    a.say(f"=== summary{' (SIMULATED)' if a.args.twin else ''}")
+    for case, what, seconds, wrong in a.rows:
+        a.say(f"{'ok ' if not wrong else 'NOT'} {case:<16} {what:<28} {seconds:7.2f} s  {wrong}")
+    return 1 if any(row[3] for row in a.rows) else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--venv", type=Path, default=Path("/opt/vllm"))
+    parser.add_argument("--model", type=Path, required=True, help="folder; without weights: --load-format dummy")
+    parser.add_argument("--out", type=Path, required=True, help="is removed first")
+    parser.add_argument("--work", type=Path, default=Path("/tmp/sparkwright-acceptance"), help="is removed first")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="into the recipe's env")
+    parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=[c.__name__ for c in CASES])
+    parser.add_argument("--twin", action="store_true", help="the embedded twin instead of vLLM")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = arguments()
+    if wanting := lacking():
+        sys.exit(f"error: {'; '.join(wanting)}")
+    for old in (args.work, args.out):
+        shutil.rmtree(old, ignore_errors=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    with TwoNodes(args.work) as nodes:
+        shutil.copytree(args.model, nodes.nodes[0].folder / "models" / args.model.name)
+        acceptance = Acceptance(args, nodes)
+        run(acceptance, args.only)
+        for kept in args.work.glob(".local/state/sparkwright/evidence"):
+            shutil.copytree(kept, args.out / "evidence", dirs_exist_ok=True)
+        return summary(acceptance)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
