@@ -1,0 +1,133 @@
+"""`make bench`: what sparkwright adds to the engine's own time, in one run, beside what it is compared to.
+
+bench.py [--json] [--repeats N] [--no-testbed]. Nothing is asserted: it prints figures, their spread and the target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import socket
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+
+import bench_measures as measures
+import bench_nodes as where
+from bench_measures import Figure
+from bench_nodes import Nodes
+
+FACTS_REPEATS = 3  # times --repeats: one takes a fraction of a second
+EIGHT = 8
+
+
+@dataclass
+class Report:
+    figures: list[Figure] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bench.py", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--json", action="store_true", help="the figures as JSON on stdout")
+    parser.add_argument("--repeats", type=int, default=5, help="how often each is taken (default 5)")
+    parser.add_argument("--no-testbed", action="store_true", help="leave the two-node testbed alone")
+    chosen = parser.parse_args(words)
+    report = Report()
+    for work in steps(chosen.repeats, not chosen.no_testbed):
+        run(work, report)
+    print(as_json(report) if chosen.json else as_text(report))
+    return 0
+
+
+Step = tuple[str, Callable[[Report], None]]
+
+
+def steps(repeats: int, testbed: bool) -> Iterator[Step]:
+    yield "start of the command", lambda report: report.figures.append(measures.help_takes(2 * repeats))
+    yield "embedded nodes", lambda report: on_nodes(where.embedded(free_port), report, repeats)
+    yield "nodes behind sshd on loopback", lambda report: on_nodes(where.over_ssh(free_port), report, repeats)
+    yield "facts of many nodes", lambda report: facts_of_many(report, repeats)
+    if testbed:
+        yield "testbed", lambda report: on_nodes(where.testbed(free_port), report, repeats)
+
+
+def run(step: Step, report: Report) -> None:
+    """What cannot be measured here is listed with the reason; a bug of the bench is not hidden."""
+    name, work = step
+    print(f"bench: {name} ...", file=sys.stderr, flush=True)
+    try:
+        work(report)
+    except RuntimeError as error:
+        report.left_out.append(f"{name}: {error}")
+
+
+def on_nodes(context: AbstractContextManager[Nodes], report: Report, repeats: int) -> None:
+    with context as nodes:
+        report.figures.append(measures.up_adds(nodes, repeats))
+        report.figures.append(measures.status_takes(nodes, repeats))
+
+
+def facts_of_many(report: Report, repeats: int) -> None:
+    times = repeats * FACTS_REPEATS
+    with where.over_ssh(free_port, EIGHT) as nodes:
+        cluster = nodes.local
+        assert cluster
+        taken = measures.facts_of(nodes, cluster, (1, 2, EIGHT), times)
+        replayed = measures.facts_replayed(nodes, cluster, times)
+    one = statistics.median(taken[1])
+    report.figures += [
+        Figure("facts of two", "ssh", taken[2], "s", 1.0, f"one {one:.3f} s", "connections open"),
+        ratio("facts of eight", "ssh", taken, f"all eight nodes' work runs on this machine's {os.cpu_count()} CPUs"),
+        ratio("facts of eight", "replayed", replayed, "answers of one node replayed in its time: our own work only"),
+    ]
+
+
+def ratio(name: str, kind: str, taken: dict[int, tuple[float, ...]], note: str) -> Figure:
+    one = statistics.median(taken[1])
+    values = tuple(value / one for value in taken[EIGHT])
+    base = f"one {one:.3f} s, eight {statistics.median(taken[EIGHT]):.3f} s"
+    return Figure(name, kind, values, "x", 1.3, base, note)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def conditions() -> dict[str, object]:
+    return {"cpus": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version(), "simulated": True}
+
+
+def as_json(report: Report) -> str:
+    rows = [asdict(one) | {"median": one.median, "within": one.median <= one.target} for one in report.figures]
+    return json.dumps({"conditions": conditions(), "figures": rows, "left_out": report.left_out}, indent=2)
+
+
+def as_text(report: Report) -> str:
+    here = conditions()
+    lines = [f"SIMULATED engine and nodes; {here['cpus']} CPUs, load {here['load']:.1f}, Python {here['python']}", ""]
+    lines += table([("", "on", "median", "spread", "target", "", "compared to"), *map(row, report.figures)])
+    lines += ["", *(f"{one.name} ({one.where}): {one.note}" for one in report.figures if one.note)]
+    lines += [f"left out: {reason}" for reason in report.left_out]
+    return "\n".join(lines)
+
+
+def row(one: Figure) -> tuple[str, ...]:
+    spread = f"{min(one.values):.2f}-{max(one.values):.2f} ({len(one.values)})"
+    verdict = "ok" if one.median <= one.target else "OVER"
+    return one.name, one.where, f"{one.median:.2f} {one.unit}", spread, f"{one.target:g} {one.unit}", verdict, one.base
+
+
+def table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""`make docs`: the reference pages, made from what they are about.
+
+docs/cli.md is the help of every verb; recipe-reference.md and cluster-reference.md are the annotated YAML files that
+the program itself prints; docs_rules.py beside this file adds the pages of the rules. `--check`: exit 1 when stale.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from sparkwright.adapters.files import reference
+from sparkwright.cli.main import main as command
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+RULES = Path(__file__).with_name("docs_rules.py")
+MADE = "<!-- Made by `make docs`; edit its source instead. -->\n"
+WIDTH = 100
+CODES = """## Exit codes
+
+| code | means |
+|---|---|
+| 0 | good |
+| 1 | findings, a refused plan, or a failed command on a node |
+| 2 | wrong words, or a recipe or cluster file that cannot be used |
+| 3 | a node cannot be reached |
+| 4 | busy: somebody else holds the lease |
+| 5 | not ready: the engine did not answer in time, a rank ended, or a phase is stuck |
+| 70 | a bug of ours |
+| 130 | stopped with Ctrl-C |
+"""
+
+
+def main(words: list[str]) -> int:
+    pages = {DOCS / name: text for name, text in own_pages()}
+    check = "--check" in words
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    for path in [] if check else stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages[path])
+    for path in stale:
+        print(f"docs: {path.relative_to(ROOT)} {'is stale: make docs' if check else 'written'}")
+    return max(int(check and bool(stale)), rules(words))
+
+
+def rules(words: list[str]) -> int:
+    """The pages of the rules are another script's, with the same words and exit codes."""
+    return subprocess.run([sys.executable, str(RULES), *words]).returncode if RULES.exists() else 0
+
+
+def own_pages() -> Iterator[tuple[str, str]]:
+    yield "cli.md", cli_page()
+    yield "recipe-reference.md", yaml_page("The recipe file", "recipes show --reference", reference("recipe"))
+    yield (
+        "cluster-reference.md",
+        yaml_page("The cluster file", "recipes show --reference cluster", reference("cluster")),
+    )
+
+
+def cli_page() -> str:
+    parts = [f"# The commands\n\n{MADE}", f"```text\n{help_of(command, 'sparkwright')}```\n", CODES]
+    for path, verb in verbs(command, "sparkwright"):
+        parts.append(f"## {path}\n\n```text\n{help_of(verb, path)}```\n")
+    return "\n".join(parts)
+
+
+def verbs(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group, info_name=path)
+    for name in group.list_commands(context):
+        verb = group.get_command(context, name)
+        assert verb
+        yield f"{path} {name}", verb
+        if isinstance(verb, click.Group):
+            yield from verbs(verb, f"{path} {name}")
+
+
+def help_of(verb: click.Command, path: str) -> str:
+    settings: Mapping[str, object] = {"terminal_width": WIDTH, "help_option_names": ["-h", "--help"], "color": False}
+    context = click.Context(verb, info_name=path, **settings)  # type: ignore[arg-type]
+    return f"{verb.get_help(context).rstrip()}\n"
+
+
+def yaml_page(title: str, verb: str, text: str) -> str:
+    head = f"# {title}\n\n{MADE}\n`sparkwright {verb}` prints it. It is a valid file, and the tests load it.\n"
+    return f"{head}\n```yaml\n{text.rstrip()}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
