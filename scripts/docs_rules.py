@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sparkwright.rules.catalog import RULES
+from sparkwright.rules.rule import Rule
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "sparkwright"
@@ -49,7 +50,7 @@ def pages() -> dict[str, str]:
     return {"README.md": index()} | {f"{rule.CODE}.md": page(rule) for rule in RULES}
 
 
-def page(rule: object) -> str:
+def page(rule: Rule) -> str:
     """The docstring with its headings as headings."""
     summary, _, rest = (rule.__doc__ or "").strip().partition("\n\n")
     parts = HEADING.split(rest)[1:]
@@ -79,7 +80,7 @@ def index() -> str:
     )
 
 
-def sorted_rules() -> list[object]:
+def sorted_rules() -> list[Rule]:
     return sorted(RULES, key=lambda rule: rule.CODE)
 
 

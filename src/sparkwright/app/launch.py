@@ -101,7 +101,7 @@ async def _attach(world: World, outcome: Outcome) -> Outcome:
             outcome.done = "already serving"
             return outcome
     world.sink.tell(Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them"))
-    await _until_ready(world, outcome)
+    await _until_ready(world, outcome, ours=False)
     return outcome
 
 
@@ -180,9 +180,9 @@ def _memlock(found: Survey, node: str) -> bool:
     return isinstance(docker, Unknown) or docker.can_raise_memlock is not False
 
 
-async def _until_ready(world: World, outcome: Outcome) -> None:
+async def _until_ready(world: World, outcome: Outcome, ours: bool = True) -> None:
     try:
-        outcome.answer, watch = await until_ready(world, outcome.plan)
+        outcome.answer, watch = await until_ready(world, outcome.plan, ours)
     except asyncio.CancelledError:
         _interrupted(world, outcome.plan, running=True)
         raise
@@ -198,6 +198,7 @@ async def record(world: World, plan: Plan) -> None:
         "recipe": plan.specs[0].labels["recipe"],
         "recipe_hash": plan.recipe.hash,
         "nodes": list(plan.placement.nodes),
+        "forced": plan.specs[0].labels["forced"],
         "by": world.who,
         "at": int(world.clock.now()),
     }

@@ -144,6 +144,7 @@ def _labelled(spec: RankSpec, world: World, wish: Wish, context: RenderContext) 
         "bind": context.bind,
         "served-name": served_name(recipe),
         "key-env": recipe.serving.api_key_env,
+        "forced": wish.force,
         "simulated": "true" if context.simulated or recipe.model.simulated else "false",
     }
     return replace(spec, labels=labels)

@@ -25,14 +25,18 @@ _ASK_AGAIN_AFTER = 1.0
 _GRACE = 5.0
 
 
-async def until_ready(world: World, plan: Plan) -> tuple[Answer, Watch]:
-    """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then."""
+async def until_ready(world: World, plan: Plan, ours: bool = True) -> tuple[Answer, Watch]:
+    """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then.
+
+    ours: this call started them. Ranks that somebody else brought up and whose server is up are left alone: they may
+    be busy with a prompt that takes a quarter of an hour (seed 003: 980K tokens, 16.6 minutes).
+    """
     watch = Watch(world, plan, engine_by_name(plan.recipe.engine.name))
     world.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
     try:
         answer = await _watched(world, plan, watch)
     except SparkwrightError as error:
-        logs = await finished(_give_up(world, plan, watch))
+        logs = await finished(_give_up(world, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
             error.logs = logs
         raise
@@ -83,12 +87,15 @@ async def ask(world: World, plan: Plan) -> Answer:
         return await world.endpoint.ask(url, plan.served_name, QUESTION, ANSWER_TOKENS, key)
 
 
-async def _give_up(world: World, plan: Plan, watch: Watch) -> str:
+async def _give_up(world: World, plan: Plan, watch: Watch, stop: bool) -> str:
     """Keeps every rank's log here, then stops the ranks; containers and log files stay on the nodes until `down`."""
     where = ""
     for rank in watch.ranks:
         name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
         where = world.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
+    if not stop:
+        world.sink.tell(Notice(f"the ranks of {plan.deployment} were left as they are; they may be busy", warning=True))
+        return where.rpartition("/")[0]
     try:
         await _stop(world, plan)
     except Busy as busy:

@@ -71,6 +71,7 @@ class Watch:
         while not rank.ended:
             try:
                 await self._read(rank)
+                await self._world.clock.sleep(0 if rank.ended else _RECONNECT)
             except Unreachable as error:
                 heard = heard if rank.spec.rank in self._deaf else self._now
                 if self._now - heard > LOST_FOR:
@@ -156,12 +157,9 @@ class Watch:
             self.phases[event.phase] = rank.moved
         rank.phase = event.phase if entered else rank.phase
         rank.text, rank.done = event.text or rank.text, event.done
-        usual = self._times.get(event.phase, PhaseTime()).usual
-        self._world.sink.tell(
-            RankPhase(
-                rank.spec.rank, rank.spec.node, event.phase, event.text, event.done, event.total, event.unit, usual
-            )
-        )
+        usual = self._times.get(rank.phase, PhaseTime()).usual
+        where = (rank.spec.rank, rank.spec.node, rank.phase)
+        self._world.sink.tell(RankPhase(*where, event.text, event.done, event.total, event.unit, usual))
 
     def limit(self, phase: Phase) -> float:
         """Seconds without progress after which a rank in this phase counts as stuck."""

@@ -2,14 +2,18 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.units import duration
 from sparkwright.ports import Happening, Notice, Progress, RankPhase, Sink, StepDone, StepStarted
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _EVERY = 2.0
 
@@ -22,10 +26,15 @@ class Quiet:
             click.echo(f"warning: {happening.text}", err=True)
 
 
+def _to_stderr(text: str) -> None:
+    click.echo(text, err=True)
+
+
 class Lines:
     """One line for each thing that begins or ends; repeated progress at most every two seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None] = _to_stderr) -> None:
+        self._say = say
         self._began = time.monotonic()
         self._phase: dict[int, Phase] = {}
         self._told = 0.0
@@ -33,7 +42,7 @@ class Lines:
     def tell(self, happening: Happening) -> None:
         text = self._text(happening)
         if text:
-            click.echo(f"{time.monotonic() - self._began:7.1f} s  {text}", err=True)
+            self._say(f"{time.monotonic() - self._began:7.1f} s  {text}")
 
     def _text(self, happening: Happening) -> str:
         match happening:
@@ -80,11 +89,13 @@ class Live:
                 self._copies.clear()
             self._lines.tell(happening)
 
-    def __rich__(self) -> str:
+    def __rich__(self) -> "Text":
+        from rich.text import Text
+
         now = time.monotonic()
         ranks = [f"  {rank_text(told)}  [{duration(now - since)}{_usual(told)}]" for told, since in self._shown()]
         copies = [f"  {p.node}: {progress_text(p)}" for p in self._copies.values()]
-        return "\n".join(ranks + copies).replace("[", "\\[")
+        return Text("\n".join(ranks + copies), no_wrap=True, overflow="ellipsis")
 
     def _shown(self) -> list[tuple[RankPhase, float]]:
         return [self._ranks[rank] for rank in sorted(self._ranks)]
@@ -122,7 +133,12 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
         from rich.console import Console
         from rich.live import Live as RichLive
 
-        with RichLive(console=Console(stderr=True), refresh_per_second=4, transient=True) as live:
-            sink = Live(live, Lines())
+        # click writes past rich's redirection, and that would send stdout to stderr: what scrolls up is printed by the
+        # console that draws the block, which knows where its cursor is.
+        console = Console(stderr=True, highlight=False)
+        with RichLive(
+            console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
+        ) as live:
+            sink = Live(live, Lines(lambda text: console.print(text, markup=False, soft_wrap=True)))
             live.update(sink)
             yield sink

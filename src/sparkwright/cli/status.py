@@ -24,6 +24,11 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
     """The deployments as the nodes themselves tell them. Health is one real token, not /health.
 
     Exit 0: all is well or nothing runs; 1: something is degraded or failed; 3: a node could not be asked.
+
+    \b
+    Examples:
+      sparkwright status
+      sparkwright status deepseek-v4-flash --json
     """
     found, trouble = shared.drive(
         Where(cluster, ssh_config), lambda world: queries.status(world, not no_probe), quiet=True
@@ -71,7 +76,7 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
     async def read(world: World) -> None:
         async for rank, line in queries.logs(world, deployment, how["rank"], how["tail"], how["follow"]):
             if as_json:
-                shared.print_line({"rank": rank.rank, "node": rank.node, "line": line})
+                shared.print_line({"rank": rank.rank, "node": rank.node, "simulated": rank.simulated, "line": line})
             else:
                 click.echo(f"{rank.rank}| {line}")
 

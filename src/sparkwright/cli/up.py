@@ -1,7 +1,5 @@
 """`sparkwright up` and `down`."""
 
-import asyncio
-import signal
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +9,6 @@ from sparkwright.app.launch import Options, Outcome
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.stage import staging_text
-from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
@@ -64,16 +61,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
 async def _up(world: World, recipe: Recipe, named: tuple[str, str], options: Options) -> Outcome:
     name, force = named
     wish = Wish(recipe, name or recipe.deployment, force, api_key(world, recipe))
-    _polite_signals()
     return await bring_up(world, wish, options)
-
-
-def _polite_signals() -> None:
-    """SIGTERM and a closed terminal end a call like Ctrl-C does: by cancellation, so that what was begun is undone."""
-    task = asyncio.current_task()
-    if task is not None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -103,11 +91,6 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-async def _down(world: World, name: str, seize: bool) -> Removed:
-    _polite_signals()
-    return await take_down(world, name, seize)
-
-
 @click.command()
 @click.argument("deployment", metavar="DEPLOYMENT", callback=shared.deployment_of)
 @shared.where_options
@@ -119,7 +102,7 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
     \b
     Example: sparkwright down deepseek-v4-flash
     """
-    removed = shared.drive(Where(cluster, ssh_config), lambda world: _down(world, deployment, seize), quiet=as_json)
+    removed = shared.drive(Where(cluster, ssh_config), lambda world: take_down(world, deployment, seize), quiet=as_json)
     if as_json:
         shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
     elif removed.ranks:

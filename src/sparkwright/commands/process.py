@@ -53,7 +53,11 @@ _FOLLOW = (
     _FUNCTIONS
     + r"""
 d=$(x "$1"); unset SPARKWRIGHT_RANK_DIR
-if alive "$d"; then tail -n "$2" -s 0.2 --pid="$p" -f "$d/log"; else tail -n "$2" "$d/log" 2>/dev/null; fi
+if alive "$d"; then
+  (while alive "$d"; do sleep 0.2; done) & g=$!
+  tail -n "$2" -s 0.2 --pid="$g" -f "$d/log" & t=$!
+  wait "$g"; wait "$t"
+else tail -n "$2" "$d/log" 2>/dev/null; fi
 i=0; while [ ! -s "$d/exit" ] && [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done
 now=$(date +%s.%N)
 [ -d "$d" ] || { printf '\036exit gone 0 false %s %s\n' "$now" "$now"; exit 0; }

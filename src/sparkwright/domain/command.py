@@ -31,7 +31,7 @@ class Command:
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    stdin: bytes | None = None
+    stdin: bytes | None = field(default=None, repr=False)  # may be a token
     timeout: float = 30.0
     changes: str = ""
     forward_agent: bool = False
