@@ -73,6 +73,25 @@ async def test_twice_does_nothing_the_second_time() -> None:
     assert here.journal == before
 
 
+async def test_a_busy_endpoint_is_never_stopped_by_a_second_up() -> None:
+    """Its server is up and gives no token now: that may be a long prompt, and is nothing for `up` to end."""
+    here = scene()
+    await brought(here)
+    here.endpoint = FakeEndpoint(NotReady("no tokens"))
+    here.journal.clear()
+    await refused(here, NotReady)
+    assert [node.running for node in here.nodes] == [[0], [1]]
+    assert here.journal == []
+
+
+async def test_a_forced_start_is_recorded_with_its_reason() -> None:
+    """Whoever wonders later why this runs finds the reason on the nodes: on each rank and in the desired state."""
+    here = scene()
+    await brought(here)
+    assert {rank.labels["forced"] for node in here.nodes for rank in node.ranks.values()} == {"a test"}
+    assert json.loads(here.nodes[0].files[f"{STATE}/deployments/twin/desired.json"])["forced"] == "a test"
+
+
 async def test_another_plan_replaces_the_old_ranks_everywhere_first() -> None:
     """Not one new rank starts before every old one is gone: a leftover worker would join the wrong head."""
     here = scene()
