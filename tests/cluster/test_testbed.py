@@ -82,7 +82,7 @@ def test_a_cut_fabric_leaves_the_management_network(nodes: list[Node]) -> None:
 def test_the_engine_image_has_one_digest_and_the_source(testbed: Testbed, node: Node) -> None:
     """Every node holds the same image, and python3 in it finds this checkout's sparkwright and what it needs."""
     assert node.image_id(testbed.engine_image) == testbed.engine_image_id
-    script = "import sparkwright, uvicorn, starlette, pydantic, httpx; print(sparkwright.__file__)"
+    script = "import sparkwright, uvicorn, starlette, pydantic, httpcore; print(sparkwright.__file__)"
     run = f"docker run --rm --network host {testbed.engine_image} python3 -c '{script}'"
     assert node.ssh(run).stdout.strip() == "/opt/sparkwright/src/sparkwright/__init__.py"
 
