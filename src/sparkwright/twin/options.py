@@ -1,6 +1,6 @@
 """vLLM 0.21.0's command line: its real flags and its real way of refusing them.
 
-The flags are data (`options-0.21.0.json`, whose first key says where they come from). As in vLLM, `_` and `-` mean
+The flags are the data that recipes are checked against (engines/data/vllm-0.21.0.json). As in vLLM, `_` and `-` mean
 the same in a flag, booleans have a `--no-` form, and JSON flags take dotted keys (`--speculative-config.method ngram`).
 """
 
@@ -45,9 +45,17 @@ def _ordered(args: argparse.Namespace, defaults: dict[str, Any]) -> list[tuple[s
 
 
 def _rows() -> list[dict[str, Any]]:
-    text = (files(__package__ or "sparkwright.twin") / "options-0.21.0.json").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = json.loads(text)["options"]
-    return rows
+    """A row per option, in vLLM's order: flags, kind (of TYPES or an argparse action), nargs, default, choices."""
+    text = (files("sparkwright.engines") / "data/vllm-0.21.0.json").read_text(encoding="utf-8")
+    return [_row(name, option) for name, option in json.loads(text)["options"].items()]
+
+
+def _row(name: str, option: dict[str, Any]) -> dict[str, Any]:
+    row: dict[str, Any] = {key: option[key] for key in ("default", "choices") if key in option}
+    row |= {"flags": [f"--{name}", *option.get("aliases", ())], "kind": option["kind"]}
+    if option["kind"] in ("value", "list"):
+        row["kind"] = option["type"]
+    return row | ({"nargs": "+"} if option["kind"] == "list" else {})
 
 
 def _kinds() -> dict[str, str]:
@@ -59,7 +67,7 @@ def _build() -> tuple[Parser, dict[str, Any]]:
     parser.add_argument("model_tag", nargs="?")
     defaults: dict[str, Any] = {}
     for row in _rows():
-        dest = row.get("dest") or row["flags"][0].removeprefix("--").replace("-", "_")
+        dest = row["flags"][0].removeprefix("--").replace("-", "_")
         defaults[dest] = row.get("default", PLAIN_DEFAULTS.get(dest, False if row["kind"] == "flag" else None))
         parser.add_argument(*row["flags"], dest=dest, default=defaults[dest], **_keywords(row))
     return parser, defaults
@@ -106,10 +114,9 @@ TYPES: dict[str, Any] = {
     "str": str,
     "int": int,
     "float": float,
-    "human": _human,
-    "human_or_auto": _human_or_auto,
+    "human-int": _human_or_auto,
     "json": _json,
-    "json_or_str": _json_or_text,
+    "json-or-str": _json_or_text,
 }
 
 
