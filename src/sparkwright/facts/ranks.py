@@ -9,9 +9,12 @@ from sparkwright.commands.host import script
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import RankStatus, Unknown
 
+# A client without a daemon has no containers; a daemon that does not answer may have some of ours.
 _CONTAINERS = f"""
 if command -v docker >/dev/null 2>&1; then
-  ids=$(docker ps -aq --no-trunc --filter label={docker.LABEL}deployment 2>/dev/null) || echo "blind"
+  s="${{DOCKER_HOST:-unix:///var/run/docker.sock}}"
+  ids=$(docker ps -aq --no-trunc --filter label={docker.LABEL}deployment 2>/dev/null) ||
+    [ ! -e "${{s#unix://}}" ] || echo blind
   [ -z "$ids" ] || docker inspect --format '{{{{json .}}}}' $ids 2>/dev/null | sed 's/^/container\\t/'
 fi
 """
