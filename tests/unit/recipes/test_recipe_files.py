@@ -1,7 +1,6 @@
 # ruff: noqa: E501 (whole messages, one a line)
 """Finding files: shipped, the user's, paths; and every way in which a file cannot be read."""
 
-
 import pytest
 
 from sparkwright.adapters.files import (
