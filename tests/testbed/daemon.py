@@ -64,7 +64,7 @@ class Daemon:
         if pid is None:
             return
         os.kill(pid, signal.SIGTERM)
-        wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the testbed's dockerd to end", 60)
+        wait_until(lambda: not runs(pid), "the testbed's dockerd to end", 60)
 
     def _pid(self) -> int | None:
         """Its process, and never another that has inherited the number."""
@@ -91,6 +91,14 @@ class Daemon:
         for network in self._settings.networks:
             if network.name in present:
                 self.docker("network", "rm", network.name)
+
+
+def runs(pid: int) -> bool:
+    """A zombie does not: who must reap it may never do so (`make test` is a subreaper), and its cmdline is empty."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
 
 
 def run_detached(command: Sequence[str], log: IO[bytes]) -> None:
