@@ -64,17 +64,6 @@ class LogEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseInfo:
-    """Who holds a node, since when (epoch seconds), why; renewed: last sign of life; nonce tells holders apart."""
-
-    holder: str
-    why: str
-    since: float
-    renewed: float
-    nonce: str
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """A real completion: text, tokens from the server's usage, seconds to the first token and in all."""
 
