@@ -58,6 +58,7 @@ async def world(cluster: Cluster, where: Where, sink: Sink) -> AsyncIterator[Wor
             nonce=secrets.token_hex(8),
             secrets=masked(os.environ),
             python=sys.executable,
+            launch_key=Secret(secrets.token_hex(32)),
         )
     finally:
         await hosts.close(persist=True)

@@ -93,6 +93,8 @@ def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tu
         api_key=wish.api_key,
         simulated=world.cluster.simulated or recipe.engine.name == "twin",
         python=world.python,
+        deployment=wish.deployment,
+        launch_key=world.launch_key,
     )
     specs = engine_by_name(recipe.engine.name).render(recipe, placement, context)
     return tuple(_labelled(_at_home(spec, world.cluster.node(spec.node)), world, wish, context) for spec in specs)
@@ -152,7 +154,8 @@ def _labelled(spec: RankSpec, world: World, wish: Wish, context: RenderContext) 
 
 def spec_hash(spec: RankSpec) -> str:
     """12 hex digits over all that makes the rank what it is; labels and the values of secrets are left out."""
-    content = asdict(replace(spec, labels={}, secrets={})) | {"secrets": sorted(spec.secrets)}
+    public = replace(spec, labels={}, secrets={}, files=tuple(replace(f, secret=None) for f in spec.files))
+    content = asdict(public) | {"secrets": sorted(spec.secrets)}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 

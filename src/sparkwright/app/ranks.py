@@ -42,11 +42,12 @@ async def start(world: World, plan: Plan, spec: RankSpec, way: Way) -> None:
     where = process.rank_dir(way.state, plan.deployment, spec.rank)
     host = world.hosts[spec.node]
     secrets = await _put_secrets(world, spec, where)
+    files = await _put_files(world, spec, where)
     if spec.runtime is Runtime.DOCKER:
         # Docker would make a missing folder root's, and the engine could not write its caches there.
         await host.run(docker.make_folders(spec))
         name = docker.container_name(plan.deployment, spec.rank)
-        done = await host.run(docker.run(_by_id(spec, way.image_id), name, secrets, way.memlock))
+        done = await host.run(docker.run(_by_id(spec, way.image_id), name, secrets, way.memlock, files))
     else:
         done = await host.run(process.start(spec, where, json.dumps(dict(spec.labels))))
     if not done.ok:
@@ -67,6 +68,15 @@ async def _put_secrets(world: World, spec: RankSpec, where: str) -> str:
     path = f"{where}/secrets.env"
     await world.hosts[spec.node].put(_env_file(spec.secrets.items()), path, 0o600)
     return path
+
+
+async def _put_files(world: World, spec: RankSpec, where: str) -> str:
+    """A container may run as another user than ours: only files with a secret are closed to it."""
+    folder = process.files_dir(where)
+    for file in spec.files:
+        text = file.secret.reveal() if file.secret else file.text
+        await world.hosts[spec.node].put(text.encode(), f"{folder}/{file.name}", 0o600 if file.secret else 0o644)
+    return folder
 
 
 def _env_file(secrets: Iterable[tuple[str, Secret]]) -> bytes:

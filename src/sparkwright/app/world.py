@@ -16,6 +16,7 @@ class World:
 
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
     python: interpreter for process-runtime engines whose recipe names no venv.
+    launch_key: random, for what the ranks of one launch must prove to each other.
     """
 
     cluster: Cluster
@@ -28,6 +29,7 @@ class World:
     nonce: str
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     python: str = "python3"
+    launch_key: Secret | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from sparkwright.commands.host import script
 from sparkwright.domain.command import Command
-from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.plan import Mount, RankSpec
 
 LABEL = "sparkwright."
 SECRETS_AT = "/run/sparkwright/secrets.env"
+FILES_AT = "/run/sparkwright/files"
 # exec keeps the engine the container's main process; the values stand neither in argv nor in `docker inspect`.
 _WITH_SECRETS = 'set -a; . "$0"; set +a; exec "$@"'
 _FOLLOW = r"""
@@ -48,8 +49,10 @@ def container_name(deployment: str, rank: int) -> str:
     return f"sparkwright-{deployment}-rank{rank}"
 
 
-def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool = True) -> Command:
+def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool = True, files_dir: str = "") -> Command:
     """`docker run -d` of one rank. secrets_file: absolute path on the node of a 0600 file of KEY='value' lines.
+
+    files_dir: absolute folder on the node with RankSpec.files.
 
     raise_memlock: False where the daemon has no right to (rootless Docker, tests): the start would fail.
     """
@@ -57,7 +60,7 @@ def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool =
     words += ["--network", "host", "--ipc", "host", "--shm-size", str(spec.shm_bytes)]
     words += ["--ulimit", "stack=67108864", *(("--ulimit", "memlock=-1:-1") if raise_memlock else ())]
     words += ["--log-driver", "json-file", "--log-opt", "max-size=64m", "--log-opt", "max-file=4"]
-    words += _devices(spec) + _labels(spec) + _mounts(spec, secrets_file)
+    words += _devices(spec) + _labels(spec) + _mounts(spec, secrets_file, files_dir)
     words += [w for key, value in spec.env.items() for w in ("--env", f"{key}={value}")]
     return Command((*words, *_program(spec, secrets_file)), timeout=120, changes=f"docker run {name} ({spec.image})")
 
@@ -78,11 +81,13 @@ def _labels(spec: RankSpec) -> list[str]:
     return [w for key, value in spec.labels.items() for w in ("--label", f"{LABEL}{key}={value}")]
 
 
-def _mounts(spec: RankSpec, secrets_file: str) -> list[str]:
+def _mounts(spec: RankSpec, secrets_file: str, files_dir: str) -> list[str]:
+    own = [Mount(secrets_file, SECRETS_AT, read_only=True)] if secrets_file else []
+    own += [Mount(files_dir, FILES_AT, read_only=True)] if spec.files else []
     words = []
-    for m in spec.mounts:
+    for m in (*spec.mounts, *own):
         words += ["--volume", f"{m.host}:{m.container}{':ro' if m.read_only else ''}"]
-    return [*words, "--volume", f"{secrets_file}:{SECRETS_AT}:ro"] if secrets_file else words
+    return words
 
 
 def _program(spec: RankSpec, secrets_file: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ The folder is `<state>/deployments/<deployment>/rank<k>`:
   log         stdout and stderr
   exit        exit code, once the engine has ended
   secrets.env 0600, sourced before the start
+  files/      what RankSpec.files names
 """
 
 from collections.abc import Sequence
@@ -95,6 +96,11 @@ done
 
 def rank_dir(state: str, deployment: str, rank: int) -> str:
     return f"{state}/deployments/{deployment}/rank{rank}"
+
+
+def files_dir(directory: str) -> str:
+    """Where RankSpec.files lie on the node, for both runtimes."""
+    return f"{directory}/files"
 
 
 def start(spec: RankSpec, directory: str, labels: str) -> Command:

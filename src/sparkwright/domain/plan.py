@@ -35,11 +35,24 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
+class RankFile:
+    """A file that a rank needs: a launcher script, a configuration. It lies in the rank's `files` folder (files_at).
+
+    secret: the content instead of `text`; such a file is 0600 and never shown.
+    """
+
+    name: str
+    text: str = ""
+    secret: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RankSpec:
     """Everything that one rank needs, for either runtime.
 
     argv: the engine's command. env: per-rank environment, no secrets. secrets: names to values, delivered through
-    a 0600 file. listens: address -> port pairs that must be free. gpu/rdma: pass the devices (docker runtime).
+    a 0600 file. files: written into the rank's folder before it starts. listens: address -> port pairs that must be
+    free. gpu/rdma: pass the devices (docker runtime).
     """
 
     rank: int
@@ -51,6 +64,7 @@ class RankSpec:
     entrypoint: tuple[str, ...] | None = None
     mounts: tuple[Mount, ...] = ()
     secrets: Mapping[str, Secret] = field(default_factory=dict)
+    files: tuple[RankFile, ...] = ()
     listens: tuple[tuple[str, int], ...] = ()
     gpu: bool = True
     rdma: bool = True

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sparkwright.commands import docker, process
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import PhaseTime, Recipe
+from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
 
 SHM_BYTES = 64 * 1024**3
 
@@ -25,6 +26,7 @@ class RenderContext:
     from_hub: those folders are snapshots inside paths[node].hub. bind, port: where the API listens on the head.
     python: the interpreter of process-runtime engines written in Python whose recipe names no venv.
     simulated: the engine is the twin, or the cluster is simulated: no GPU and no RDMA device is passed.
+    deployment: its name. launch_key: random per call, shared by the ranks of one launch (RankSpec.secrets); never argv.
     """
 
     paths: Mapping[str, NodePaths]
@@ -35,6 +37,15 @@ class RenderContext:
     api_key: Secret | None = None
     simulated: bool = False
     python: str = "python3"
+    deployment: str = ""
+    launch_key: Secret | None = None
+
+
+def files_at(recipe: Recipe, context: RenderContext, node: str, rank: int) -> str:
+    """The folder of RankSpec.files as the rank's own processes see it."""
+    if recipe.engine.runtime is Runtime.DOCKER:
+        return docker.FILES_AT
+    return process.files_dir(process.rank_dir(context.paths[node].state, context.deployment, rank))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sparkwright.recipes.values import Matching, Seconds, Size, Text, Within
 
-ENGINES = ("vllm", "llama-cpp", "twin")
+ENGINES = ("vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin")
 GIB = 1024**3
 
 _PORT = Within(1024, 65535, "ports below 1024 belong to root, and TCP ends at 65535")
@@ -60,7 +60,7 @@ class ModelPart(Part):
 
 
 class EnginePart(Part):
-    name: Literal["vllm", "llama-cpp", "twin"]
+    name: Literal["vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin"]
     version: Annotated[Text, _VERSION]
     runtime: Literal["docker", "process"] = "docker"
     image: Annotated[Text, _WORD] = ""

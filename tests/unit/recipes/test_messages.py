@@ -86,7 +86,7 @@ def test_wrong_values(more, message):
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("{name: sglang, version: 0.5.12}", "r.yaml:3: `engine.name`: observed 'sglang'; allowed: vllm, llama-cpp or twin"),
+        ("{name: tgi, version: 0.5.12}", "r.yaml:3: `engine.name`: observed 'tgi'; allowed: vllm, vllm-ray, sglang, trtllm, llama-cpp or twin"),
         ("{name: vllm, version: latest}", "r.yaml:3: `engine.version`: observed 'latest'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
         ("{name: vllm, version: '>=0.21'}", "r.yaml:3: `engine.version`: observed '>=0.21'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
         ("{name: vllm}", "r.yaml:3: `engine.version` is missing; it has no default"),
