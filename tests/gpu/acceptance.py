@@ -23,6 +23,10 @@ import yaml
 from two_nodes import TwoNodes, lacking, wait_for
 
 NAME = "acceptance"
+LARGE = "large"
+# What vLLM 0.21.0 reported for these dimensions, TP 2, at 0.82 of an H200 (139.8 GiB), started by hand.
+LARGE_KV_TOKENS = "kv_tokens: 814848"
+LARGE_KV_GIB = "kv_gib: 48.18"
 PORT = 8000
 GIVES_BACK_MIB = 64
 KEY = "ACCEPTANCE_KEY"
@@ -68,6 +72,7 @@ def recipe(args: argparse.Namespace) -> dict:
         "nodes": 2,
         "parallelism": {"tp": 2},
         "serving": {"port": PORT, "context": 16384, "memory_fraction": 0.3},
+        "parsers": {"tool": "hermes"},
         "env": dict(pair.split("=", 1) for pair in args.env),
         "flags": flags,
         "profiles": {
@@ -76,7 +81,18 @@ def recipe(args: argparse.Namespace) -> dict:
             "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
             "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
             "impatient": {"phases": {"rendezvous": {"stuck_after": "30s"}}},
+            "ray": {"engine": {"name": "twin" if args.twin else "vllm-ray"}},
+            "large": large(args),
         },
+    }
+
+
+def large(args: argparse.Namespace) -> dict:
+    """MiniMax-M2.7's dimensions as NVFP4 on Marlin, weights random: memory and start-up of the real size."""
+    return {
+        "model": {"path": LARGE, "served_name": "large"},
+        "serving": {"context": 196608, "batched_tokens": 8192, "memory_fraction": 0.82, "kv_dtype": "fp8"},
+        "flags": {"enforce-eager": True} | ({} if args.twin else {"load-format": "dummy", "moe-backend": "marlin"}),
     }
 
 
@@ -104,6 +120,7 @@ class Acceptance:
         self.rows: list[tuple[str, str, float, str]] = []
         self.before = self.gpu_memory()
         (self.work / "client.py").write_text(_CLIENT)
+        shutil.copy(Path(__file__).with_name("talk.py"), self.work / "talk.py")
         self.recipe = self.write("acceptance.yaml", recipe(args))
         self.clusters = {
             "good": self.write("cluster.yaml", cluster(nodes)),
@@ -175,6 +192,14 @@ class Acceptance:
         python = sys.executable if self.args.twin else self.args.venv / "bin" / "python"
         return self.on_node(node, f"{python} {self.work}/client.py http://{address}:{PORT}")
 
+    def talk(self, model: str = "tiny") -> None:
+        """A streamed chat and a tool call, from the head node itself."""
+        python = sys.executable if self.args.twin else self.args.venv / "bin" / "python"
+        began = time.monotonic()
+        told = self.on_node("spark-1", f"{python} {self.work}/talk.py http://127.0.0.1:{PORT} {model}")
+        good = "NOT" not in told and "as the API promises" in told
+        self.expect(good, "not as the API promises", "streamed chat, tool call", time.monotonic() - began)
+
     def gpu_memory(self) -> list[int]:
         """MiB in use of each GPU; [] without nvidia-smi."""
         if not shutil.which("nvidia-smi"):
@@ -207,6 +232,7 @@ def up(a: Acceptance) -> None:
     a.sparkwright("up", str(a.recipe))
     for number in (0, 1):
         a.rank(number)
+    a.talk()
     again = a.sparkwright("up", str(a.recipe), limit=30)
     a.expect("already serving" in again, "it did something", "up twice")
     a.sparkwright("status")
@@ -317,15 +343,41 @@ def again(a: Acceptance) -> None:
     down(a)
 
 
+def ray(a: Acceptance) -> None:
+    """The same model, TP 2 inside a Ray cluster: two active nodes before vLLM starts; nothing of Ray stays."""
+    a.sparkwright("up", f"{a.recipe}@ray", limit=300)
+    for number in (0, 1):
+        a.rank(number)
+    a.talk()
+    a.sparkwright("status")
+    a.sparkwright("logs", NAME, "--tail", "0")
+    a.rank(1, "kill -KILL $session")
+    told = a.sparkwright("status", expect=(1,))
+    a.expect("rank 1 on spark-2" in told, "status does not name the rank", "killed worker told")
+    down(a)
+
+
+def size(a: Acceptance) -> None:
+    """Real dimensions: 62.76 GiB of weights a rank, and the KV cache that the engine made without us."""
+    told = a.sparkwright("up", f"{a.recipe}@large", limit=420)
+    good = a.args.twin or (LARGE_KV_TOKENS in told and LARGE_KV_GIB in told)
+    a.expect(good, f"not {LARGE_KV_GIB}, {LARGE_KV_TOKENS}", "KV cache as without us")
+    a.talk("large")
+    a.sparkwright("status")
+    a.say(f"GPU memory in use, MiB: {a.gpu_memory()}")
+    a.sparkwright("logs", NAME, "--tail", "0")
+    down(a)
+
+
 CASES: tuple[Callable[[Acceptance], None], ...] = (
     facts, plan, up, frozen, killed, down, again, interrupt, keyed,
-    wrong_value, too_long, small_kv, dies, gloo, nccl,
+    wrong_value, too_long, small_kv, dies, gloo, nccl, ray, size,
 )  # fmt: skip
 
 
 def run(a: Acceptance, only: list[str]) -> None:
     for number, case in enumerate(CASES, 1):
-        if only and case.__name__ not in only:
+        if (only and case.__name__ not in only) or (case is size and not a.args.large):
             continue
         a.file = a.out / f"{number:02}-{case.__name__}.txt"
         mark = "SIMULATED " if a.args.twin else ""
@@ -348,6 +400,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--venv", type=Path, default=Path("/opt/vllm"))
     parser.add_argument("--model", type=Path, required=True, help="folder; without weights: --load-format dummy")
+    parser.add_argument("--large", type=Path, help="config.json of the case `size`; left out without it")
     parser.add_argument("--out", type=Path, required=True, help="is removed first")
     parser.add_argument("--work", type=Path, default=Path("/tmp/sparkwright-acceptance"), help="is removed first")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="into the recipe's env")
@@ -364,7 +417,12 @@ def main() -> int:
         shutil.rmtree(old, ignore_errors=True)
     args.out.mkdir(parents=True, exist_ok=True)
     with TwoNodes(args.work) as nodes:
-        shutil.copytree(args.model, nodes.nodes[0].folder / "models" / args.model.name)
+        models = nodes.nodes[0].folder / "models"
+        shutil.copytree(args.model, models / args.model.name)
+        if args.large:
+            no_weights = shutil.ignore_patterns("*.safetensors", "config.json")
+            shutil.copytree(args.model, models / LARGE, ignore=no_weights)
+            shutil.copy(args.large, models / LARGE / "config.json")
         acceptance = Acceptance(args, nodes)
         run(acceptance, args.only)
         for kept in args.work.glob(".local/state/sparkwright/evidence"):

@@ -21,6 +21,8 @@ echo "$2" >/proc/sys/kernel/hostname
 mkdir -p /run/lock /run/sshd /etc/ssh
 mount -t tmpfs tmpfs /run/lock
 mount -t tmpfs tmpfs /dev/shm
+mkdir -p /tmp/ray
+mount -t tmpfs tmpfs /tmp/ray
 mount --bind "$1/ssh" /etc/ssh
 [ ! -e /etc/machine-id ] || mount --bind "$1/machine-id" /etc/machine-id
 until ip link show fab0 >/dev/null 2>&1 && ip link show mgmt0 >/dev/null 2>&1; do sleep 0.05; done

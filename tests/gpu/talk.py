@@ -1,0 +1,74 @@
+"""A client as users have one, run on a node: `python talk.py URL MODEL`: a streamed chat, then a forced tool call.
+
+Standard library only. Prints what came; exit 1 when the stream, the usage or the tool call is not as the API promises.
+"""
+
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather in a city now",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "enum": ["Berlin", "Paris"]},
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+            },
+            "required": ["city", "unit"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def events(url: str, body: dict) -> Iterator[dict]:
+    """The JSON of each server-sent event up to [DONE]."""
+    content = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
+    request = urllib.request.Request(f"{url}/v1/chat/completions", content, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as reply:
+        for line in reply:
+            if line.startswith(b"data: ") and line.strip() != b"data: [DONE]":
+                yield json.loads(line[6:])
+
+
+def chat(url: str, model: str) -> bool:
+    """64 tokens, counted from usage; chunks with text in them."""
+    began, first, text, usage = time.monotonic(), 0.0, 0, {}
+    messages = [{"role": "user", "content": "Say hello in one short sentence."}]
+    for event in events(url, {"model": model, "messages": messages, "max_tokens": 64, "ignore_eos": True}):
+        usage = event.get("usage") or usage
+        for choice in event["choices"]:
+            if choice["delta"].get("content") or choice["delta"].get("reasoning"):
+                text, first = text + 1, first or time.monotonic() - began
+    took = time.monotonic() - began
+    print(f"chat: {text} chunks with text, first after {first:.2f} s, all after {took:.2f} s, usage {usage}")
+    return text > 1 and usage.get("completion_tokens") == 64
+
+
+def tool_call(url: str, model: str) -> bool:
+    """Arguments are assembled from the deltas and must be what the tool's schema allows."""
+    name, arguments = "", ""
+    messages = [{"role": "user", "content": "What is the weather in Paris?"}]
+    choice = {"type": "function", "function": {"name": "get_weather"}}
+    body = {"model": model, "messages": messages, "tools": [TOOL], "tool_choice": choice, "max_tokens": 200}
+    for event in events(url, body):
+        for part in event["choices"]:
+            for call in part["delta"].get("tool_calls") or ():
+                name += call["function"].get("name") or ""
+                arguments += call["function"].get("arguments") or ""
+    print(f"tool call: {name}({arguments})")
+    given = json.loads(arguments)
+    allowed = TOOL["function"]["parameters"]["properties"]
+    return name == "get_weather" and all(given.get(key) in rule["enum"] for key, rule in allowed.items())
+
+
+if __name__ == "__main__":
+    good = [ask(sys.argv[1], sys.argv[2]) for ask in (chat, tool_call)]
+    print("as the API promises" if all(good) else f"NOT as the API promises: chat {good[0]}, tool call {good[1]}")
+    sys.exit(0 if all(good) else 1)
