@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo test lint types layers unit functional cluster format docs bench \
+.PHONY: help setup setup-runtime demo test lint types layers unit functional cluster format docs bench engine-data \
         testbed testbed-down clean
 
 help:           ## this list
@@ -49,6 +49,9 @@ format: setup   ## rewrite the code in the house format
 docs: setup     ## write the generated reference pages
 	@if [ -f scripts/docs.py ]; then $(RUN) scripts/docs.py $(ARGS); \
 	else echo "docs: scripts/docs.py is not there, nothing is generated yet"; fi
+
+engine-data: setup ## read engines' flags from their wheels again (downloads 3 GB; ARGS="--check", "--wheels DIR")
+	@$(RUN) scripts/engine_data.py $(ARGS)
 
 bench: setup    ## what sparkwright adds to the engine's own time, as ratios
 	@$(RUN) scripts/bench.py $(ARGS)

@@ -4,13 +4,23 @@ The rules are those of vLLM's `_compute_kwargs` (vllm/engine/arg_utils.py, the s
 """
 
 import ast
+import re
 import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-HUMAN_INT = ("max_model_len", "max_num_batched_tokens", "kv_cache_memory_bytes", "safetensors_prefetch_block_size")
+from engine_data_syntax import literal
+
+HUMAN_INT = (
+    "max_model_len",
+    "max_num_batched_tokens",
+    "max_num_scheduled_tokens",
+    "max_num_queued_tokens",
+    "kv_cache_memory_bytes",
+    "safetensors_prefetch_block_size",
+)
 BOUNDS = ("ge", "gt", "le", "lt")
 SEQUENCES = ("list", "tuple", "set", "List", "Sequence")
 
@@ -29,6 +39,15 @@ class Sources:
         base = name.replace(".", "/")
         path = next((p for p in (f"{base}.py", f"{base}/__init__.py") if p in self._files), "")
         return ast.parse(self._zip.read(path).decode()) if path else ast.Module([], [])
+
+    def words(self, pattern: str, besides: tuple[str, ...] = ()) -> set[str]:
+        """Names in quotes anywhere in the Python sources, but for folders of another program.
+
+        A few are no variables. That costs less than a name that a helper function reads and nobody finds.
+        """
+        quoted = re.compile(rf"""["']({pattern})["']""")
+        names = (n for n in self._files if n.endswith(".py") and not any(f"/{part}/" in n for part in besides))
+        return {word for name in names for word in quoted.findall(self._zip.read(name).decode(errors="replace"))}
 
     def _names(self, module: str) -> dict[str, ast.AST]:
         """Top-level names. What stands under TYPE_CHECKING tells more than the `Any` that replaces it at run time."""
@@ -50,10 +69,18 @@ class Sources:
     def resolve(self, module: str, name: str) -> tuple[str, ast.AST | None]:
         """(module, node) where a name is really defined; (module, None) outside the wheel."""
         node = self.names(module).get(name)
+        if node is None:
+            return next((r for r in self._starred(module, name) if r[1] is not None), (module, None))
         if isinstance(node, ast.ImportFrom):
             original = next(a.name for a in node.names if (a.asname or a.name) == name)
             return self.resolve(self._source(module, node), original)
         return module, node
+
+    def _starred(self, module: str, name: str) -> Iterator[tuple[str, ast.AST | None]]:
+        """What the name is in modules of which this one takes all (`from .types import *`)."""
+        for node in self.module(module).body:
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                yield self.resolve(self._source(module, node), name)
 
     def _source(self, module: str, node: ast.ImportFrom) -> str:
         is_package = f"{module.replace('.', '/')}/__init__.py" in self._files
@@ -204,6 +231,8 @@ def _named(sources: Sources, module: str, name: str) -> Iterator[tuple[str, Any]
 
 def _class(where: str, node: ast.ClassDef) -> tuple[str, Any]:
     bases = [ast.unparse(base) for base in node.bases]
+    if any(base.startswith("dict[") for base in bases):
+        return "dict", None
     if "IntEnum" in bases:
         return "enum", [
             s.value.value for s in node.body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant)
@@ -231,10 +260,7 @@ def _value(sources: Sources, module: str, node: ast.expr | None) -> Any:
         where, target = sources.resolve(module, node.id)
         inner = getattr(target, "value", None)
         return _value(sources, where, inner) if inner is not None else None
-    try:
-        found = ast.literal_eval(node) if node is not None else None
-    except (ValueError, TypeError, SyntaxError):
-        return None
+    found = literal(node) if node is not None else None
     return found if isinstance(found, bool | int | float | str) else None
 
 

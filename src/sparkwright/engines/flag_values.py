@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-_HUMAN = re.compile(r"\d+(?:\.\d+)?[kKmMgGtT]?$|-1$|auto$")
+# vLLM: 1k is 1,000, 1K is 1,024. SGLang: 25.6k, and 1Ki for 1,024.
+_HUMAN = {
+    "human-int": re.compile(r"\d+(?:\.\d+)?[kKmMgGtT]?$|-1$|auto$"),
+    "si-int": re.compile(r"-?\d+$|\d+(?:\.\d+)?[kMGT]$|\d+[KMGT]i$"),
+}
 _FITS: Mapping[str, Callable[[str], object]] = {"int": int, "number": float, "float": float}
 _BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
     "ge": ("at least", lambda a, b: a >= b),
@@ -23,6 +27,7 @@ class Option:
 
     choices: the only values; known: built-in names that plugins may add to; limits: ge, gt, le, lt.
     keys: of a JSON option, with the values that a key is limited to. folded: case and dashes of the value are ignored.
+    deprecated: the engine's words; replaced_by: what to write instead; refused: the engine stops when it is given.
     """
 
     name: str
@@ -33,6 +38,8 @@ class Option:
     aliases: tuple[str, ...] = ()
     negatives: tuple[str, ...] = ()
     deprecated: str = ""
+    replaced_by: str = ""
+    refused: bool = False
     folded: bool = False
     limits: Mapping[str, float] = field(default_factory=dict)
     keys: Mapping[str, list[Any] | None] = field(default_factory=dict)
@@ -40,6 +47,10 @@ class Option:
     @property
     def negations(self) -> tuple[str, ...]:
         return self.negatives or ((f"--no-{self.name}",) if self.kind == "bool" else ())
+
+    def allowed(self, key: str) -> Sequence[Any]:
+        """The values of the option, or of one key of a JSON option, as far as they are listed."""
+        return (self.keys.get(key) or ()) if key else (*self.choices, *self.known)
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -49,9 +60,13 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
+    """value: the one that is not among those allowed, of `key` where the option is JSON."""
+
     code: str
     what: str
     remedy: str = ""
+    key: str = ""
+    value: str = ""
 
 
 def problems(option: Option, key: str, values: Sequence[str]) -> tuple[Problem, ...]:
@@ -89,7 +104,7 @@ def _value(option: Option, value: str) -> Iterator[Problem]:
 def _among(option: Option, value: str) -> Iterator[Problem]:
     """Enforced choices, or the names that are built in."""
     if option.choices and not _is_one_of(value, option.choices, option.folded) and value != "None":
-        yield Problem("ENG002", f"does not take {value!r}", _allowed(value, option.choices))
+        yield Problem("ENG002", f"does not take {value!r}", _allowed(value, option.choices), value=value)
     if option.known and not _is_one_of(value, option.known, folded=True):
         yield Problem("ENG009", f"has no built-in {value!r}", _allowed(value, option.known))
 
@@ -122,12 +137,12 @@ def _json_entry(option: Option, key: str, value: object, nested: bool) -> Iterat
     elif option.keys and key not in option.keys:
         yield Problem("ENG004", f"has no key {key!r}", _allowed(key, list(option.keys)))
     elif not nested and (limited := option.keys.get(key)) and value is not None and value not in limited:
-        yield Problem("ENG002", f"does not take {value!r} for {key}", _allowed(str(value), limited))
+        yield Problem("ENG002", f"does not take {value!r} for {key}", _allowed(str(value), limited), key, str(value))
 
 
 def _fits(kind: str, value: str) -> bool:
-    if kind == "human-int":
-        return bool(_HUMAN.match(value))
+    if kind in _HUMAN:
+        return bool(_HUMAN[kind].match(value))
     try:
         _FITS.get(kind, str)(value)
     except ValueError:
@@ -145,9 +160,9 @@ def _is_number(value: str) -> bool:
 
 def _kind_name(kind: str) -> str:
     names = {"int": "a whole number", "float": "a number", "number": "a number"}
-    return names.get(kind, "a number such as 8192 or 8k" if kind == "human-int" else "text")
+    return names.get(kind, "a number such as 8192 or 8k" if kind in _HUMAN else "text")
 
 
 def _example(option: Option) -> str:
-    examples = {"int": "8", "float": "0.8", "human-int": "8192", "number": "8"}
+    examples = {"int": "8", "float": "0.8", "human-int": "8192", "si-int": "8192", "number": "8"}
     return str(option.choices[0]) if option.choices else examples.get(option.type, "VALUE")

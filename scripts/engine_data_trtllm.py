@@ -1,0 +1,61 @@
+"""`trtllm-serve serve`'s options, from the click decorators in TensorRT-LLM's sources (tensorrt_llm/commands/serve.py).
+
+click takes an option exactly as it is spelled here, with underscores.
+"""
+
+import ast
+from typing import Any
+
+from engine_data_lists import Lists
+from engine_data_syntax import literal, name_of
+from engine_data_types import Sources
+
+SERVE = "tensorrt_llm.commands.serve"
+BUILD = ("tensorrt_llm.builder", "BuildConfig")
+Options = dict[str, dict[str, Any]]
+
+
+def trtllm_options(sources: Sources) -> Options:
+    lists = Lists(sources)
+    defaults = {name: literal(node.value) for name, _, node in sources.fields(*BUILD) if node.value is not None}
+    calls = [d for d in _serve(sources).decorator_list if isinstance(d, ast.Call) and name_of(d.func) == "option"]
+    return dict(_option(lists, defaults, call) for call in calls)
+
+
+def trtllm_env(sources: Sources) -> tuple[list[str], dict[str, str]]:
+    return sorted(sources.words(r"(?:TRTLLM|TLLM)_[A-Z0-9_]+")), {}
+
+
+def _serve(sources: Sources) -> ast.FunctionDef:
+    body = sources.module(SERVE).body
+    return next(n for n in body if isinstance(n, ast.FunctionDef) and n.name == "serve")
+
+
+def _option(lists: Lists, defaults: dict[str, Any], call: ast.Call) -> tuple[str, dict[str, Any]]:
+    words = {k.arg: k.value for k in call.keywords if k.arg}
+    flags = [str(literal(a)) for a in call.args]
+    name, *aliases = [f for f in flags if f.startswith("-")]
+    row = _kind(lists, words) | _default(defaults, words.get("default"))
+    return name.removeprefix("--"), row | ({"aliases": aliases} if aliases else {})
+
+
+def _kind(lists: Lists, words: dict[str, ast.expr]) -> dict[str, Any]:
+    if literal(words.get("is_flag", ast.Constant(value=False))):
+        return {"kind": "flag"}
+    kind = words.get("type")
+    row: dict[str, Any] = {"kind": "append" if "multiple" in words else "value", "type": "str"}
+    if isinstance(kind, ast.Name) and kind.id in ("int", "float"):
+        row["type"] = kind.id
+    if isinstance(kind, ast.Call) and "Choice" in name_of(kind.func) and kind.args:
+        aliases = list((literal(kind.args[1]) or {}) if len(kind.args) > 1 else {})
+        if choices := lists.choices(SERVE, kind.args[0], {}):
+            row["choices"] = [*choices, *aliases]
+    return row
+
+
+def _default(defaults: dict[str, Any], node: ast.expr | None) -> dict[str, Any]:
+    """A literal, or `BuildConfig.model_fields["name"].default`."""
+    found = literal(node) if node is not None else None
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Subscript):
+        found = defaults.get(str(literal(node.value.slice)))
+    return {"default": found} if isinstance(found, bool | int | float | str) else {}

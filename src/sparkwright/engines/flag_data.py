@@ -1,0 +1,179 @@
+"""Options and variables of an engine's versions, read from their wheels (scripts/engine_data.py), one file a version.
+
+Only the file that is asked for is parsed, and only once.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.engines.flag_values import Option
+
+# The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
+DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}
+# argparse takes the beginning of a name where only one name begins so (capture f-bad-flag: "ambiguous option").
+ABBREVIATING = frozenset({"vllm", "sglang"})
+# Parsers that read `_` in a name as `-`.
+DASHING = frozenset({"vllm", "llama-cpp"})
+_FINAL, _STAGES = 0, {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
+_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[.-]?(dev|rc|a|b|post)(\d*))?")
+_SAME = re.compile(r"\+cu\d+$")  # the same sources for another CUDA
+Key = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlagData:
+    """Options of one engine version. options: name without dashes -> Option; names: every spelling -> that name.
+
+    wheel and sha256 are empty where the sources did not come from a wheel (the file's `source` says from where).
+    replaced: variables on their way out -> what the engine names instead.
+    """
+
+    engine: str
+    version: str
+    wheel: str
+    sha256: str
+    options: Mapping[str, Option]
+    names: Mapping[str, str]
+    env: frozenset[str] = field(default_factory=frozenset)
+    replaced: Mapping[str, str] = field(default_factory=dict)
+
+    def find(self, spelled: str) -> Option | None:
+        """The option of a spelling; of the beginning of one, where the engine's parser takes that."""
+        if spelled in self.names:
+            return self.options[self.names[spelled]]
+        begun = self.begun(spelled)
+        return self.options[self.names[begun[0]]] if len(begun) == 1 else None
+
+    def begun(self, spelled: str) -> tuple[str, ...]:
+        """Spellings that begin so, for engines whose parser takes abbreviations."""
+        if self.engine not in ABBREVIATING or not spelled.startswith("--"):
+            return ()
+        return tuple(name for name in self.names if name.startswith(spelled))
+
+
+def load_flags(text: str) -> FlagData:
+    """Parses a data file. Raises ValueError or KeyError on a file that scripts/engine_data.py did not write."""
+    raw = json.loads(text)
+    options = {name: _option(name, row) for name, row in raw["options"].items()}
+    names = {spelling: option.name for option in options.values() for spelling in option.spellings}
+    env, replaced = frozenset(raw.get("env", ())), raw.get("env-deprecated", {})
+    return FlagData(raw["engine"], raw["version"], raw["wheel"], raw["sha256"], options, names, env, replaced)
+
+
+def _option(name: str, row: Mapping[str, Any]) -> Option:
+    listed = {key: tuple(row.get(key, ())) for key in ("choices", "known", "aliases", "negatives")}
+    return Option(
+        name,
+        row["kind"],
+        type=row.get("type", "str"),
+        **listed,
+        deprecated="deprecated" if row.get("deprecated") is True else row.get("deprecated", ""),
+        replaced_by=row.get("replaced-by", ""),
+        refused=row.get("refused", False),
+        folded=row.get("folded", False),
+        limits=row.get("range", {}),
+        keys=row.get("keys", {}),
+    )
+
+
+@cache
+def versions(engine: str) -> tuple[str, ...]:
+    """Versions that have data, oldest first."""
+    of = DATA_OF.get(engine, engine)
+    names = (entry.name for entry in (files("sparkwright.engines") / "data").iterdir())
+    found = (name.removeprefix(f"{of}-").removesuffix(".json") for name in names if name.startswith(f"{of}-"))
+    return tuple(sorted(found, key=lambda version: version_key(of, version)))
+
+
+@cache
+def read_data(engine: str, version: str) -> FlagData:
+    """The data of a version that has some. Raises FileNotFoundError otherwise."""
+    path = files("sparkwright.engines") / "data" / f"{DATA_OF.get(engine, engine)}-{version}.json"
+    return load_flags(path.read_text(encoding="utf-8"))
+
+
+def version_key(engine: str, version: str) -> Key:
+    """For comparing: (major, minor, patch, stage, number); () for what is no version.
+
+    llama.cpp counts builds: `b10269`, and 2026.10.11549 of the wheel that carries build 11549.
+    """
+    if engine == "llama-cpp":
+        numbers = re.findall(r"\d+", version)
+        return (int(numbers[-1]),) if numbers else ()
+    match = _VERSION.match(version)
+    if not match:
+        return ()
+    stage = _STAGES.get(match[4] or "", _FINAL)
+    return (int(match[1]), int(match[2] or 0), int(match[3] or 0), stage, int(match[5] or 0))
+
+
+def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding, ...]]:
+    """The data to use, and what must be said about that choice: this version's, else the nearest version's."""
+    known = versions(engine)
+    if not known:
+        return None, (_no_data(engine, version),)
+    plain = _SAME.sub("", version.removeprefix("v"))
+    if plain in known:
+        return read_data(engine, plain), ()
+    near = nearest(DATA_OF.get(engine, engine), version, known)
+    return read_data(engine, near), (_neighbour(engine, version, near),)
+
+
+def nearest(engine: str, version: str, known: tuple[str, ...]) -> str:
+    """The same series before others, then the fewest series away, of two the older; the newest for no version."""
+    key = version_key(engine, version)
+    if not key:
+        return known[-1]
+    keys = {v: version_key(engine, v) for v in known}
+    older, newer = [v for v in known if keys[v] <= key], [v for v in known if keys[v] > key]
+    return min((*older[-1:], *newer[:1]), key=lambda v: _apart(keys[v], key))
+
+
+def _apart(one: Key, other: Key) -> tuple[int, ...]:
+    if len(one) == 1:
+        return (abs(one[0] - other[0]),)
+    return (one[:2] != other[:2], one[0] != other[0], abs(one[1] - other[1]), abs(one[2] - other[2]))
+
+
+def _neighbour(engine: str, version: str, near: str) -> Finding:
+    of = DATA_OF.get(engine, engine)
+    mine, other = version_key(of, version), version_key(of, near)
+    close = len(mine) == 1 or mine[:2] == other[:2]
+    return Finding(
+        "ENG005", Severity.INFO if close else Severity.WARN, "engine.version", f"flags are checked against {of} {near}",
+        evidence=f"no flag data for {version or 'a recipe without a version'}; {_distance(mine, other, near)}",
+        remedy="what only this build has is reported as a warning, not refused; data of its own: make engine-data",
+    )  # fmt: skip
+
+
+def _distance(mine: Key, near: Key, name: str) -> str:
+    """How far away the version is whose data is used."""
+    if not mine:
+        return f"it is no version that can be compared, {name} is the newest known"
+    if mine == near:
+        return f"{name} is what it was built from"
+    side = "older" if near < mine else "newer"
+    if len(mine) == 1:
+        return f"{name} is the nearest, {abs(mine[0] - near[0])} builds {side}"
+    if mine[:2] == near[:2]:
+        patches = abs(mine[2] - near[2])
+        return f"{name} is the nearest of the same series" + (
+            f", {patches} patch{'es' * (patches > 1)} {side}" if patches else ""
+        )
+    series = abs(mine[1] - near[1]) if mine[0] == near[0] else 0
+    return f"{name} is the nearest known, " + (f"{series} series {side}" if series else f"a major version {side}")
+
+
+def _no_data(engine: str, version: str) -> Finding:
+    return Finding(
+        "ENG006", Severity.OVERRIDE, "engine.version", f"no flag data for {engine} {version or '(no version given)'}",
+        evidence="there is data for no version of it",
+        cause="its command line cannot be checked before the start",
+        remedy="make the data: scripts/engine_data.py",
+    )  # fmt: skip

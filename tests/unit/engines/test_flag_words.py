@@ -1,0 +1,42 @@
+"""The words that differ between engines: every one is a real option, so the data says."""
+
+import pytest
+
+from sparkwright.engines.flag_data import read_data, versions
+from sparkwright.engines.flag_words import ENGINES, MEANINGS, PAST, history, right_word, written_name
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_word_is_an_option_of_its_engine(engine: str) -> None:
+    """A remedy that names what does not exist is worse than none."""
+    names = set().union(*(read_data(engine, version).names for version in versions(engine)))
+    words = [word for row in MEANINGS for word in row[ENGINES.index(engine)].split("|") if word]
+    words += PAST[engine].values()
+    assert [word for word in words if written_name(word) not in names] == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_past_word_is_gone_from_every_version(engine: str) -> None:
+    """What some version still has needs no line by hand: the data knows when it went."""
+    names = set().union(*(read_data(engine, version).names for version in versions(engine)))
+    assert [word for word in PAST[engine] if f"--{word}" in names] == []
+
+
+def test_the_best_word_that_this_version_has_is_taken() -> None:
+    """0.5.12 has --cuda-graph-max-bs only; 0.5.16 calls that deprecated and has a better one."""
+    old, new = read_data("sglang", "0.5.12"), read_data("sglang", "0.5.23")
+    assert right_word(old, "--max-cudagraph-capture-size").word == "--cuda-graph-max-bs"
+    assert right_word(new, "--max-cudagraph-capture-size").word == "--cuda-graph-max-bs-decode"
+
+
+def test_another_engines_alias_leads_there_too() -> None:
+    """`--tp_size` is TensorRT-LLM's alias, `-c` llama.cpp's: the data knows them, no table repeats them."""
+    data = read_data("vllm", "0.21.0")
+    assert right_word(data, "--ep_size").word == "--enable-expert-parallel"
+    assert right_word(data, "--ctx-size").word == "--max-model-len"
+
+
+def test_nothing_is_said_of_what_nobody_knows() -> None:
+    """An invented option has neither a meaning elsewhere nor a history."""
+    assert right_word(read_data("vllm", "0.21.0"), "--frobnicate").word == ""
+    assert history("vllm", "0.21.0", "--frobnicate") == ""
