@@ -20,8 +20,12 @@ PACKAGES = {
     "sudo": "sudo",
     "docker": "docker.io",
     "dockerd": "docker.io",
+    "docker-compose": "docker-compose",
     "iptables": "iptables",
+    "shellcheck": "shellcheck",
+    "systemd-analyze": "systemd",
     "debootstrap": "debootstrap",
+    "mpirun": "openmpi-bin",
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
 SERVICES_STAY_DOWN = Path("/usr/sbin/policy-rc.d")

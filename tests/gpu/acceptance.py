@@ -9,6 +9,7 @@ Every command and its output lies in --out, one file a case; exit 1 when somethi
 
 import argparse
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -24,9 +25,9 @@ from two_nodes import TwoNodes, lacking, wait_for
 
 NAME = "acceptance"
 LARGE = "large"
-# What vLLM 0.21.0 reported for these dimensions, TP 2, at 0.82 of an H200 (139.8 GiB), started by hand.
-LARGE_KV_TOKENS = "kv_tokens: 814848"
-LARGE_KV_GIB = "kv_gib: 48.18"
+# What vLLM 0.21.0 reported for these dimensions, TP 2, at 0.82 of an H200 (139.8 GiB), started by hand. What is left
+# for the KV cache differs by some MiB from start to start.
+LARGE_FACTS = {"weights_gib": 62.76, "kv_gib": 48.18, "kv_tokens": 814848}
 PORT = 8000
 GIVES_BACK_MIB = 64
 KEY = "ACCEPTANCE_KEY"
@@ -51,7 +52,7 @@ ps -o pid,ppid,pgid,stat,rss,comm $session
 echo "of the session:    " $session; echo "with sparkwright's mark:" $marked
 """
 _LEFT = r"""
-echo "processes: $(ps -e -o args= | grep -E 'vllm|VLLM|sparkwright.twin' | grep -v grep | wc -l)"
+echo "processes: $(ps -e -o args= | grep -E 'vllm|VLLM|sparkwright.twin|ray(let|::|[_.])' | grep -v grep | wc -l)"
 echo "files: $(find {state}/deployments {state}/hub-token -type f 2>/dev/null | wc -l)"
 echo "leases: $(find /run/lock -name '*lease*' -type f | wc -l)"
 echo "ports: $(ss -ltnH 'sport = :8000 or sport = :25000' | wc -l)"
@@ -60,7 +61,9 @@ echo "ports: $(ss -ltnH 'sport = :8000 or sport = :25000' | wc -l)"
 
 def recipe(args: argparse.Namespace) -> dict:
     """The recipe and its profiles; those that cannot start each fail at another point."""
-    flags = {} if args.twin else {"attention-backend": "TRITON_ATTN"}
+    # A model of random weights would fill a tool call's arguments with white space up to the last token.
+    compact = {"backend": "xgrammar", "disable_any_whitespace": True}
+    flags = {} if args.twin else {"attention-backend": "TRITON_ATTN", "structured-outputs-config": compact}
     if not list(args.model.glob("*.safetensors")):
         flags["load-format"] = "dummy"
     engine = {"name": "twin" if args.twin else "vllm", "version": "0.21.0", "runtime": "process"}
@@ -81,10 +84,18 @@ def recipe(args: argparse.Namespace) -> dict:
             "small-kv": {"serving": {"context": 131072, "kv_cache_bytes": "64MiB"}},
             "keyed": {"serving": {"expose": "fabric", "api_key_env": KEY}},
             "impatient": {"phases": {"rendezvous": {"stuck_after": "30s"}}},
-            "ray": {"engine": {"name": "twin" if args.twin else "vllm-ray"}},
+            "ray": on_ray(args),
             "large": large(args),
         },
     }
+
+
+def on_ray(args: argparse.Namespace) -> dict:
+    """In the rehearsal Ray is the real one of this interpreter, and the twin is the vLLM inside it."""
+    if not args.twin:
+        return {"engine": {"name": "vllm-ray"}}
+    program = [sys.executable, "-m", "sparkwright.twin"]
+    return {"engine": {"name": "vllm-ray", "entrypoint": program}, "model": {"simulated": False}}
 
 
 def large(args: argparse.Namespace) -> dict:
@@ -105,7 +116,7 @@ def cluster(nodes: TwoNodes, rank: int = 0, more: dict[str, str] | None = None) 
         fabric = {"address": node.fabric, "interface": "fab0", "hcas": []}
         told.append({"name": node.name, "fabric": fabric, "paths": paths, "env": env})
     told[rank]["env"] |= more or {}
-    return {"name": "two-namespaces", "nodes": told}
+    return {"name": "two-namespaces", "simulated": nodes.simulated, "nodes": told}
 
 
 class Acceptance:
@@ -360,8 +371,10 @@ def ray(a: Acceptance) -> None:
 def size(a: Acceptance) -> None:
     """Real dimensions: 62.76 GiB of weights a rank, and the KV cache that the engine made without us."""
     told = a.sparkwright("up", f"{a.recipe}@large", limit=420)
-    good = a.args.twin or (LARGE_KV_TOKENS in told and LARGE_KV_GIB in told)
-    a.expect(good, f"not {LARGE_KV_GIB}, {LARGE_KV_TOKENS}", "KV cache as without us")
+    said = dict(re.findall(r"^(\w+): ([\d.]+)$", told, re.MULTILINE))
+    found = {name: float(said.get(name, 0)) for name in LARGE_FACTS}
+    near = all(abs(found[name] / value - 1) < 0.005 for name, value in LARGE_FACTS.items())
+    a.expect(a.args.twin or near, f"observed {found}, wanted {LARGE_FACTS}", "memory as without us")
     a.talk("large")
     a.sparkwright("status")
     a.say(f"GPU memory in use, MiB: {a.gpu_memory()}")
@@ -402,7 +415,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, required=True, help="folder; without weights: --load-format dummy")
     parser.add_argument("--large", type=Path, help="config.json of the case `size`; left out without it")
     parser.add_argument("--out", type=Path, required=True, help="is removed first")
-    parser.add_argument("--work", type=Path, default=Path("/tmp/sparkwright-acceptance"), help="is removed first")
+    parser.add_argument("--work", type=Path, default=Path("/var/tmp/sparkwright-acceptance"), help="is removed first")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="into the recipe's env")
     parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=[c.__name__ for c in CASES])
     parser.add_argument("--twin", action="store_true", help="the embedded twin instead of vLLM")
@@ -416,7 +429,7 @@ def main() -> int:
     for old in (args.work, args.out):
         shutil.rmtree(old, ignore_errors=True)
     args.out.mkdir(parents=True, exist_ok=True)
-    with TwoNodes(args.work) as nodes:
+    with TwoNodes(args.work, simulated=args.twin) as nodes:
         models = nodes.nodes[0].folder / "models"
         shutil.copytree(args.model, models / args.model.name)
         if args.large:

@@ -63,7 +63,10 @@ def tool_call(url: str, model: str) -> bool:
                 name += call["function"].get("name") or ""
                 arguments += call["function"].get("arguments") or ""
     print(f"tool call: {name}({arguments})")
-    given = json.loads(arguments)
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return False
     allowed = TOOL["function"]["parameters"]["properties"]
     return name == "get_weather" and all(given.get(key) in rule["enum"] for key, rule in allowed.items())
 

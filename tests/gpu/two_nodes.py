@@ -1,7 +1,8 @@
 """Two nodes on one Linux machine, as far as ssh, addresses and processes can tell: namespaces with an sshd each.
 
 Each has its own network (`fab0` to the other node, `mgmt0` to this machine), hostname, process table, /run/lock,
-/dev/shm, machine-id and host key; disks, GPUs and kernel are the machine's. Wants root, OpenSSH, iproute2, util-linux.
+/dev/shm, /tmp, machine-id and host key; other disks, GPUs and kernel are the machine's. Wants root, OpenSSH, iproute2
+and util-linux.
 """
 
 import os
@@ -21,8 +22,7 @@ echo "$2" >/proc/sys/kernel/hostname
 mkdir -p /run/lock /run/sshd /etc/ssh
 mount -t tmpfs tmpfs /run/lock
 mount -t tmpfs tmpfs /dev/shm
-mkdir -p /tmp/ray
-mount -t tmpfs tmpfs /tmp/ray
+mount -t tmpfs tmpfs /tmp
 mount --bind "$1/ssh" /etc/ssh
 [ ! -e /etc/machine-id ] || mount --bind "$1/machine-id" /etc/machine-id
 until ip link show fab0 >/dev/null 2>&1 && ip link show mgmt0 >/dev/null 2>&1; do sleep 0.05; done
@@ -74,8 +74,8 @@ class NetnsNode:
 class TwoNodes:
     """`with TwoNodes(folder) as nodes`: nodes.environ is what sparkwright (and ssh) need to reach them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, simulated: bool = False) -> None:
+        self.folder, self.simulated = folder, simulated
         self.nodes = [NetnsNode(name, k, folder / name) for k, name in enumerate(NAMES, 1)]
         self.config = folder / "ssh_config"
         self._agent: subprocess.Popen[bytes] | None = None

@@ -1,7 +1,10 @@
 """What is known of one node. Unknown stays unknown: a field that could not be read holds Unknown, never a guess."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from sparkwright.domain.model import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +254,7 @@ class Checkpoint:
 
     path: the folder to give to the engine (a snapshot folder for hub models), '' when nothing is there.
     bytes: what is there, symlinks followed. root: the folder to copy (whole hub entry, or the path itself).
+    config: the text of its config.json; shape: what that says, None without one.
     """
 
     path: str
@@ -260,6 +264,7 @@ class Checkpoint:
     files: int
     missing: tuple[str, ...] = ()
     config: str = ""
+    shape: ModelShape | Unknown | None = None
 
     @property
     def complete(self) -> bool:
@@ -280,3 +285,16 @@ class FabricChoice:
     gid_index: int | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
     gids: tuple[tuple[str, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFound:
+    """What an image, or a node's Python, has of an engine.
+
+    arch: of the image as Docker names it (`arm64`), '' without one. versions: package -> version, '?' where its code is
+    there and nothing tells the version. program: its path, '' when there is none.
+    """
+
+    arch: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    program: str = ""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sparkwright.domain.advice import Advice
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
@@ -52,7 +53,8 @@ class RankSpec:
 
     argv: the engine's command. env: per-rank environment, no secrets. secrets: names to values, delivered through
     a 0600 file. files: written into the rank's folder before it starts. listens: address -> port pairs that must be
-    free. gpu/rdma: pass the devices (docker runtime).
+    free. gpu/rdma: pass the devices (docker runtime). engine_argv: the part of argv that is the engine's own, to be
+    checked against its flags, where argv begins with a launcher (None: all; empty: this rank starts no such program).
     """
 
     rank: int
@@ -70,10 +72,15 @@ class RankSpec:
     rdma: bool = True
     shm_bytes: int = 64 * 1024**3
     labels: Mapping[str, str] = field(default_factory=dict)
+    engine_argv: tuple[str, ...] | None = None
 
     @property
     def is_head(self) -> bool:
         return self.rank == 0
+
+    @property
+    def engine_words(self) -> tuple[str, ...]:
+        return self.argv if self.engine_argv is None else self.engine_argv
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,7 @@ class Plan:
     bind: str
     port: int
     served_name: str
+    advice: Advice | None = None
 
     @property
     def head(self) -> str:

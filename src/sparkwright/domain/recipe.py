@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from sparkwright.domain.build import Build
+from sparkwright.domain.model import ModelShape
+
 
 class Runtime(StrEnum):
     DOCKER = "docker"
@@ -29,7 +32,10 @@ class RecipeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """hub id (`org/name`) or a path on the nodes; `size` is the checkpoint in bytes as published (0: not known)."""
+    """hub id (`org/name`) or a path on the nodes; `size` is the checkpoint in bytes as published (0: not known).
+
+    shape: its dimensions as published, for as long as no node has its config.json.
+    """
 
     id: str = ""
     revision: str = ""
@@ -37,6 +43,7 @@ class Model:
     served_name: str = ""
     size: int = 0
     simulated: bool = False
+    shape: ModelShape | None = None
 
     @property
     def label(self) -> str:
@@ -48,6 +55,7 @@ class EngineChoice:
     """name: vllm, llama-cpp, twin. version: exact. image: reference (by digest or tag), docker runtime.
 
     venv: a folder with bin/python, process runtime; empty: what is on the node's PATH.
+    extra_env, extra_flags: variables and options that the image's own build adds to that version.
     """
 
     name: str
@@ -57,6 +65,8 @@ class EngineChoice:
     image_note: str = ""
     venv: str = ""
     entrypoint: tuple[str, ...] | None = None
+    extra_env: tuple[str, ...] = ()
+    extra_flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,7 @@ class Recipe:
     profiles: tuple[str, ...] = ()
     state: RecipeState = RecipeState.DOCUMENTED
     state_reason: str = ""
+    instead: str = ""
     license_note: str = ""
     conditions: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
@@ -143,11 +154,22 @@ class Recipe:
     flags: Mapping[str, Any] = field(default_factory=dict)
     mounts: tuple[str, ...] = ()
     shm_bytes: int = 0
+    build: Build | None = None
     phases: Mapping[str, PhaseTime] = field(default_factory=dict)
     published: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
     source: str = ""
     hash: str = ""
+
+    @property
+    def label(self) -> str:
+        """As it is asked for: `NAME` or `NAME@PROFILE`."""
+        return f"{self.name}@{self.profile}" if self.profile else self.name
+
+    @property
+    def head_loads(self) -> bool:
+        """Whether the head alone reads the weights: llama.cpp sends its RPC workers their layers."""
+        return self.engine.name == "llama-cpp"
 
     @property
     def deployment(self) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 _LOST_A_PEER = re.compile(
     r"remote process exited|ncclRemoteError|closed by (?:remote )?peer|Connection reset by peer"
     r"|Connection was likely closed|Did the remote server shutdown or crash"
+    r"|Remote RPC server crashed|mpi: agent on \S+ is gone|mpi: agent: the head is gone"
+    r"|ray: error: the head's Ray is gone|ActorDiedError|ActorUnavailableError|NodeDiedError"
 )
 # The end of a long log tells; a peer that came and went while the ranks met does not.
 _LAST = 200

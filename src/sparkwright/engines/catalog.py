@@ -5,10 +5,20 @@ from collections.abc import Mapping
 from sparkwright.domain.errors import RecipeError
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.llama_cpp import LlamaCpp
+from sparkwright.engines.sglang import Sglang
+from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.twin import Twin
 from sparkwright.engines.vllm import Vllm
+from sparkwright.engines.vllm_ray import VllmRay
 
-ENGINES: Mapping[str, Engine] = {"vllm": Vllm(), "llama-cpp": LlamaCpp(), "twin": Twin()}
+ENGINES: Mapping[str, Engine] = {
+    "vllm": Vllm(),
+    "vllm-ray": VllmRay(),
+    "sglang": Sglang(),
+    "trtllm": Trtllm(),
+    "llama-cpp": LlamaCpp(),
+    "twin": Twin(),
+}
 
 
 def engine(name: str) -> Engine:

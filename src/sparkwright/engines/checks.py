@@ -1,4 +1,4 @@
-"""What can be said about a recipe without any node: findings ENG010-ENG029."""
+"""What can be said about a recipe without any node: findings ENG010-ENG039."""
 
 from collections.abc import Collection
 
@@ -11,21 +11,6 @@ from sparkwright.engines.options import option_name
 def check_distributed(recipe: Recipe, per_rank: Collection[str]) -> tuple[Finding, ...]:
     """For engines whose ranks share one command line: environment, per-rank flags, world size, image."""
     return (*check_env(recipe), *_per_rank_flags(recipe, per_rank), *_world(recipe), *_program(recipe))
-
-
-def check_single(recipe: Recipe, per_rank: Collection[str]) -> tuple[Finding, ...]:
-    """For engines that run on one node."""
-    too_many: tuple[Finding, ...] = ()
-    if recipe.nodes != 1:
-        too_many = (
-            Finding(
-                "ENG015", Severity.BLOCK, "nodes", f"{recipe.engine.name} serves from one node here",
-                evidence=f"nodes: {recipe.nodes}",
-                cause="its RPC workers are not supported yet",
-                remedy="set nodes: 1, or take an engine that spans nodes (vllm)",
-            ),
-        )  # fmt: skip
-    return (*check_env(recipe), *_per_rank_flags(recipe, per_rank), *too_many, *_program(recipe))
 
 
 def _per_rank_flags(recipe: Recipe, per_rank: Collection[str]) -> tuple[Finding, ...]:

@@ -79,6 +79,51 @@ def bar(body: str) -> tuple[str, float, float] | None:
     return (match["what"].strip(), done, total) if match and done is not None and total is not None else None
 
 
+Bars = tuple[tuple[re.Pattern[str], Phase, str], ...]
+
+
+def progress(bars: Bars, body: str) -> LogEvent | None:
+    """A progress bar; bars: what it says -> phase and unit. One that is not known still proves that its rank lives."""
+    found = bar(body)
+    if found is None:
+        return None
+    what, done, total = found
+    for pattern, phase, unit in bars:
+        if pattern.search(what):
+            return LogEvent(phase, what, done=done, total=total, unit=unit)
+    return LogEvent(Phase.START, what, done=done, total=total, alive=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A log of lines with a prefix before each message. begins: where one starts inside a line; failures: headlines
+
+    that are errors beside exceptions; of_a_request: exceptions that only say that a request was wrong (400).
+    """
+
+    begins: re.Pattern[str]
+    prefix: re.Pattern[str]
+    bars: Bars
+    rules: tuple[Says, ...]
+    failures: tuple[re.Pattern[str], ...]
+    of_a_request: re.Pattern[str]
+
+    def read(self, line: str) -> LogEvent | None:
+        return most_telling(e for piece in pieces(line, self.begins) if (e := self._piece(piece)))
+
+    def _piece(self, piece: str) -> LogEvent | None:
+        prefix = self.prefix.match(piece)
+        body = piece[prefix.end() :] if prefix else piece
+        if self._is_error(body):
+            return LogEvent(Phase.START, body.strip()[:500], error=True)
+        return progress(self.bars, body) or first(self.rules, body)
+
+    def _is_error(self, body: str) -> bool:
+        if EXCEPTION.match(body):
+            return not self.of_a_request.search(body)
+        return any(failure.match(body) for failure in self.failures)
+
+
 def most_telling(events: Iterable[LogEvent]) -> LogEvent | None:
     """Of one line's events: an error, else ready, else the last that is progress, else any sign of life."""
     ranked: list[Callable[[LogEvent], bool]] = [lambda e: e.error, lambda e: e.ready, lambda e: not e.alive]

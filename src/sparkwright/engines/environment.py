@@ -16,8 +16,18 @@ SOCKETS = (
     "OMPI_MCA_btl_tcp_if_include",
 )
 # Differ from node to node and are taken from its facts: one value for all ranks is always wrong (field guide B4, E35).
-IDENTITY = ("VLLM_HOST_IP", "HOST_IP", "NODE_IP", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK")
-SECRETS = ("VLLM_API_KEY", "LLAMA_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
+IDENTITY = (
+    "VLLM_HOST_IP",
+    "SGLANG_HOST_IP",
+    "HOST_IP",
+    "NODE_IP",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "RANK",
+    "LOCAL_RANK",
+)
+SECRETS = ("VLLM_API_KEY", "LLAMA_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY", "RAY_AUTH_TOKEN")
 
 
 @dataclass(frozen=True, slots=True)

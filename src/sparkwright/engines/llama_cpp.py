@@ -1,8 +1,9 @@
-"""llama.cpp's server on one node. Its RPC workers come with issue 3: `render` is the only place that changes.
+"""llama.cpp's server on one node, or with `rpc-server` on others (llama_rpc.py).
 
 Read for the server inside the xllamacpp wheel 2026.10.11549 (`data/llama-cpp-2026.10.11549.json`); field guide C5.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
@@ -10,7 +11,8 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines.checks import check_single
+from sparkwright.engines import llama_rpc
+from sparkwright.engines.checks import check_distributed
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times, served_name
 from sparkwright.engines.environment import Variable, as_env, offline
 from sparkwright.engines.llama_cpp_log import read_llama_cpp
@@ -23,6 +25,8 @@ READ_FOR = "2026.10.11549"
 PER_RANK = ("model", "host", "port", "api-key", "api-key-file", "rpc")
 LAUNCHER = ("-m", "sparkwright.adapters.llama_server")
 DOCKER_PROGRAM = ("/app/llama-server",)  # ghcr.io/ggml-org/llama.cpp:server*, not on the image's PATH
+# `--load-mode` took the place of `--no-mmap` before b10114 (ggml-org/llama.cpp#20834); for a while both worked.
+LOAD_MODE_SINCE = 10114
 PHASES = (
     PhaseDefault(Phase.START, 2, 60, "measured: 0.01 s on the CPU, CUDA context a few seconds"),
     PhaseDefault(Phase.LOAD, 120, 900, "field guide C5: 13-25 min for 194 GB, and the loader prints nothing meanwhile"),
@@ -32,7 +36,7 @@ PHASES = (
 )
 EMITS = (
     *("model", "host", "port", "alias", "ctx-size", "parallel", "load-mode", "batch-size"),
-    *("cache-type-k", "cache-type-v", "metrics", "jinja"),
+    *("cache-type-k", "cache-type-v", "metrics", "jinja", "rpc", "n-gpu-layers"),
 )
 KV_OPTIONS = ("cache-type-k", "cache-type-v")
 
@@ -47,33 +51,37 @@ class LlamaCpp:
         return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return (*check_single(recipe, PER_RANK), *_check_model(recipe))
+        rpc = llama_rpc.check_rpc(recipe, on_cpu(recipe))
+        return (*check_distributed(recipe, PER_RANK), *_check_model(recipe), *rpc)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
-        node = placement.nodes[0]
-        docker = recipe.engine.runtime is Runtime.DOCKER
-        program = () if docker else process_program(recipe)
-        gpu = not (on_cpu(recipe) or context.simulated)
-        return (
-            RankSpec(
-                rank=0,
-                node=node,
-                argv=(*program, *words(_options(recipe, node, context))),
-                env={**as_env(_variables()), **{k: str(v) for k, v in recipe.env.items()}},
-                runtime=recipe.engine.runtime,
-                image=recipe.engine.image,
-                entrypoint=docker_entrypoint(recipe, DOCKER_PROGRAM) if docker else None,
-                mounts=_mounts(recipe, node, context) if docker else (),
-                secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
-                listens=((context.bind, context.port),),
-                gpu=gpu,
-                rdma=False,
-                shm_bytes=recipe.shm_bytes or SHM_BYTES,
-            ),
-        )
+        head = _head(recipe, placement, context)
+        workers = (llama_rpc.worker(head, recipe, placement, context, rank) for rank in range(1, placement.world))
+        return (head, *workers)
 
     def read(self, line: str) -> LogEvent | None:
         return read_llama_cpp(line)
+
+
+def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankSpec:
+    node = placement.head
+    docker = recipe.engine.runtime is Runtime.DOCKER
+    program = () if docker else process_program(recipe)
+    return RankSpec(
+        rank=0,
+        node=node,
+        argv=(*program, *words(_options(recipe, placement, context))),
+        env={**as_env(_variables()), **{k: str(v) for k, v in recipe.env.items()}},
+        runtime=recipe.engine.runtime,
+        image=recipe.engine.image,
+        entrypoint=docker_entrypoint(recipe, DOCKER_PROGRAM) if docker else None,
+        mounts=_mounts(recipe, node, context) if docker else (),
+        secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
+        listens=((context.bind, context.port),),
+        gpu=not (on_cpu(recipe) or context.simulated),
+        rdma=llama_rpc.rdma(placement, context, 0),
+        shm_bytes=recipe.shm_bytes or SHM_BYTES,
+    )
 
 
 def _check_model(recipe: Recipe) -> tuple[Finding, ...]:
@@ -105,10 +113,10 @@ def on_cpu(recipe: Recipe) -> bool:
     return str(layers) == "0" or flags.get("device") == "none"
 
 
-def _options(recipe: Recipe, node: str, context: RenderContext) -> Options:
+def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Options:
     s = recipe.serving
     ours: Options = {
-        "model": _gguf(recipe, node, context),
+        "model": _gguf(recipe, placement.head, context),
         "alias": served_name(recipe),
         "host": context.bind,
         "port": context.port,
@@ -116,7 +124,8 @@ def _options(recipe: Recipe, node: str, context: RenderContext) -> Options:
         "parallel": s.sequences or None,
         "batch-size": s.batched_tokens or None,
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
-        "load-mode": None if on_cpu(recipe) or _says_how_to_load(recipe) else "none",
+        **({} if on_cpu(recipe) or _says_how_to_load(recipe) else _unmapped(recipe.engine.version)),
+        **llama_rpc.head_options(recipe, placement),
         "jinja": True,
         "metrics": True,
     }
@@ -124,8 +133,13 @@ def _options(recipe: Recipe, node: str, context: RenderContext) -> Options:
     return merge(ours, flags)
 
 
+def _unmapped(version: str) -> Options:
+    """mmap cache and CUDA buffers are the same memory on GB10: a mapped model counts twice (field guide C5)."""
+    build = re.fullmatch(r"b(\d+)", version)
+    return {"mmap": False} if build and int(build[1]) < LOAD_MODE_SINCE else {"load-mode": "none"}
+
+
 def _says_how_to_load(recipe: Recipe) -> bool:
-    # mmap cache and CUDA buffers are the same memory on GB10: a mapped model counts twice (field guide C5).
     return any(name in merge({}, recipe.flags) for name in ("load-mode", "mmap", "no-mmap"))
 
 

@@ -26,11 +26,17 @@ _RULES = (
     says(Phase.WARMUP, r"llama_kv_cache.* size = +(?P<m>[\d.]+) MiB", "KV cache of {m} MiB", facts={"kv_mib": "m"}),
     says(Phase.WARMUP, r"llama_context: n_ctx +=+ (?P<n>\d+)", "context of {n} tokens", facts={"kv_tokens": "n"}),
     says(Phase.WARMUP, r"warming up the model|llama threadpool init|llama_context: ", ""),
-    says(Phase.SERVER, r"init: model loaded|main: model loaded", "model loaded"),
+    says(Phase.SERVER, r"(?:init|main|llama_server): model loaded", "model loaded"),
+    # A worker's last word of start-up: how far the model is loaded, only the head tells.
+    says(Phase.SERVER, r"^Starting RPC server v(?P<v>\S+)", "RPC {v}: lends its devices", facts={"rpc": "v"}),
+    says(Phase.SERVER, r"^  endpoint +: (?P<a>\S+)$", "lends its devices at {a}"),
+    says(Phase.SERVER, r"^(?:Accepted client connection|Client connection closed)$", "", alive=True),
 )  # fmt: skip
 _ERROR = re.compile(
     r"error loading model|failed to load model|failed to fit params|couldn't bind|unable to allocate|out of memory|"
-    r"error: invalid argument|^error: |exiting due to|GGML_ASSERT|^Traceback|^[\w.]+Error: "
+    r"error: invalid argument|^error: |exiting due to|GGML_ASSERT|^Traceback|^[\w.]+Error: |"
+    r"Remote RPC server crashed|RPC server version mismatch|: Failed to connect to \S+|Failed to create server socket|"
+    r"RPC not supported in this build"
 )
 
 

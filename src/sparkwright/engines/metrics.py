@@ -37,6 +37,33 @@ VLLM_METRICS: Mapping[str, str] = {
     INTER_TOKEN: "vllm:inter_token_latency_seconds",
     E2E: "vllm:e2e_request_latency_seconds",
 }
+# sglang/srt/observability/metrics_collector.py, the same from 0.5.10 to 0.5.23. Drafts are told as rates, not counted.
+SGLANG_METRICS: Mapping[str, str] = {
+    RUNNING: "sglang:num_running_reqs",
+    WAITING: "sglang:num_queue_reqs",
+    KV_USAGE: "sglang:token_usage",
+    PROMPT_TOKENS: "sglang:prompt_tokens_total",
+    GENERATION_TOKENS: "sglang:generation_tokens_total",
+    PREEMPTIONS: "sglang:num_retracted_requests_total",
+    PREFIX_HITS: "sglang:cached_tokens_total",
+    TTFT: "sglang:time_to_first_token_seconds",
+    INTER_TOKEN: "sglang:inter_token_latency_seconds",
+    E2E: "sglang:e2e_request_latency_seconds",
+}
+# tensorrt_llm/metrics/collector.py; at /prometheus/metrics, with return_perf_metrics in the options file. Its time per
+# output token is a mean per request, not the time between two tokens.
+TRTLLM_METRICS: Mapping[str, str] = {
+    RUNNING: "trtllm_num_requests_running",
+    WAITING: "trtllm_num_requests_waiting",
+    KV_USAGE: "trtllm_kv_cache_utilization",
+    PROMPT_TOKENS: "trtllm_prompt_tokens_total",
+    GENERATION_TOKENS: "trtllm_generation_tokens_total",
+    PREFIX_HITS: "trtllm_prompt_cached_tokens_total",
+    DRAFT_TOKENS: "trtllm_spec_decode_num_draft_tokens_total",
+    ACCEPTED_TOKENS: "trtllm_spec_decode_num_accepted_tokens_total",
+    TTFT: "trtllm_time_to_first_token_seconds",
+    E2E: "trtllm_e2e_request_latency_seconds",
+}
 LLAMA_CPP_METRICS: Mapping[str, str] = {
     RUNNING: "llamacpp:requests_processing",
     WAITING: "llamacpp:requests_deferred",

@@ -16,7 +16,8 @@ _HINTS: Mapping[Phase, str] = {
     Phase.LOAD: "reading weights stands still: page cache full (MemFree near 0), or a slow disk",
     Phase.COMPILE: "a compiler works on or waits for a lock in the cache folder",
     Phase.WARMUP: "profiling or kernel warm-up hangs: often the ranks went out of step; start again",
-    Phase.GRAPHS: "graph capture across nodes is deadlocked: start with --enforce-eager or piecewise graphs",
+    Phase.GRAPHS: "graph capture across nodes is deadlocked: start eager "
+    "(vLLM: --enforce-eager, SGLang: --disable-cuda-graph)",
     Phase.SERVER: "the engine is up but its server is not",
     Phase.ANSWER: "the server is up but gives no token",
 }

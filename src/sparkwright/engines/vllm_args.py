@@ -4,6 +4,7 @@ Read for vLLM 0.21.0: vllm/engine/arg_utils.py, vllm/entrypoints/openai/cli_args
 """
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -31,10 +32,14 @@ PER_RANK = ("nnodes", "node-rank", "master-addr", "master-port", "headless", "ho
 
 def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
     """`serve MODEL --flags...` of one rank: the same on all but for node rank, headless, host and port."""
-    ours = identity(recipe) | listening(context, rank) | topology(recipe, placement, rank) | limits(recipe)
+    ours = identity(recipe) | listening(context, rank) | topology(recipe, placement, rank)
+    return serve_words(recipe, model_word(recipe, placement.nodes[rank], context), ours)
+
+
+def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
+    """ours: who the rank is and where the others are; limits, parsers and the recipe's flags follow."""
     flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
-    model = model_word(recipe, placement.nodes[rank], context)
-    return ("serve", model, *words(merge(ours | parsers(recipe), flags)))
+    return ("serve", model, *words(merge(ours | limits(recipe) | parsers(recipe), flags)))
 
 
 def model_word(recipe: Recipe, node: str, context: RenderContext) -> str:
@@ -54,14 +59,17 @@ def identity(recipe: Recipe) -> Options:
 
 
 def topology(recipe: Recipe, placement: Placement, rank: int) -> Options:
+    return sizes(recipe) | (_many_nodes(recipe, placement, rank) if placement.world > 1 else {})
+
+
+def sizes(recipe: Recipe) -> Options:
     parallel = recipe.parallelism
-    options: Options = {
+    return {
         "tensor-parallel-size": parallel.tp if parallel.tp > 1 else None,
         "pipeline-parallel-size": parallel.pp if parallel.pp > 1 else None,
         "data-parallel-size": parallel.dp if parallel.dp > 1 else None,
         "enable-expert-parallel": True if parallel.ep else None,
     }
-    return options | (_many_nodes(recipe, placement, rank) if placement.world > 1 else {})
 
 
 def _many_nodes(recipe: Recipe, placement: Placement, rank: int) -> Options:
@@ -140,17 +148,17 @@ def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank
         *offline(),
         Variable("VLLM_NO_USAGE_STATS", "1", "no telemetry", "vllm/envs.py 0.21.0"),
         Variable("VLLM_ENGINE_READY_TIMEOUT_S", "3600", "600 s are less than a cold start of a 1M profile", "B5 (GK)"),
-        *caches(recipe, node, context),
+        *caches(recipe, node, context, CACHES),
     )
 
 
-def caches(recipe: Recipe, node: str, context: RenderContext) -> tuple[Variable, ...]:
+def caches(recipe: Recipe, node: str, context: RenderContext, folders: Mapping[str, str]) -> tuple[Variable, ...]:
     """Compile caches that outlive the rank. One root per image: a stale kernel cache gives garbled text (E62)."""
     root = CACHE_AT if recipe.engine.runtime is Runtime.DOCKER else cache_root(recipe, node, context)
     why = "compiled kernels outlive the rank; one root per image, for stale ones garble output"
     hub = HUB_AT if recipe.engine.runtime is Runtime.DOCKER else context.paths[node].hub
     found = (Variable("HF_HUB_CACHE", hub, "where the staged weights lie", "C1"),) if context.from_hub else ()
-    return (*found, *(Variable(name, f"{root}/{folder}", why, "E62") for name, folder in CACHES.items()))
+    return (*found, *(Variable(name, f"{root}/{folder}", why, "E62") for name, folder in folders.items()))
 
 
 def cache_root(recipe: Recipe, node: str, context: RenderContext) -> str:

@@ -8,7 +8,7 @@ sign of life says nothing; phases only go forward.
 import re
 
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.engines.dialect import EXCEPTION, Says, bar, first, most_telling, pieces, says
+from sparkwright.engines.dialect import Dialect, Says, says
 
 _N = r"[\d.,]+"
 _BEGINS = re.compile(r"\((?:APIServer|ApiServer|EngineCore|Worker|DPCoordinator)\w* pid=\d+\) ")
@@ -101,31 +101,8 @@ _REFUSED = re.compile(r"^\S+(?: serve)?: error: |^\s+Value error, ")
 _OF_A_REQUEST = re.compile(r"VLLMValidationError|RequestValidationError")
 
 
+_DIALECT = Dialect(_BEGINS, _PREFIX, _BARS, _RULES, (_HEADLINE, _REFUSED), _OF_A_REQUEST)
+
+
 def read_vllm(line: str) -> LogEvent | None:
-    return most_telling(e for piece in pieces(line, _BEGINS) if (e := _piece(piece)))
-
-
-def _piece(piece: str) -> LogEvent | None:
-    prefix = _PREFIX.match(piece)
-    body = piece[prefix.end() :] if prefix else piece
-    if _is_error(body):
-        return LogEvent(Phase.START, body.strip()[:500], error=True)
-    return _progress(body) or first(_RULES, body)
-
-
-def _is_error(body: str) -> bool:
-    if EXCEPTION.match(body):
-        return not _OF_A_REQUEST.search(body)
-    return bool(_HEADLINE.match(body) or _REFUSED.match(body))
-
-
-def _progress(body: str) -> LogEvent | None:
-    """A progress bar. One that we do not know still proves that its rank lives."""
-    found = bar(body)
-    if found is None:
-        return None
-    what, done, total = found
-    for pattern, phase, unit in _BARS:
-        if pattern.search(what):
-            return LogEvent(phase, what, done=done, total=total, unit=unit)
-    return LogEvent(Phase.START, what, done=done, total=total, alive=True)
+    return _DIALECT.read(line)

@@ -14,6 +14,10 @@ from sparkwright.planner.weights import Found, weights_line
 POOL = "pool"
 # vLLM 0.21.0's own default when the recipe gives no memory_fraction (engines/data/vllm-0.21.0.json).
 VLLM_FRACTION = 0.92
+# SGLang reckons its fraction from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
+SGLANG_FRACTION = 0.85
+# trtllm-serve's default, of what is free once the weights are loaded (engines/data/trtllm-1.3.0rc.json).
+TRTLLM_FRACTION = 0.9
 # A freshly booted GB10 has 5.4-7.6 GiB that no counter explains (firmware, carve-outs; fixtures of field guide A1).
 # Only what exceeds them can be pages that the driver kept of an engine that has gone.
 UNEXPLAINED_AT_BOOT = 8 * GIB
@@ -36,6 +40,9 @@ class _Overhead:
 _VLLM = _Overhead(4.5, 3.4, 8.3, "context, graphs, activations up to 8192 batched tokens; more tokens take more")
 _OVERHEADS = {
     "vllm": _VLLM,
+    "vllm-ray": _Overhead(6.5, 4.4, 10.3, "as vLLM, and Ray: 1 GiB of object store and its processes"),
+    "sglang": _Overhead(10.0, 5.0, 14.0, "graphs, activations, runtime (field guide D, F); beside its fraction"),
+    "trtllm": _Overhead(10.0, 4.0, 10.0, "one project's reserve for TensorRT-LLM (field guide F); not measured"),
     "llama-cpp": _Overhead(1.0, 0.3, 2.0, "compute buffers of llama.cpp's server"),
     "twin": _Overhead(0.2, 0.1, 0.3, "the twin's own processes"),
 }
@@ -73,9 +80,13 @@ def driver_retained(facts: NodeFacts) -> int:
 
 def _fraction(recipe: Recipe) -> float:
     """What the engine claims of the pool at start; 0 for engines that take only what they need."""
-    if simulated(recipe) or recipe.engine.name == "llama-cpp":
+    if simulated(recipe) or recipe.engine.name in ("llama-cpp", "trtllm"):
         return 0.0
-    return recipe.serving.memory_fraction or VLLM_FRACTION
+    return recipe.serving.memory_fraction or _default_fraction(recipe)
+
+
+def _default_fraction(recipe: Recipe) -> float:
+    return SGLANG_FRACTION if recipe.engine.name == "sglang" else VLLM_FRACTION
 
 
 def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
@@ -127,9 +138,19 @@ def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLi
     if recipe.engine.name == "llama-cpp":
         why = "not known: it grows with context x sequences and the model's layers, and is taken at start"
         return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why)
-    fraction = s.memory_fraction or VLLM_FRACTION
+    if recipe.engine.name == "trtllm":
+        return _share_of_the_rest(s.memory_fraction or TRTLLM_FRACTION, total - weights.bytes - overhead.bytes)
+    fraction = s.memory_fraction or _default_fraction(recipe)
     whose = "" if s.memory_fraction else " (the engine's default)"
-    why = f"{fraction:.2f}{whose} x {gib(total)} - {gib(weights.bytes)} weights - {gib(overhead.bytes)} overhead"
-    size = int(fraction * total) - weights.bytes - overhead.bytes
+    # SGLang's fraction holds weights and KV pool only: graphs and activations come on top (--mem-fraction-static).
+    inside = 0 if recipe.engine.name == "sglang" else overhead.bytes
+    why = f"{fraction:.2f}{whose} x {gib(total)} - {gib(weights.bytes)} weights - {gib(inside)} overhead"
+    size = int(fraction * total) - weights.bytes - inside
     assumed = not s.memory_fraction or not weights.bytes
     return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED if assumed else Origin.COMPUTED, why)
+
+
+def _share_of_the_rest(fraction: float, rest: int) -> LedgerLine:
+    """TensorRT-LLM's fraction is of what weights and others leave, not of the pool."""
+    why = f"{fraction:.2f} x {gib(max(0, rest))}, what weights and overhead leave, or less if others use memory"
+    return LedgerLine(KV_POOL, max(0, int(fraction * rest)), Origin.ASSUMED, why)

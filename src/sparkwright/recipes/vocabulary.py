@@ -13,14 +13,15 @@ _KEYS = {
     "parallelism.tp": "tensor_parallel_size tp_size tensor_parallel",
     "parallelism.pp": "pipeline_parallel_size pp_size pipeline_parallel",
     "parallelism.dp": "data_parallel_size dp_size data_parallel",
-    "parallelism.ep": "enable_expert_parallel expert_parallel ep_size",
+    "parallelism.ep": "enable_expert_parallel expert_parallel ep_size moe_expert_parallel_size",
     "serving.expose": "host bind listen",
     "serving.api_key_env": "api_key",
     "serving.context": "max_model_len max_model_length context_length ctx_size n_ctx max_seq_len",
     "serving.sequences": "max_num_seqs max_running_requests max_batch_size",
     "serving.batched_tokens": "max_num_batched_tokens chunked_prefill_size max_num_tokens",
     "serving.kv_dtype": "kv_cache_dtype cache_type_k",
-    "serving.memory_fraction": "gpu_memory_utilization gpu_memory_fraction mem_fraction_static",
+    "serving.memory_fraction": "gpu_memory_utilization gpu_memory_fraction mem_fraction_static "
+    "free_gpu_memory_fraction kv_cache_free_gpu_memory_fraction",
     "serving.kv_cache_bytes": "kv_cache_memory_bytes kv_cache_memory",
     "serving.master_port": "dist_init_port",
     "speculation": "speculative_config spec_decode",
@@ -43,10 +44,19 @@ _OWN = {
     "kv_cache_dtype gpu_memory_utilization kv_cache_memory_bytes tensor_parallel_size pipeline_parallel_size "
     "data_parallel_size enable_expert_parallel speculative_config tool_call_parser reasoning_parser tokenizer_mode "
     "chat_template master_port",
+    "sglang": "model_path model host port api_key served_model_name revision context_length max_running_requests "
+    "chunked_prefill_size kv_cache_dtype mem_fraction_static tp_size tensor_parallel_size tp pp_size "
+    "pipeline_parallel_size dp_size data_parallel_size attn_dp_size enable_dp_attention ep_size expert_parallel_size "
+    "speculative_algorithm tool_call_parser reasoning_parser tokenizer_mode chat_template",
+    "trtllm": "model host port tp_size tensor_parallel_size pp_size pipeline_parallel_size ep_size "
+    "moe_expert_parallel_size max_seq_len max_batch_size max_num_tokens free_gpu_memory_fraction "
+    "kv_cache_free_gpu_memory_fraction tool_parser reasoning_parser chat_template",
     "llama-cpp": "model host port api_key alias ctx_size max_num_seqs parallel chat_template",
 }
 _PER_RANK = {
     "vllm": "nnodes node_rank master_addr headless distributed_executor_backend",
+    "sglang": "nnodes node_rank dist_init_addr nccl_init_addr admin_api_key config use_ray",
+    "trtllm": "config metadata_server_config_file server_role disagg_cluster_uri",
     "llama-cpp": "rpc",
 }
 _MORE = {
@@ -57,9 +67,14 @@ _MORE = {
     "tokenizer_mode": "parsers.tokenizer_mode",
     "chat_template": "parsers.chat_template",
     "api_key": "serving.api_key_env",
+    "tp": "parallelism.tp",
+    "attn_dp_size": "parallelism.dp",
+    "enable_dp_attention": "parallelism.dp",
+    "expert_parallel_size": "parallelism.ep",
 }
 _RANK_ENV = (
     "NCCL_IB_HCA NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME TP_SOCKET_IFNAME UCX_NET_DEVICES MN_IF_NAME VLLM_HOST_IP "
+    "SGLANG_HOST_IP HOST_IP RAY_ADDRESS RAY_NODE_IP_ADDRESS "
     "OMPI_MCA_btl_tcp_if_include MASTER_ADDR MASTER_PORT NODE_RANK RANK LOCAL_RANK WORLD_SIZE HEADLESS"
 )
 PER_RANK_ENV = frozenset(_RANK_ENV.split())
@@ -73,7 +88,7 @@ def flag_word(name: str) -> str:
 def key_of_flag(engine: str, flag: str) -> str:
     """Why a flag may not stand under `flags`: the key that sets it, or who fills it; '' when it may."""
     word = flag_word(flag)
-    engine = "vllm" if engine == "twin" else engine
+    engine = "vllm" if engine in ("twin", "vllm-ray") else engine
     if word in _PER_RANK.get(engine, "").split():
         return _LAUNCHER
     if word not in _OWN.get(engine, "").split():

@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.commands import docker
 from sparkwright.domain.command import Command, Secret
-from sparkwright.domain.plan import Mount, RankSpec
+from sparkwright.domain.plan import Mount, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 
 DATA = Path(__file__).parents[2] / "data" / "argv"
@@ -33,7 +33,9 @@ HEAD = RankSpec(
 WORKER = replace(HEAD, rank=1, node="spark-2", secrets={}, argv=("serve", "org/model", "--headless"))
 TWIN = replace(WORKER, gpu=False, rdma=False, entrypoint=None, mounts=(), env={})
 NAME = docker.container_name("demo", 0)
+FILES = replace(WORKER, files=(RankFile("agent.py", "print()"), RankFile("key.yaml", secret=Secret("k-123"))))
 CASES = {
+    "docker-files": docker.run(FILES, NAME, files_dir="/home/ai/state/rank1/files"),
     "docker-head-secrets": docker.run(HEAD, NAME, SECRETS),
     "docker-worker": docker.run(WORKER, docker.container_name("demo", 1)),
     "docker-worker-no-memlock": docker.run(WORKER, docker.container_name("demo", 1), raise_memlock=False),

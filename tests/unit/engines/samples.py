@@ -1,12 +1,13 @@
 """Recipes, placements and contexts that the engine tests share."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Parsers, Recipe, Runtime, Serving, Speculation
 from sparkwright.engines.engine import RenderContext
 from sparkwright.engines.options import merge
 from sparkwright.recipes.load import load_recipe
@@ -61,6 +62,34 @@ def one_node_recipe() -> Recipe:
     return small(engine, serving=serving, flags=flags, env={"VLLM_LOGGING_LEVEL": "DEBUG"})
 
 
+def _spread(name: str, version: str, runtime: Runtime, **more: object) -> Recipe:
+    docker = runtime is Runtime.DOCKER
+    engine = EngineChoice(name, version, runtime, image="org/image" if docker else "", venv="" if docker else "/opt/v")
+    serving = Serving(context=32768, sequences=8, batched_tokens=2048, kv_dtype="fp8_e4m3", memory_fraction=0.8)
+    return replace(small(engine, 2, **more), serving=serving)
+
+
+def ray_recipe(runtime: Runtime) -> Recipe:
+    return _spread("vllm-ray", "0.21.0", runtime, env={"VLLM_LOGGING_LEVEL": "DEBUG"})
+
+
+def sglang_recipe(runtime: Runtime, version: str = "0.5.23") -> Recipe:
+    """Its drafts, parsers and a flag of its own, so that the snapshot shows where they stand."""
+    parsers = Parsers(tool="qwen25", reasoning="qwen3")
+    flags = {"attention-backend": "triton"}
+    return _spread("sglang", version, runtime, speculation=Speculation("mtp", 3), parsers=parsers, flags=flags)
+
+
+def trtllm_recipe(runtime: Runtime) -> Recipe:
+    """Drafts and an entry of the options file, which snapshots name but do not show."""
+    flags = {"extra_llm_api_options": {"cuda_graph_config": {"max_batch_size": 4}}}
+    return _spread("trtllm", "1.3.0rc", runtime, speculation=Speculation("mtp", 2), flags=flags)
+
+
+def alone(recipe: Recipe) -> Recipe:
+    return replace(recipe, nodes=1, parallelism=Parallelism())
+
+
 def written(spec: RankSpec) -> str:
     """A rank as text: one word a line, then environment, mounts and the rest."""
     lines = [f"rank {spec.rank} on {spec.node}, {spec.runtime}", f"image {spec.image}", f"entrypoint {spec.entrypoint}"]
@@ -72,5 +101,7 @@ def written(spec: RankSpec) -> str:
         "mounts",
         *(f"  {m.host} -> {m.container}{' (read-only)' if m.read_only else ''}" for m in spec.mounts),
     ]
+    if spec.files:
+        lines += ["", "files", *(f"  {file.name}{' (secret)' if file.secret else ''}" for file in spec.files)]
     lines += ["", f"listens {spec.listens}", f"gpu {spec.gpu} rdma {spec.rdma} shm {spec.shm_bytes}"]
     return "\n".join([*lines, f"labels {dict(spec.labels)}"]) + "\n"

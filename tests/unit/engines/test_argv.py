@@ -7,18 +7,23 @@ import pytest
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.plan import Placement
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext
-from sparkwright.engines.flags import check_flags, flag_data, parse
+from sparkwright.engines.flag_data import flag_data
+from sparkwright.engines.flags import check_flags, parse
 from unit.engines.samples import (
     DATA,
+    alone,
     hub_context,
     local_context,
     one_node_recipe,
     paths,
     placement,
+    ray_recipe,
+    sglang_recipe,
     shipped,
+    trtllm_recipe,
     written,
 )
 
@@ -30,15 +35,38 @@ TWIN_PATHS = RenderContext(paths(), python="/opt/sparkwright/bin/python")
 LLAMA = shipped("tiny-llama-cpp")
 LLAMA_PATH = "/home/ai/models/tiny.gguf"
 LLAMA_VENV = replace(LLAMA, engine=replace(LLAMA.engine, venv="/opt/venv"))
+RAY = ray_recipe(Runtime.DOCKER)
+SGLANG = sglang_recipe(Runtime.DOCKER)
+KEYED = replace(hub_context(), api_key=Secret("k-123"), launch_key=Secret("l-456"), deployment="mini")
+VENV = RenderContext(paths(), dict.fromkeys(("spark-1", "spark-2"), "/srv/qwen3-8b"), launch_key=Secret("l-456"))
+TRTLLM = trtllm_recipe(Runtime.DOCKER)
+RPC = shipped("nemotron-3-super-llama-cpp-rpc")
+RPC_DOCKER = replace(RPC, engine=EngineChoice("llama-cpp", RPC.engine.version, Runtime.DOCKER, image="llama.cpp:full"))
 CASES: dict[str, Case] = {
     "deepseek-1m-rdma": (DEEPSEEK, placement(), hub_context()),
     "deepseek-1m-tcp": (NO_NCCL, placement(rdma=False), hub_context()),
     "vllm-one-node": (one_node_recipe(), placement(1), local_context(1, "/home/ai/models/qwen3-8b")),
     "llama-cpp": (LLAMA, placement(1), local_context(1, LLAMA_PATH, 8080)),
     "llama-cpp-venv": (LLAMA_VENV, placement(1), replace(local_context(1, LLAMA_PATH), api_key=Secret("k-123"))),
+    "llama-rpc": (RPC, placement(), local_context(2, "/home/ai/models/nemotron.gguf", 8888)),
+    "llama-rpc-docker": (RPC_DOCKER, placement(), local_context(2, "/home/ai/models/nemotron.gguf", 8888)),
+    "trtllm-docker": (TRTLLM, placement(), replace(KEYED, api_key=None)),
+    "trtllm-process": (trtllm_recipe(Runtime.PROCESS), placement(rdma=False), replace(VENV, deployment="mini")),
+    "trtllm-one-node": (alone(TRTLLM), placement(1), local_context(1, "/srv/qwen3-8b")),
+    "ray-docker": (RAY, placement(), KEYED),
+    "ray-process": (ray_recipe(Runtime.PROCESS), placement(rdma=False), VENV),
+    "sglang-docker": (SGLANG, placement(), KEYED),
+    "sglang-process": (sglang_recipe(Runtime.PROCESS), placement(rdma=False), VENV),
+    "sglang-one-node": (alone(SGLANG), placement(1), local_context(1, "/srv/qwen3-8b")),
     "twin-process": (shipped("twin"), placement(rdma=False), TWIN_PATHS),
     "twin-docker": (shipped("twin", "docker"), placement(rdma=False), TWIN_PATHS),
 }
+
+
+def read_for(recipe: Recipe) -> str:
+    return "0.21.0" if recipe.engine.name in ("vllm", "vllm-ray", "twin") else recipe.engine.version
+
+
 RANKS = [(name, rank) for name, case in CASES.items() for rank in range(case[1].world)]
 
 
@@ -57,9 +85,8 @@ def test_a_rank_is_started_with_exactly_these_words(name: str, rank: int) -> Non
 def test_rendered_flags_exist_in_the_engine(name: str) -> None:
     """Nothing that render writes is unknown to the engine's wheel."""
     recipe, where, context = CASES[name]
-    known = recipe.engine.version if recipe.engine.name == "llama-cpp" else "0.21.0"
     for spec in engine(recipe.engine.name).render(recipe, where, context):
-        assert check_flags(recipe.engine.name, known, spec.argv) == ()
+        assert check_flags(recipe.engine.name, read_for(recipe), spec.engine_words) == ()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -67,10 +94,10 @@ def test_every_option_of_ours_is_listed_with_the_version_read(name: str) -> None
     """`emits` is complete: an option is either the recipe's own or one whose source was read."""
     recipe, where, context = CASES[name]
     chosen = engine(recipe.engine.name)
-    data, _ = flag_data(recipe.engine.name, "0.21.0" if recipe.engine.name != "llama-cpp" else recipe.engine.version)
+    data, _ = flag_data(recipe.engine.name, read_for(recipe))
     assert data is not None
     for spec in chosen.render(recipe, where, context):
-        names = {g.word.removeprefix("--") for g in parse(data, spec.argv)} - {"no-enable-prefix-caching"}
+        names = {g.word.removeprefix("--") for g in parse(data, spec.engine_words)} - {"no-enable-prefix-caching"}
         assert names - set(recipe.flags) <= set(chosen.emits)
 
 

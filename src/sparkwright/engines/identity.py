@@ -1,0 +1,141 @@
+"""Is the engine that is there the one that the recipe names?
+
+Findings: ENG018 image or environment lacks the engine, ENG019 another version than the recipe's, ENG020 image for
+another architecture.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sparkwright.commands.image import Question
+from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
+from sparkwright.images.fit import MACHINES
+
+# Engine -> its program, and the packages that it cannot do without; the first one carries its version.
+_KNOWN = {
+    "vllm": ("vllm", ("vllm",)),
+    "vllm-ray": ("vllm", ("vllm", "ray")),
+    "sglang": ("sglang", ("sglang",)),
+    "trtllm": ("trtllm-serve", ("tensorrt_llm",)),
+    "llama-cpp": ("llama-server", ("xllamacpp",)),
+}
+_IN_IMAGE = {"llama-cpp": "/app/llama-server"}
+_RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
+
+
+def question(recipe: Recipe) -> Question | None:
+    """What to ask a node of the recipe's engine; None for one that has no version of its own (the twin)."""
+    engine = recipe.engine
+    if engine.name not in _KNOWN:
+        return None
+    program, packages = _KNOWN[engine.name]
+    if engine.runtime is Runtime.DOCKER and engine.name in _IN_IMAGE:
+        return Question((engine.entrypoint or (_IN_IMAGE[engine.name],))[0], says_version=True)
+    first = engine.entrypoint[0] if engine.entrypoint else program
+    own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else ""
+    return Question(first, packages, own=own)
+
+
+def check_identity(
+    recipe: Recipe, found: Mapping[str, EngineFound | Unknown], facts: Mapping[str, NodeFacts]
+) -> Iterator[Finding]:
+    """Findings for each node whose engine was looked at. found: by node name."""
+    asked = question(recipe)
+    for node, seen in found.items() if asked else ():
+        if isinstance(seen, Unknown):
+            yield _not_seen(recipe.engine, node, seen)
+            continue
+        wrong = _other_machine(recipe.engine, node, seen, facts.get(node))
+        yield from wrong or _engine(recipe.engine, asked, node, seen)
+
+
+def _engine(engine: EngineChoice, asked: Question | None, node: str, seen: EngineFound) -> Iterator[Finding]:
+    if asked is None:
+        return
+    name, *others = asked.packages or (asked.program.rpartition("/")[2],)
+    version = seen.versions.get(name, "")
+    if not version and not seen.program:
+        yield _lacks(engine, node, name, engine.entrypoint is None)
+    elif version in ("", "?"):
+        yield _not_seen(engine, node, Unknown(seen.program, f"no package {name} tells its version"))
+    else:
+        yield from _other_version(engine, node, name, version)
+    for other in others if version else ():
+        if other not in seen.versions:
+            yield _lacks(engine, node, other, True)
+
+
+def _where(engine: EngineChoice) -> str:
+    return f"image {engine.image}" if engine.runtime is Runtime.DOCKER else engine.venv or "the node's PATH"
+
+
+def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Finding:
+    # A program that only the recipe knows may bring its engine along in a way that cannot be seen from here.
+    severity = Severity.BLOCK if own_program else Severity.WARN
+    return Finding(
+        "ENG018", severity, node, f"{name} is not in {_where(engine)}",
+        f"wanted {engine.name} {engine.version}; no Python package {name} and no program of it was found",
+        "the rank would end in its first second",
+        "correct `engine.image` or `engine.venv`, or install it there",
+    )  # fmt: skip
+
+
+def _not_seen(engine: EngineChoice, node: str, why: Unknown) -> Finding:
+    return Finding(
+        "ENG018", Severity.INFO, node, f"which {engine.name} is in {_where(engine)} could not be read",
+        f"{why.why}: {why.raw}".strip(": "), "so its version was not compared with the recipe's", "",
+    )  # fmt: skip
+
+
+def _other_version(engine: EngineChoice, node: str, name: str, version: str) -> Iterator[Finding]:
+    severity = difference(engine.version, version)
+    if severity is None:
+        return
+    yield Finding(
+        "ENG019", severity, node, f"{_where(engine)} has {name} {version}, the recipe is for {engine.version}",
+        f"observed {name} {version}; wanted {engine.version}",
+        "flags, variables and known defects were checked for the recipe's version",
+        f"write `version: {version}` into the recipe's engine, which checks its flags again, or take the other image",
+    )  # fmt: skip
+
+
+def difference(wanted: str, found: str) -> Severity | None:
+    """None: the same. WARN: the same major and minor release, or build numbers. OVERRIDE: another release.
+
+    A local part (`+cu130`) that only one of them has says how it was packed, not what it is.
+    """
+    (want, want_local), (have, have_local) = (part.partition("+")[::2] for part in (wanted, found))
+    local = want_local.startswith(have_local) or have_local.startswith(want_local)
+    if _normal(want) == _normal(have) and local:
+        return None
+    releases = [_normal(want)[0], _normal(have)[0]]
+    single = all(len(release) == 1 for release in releases)
+    return Severity.WARN if single or releases[0][:2] == releases[1][:2] else Severity.OVERRIDE
+
+
+def _normal(version: str) -> tuple[tuple[int, ...], str]:
+    """Release numbers without trailing zeros, and what follows them (`rc1.dev407`)."""
+    match = _RELEASE.fullmatch(version)
+    if match is None:
+        return (), version
+    numbers = [int(part) for part in match[1].split(".")]
+    while len(numbers) > 2 and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers), match[2].strip(".-")
+
+
+def _other_machine(engine: EngineChoice, node: str, seen: EngineFound, facts: NodeFacts | None) -> tuple[Finding, ...]:
+    identity = facts.identity if facts else None
+    wanted = identity.arch if isinstance(identity, Identity) else ""
+    if not seen.arch or not wanted or MACHINES.get(seen.arch, seen.arch) == wanted:
+        return ()
+    return (
+        Finding(
+            "ENG020", Severity.BLOCK, node, f"image {engine.image} is for another processor",
+            f"observed {seen.arch} ({MACHINES.get(seen.arch, seen.arch)}), the node is {wanted}",
+            "GB10 is linux/arm64; an emulator would not reach its GPU",
+            "take the image's arm64 variant, or build one (`sparkwright build`)",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,321 @@
+"""How mpirun starts its daemon on another node without sshd: an agent there, and the program that mpirun calls here.
+
+    mpi_launch.py head -- mpirun ...                                    rank 0
+    mpi_launch.py agent --listen ADDRESS --port PORT [--wait SECONDS]   rank k
+    mpi_launch.py rsh --port PORT HOST COMMAND...                       what mpirun calls in place of ssh
+
+Agent and rsh know the key of this launch from SPARKWRIGHT_LAUNCH_KEY. The agent listens on its fabric address only,
+proves the key and has it proved (HMAC-SHA256 over both sides' random challenges and the command), then runs one single
+command, which must be an Open MPI daemon: `orted` or `prted`, never a shell. Its output goes to both logs. Either side
+ends when the other is gone, and the agent leaves no process behind. Python >= 3.10 with nothing but its library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from io import BufferedRWPair
+from pathlib import Path
+from typing import Any
+
+KEY = "SPARKWRIGHT_LAUNCH_KEY"
+DAEMONS = ("orted", "prted")
+# What mpirun puts before its daemon when its installation has a prefix of its own.
+MAY_SET = ("PATH", "LD_LIBRARY_PATH", "OPAL_PREFIX", "PMIX_INSTALL_PREFIX", "PRTE_PREFIX")
+GRACE = 10.0
+HANDSHAKE = 10.0
+LONGEST = 1 << 20
+_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+_ASSIGNED = re.compile(r"([A-Z_]+)=(.*)")
+
+
+class Refused(Exception):
+    """The other side is not who it must be, or asks for what it may not."""
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"mpi: {text}\n")
+    sys.stdout.flush()
+
+
+def proof(key: str, role: str, challenges: tuple[str, str], command: str) -> str:
+    """role: who proves, so that neither side's proof can be sent back to it."""
+    text = json.dumps([role, *challenges, command]).encode()
+    return hmac.new(key.encode(), text, hashlib.sha256).hexdigest()
+
+
+def send(stream: BufferedRWPair, message: dict[str, Any]) -> None:
+    stream.write(json.dumps(message).encode() + b"\n")
+    stream.flush()
+
+
+def receive(stream: BufferedRWPair) -> dict[str, Any]:
+    """One message; empty once the other side is gone. Raises Refused for what is none."""
+    line = stream.readline(LONGEST)
+    try:
+        message = json.loads(line or b"{}")
+    except ValueError:
+        raise Refused("does not speak this protocol") from None
+    if not isinstance(message, dict):
+        raise Refused("does not speak this protocol")
+    return message
+
+
+def daemon_words(command: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """What mpirun would hand to a shell, as words and environment. Raises Refused for anything but its daemon."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer)
+    at = next((i for i, word in enumerate(words) if Path(word).name in DAEMONS), -1)
+    tail = words[at:-1] if words[-1:] == [")"] else words[at:]
+    if at < 0 or any(set(word) & set(";|&<>()`$") and not _harmless(word) for word in tail):
+        raise Refused(f"asked for something that is not {' or '.join(DAEMONS)}: {command[:120]}")
+    env = dict(environment)
+    for name, value in (match.groups() for word in words[:at] if (match := _ASSIGNED.fullmatch(word))):
+        if name in MAY_SET:
+            env[name] = re.sub(r"\$(\w+)", lambda m: env.get(m[1], ""), value)
+    return tail, env
+
+
+def _harmless(word: str) -> bool:
+    """mpirun's contact addresses and node lists hold `;` inside quotes; without a shell they are only text."""
+    return len(word) > 2 and word not in ("&&", "||", ">>", "<<")
+
+
+def beside_us(environment: dict[str, str]) -> dict[str, str]:
+    """A venv's programs call `python3` and each other by name."""
+    folder = str(Path(sys.executable).parent)
+    return {**environment, "PATH": f"{folder}:{environment.get('PATH', os.defpath)}"}
+
+
+def head(words: list[str]) -> int:
+    """Becomes mpirun; returns only when there is none."""
+    environment = beside_us(dict(os.environ))
+    try:
+        os.execvpe(words[0], words, environment)
+    except OSError as error:
+        say(f"{words[0]} cannot be started: {error}")
+        return 127
+
+
+def agent(key: str, address: str, port: int, wait: float) -> int:
+    """Exit code of the daemon; 1 when none was ever asked for."""
+    environment = beside_us({name: value for name, value in os.environ.items() if name != KEY})
+    deadline = time.monotonic() + wait
+    with socket.create_server((address, port), backlog=4) as listener:
+        say(f"agent waits for the head on {address}:{port}")
+        while (left := deadline - time.monotonic()) > 0:
+            listener.settimeout(left)
+            try:
+                connection, (peer, _) = listener.accept()
+            except TimeoutError:
+                break
+            try:
+                words, env = admit(connection, key, environment)
+            except (Refused, OSError) as error:
+                say(f"agent refused {peer}: {error}")
+                connection.close()
+                continue
+            listener.close()
+            say(f"agent joined: {peer} starts {Path(words[0]).name}")
+            return run(connection, words, env)
+    say(f"agent: no head came within {wait:g} s; see the log of rank 0")
+    return 1
+
+
+def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Raises Refused, having told the other side why."""
+    connection.settimeout(HANDSHAKE)
+    stream = connection.makefile("rwb")
+    mine = secrets.token_hex(32)
+    send(stream, {"challenge": mine})
+    asked = receive(stream)
+    command, theirs = str(asked.get("command", "")), str(asked.get("challenge", ""))
+    try:
+        wanted = proof(key, "head", (mine, theirs), command)
+        if not hmac.compare_digest(wanted, str(asked.get("proof", ""))):
+            raise Refused("it does not know the key of this launch")
+        found = daemon_words(command, environment)
+    except Refused as error:
+        send(stream, {"refused": str(error)})
+        raise
+    send(stream, {"proof": proof(key, "agent", (mine, theirs), command)})
+    return found
+
+
+def run(connection: socket.socket, words: list[str], env: dict[str, str]) -> int:
+    """The daemon, for as long as the head holds the connection."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    keep_alive(connection)
+    stream = connection.makefile("rwb")
+    try:
+        child = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
+    except OSError as error:
+        say(f"agent: {words[0]} cannot be started: {error}")
+        send(stream, {"refused": f"{words[0]} cannot be started there: {error}"})
+        return 127
+    signal.signal(signal.SIGTERM, lambda *_: end(child))
+    signal.signal(signal.SIGINT, lambda *_: end(child))
+    threading.Thread(target=watch, args=(stream, child), daemon=True).start()
+    assert child.stdout
+    for line in child.stdout:
+        relay(stream, line)
+    code = child.wait()
+    sweep()
+    say(f"agent: {Path(words[0]).name} ended with exit code {code}")
+    with_no_peer(stream, {"exit": code})
+    return code if code >= 0 else 128 - code
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """A head whose machine is gone says nothing: asked every 10 s, it counts as gone after about a minute."""
+    connection.settimeout(None)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 4)):
+        connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def relay(stream: BufferedRWPair, line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+    with_no_peer(stream, {"out": line.decode(errors="replace")})
+
+
+def with_no_peer(stream: BufferedRWPair, message: dict[str, Any]) -> None:
+    """Tells the head, if it still listens: `watch` ends the daemon otherwise."""
+    with suppress(OSError):
+        send(stream, message)
+
+
+def watch(stream: BufferedRWPair, child: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        stream.read(1)
+    if child.poll() is None:
+        say("agent: the head is gone; ending the daemon")
+        end(child)
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """TERM, so that the daemon ends its own children; KILL after a while."""
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGTERM)
+        killer = threading.Timer(GRACE, kill, (child,))
+        killer.daemon = True
+        killer.start()
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+
+
+def sweep() -> None:
+    """Kills what the daemon left: as subreaper this process is the parent of every orphan."""
+    while True:
+        try:
+            found, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if found:
+            continue
+        for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
+    """The daemon's exit code; 1 when the agent cannot be reached, refuses, or is gone."""
+    try:
+        connection = reach(host, port, wait)
+    except OSError as error:
+        say(f"rank on {host} cannot be reached on port {port} after {wait:g} s: {error}")
+        return 1
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # the connection's end is the message
+    stream = connection.makefile("rwb")
+    try:
+        introduce(stream, key, command)
+        say(f"daemon starts on {host}")
+        keep_alive(connection)
+        return listen(stream, host)
+    except (Refused, OSError) as error:
+        say(f"agent on {host}: {error}")
+        return 1
+
+
+def reach(host: str, port: int, wait: float) -> socket.socket:
+    """The agent's container may still be starting. Raises OSError after `wait` seconds."""
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            return socket.create_connection((host, port), timeout=HANDSHAKE)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def introduce(stream: BufferedRWPair, key: str, command: str) -> None:
+    """Raises Refused when either side does not convince the other."""
+    theirs, mine = str(receive(stream).get("challenge", "")), secrets.token_hex(32)
+    shown = proof(key, "head", (theirs, mine), command)
+    send(stream, {"challenge": mine, "command": command, "proof": shown})
+    answer = receive(stream)
+    if "refused" in answer:
+        raise Refused(f"refused: {answer['refused']}")
+    wanted = proof(key, "agent", (theirs, mine), command)
+    if not hmac.compare_digest(wanted, str(answer.get("proof", ""))):
+        raise Refused("something else listens there: it does not know the key of this launch")
+
+
+def listen(stream: BufferedRWPair, host: str) -> int:
+    while message := receive(stream):
+        if "refused" in message:
+            raise Refused(str(message["refused"]))
+        if "exit" in message:
+            return int(message["exit"]) & 0xFF
+        sys.stdout.write(str(message.get("out", "")))
+        sys.stdout.flush()
+    say(f"agent on {host} is gone: its rank has ended")
+    return 1
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="mpi_launch.py", description=__doc__)
+    roles = parser.add_subparsers(dest="role", required=True)
+    roles.add_parser("head").add_argument("command", nargs=argparse.REMAINDER)
+    for name in ("agent", "rsh"):
+        role = roles.add_parser(name)
+        role.add_argument("--port", type=int, required=True)
+        role.add_argument("--wait", type=float, default=300.0)
+    roles.choices["agent"].add_argument("--listen", required=True)
+    roles.choices["rsh"].add_argument("host")
+    roles.choices["rsh"].add_argument("command", nargs=argparse.REMAINDER)
+    given, key = parser.parse_args(argv), os.environ.get(KEY, "")
+    if not key:
+        say(f"{KEY} is not set: this program is started by sparkwright only")
+        return 2
+    if given.role == "head":
+        return head([word for word in given.command if word != "--"])
+    if given.role == "agent":
+        return agent(key, given.listen, given.port, given.wait)
+    return rsh(key, given.port, given.host, " ".join(given.command), given.wait)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""SGLang's own server, with its API key kept out of the log: it prints all its arguments, the key with them.
+
+    sglang_server.py --config KEY.yaml ...SGLang's options...
+
+KEY.yaml is JSON, which is YAML: {"api-key": "..."}. SGLang starts its schedulers anew from this file (multiprocessing's
+spawn), so what stands at the top holds in them, too. It stands alone: Python >= 3.10, nothing but its library.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+MASK = "***"
+
+
+def key(argv: list[str]) -> str:
+    """The key in the file that --config names; '' without one."""
+    if "--config" not in argv:
+        return ""
+    return str(json.loads(Path(argv[argv.index("--config") + 1]).read_text(encoding="utf-8")).get("api-key", ""))
+
+
+def hide(secret: str) -> None:
+    """From here on no log record of this process shows it."""
+    make = logging.getLogRecordFactory()
+
+    def masked(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        text = record.getMessage()
+        if secret in text:
+            record.msg, record.args = text.replace(secret, MASK), None
+        return record
+
+    logging.setLogRecordFactory(masked)
+
+
+if secret := key(sys.argv):
+    hide(secret)
+
+if __name__ == "__main__":
+    # __main__ stays this file: spawned children read it, not SGLang's module.
+    runpy.run_module("sglang.launch_server", run_name="__main__")

@@ -1,0 +1,103 @@
+"""llama.cpp over several nodes: `rpc-server` lends each worker's devices to the head, which alone reads the weights.
+
+The protocol has no authentication (its README: never on an open network), so a worker listens on its node's fabric
+address and nowhere else. Read for: tools/rpc and ggml/src/ggml-rpc of the source in the llama-cpp-python sdist 0.3.36,
+tested with its binaries; field guide C5.
+"""
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.plan import Mount, Placement, RankSpec
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.options import Options, merge
+from sparkwright.engines.vllm_args import CACHE_AT, parse_mount
+
+ALL_LAYERS = 99
+# $0: where the image keeps its programs. The program was renamed in June 2026 (b9824).
+_FIND = (
+    'PATH="$0:$PATH"; for p in ggml-rpc-server rpc-server; do command -v $p >/dev/null && exec $p "$@"; done; '
+    'echo "error: no rpc-server here: it comes with a llama.cpp that was built with GGML_RPC=ON" >&2; exit 127'
+)
+
+
+def head_options(recipe: Recipe, placement: Placement) -> Options:
+    """All layers go to the devices, its own and the workers'; a recipe's `tensor-split` counts the workers first."""
+    if placement.world == 1:
+        return {}
+    servers = (f"{placement.fabric[node].address}:{recipe.serving.master_port}" for node in placement.nodes[1:])
+    given = merge({}, recipe.flags)
+    says = any(name in given for name in ("gpu-layers", "n-gpu-layers", "ngl"))
+    return {"rpc": ",".join(servers), "n-gpu-layers": None if says else ALL_LAYERS}
+
+
+def worker(head: RankSpec, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
+    """Rank k. It needs no weights: the head sends them, and `-c` keeps large tensors on its disk for the next time."""
+    node = placement.nodes[rank]
+    docker = recipe.engine.runtime is Runtime.DOCKER
+    cache = f"{context.paths[node].cache}/llama.cpp"
+    address, port = placement.fabric[node].address, recipe.serving.master_port
+    words = ("-c", _FIND, _beside(recipe), "-H", address, "-p", str(port), "-c")
+    env = {**head.env, "LLAMA_CACHE": CACHE_AT if docker else cache}
+    return replace(
+        head,
+        rank=rank,
+        node=node,
+        argv=words if docker else ("sh", *words),
+        env=env,
+        entrypoint=("sh",) if docker else None,
+        mounts=(Mount(cache, CACHE_AT), *(parse_mount(text) for text in recipe.mounts)) if docker else (),
+        secrets={},
+        listens=((address, port),),
+        rdma=rdma(placement, context, rank),
+        engine_argv=(),
+    )
+
+
+def rdma(placement: Placement, context: RenderContext, rank: int) -> bool:
+    """Builds that found libibverbs speak RDMA among themselves without being told."""
+    return placement.world > 1 and bool(placement.fabric[placement.nodes[rank]].hcas) and not context.simulated
+
+
+def _beside(recipe: Recipe) -> str:
+    """The folder of the recipe's llama-server, for its rpc-server lies beside it."""
+    program = recipe.engine.entrypoint[0] if recipe.engine.entrypoint else ""
+    usual = "/app" if recipe.engine.runtime is Runtime.DOCKER else "/usr/local/bin"
+    return str(PurePosixPath(program).parent) if program.startswith("/") else usual
+
+
+def check_rpc(recipe: Recipe, offloads_nothing: bool) -> tuple[Finding, ...]:
+    """ENG023, only for recipes over several nodes."""
+    if recipe.nodes == 1:
+        return ()
+    wheel = recipe.engine.runtime is Runtime.PROCESS and recipe.engine.venv and not recipe.engine.entrypoint
+    return (_open(recipe), *((_no_rpc(recipe),) if wheel else ()), *((_useless(),) if offloads_nothing else ()))
+
+
+def _open(recipe: Recipe) -> Finding:
+    return Finding(
+        "ENG023", Severity.WARN, "nodes", "llama.cpp's RPC has no authentication and no encryption",
+        evidence=f"every worker's rpc-server listens on its fabric address, port {recipe.serving.master_port}",
+        cause="whoever reaches that port can read and write the worker's memory through it",
+        remedy="keep the fabric a cable or a switch of its own, with no way to it from outside",
+    )  # fmt: skip
+
+
+def _no_rpc(recipe: Recipe) -> Finding:
+    return Finding(
+        "ENG023", Severity.BLOCK, "engine.venv", "the xllamacpp wheel is built without RPC",
+        evidence=f"venv: {recipe.engine.venv}; its server says `RPC not supported in this build`",
+        remedy="build llama.cpp with -DGGML_RPC=ON, leave venv out, and have llama-server and rpc-server in PATH, "
+        "or name llama-server's full path in engine.entrypoint",
+    )  # fmt: skip
+
+
+def _useless() -> Finding:
+    return Finding(
+        "ENG023", Severity.BLOCK, "flags", "workers would get nothing to do",
+        evidence="the recipe offloads no layer, or names no device",
+        cause="llama.cpp counts a worker as a device, and without offloading all layers stay with the head's CPU",
+        remedy="remove n-gpu-layers: 0 and device: none, or set nodes: 1",
+    )  # fmt: skip

@@ -1,0 +1,70 @@
+"""SGLang's log, as 0.5.10 to 0.5.23 write it (srt/model_executor, srt/managers/scheduler.py, srt/entrypoints).
+
+A line is `[2026-05-12 10:11:12 TP0] text`; ranks have their parallel places behind the time. Facts: weights_gib,
+load_seconds, kv_tokens, context, max_concurrency, graphs_gib, url.
+"""
+
+import re
+
+from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.engines.dialect import Dialect, says
+
+_N = r"[\d.]+"
+_STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]+\d+)*\] "
+_BEGINS = re.compile(_STAMP)
+_PREFIX = re.compile(rf"(?:{_STAMP})?(?:(?:INFO|WARNING|ERROR|CRITICAL): +)?")
+_BARS = (
+    (re.compile(r"^Capturing (?:batches|num tokens)"), Phase.GRAPHS, "graphs"),
+    (re.compile(r"[Aa]utotun|warmup|DeepGEMM|Compil"), Phase.WARMUP, "kernels"),
+    (re.compile(r"^Fetching \d+ files|^Download"), Phase.DOWNLOAD, "files"),
+    (re.compile(r"[Ll]oading|shards"), Phase.LOAD, "shards"),
+)
+_LOAD = (
+    says(Phase.START, r"^server_args=", "server arguments read"),
+    says(Phase.RENDEZVOUS, r"^Init torch distributed begin", "ranks meet"),
+    says(Phase.LOAD, rf"^Init torch distributed ends?\. elapsed=(?P<s>{_N}) s", "all ranks joined after {s} s"),
+    says(Phase.LOAD, r"^Load weight begin", "loading weights"),
+    says(Phase.LOAD, rf"^Load weight end\. elapsed=(?P<s>{_N}) s.* mem usage=(?P<g>{_N}) GB",
+         "{g} GiB loaded in {s} s", facts={"weights_gib": "g", "load_seconds": "s"}, done="g", total="g", unit="GiB"),
+    says(Phase.LOAD, r"^Load weight end\.", "weights loaded"),
+)  # fmt: skip
+_WARM = (
+    says(Phase.WARMUP, r"^KV Cache (?:is allocated|VA upper bound)\..*#tokens: (?P<n>\d+)", "KV cache of {n} tokens",
+         facts={"kv_tokens": "n"}),
+    says(Phase.WARMUP, r"Cache is allocated|^Memory pool end", "cache allocated"),
+    says(Phase.WARMUP, r"^Post-capture KV sizing: KV cache allocated.*#tokens: (?P<n>\d+)", "KV cache of {n} tokens",
+         facts={"kv_tokens": "n"}),
+)  # fmt: skip
+_GRAPHS = (
+    says(Phase.GRAPHS, r"^Capture .*(?:graph|Graph)s? begin", "graph capture begins"),
+    says(Phase.GRAPHS, rf"^Capture .*(?:graph|Graph)s? end\..*?elapsed[:=] ?(?P<s>{_N}) s.*mem usage=(?P<g>-?{_N})",
+         "captured in {s} s", facts={"graphs_gib": "g"}),
+)  # fmt: skip
+_SERVER = (
+    # The last line that every rank prints: from here on a worker is silent although all is well.
+    says(Phase.SERVER, r"^max_total_num_tokens=(?P<n>\d+).* max_running_requests=(?P<r>\d+), context_len=(?P<c>\d+)",
+         "room for {n} tokens, {r} requests of up to {c}",
+         facts={"kv_tokens": "n", "max_concurrency": "r", "context": "c"}),
+    says(Phase.SERVER, r"^Uvicorn running on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}),
+    says(Phase.SERVER, r"^Started server process|^Waiting for application|^Application startup complete", ""),
+    says(Phase.SERVER, r"^Dummy health check server started", "rank is warm"),
+    says(Phase.SERVER, r"^The server is fired up and ready to roll", "server is up", ready=True),
+    # Only the scheduler of a server that works prints these; a start that is followed late shows nothing else.
+    says(Phase.SERVER, r"^(?:Prefill|Decode) batch", "works", alive=True),
+)  # fmt: skip
+_RULES = (*_LOAD, *_WARM, *_GRAPHS, *_SERVER)
+_HEADLINE = re.compile(
+    r"^(?:Scheduler hit an exception|DataParallelController hit an exception|TokenizerManager hit an exception|"
+    r"Initialization failed|Rank \d+ scheduler (?:is dead|died)|.*[Ww]atchdog timeout|"
+    r"Received sigquit from a child process)"
+)
+_REFUSED = re.compile(r"^\S+(?: serve)?: error: ")
+# A request that was wrong is answered with 400; the engine is well.
+_OF_A_REQUEST = re.compile(r"RequestValidationError|ValidationException")
+
+
+_DIALECT = Dialect(_BEGINS, _PREFIX, _BARS, _RULES, (_HEADLINE, _REFUSED), _OF_A_REQUEST)
+
+
+def read_sglang(line: str) -> LogEvent | None:
+    return _DIALECT.read(line)

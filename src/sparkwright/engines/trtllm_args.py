@@ -1,0 +1,182 @@
+"""trtllm-serve's command line, options file and environment. Read for: see trtllm.py.
+
+Its options are click's, spelled with underscores. What it has no option for goes into the file that
+`--extra_llm_api_options` names, which overrides the command line; a recipe gives entries of it as a mapping:
+`flags: {extra_llm_api_options: {cuda_graph_config: {max_batch_size: 4}}}`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
+from pathlib import PurePosixPath
+from typing import Any
+
+from sparkwright.domain.plan import Placement, RankFile
+from sparkwright.domain.recipe import Recipe, Runtime, Speculation
+from sparkwright.engines.engine import RenderContext, files_at
+from sparkwright.engines.environment import Variable, as_env, fabric, offline
+from sparkwright.engines.options import Options, merge, text
+from sparkwright.engines.vllm_args import HUB_AT, caches, model_word
+
+INTERFACE = "SPARKWRIGHT_INTERFACE"
+OPTIONS_FILE = "extra_llm_api_options.yaml"
+EXTRA = "extra-llm-api-options"
+CACHES = {
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+    "CUDA_CACHE_PATH": "cuda",
+}
+PER_RANK = ("host", "port", "config", "metadata-server-config-file", "server-role", "disagg-cluster-uri")
+EMITS = (
+    *("backend", "host", "port", "tp_size", "pp_size", "ep_size", "max_seq_len", "max_batch_size", "max_num_tokens"),
+    *("kv_cache_free_gpu_memory_fraction", "reasoning_parser", "tool_parser", "chat_template"),
+    "extra_llm_api_options",
+)
+# Our words for a method (vLLM's) -> decoding_type and the name of its count, as llmapi/llm_args.py has them.
+DECODING = {
+    "mtp": ("MTP", "num_nextn_predict_layers"),
+    "eagle": ("Eagle", "max_draft_len"),
+    "eagle3": ("Eagle", "max_draft_len"),
+    "ngram": ("NGram", "max_draft_len"),
+    "draft_model": ("DraftTarget", "max_draft_len"),
+}
+
+
+def serve_words(recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[str, ...]:
+    """`MODEL --options...`: one command line for all ranks, for mpirun starts them all with rank 0's."""
+    folder = files_at(recipe, context, placement.head, 0)
+    given = {name: value for name, value in merge({}, recipe.flags).items() if name not in (*PER_RANK, EXTRA)}
+    options = merge(_ours(recipe, context), given) | {EXTRA: f"{folder}/{OPTIONS_FILE}"}
+    return (_model(recipe, placement.head, context), *_words(options))
+
+
+def _words(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """click's way: `--max_seq_len 4096`, a flag only when it is set, a list as the option said again."""
+    return tuple(word for name, value in options.items() for word in _option(f"--{name.replace('-', '_')}", value))
+
+
+def _option(name: str, value: Any) -> tuple[str, ...]:
+    if value is None or value is False:
+        return ()
+    if value is True:
+        return (name,)
+    if isinstance(value, (list, tuple)):
+        return tuple(word for item in value for word in (name, text(item)))
+    return (name, json.dumps(value) if isinstance(value, Mapping) else text(value))
+
+
+def _ours(recipe: Recipe, context: RenderContext) -> Options:
+    """Zero and empty mean: leave it to the engine."""
+    s, p, said = recipe.serving, recipe.parallelism, recipe.parsers
+    return {
+        "backend": "pytorch",
+        "host": context.bind,
+        "port": context.port,
+        "tp-size": p.tp if p.tp > 1 else None,
+        "pp-size": p.pp if p.pp > 1 else None,
+        "ep-size": p.tp if p.ep else None,
+        "max-seq-len": s.context or None,
+        "max-batch-size": s.sequences or None,
+        "max-num-tokens": s.batched_tokens or None,
+        "kv-cache-free-gpu-memory-fraction": s.memory_fraction or None,
+        "tool-parser": said.tool or None,
+        "reasoning-parser": said.reasoning or None,
+        "chat-template": said.chat_template or None,
+    }
+
+
+def _model(recipe: Recipe, node: str, context: RenderContext) -> str:
+    """A folder, also for a model of the hub: offline, its tokenizer is not found by the hub's name alone."""
+    folder = context.models.get(node, "")
+    if not (context.from_hub and folder):
+        return model_word(recipe, node, context)
+    if recipe.engine.runtime is not Runtime.DOCKER:
+        return folder
+    return f"{HUB_AT}/{PurePosixPath(folder).relative_to(context.paths[node].hub)}"
+
+
+def options_file(recipe: Recipe) -> RankFile:
+    """YAML by way of JSON, which YAML reads. Our entries below the recipe's: a mapping of both is merged."""
+    options = _deep(_file_options(recipe), extra_options(recipe))
+    return RankFile(OPTIONS_FILE, json.dumps(options, indent=2, ensure_ascii=False) + "\n")
+
+
+def extra_options(recipe: Recipe) -> Mapping[str, Any]:
+    """What the recipe says in `flags.extra_llm_api_options`; empty when that is no mapping (a finding says so)."""
+    given = merge({}, recipe.flags).get(EXTRA)
+    return given if isinstance(given, Mapping) else {}
+
+
+def _file_options(recipe: Recipe) -> Options:
+    options: Options = {"return_perf_metrics": True, "enable_iter_perf_stats": True}
+    if recipe.serving.kv_dtype:
+        options["kv_cache_config"] = {"dtype": recipe.serving.kv_dtype}
+    if recipe.serving.memory_fraction:
+        # The file's kv_cache_config takes the place of the one that the command line makes.
+        fraction = {"free_gpu_memory_fraction": recipe.serving.memory_fraction}
+        options["kv_cache_config"] = options.get("kv_cache_config", {}) | fraction
+    if recipe.speculation.method:
+        options["speculative_config"] = _speculative(recipe.speculation)
+    return options
+
+
+def _speculative(spec: Speculation) -> Options:
+    kind, count = DECODING.get(spec.method, (spec.method, "max_draft_len"))
+    return {"decoding_type": kind, **({count: spec.tokens} if spec.tokens else {}), **spec.options}
+
+
+def _deep(below: Mapping[str, Any], above: Mapping[str, Any]) -> Options:
+    merged = dict(below)
+    for name, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = _deep(merged[name], value) if both else value
+    return merged
+
+
+def environment(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
+    """Ours, then the recipe's over it; where MPI finds its peers stays ours."""
+    ours = as_env(_variables(recipe, placement, context, rank))
+    mpi = {name: value for name, value in ours.items() if name.startswith("OMPI_")}
+    return {**ours, **{k: str(v) for k, v in recipe.env.items()}, **mpi}
+
+
+def _variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[Variable, ...]:
+    node = placement.nodes[rank]
+    many = placement.world > 1
+    return (
+        *(_many_nodes(placement, node) if many else ()),
+        *offline(),
+        *(_cuda() if recipe.engine.runtime is Runtime.DOCKER else ()),
+        *caches(recipe, node, context, CACHES),
+    )
+
+
+def _many_nodes(placement: Placement, node: str) -> tuple[Variable, ...]:
+    """mpirun hands its own OMPI_ variables to every daemon, so they must be right on all nodes: addresses, no names."""
+    network = _common([placement.fabric[name].address for name in placement.nodes])
+    interface = placement.fabric[node].interface
+    return (
+        *(variable for variable in fabric(placement.fabric[node]) if not variable.name.startswith("OMPI_")),
+        Variable(
+            INTERFACE, interface, "becomes OMPI_MCA_btl_tcp_if_include on this node: else MPI takes docker0", "B5"
+        ),
+        Variable("OMPI_MCA_oob_tcp_if_include", network, "daemons meet over the fabric; names differ per node", "B5"),
+        Variable("OMPI_ALLOW_RUN_AS_ROOT", "1", "the image's user is root, inside its container", "C4"),
+        Variable("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", "it wants to be told twice", "C4"),
+    )
+
+
+def _common(addresses: Sequence[str]) -> str:
+    """The smallest network that holds them all; Open MPI 4.1 takes a /32 for all interfaces."""
+    bits = 31
+    while len({ip_network(f"{address}/{bits}", strict=False) for address in addresses}) > 1:
+        bits -= 1
+    return str(ip_network(f"{addresses[0]}/{bits}", strict=False))
+
+
+def _cuda() -> tuple[Variable, ...]:
+    return (
+        Variable("CPATH", "/usr/local/cuda/include", "kernels are compiled at start", "C4"),
+        Variable("TRITON_PTXAS_PATH", "/usr/local/cuda/bin/ptxas", "Triton's own ptxas does not know sm_121", "C4"),
+    )

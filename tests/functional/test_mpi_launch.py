@@ -1,0 +1,324 @@
+"""The real mpirun over our agent in place of sshd, started as render() says: on two addresses of the loopback, and
+in two network namespaces whose interfaces have different names.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from sparkwright.domain.cluster import NodePaths
+from sparkwright.domain.command import Secret
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.plan import Placement, RankSpec
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
+from sparkwright.engines.blame import lost_a_peer
+from sparkwright.engines.catalog import engine
+from sparkwright.engines.engine import RenderContext, files_at
+from sparkwright.facts.engine_log import read_log
+
+pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="hardware: Open MPI's mpirun is not installed")
+KEY = "SPARKWRIGHT_LAUNCH_KEY"
+# In the place of `trtllm-llmapi-launch trtllm-serve`: tells what it was given, rank 0 answers at --port, all wait.
+STAND_IN = """
+import http.server, json, os, pathlib, sys
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+told = {"pid": os.getpid(), "argv": sys.argv, "env": dict(os.environ), "size": os.environ["OMPI_COMM_WORLD_SIZE"]}
+file = pathlib.Path(__file__).with_name(f"told{rank}.json")
+file.with_suffix(".new").write_text(json.dumps(told))
+file.with_suffix(".new").rename(file)
+print(f"[11/21/2026-10:00:00] [TRT-LLM] [RANK {rank}] [I] Using LLM with PyTorch backend", flush=True)
+port = int(sys.argv[sys.argv.index("--port") + 1]) if rank == "0" else 0
+server = http.server.HTTPServer(("127.0.0.1", port), http.server.SimpleHTTPRequestHandler)
+if rank == "0":
+    print("INFO:     Application startup complete.", flush=True)
+server.serve_forever()
+"""
+
+# A message through the real MPI library, without a package for it: one sum over both ranks, then rank 0's big array.
+MPI_STAND_IN = """
+import ctypes, json, os, pathlib
+mpi = ctypes.CDLL("libmpi.so.40", ctypes.RTLD_GLOBAL)
+named = lambda name: ctypes.byref(ctypes.c_char.in_dll(mpi, name))
+mpi.MPI_Init(None, None)
+mine, total = ctypes.c_int(int(os.environ["OMPI_COMM_WORLD_RANK"]) + 1), ctypes.c_int()
+world, integer = named("ompi_mpi_comm_world"), named("ompi_mpi_int")
+mpi.MPI_Allreduce(ctypes.byref(mine), ctypes.byref(total), 1, integer, named("ompi_mpi_op_sum"), world)
+many = (ctypes.c_int * 500_000)(*([7] * 500_000 if mine.value == 1 else []))
+mpi.MPI_Bcast(many, len(many), integer, 0, world)
+mpi.MPI_Finalize()
+told = {"pid": os.getpid(), "env": dict(os.environ), "sum": total.value, "content": sum(many)}
+pathlib.Path(__file__).with_name(f"told{mine.value - 1}.json").write_text(json.dumps(told))
+"""
+
+
+def free_port(address: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+def until(true: Callable[[], object], what: str, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@dataclass
+class Ranks:
+    """The two ranks of one launch, as the nodes would start them. env differs: each says on which node it is."""
+
+    folder: Path
+    port: int
+    specs: tuple[RankSpec, ...]
+    processes: dict[int, "subprocess.Popen[bytes]"]
+    inside: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def start(self, rank: int, key: str = "the-key") -> None:
+        spec = self.specs[rank]
+        secrets = dict.fromkeys(spec.secrets, key)
+        env = {**os.environ, **spec.env, **secrets, "THIS_NODE": spec.node}
+        with self.log_file(rank).open("wb") as out:
+            words = (*self.inside[rank], *spec.argv)
+            self.processes[rank] = subprocess.Popen(
+                words, env=env, cwd=self.folder, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def log_file(self, rank: int) -> Path:
+        return self.folder / f"log{rank}"
+
+    def log(self, rank: int) -> str:
+        return self.log_file(rank).read_text()
+
+    def told(self, rank: int) -> dict:
+        return json.loads((self.folder / f"told{rank}.json").read_text())
+
+    def both_up(self) -> tuple[int, int]:
+        """The process ids of the two stand-ins."""
+        until(lambda: all((self.folder / f"told{k}.json").exists() for k in (0, 1)), self.log(0))
+        until(lambda: "startup complete" in self.log(0), self.log(0))
+        return self.told(0)["pid"], self.told(1)["pid"]
+
+    def ended(self, rank: int, seconds: float = 15) -> int:
+        return self.processes[rank].wait(seconds)
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Iterator[Ranks]:
+    found = rendered(tmp_path)
+    yield found
+    for process in found.processes.values():
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    for file in tmp_path.glob("told*.json"):
+        pid = json.loads(file.read_text())["pid"]
+        if lives(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+LOOPBACK = (FabricChoice("127.0.0.1", "lo"), FabricChoice("127.0.0.2", "lo"))
+
+
+def rendered(folder: Path, choices: tuple[FabricChoice, FabricChoice] = LOOPBACK, program: str = STAND_IN) -> Ranks:
+    (folder / "stand_in.py").write_text(program)
+    port = free_port("127.0.0.1")
+    words = (sys.executable, str(folder / "stand_in.py"))
+    recipe = Recipe(
+        name="m",
+        title="M",
+        model=Model(path="/models/m"),
+        engine=EngineChoice("trtllm", "1.2.1", Runtime.PROCESS, entrypoint=words),
+        nodes=2,
+        parallelism=Parallelism(tp=2),
+        serving=Serving(master_port=free_port("127.0.0.2"), port=port, context=4096),
+    )
+    nodes = ("spark-1", "spark-2")
+    fabric = dict(zip(nodes, choices, strict=True))
+    home = {node: NodePaths("/m", "/hub", f"{folder}/cache", f"{folder}/{node}") for node in nodes}
+    context = RenderContext(home, port=port, deployment="m", launch_key=Secret("the-key"))
+    specs = engine("trtllm").render(recipe, Placement(nodes, fabric), context)
+    for spec in specs:
+        where = Path(files_at(recipe, context, spec.node, spec.rank))
+        where.mkdir(parents=True)
+        for file in spec.files:
+            (where / file.name).write_text(file.text)
+    return Ranks(folder, port, specs, {})
+
+
+def test_both_ranks_start_each_with_the_environment_of_its_node(ranks: Ranks) -> None:
+    """One job of two ranks, rank 0 serves; each has its own node's variables, and neither learns the launch's key."""
+    ranks.start(1)
+    ranks.start(0)
+    ranks.both_up()
+    assert [ranks.told(k)["env"]["THIS_NODE"] for k in (0, 1)] == ["spark-1", "spark-2"]
+    assert [ranks.told(k)["size"] for k in (0, 1)] == ["2", "2"]
+    assert ranks.told(0)["argv"][1:] == list(ranks.specs[0].engine_words) == ranks.told(1)["argv"][1:]
+    for rank in (0, 1):
+        assert KEY not in ranks.told(rank)["env"]
+        assert "the-key" not in " ".join(ranks.specs[rank].argv)
+    with urllib.request.urlopen(f"http://127.0.0.1:{ranks.port}/stand_in.py", timeout=5) as answer:
+        assert answer.status == 200
+    head = read_log(ranks.log(0).splitlines(), engine("trtllm").read)
+    assert head.ready_after is not None
+    assert not head.root
+
+
+def test_the_agent_listens_on_its_own_address_only_and_for_one_head(ranks: Ranks) -> None:
+    """Not on 0.0.0.0, and once the head has come, nobody can ask for anything any more."""
+    ranks.start(1)
+    until(lambda: "agent waits" in ranks.log(1), "the agent")
+    ((address, port),) = ranks.specs[1].listens
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+    ranks.start(0)
+    ranks.both_up()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address, port), timeout=5)
+
+
+def test_sigterm_on_the_head_ends_everything_everywhere(ranks: Ranks) -> None:
+    """`down` signals the process group: mpirun, the daemon, both ranks and the agent are gone within seconds."""
+    ranks.start(1)
+    ranks.start(0)
+    pids = ranks.both_up()
+    os.killpg(ranks.processes[0].pid, signal.SIGTERM)
+    ranks.ended(0)
+    ranks.ended(1)
+    until(lambda: not any(lives(pid) for pid in pids), "the ranks' end")
+
+
+def test_a_head_that_is_killed_takes_its_workers_along(ranks: Ranks) -> None:
+    """SIGKILL leaves no time for messages: the lost connection is the message."""
+    ranks.start(1)
+    ranks.start(0)
+    _, worker = ranks.both_up()
+    os.killpg(ranks.processes[0].pid, signal.SIGKILL)
+    ranks.ended(1)
+    until(lambda: not lives(worker), "the worker's end")
+    assert "mpi: agent: orted ended" in ranks.log(1)
+
+
+def test_an_agent_that_is_killed_ends_the_job_with_its_name(ranks: Ranks) -> None:
+    """A worker node that dies is no hang: mpirun ends, and the head's log names the address."""
+    ranks.start(1)
+    ranks.start(0)
+    ranks.both_up()
+    os.killpg(ranks.processes[1].pid, signal.SIGKILL)
+    assert ranks.ended(0) != 0
+    told = read_log(ranks.log(0).splitlines(), engine("trtllm").read)
+    assert "127.0.0.2" in told.root
+    assert lost_a_peer(ranks.log(0).splitlines())
+
+
+def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
+    """Who does not know this launch's key starts nothing; both logs say so and the agent goes on waiting."""
+    ranks.start(1)
+    ranks.start(0, key="another")
+    assert ranks.ended(0) != 0
+    assert "refused: it does not know the key" in ranks.log(0)
+    assert "agent refused 127.0.0.1: it does not know the key" in ranks.log(1)
+    assert ranks.processes[1].poll() is None
+    assert not (ranks.folder / "told1.json").exists()
+
+
+@pytest.mark.parametrize("command", ["touch {}/proof", "orted; touch {}/proof", "sh -c 'touch {}/proof; orted'"])
+def test_only_a_daemon_is_started(ranks: Ranks, command: str) -> None:
+    """Even with the key nothing but Open MPI's daemon runs, and no shell looks at the words."""
+    ranks.start(1)
+    ((address, port),) = ranks.specs[1].listens
+    launcher = ranks.specs[1].argv[1]
+    words = (sys.executable, launcher, "rsh", "--port", str(port), address, command.format(ranks.folder))
+    done = subprocess.run(words, env={**os.environ, KEY: "the-key"}, capture_output=True, text=True, timeout=15)
+    assert done.returncode == 1
+    assert "refused: asked for something that is not orted" in done.stdout
+    assert not (ranks.folder / "proof").exists()
+
+
+def test_an_agent_without_a_head_gives_up(ranks: Ranks) -> None:
+    """A worker that nobody calls does not wait for ever, and says what it waited for."""
+    spec = ranks.specs[1]
+    ranks.specs = (ranks.specs[0], replace(spec, argv=(*spec.argv, "--wait", "0.3")))
+    ranks.start(1)
+    assert ranks.ended(1) == 1
+    assert "no head came within 0.3 s" in ranks.log(1)
+    assert read_log(ranks.log(1).splitlines(), engine("trtllm").read).root
+
+
+def test_something_else_on_the_agents_port_is_not_trusted(ranks: Ranks) -> None:
+    """The head's command line goes to who proves the key, too: an impostor is named."""
+    ((address, port),) = ranks.specs[1].listens
+    words = (sys.executable, ranks.specs[1].argv[1], "rsh", "--port", str(port), address, "orted")
+    with socket.create_server((address, port)) as impostor:
+        head = subprocess.Popen(words, env={**os.environ, KEY: "the-key"}, stdout=subprocess.PIPE, text=True)
+        connection, _ = impostor.accept()
+        with connection, connection.makefile("rwb") as stream:
+            stream.write(b'{"challenge": "00"}\n')
+            stream.flush()
+            stream.readline()
+            stream.write(b'{"proof": "00"}\n')
+            stream.flush()
+            said, _ = head.communicate(timeout=15)
+    assert head.returncode == 1
+    assert "something else listens there" in said
+
+
+@pytest.fixture
+def namespaces() -> Iterator[tuple[str, str]]:
+    """Two networks joined by a fabric whose ends are `fabA` and `fabB`, and by a management cable."""
+    names = (f"sw-mpi-a-{os.getpid()}", f"sw-mpi-b-{os.getpid()}")
+    for name in names:
+        ip("netns", "add", name)
+    for ends in (("fabA", "fabB"), ("mgmt", "mgmt")):
+        ip("link", "add", ends[0], "netns", names[0], "type", "veth", "peer", "name", ends[1], "netns", names[1])
+    for number, (name, device) in enumerate(zip(names, ("fabA", "fabB"), strict=True), 1):
+        ip("-n", name, "address", "add", f"192.168.79.{number}/24", "dev", device)
+        ip("-n", name, "address", "add", f"10.79.0.{number}/24", "dev", "mgmt")
+        for up in ("lo", device, "mgmt"):
+            ip("-n", name, "link", "set", up, "up")
+    yield names
+    for name in names:
+        ip("netns", "delete", name)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(("ip", *words), check=True, timeout=10)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="hardware: network namespaces need root")
+def test_mpi_talks_between_nodes_whose_interfaces_have_different_names(
+    tmp_path: Path, namespaces: tuple[str, str]
+) -> None:
+    """Each rank's transport takes its own node's interface: with the head's name, or a list of addresses, they hang."""
+    choices = (FabricChoice("192.168.79.1", "fabA"), FabricChoice("192.168.79.2", "fabB"))
+    ranks = rendered(tmp_path, choices, MPI_STAND_IN)
+    first, second = (("ip", "netns", "exec", name) for name in namespaces)
+    ranks.inside = (first, second)
+    ranks.start(1)
+    ranks.start(0)
+    assert ranks.ended(0) == 0, ranks.log(0)
+    assert ranks.ended(1) == 0, ranks.log(1)
+    assert [ranks.told(k)["sum"] for k in (0, 1)] == [3, 3]
+    assert [ranks.told(k)["content"] for k in (0, 1)] == [3_500_000, 3_500_000]
+    told = [ranks.told(k)["env"] for k in (0, 1)]
+    assert [env["OMPI_MCA_btl_tcp_if_include"] for env in told] == ["fabA", "fabB"]
+    assert all("tcp://192.168.79.1:" in env["OMPI_MCA_orte_hnp_uri"] for env in told)
+    assert "WARNING" not in ranks.log(0)

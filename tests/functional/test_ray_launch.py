@@ -1,0 +1,166 @@
+"""The real Ray in two network namespaces, started with exactly the words, files and environment that render() gives."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from functional.netns import MISSING, two_nodes
+from sparkwright.domain.cluster import NodePaths
+from sparkwright.domain.command import Secret
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.plan import Placement, RankSpec
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime
+from sparkwright.engines import ray_args
+from sparkwright.engines.catalog import engine
+from sparkwright.engines.engine import RenderContext, files_at
+from sparkwright.facts.engine_log import read_log
+
+pytest.importorskip("ray", reason="hardware: Ray has no wheel for this Python")
+pytestmark = pytest.mark.skipif(MISSING, reason="hardware: network namespaces take root and iproute2")
+ADDRESSES = ("10.77.0.1", "10.77.0.2")
+TOKEN = "ab" * 32
+# In vLLM's place: a driver that puts one worker with a GPU on each node and tells where they are.
+PROGRAM = """
+import os, sys, time, ray
+print("arguments", sys.argv[1:], flush=True)
+ray.init(log_to_driver=False)
+from ray.util.placement_group import placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy as On
+group = placement_group([{"GPU": 1}] * 2, strategy="STRICT_SPREAD")
+ray.get(group.ready(), timeout=20)
+@ray.remote(num_gpus=1, num_cpus=0)
+def where():
+    return os.environ["VLLM_HOST_IP"]
+asked = [where.options(scheduling_strategy=On(group, i)).remote() for i in (0, 1)]
+print("workers", sorted(ray.get(asked)), flush=True)
+print("INFO:     Application startup complete.", flush=True)
+time.sleep(600)
+"""
+
+
+def until(true: Callable[[], object], what: str, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+
+
+@dataclass
+class Cluster:
+    """Two nodes and the ranks that were started on them. started: rank -> process, whose folder carries its log."""
+
+    folder: Path
+    namespaces: tuple[str, str]
+    specs: tuple[RankSpec, ...]
+    started: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, rank: int, token: str = TOKEN, wait: str = "60") -> None:
+        spec = self.specs[rank]
+        words = [wait if word == str(ray_args.WAIT) else word for word in spec.argv]
+        env = {**os.environ, **spec.env, "RAY_AUTH_TOKEN": token}
+        with (self.folder / f"log{rank}").open("wb") as log:
+            command = ("ip", "netns", "exec", self.namespaces[rank], *words)
+            self.started[rank] = subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
+
+    def log(self, rank: int) -> list[str]:
+        return (self.folder / f"log{rank}").read_text(errors="replace").splitlines()
+
+    def says(self, rank: int, text: str, seconds: float = 45) -> None:
+        until(lambda: any(text in line for line in self.log(rank)), f"{text!r} in {self.log(rank)}", seconds)
+
+    def left(self) -> list[str]:
+        """Processes in the namespaces, whatever they call themselves."""
+        listed = [subprocess.run(("ip", "netns", "pids", n), capture_output=True, text=True) for n in self.namespaces]
+        pids = [pid for done in listed for pid in done.stdout.split()]
+        return [pid for pid in pids if not _zombie(pid)]
+
+
+def _zombie(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
+    except OSError:
+        return True
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    with two_nodes("ray", ADDRESSES) as names:
+        here = Cluster(tmp_path, names, rendered(tmp_path, program))
+        try:
+            yield here
+        finally:
+            for pid in here.left():
+                os.kill(int(pid), signal.SIGKILL)
+            for process in here.started.values():
+                process.wait(10)
+
+
+def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
+    """The ranks, with their files where they expect them."""
+    choice = EngineChoice("vllm-ray", "0.21.0", Runtime.PROCESS, entrypoint=(sys.executable, str(program)))
+    model = Model(path="/models/tiny", served_name="tiny")
+    recipe = Recipe("tiny", "Tiny", model, choice, 2, parallelism=Parallelism(tp=2))
+    fabric = {f"n{i}": FabricChoice(address, f"fab{i}", ()) for i, address in enumerate(ADDRESSES)}
+    where = Placement(("n0", "n1"), fabric)
+    paths = {node: NodePaths("/models", "/hub", str(folder / "cache"), str(folder / node)) for node in where.nodes}
+    context = RenderContext(
+        paths, python=sys.executable, deployment=f"t{os.getpid()}", launch_key=Secret(TOKEN), simulated=True
+    )
+    specs = engine("vllm-ray").render(recipe, where, context)
+    for spec in specs:
+        place = Path(files_at(recipe, context, spec.node, spec.rank))
+        place.mkdir(parents=True)
+        for file in spec.files:
+            (place / file.name).write_text(file.text)
+    return specs
+
+
+def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(cluster: Cluster) -> None:
+    """Two nodes and two GPUs by Ray's own word; SIGTERM to the head leaves no process and no folder on either node."""
+    cluster.start(1)
+    cluster.start(0)
+    cluster.says(0, "startup complete")
+    cluster.says(1, "ray: joined the cluster")
+    head = cluster.log(0)
+    assert "ray: 2 of 2 nodes active, 2 of 2 GPUs" in head
+    assert f"workers {list(ADDRESSES)}" in head
+    assert any(line.startswith("arguments ['serve', '/models/tiny'") for line in head)
+    assert read_log(head, engine("vllm-ray").read).ready_after is not None
+    cluster.started[0].send_signal(signal.SIGTERM)
+    assert cluster.started[0].wait(20) == 143
+    assert cluster.started[1].wait(20) == 1
+    assert "ray: error: the head's Ray is gone; this worker ends" in cluster.log(1)
+    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 10)
+    assert not Path(cluster.specs[0].argv[cluster.specs[0].argv.index("--folder") + 1]).exists()
+
+
+def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> None:
+    """A cluster of one node ends with that node's address; a stranger with another token does not count."""
+    cluster.start(0, wait="12")
+    cluster.start(1, token="cd" * 32, wait="12")
+    assert cluster.started[0].wait(40) == 1
+    assert cluster.started[1].wait(40) == 1
+    missing = "ray: error: the cluster did not come up: 1 of 2 nodes active, 1 of 2 GPUs; missing: 10.77.0.2"
+    assert missing in cluster.log(0)
+    assert not any(line.startswith("arguments") for line in cluster.log(0))
+    assert read_log(cluster.log(0), engine("vllm-ray").read).root.endswith("missing: 10.77.0.2")
+    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 10)
+
+
+def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
+    """Nobody tells the worker: it sees that the head's Ray is gone, and frees its node."""
+    cluster.start(1)
+    cluster.start(0)
+    cluster.says(0, "startup complete")
+    cluster.started[0].kill()
+    assert cluster.started[1].wait(40) == 1
+    until(lambda: not cluster.left(), f"gone: {cluster.left()}", 20)

@@ -1,0 +1,105 @@
+"""The engine that is there against the one that the recipe names."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
+from sparkwright.engines.identity import check_identity, difference, question
+
+RECIPE = Recipe("r", "R", Model("org/name"), EngineChoice("vllm", "0.21.1", image="acme/vllm:1"))
+HERE = {"spark-1": NodeFacts("spark-1", 0.0, identity=Identity("spark-1", "m", "aarch64", "b", "u", "/home/u"))}
+PROGRAM = "/usr/local/bin/vllm"
+
+
+def found(seen: EngineFound | Unknown, **engine: object) -> list[tuple[str, Severity]]:
+    return [(f.code, f.severity) for f in findings(seen, **engine)]
+
+
+def findings(seen: EngineFound | Unknown, **engine: object) -> list[Finding]:
+    recipe = replace(RECIPE, engine=replace(RECIPE.engine, **engine))  # type: ignore[arg-type]
+    return [*check_identity(recipe, {"spark-1": seen}, HERE)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "severity"),
+    [
+        ("0.21.1", "0.21.1", None),
+        ("0.21.1", "0.21.1+cu130", None),
+        ("0.23.1rc1.dev407+g28fef2c70", "0.23.1rc1.dev407+g28fef2c70.cu130", None),
+        ("0.21", "0.21.0", None),
+        ("v0.21.0", "0.21.0", None),
+        ("b10269", "10269", None),
+        ("0.21.1", "0.21.1.dev3+g1a2b3c4", Severity.WARN),
+        ("0.21.1", "0.21.0", Severity.WARN),
+        ("1.3.0rc13", "1.3.0rc14", Severity.WARN),
+        ("0.23.1rc1+g1111111", "0.23.1rc1+g2222222", Severity.WARN),
+        ("b10269", "11549", Severity.WARN),
+        ("0.21.1", "0.22.1", Severity.OVERRIDE),
+        ("0.21.1", "1.21.1", Severity.OVERRIDE),
+        ("0.21.1", "main", Severity.OVERRIDE),
+    ],
+)
+def test_how_much_two_versions_differ(wanted: str, there: str, severity: Severity | None) -> None:
+    """A patch level seldom changes a flag, a minor release always does; how it was packed changes nothing."""
+    assert difference(wanted, there) is severity
+
+
+def test_the_engine_of_the_recipe_is_no_finding() -> None:
+    """Silence is what a good image gets."""
+    assert found(EngineFound("arm64", {"vllm": "0.21.1"}, PROGRAM)) == []
+
+
+def test_an_image_without_the_engine_is_blocked() -> None:
+    """Neither the package nor its program is there: no --force makes it start."""
+    assert found(EngineFound("arm64")) == [("ENG018", Severity.BLOCK)]
+    assert found(EngineFound("arm64", {"vllm": "0.21.1"}, PROGRAM), name="vllm-ray") == [("ENG018", Severity.BLOCK)]
+
+
+def test_a_program_of_the_recipes_own_gets_the_benefit_of_the_doubt() -> None:
+    """It may bring its engine along in a way that cannot be seen from outside."""
+    assert found(EngineFound("arm64"), entrypoint=("/opt/start",)) == [("ENG018", Severity.WARN)]
+
+
+@pytest.mark.parametrize("seen", [EngineFound("arm64", {}, PROGRAM), EngineFound("arm64", {"vllm": "?"}), Unknown("x")])
+def test_a_version_that_cannot_be_read_is_not_guessed(seen: EngineFound | Unknown) -> None:
+    """It is said, and forbids nothing."""
+    assert found(seen) == [("ENG018", Severity.INFO)]
+
+
+def test_another_processor_comes_before_everything_else() -> None:
+    """What the image holds could not be read there, so its lack is no finding of its own."""
+    assert found(EngineFound("amd64")) == [("ENG020", Severity.BLOCK)]
+    assert [*check_identity(RECIPE, {"spark-1": EngineFound("amd64", {"vllm": "0.21.1"})}, {})] == []
+
+
+def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
+    """With the node, so that one wrong image of two is seen."""
+    (finding,) = findings(EngineFound("arm64", {"vllm": "0.22.0"}, PROGRAM))
+    assert finding.subject == "spark-1" and "acme/vllm:1" in finding.title
+    assert "observed vllm 0.22.0; wanted 0.21.1" in finding.evidence and "0.22.0" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("engine", "wanted"),
+    [
+        ({"name": "vllm"}, ("", "vllm", "vllm")),
+        ({"name": "vllm-ray"}, ("", "vllm", "vllm", "ray")),
+        ({"name": "sglang"}, ("", "sglang", "sglang")),
+        ({"name": "trtllm"}, ("", "trtllm-serve", "tensorrt_llm")),
+        ({"name": "llama-cpp"}, ("", "/app/llama-server")),
+        ({"runtime": Runtime.PROCESS, "venv": "/opt/v/"}, ("/opt/v/bin/python", "vllm", "vllm")),
+        ({"entrypoint": ("/opt/start", "x")}, ("", "/opt/start", "vllm")),
+    ],
+)
+def test_what_is_asked_of_which_engine(engine: dict[str, object], wanted: tuple[str, ...]) -> None:
+    """The package that carries the version, and all that the engine cannot do without."""
+    asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **engine)))  # type: ignore[arg-type]
+    assert asked and asked.words == wanted
+
+
+def test_the_twin_is_asked_nothing() -> None:
+    """It is sparkwright itself, and its version is the one that it plays."""
+    assert question(replace(RECIPE, engine=replace(RECIPE.engine, name="twin"))) is None

@@ -1,0 +1,94 @@
+"""SGLang's lines, put together from the formats in its sources (0.5.10 and 0.5.23); no recording of it exists here."""
+
+import pytest
+
+from sparkwright.domain.deployment import Phase
+from sparkwright.engines.catalog import engine
+from sparkwright.facts.engine_log import read_log
+
+READ = engine("sglang").read
+AT = "[2026-05-12 10:11:1{} TP0] "
+GOOD = (
+    "[2026-05-12 10:11:10] server_args=ServerArgs(model_path='/models/m', tp_size=2)",
+    AT.format(1) + "Init torch distributed begin.",
+    AT.format(2) + "Init torch distributed ends. elapsed=1.02 s, mem usage=0.31 GB",
+    AT.format(3) + "Load weight begin. avail mem=113.20 GB",
+    "Loading safetensors checkpoint shards:  50% Completed | 20/40 [00:40<00:40,  2.00s/it]",
+    AT.format(4) + "Load weight end. elapsed=80.10 s, type=MiniMaxM2, avail mem=50.10 GB, mem usage=62.76 GB.",
+    AT.format(5) + "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 814848, K size: 24.09 GB, V size: 24.09 GB",
+    AT.format(6) + "Capture target decode cuda graph begin. backend=full, num_tokens_per_req=1, avail mem=3.10 GB",
+    "Capturing batches (bs=24 avail_mem=2.80 GB):  50%|█████     | 18/36 [00:09<00:09,  2.00it/s]",
+    AT.format(7) + "Capture target decode cuda graph end. bs=[1, 2], elapsed=9.10 s, mem usage=0.50 GB, avail mem=2.",
+    AT.format(8) + "max_total_num_tokens=814848, chunked_prefill_size=2048, max_prefill_tokens=16384, "
+    "max_running_requests=8, context_len=196608, available_gpu_mem=2.10 GB",
+    "[2026-05-12 10:11:19] INFO:     Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)",
+    "[2026-05-12 10:11:19] The server is fired up and ready to roll!",
+)
+
+
+def test_a_good_start_passes_all_phases_and_is_ready() -> None:
+    """Phases in order with their figures, ready with the line that follows the warm-up request."""
+    told = read_log(GOOD, READ)
+    order = [Phase.START, Phase.RENDEZVOUS, Phase.LOAD, Phase.WARMUP, Phase.GRAPHS, Phase.SERVER]
+    assert [phase for phase, _ in told.phases] == order
+    assert told.ready_after == 9
+    assert dict(told.facts) == {
+        "weights_gib": "62.76", "load_seconds": "80.10", "kv_tokens": "814848", "graphs_gib": "0.50",
+        "max_concurrency": "8", "context": "196608", "url": "http://127.0.0.1:8000",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "phase", "done", "total"),
+    [(GOOD[4], Phase.LOAD, 20, 40), (GOOD[8], Phase.GRAPHS, 18, 36)],
+)
+def test_bars_tell_how_far_it_is(line: str, phase: Phase, done: float, total: float) -> None:
+    """A capture at 0 of 36 can be told from one at 18: what stands still is a deadlock (seed 001)."""
+    event = READ(line)
+    assert event
+    assert (event.phase, event.done, event.total) == (phase, done, total)
+
+
+def test_the_old_wording_of_a_capture_is_understood() -> None:
+    """0.5.10 says `Time elapsed: 9.10 s.` where 0.5.23 says `elapsed=9.10 s`."""
+    event = READ(AT.format(1) + "Capture cuda graph end. Time elapsed: 9.10 s. mem usage=0.50 GB. avail mem=2.10 GB.")
+    assert event
+    assert (event.phase, event.text, event.facts) == (Phase.GRAPHS, "captured in 9.10 s", (("graphs_gib", "0.50"),))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        AT.format(1) + "Scheduler hit an exception: Traceback (most recent call last):",
+        "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other processes. a=1",
+        "RuntimeError: Unsupported architecture for sparse decode fwd",
+        "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/2 clients joined.",
+        AT.format(1) + "Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
+        "sglang serve: error: unrecognized arguments: --num-nodes 2",
+        "launch_server.py: error: argument --kv-cache-dtype: invalid choice: 'fp8'",
+    ],
+)
+def test_what_ends_a_start_is_an_error(line: str) -> None:
+    """The failures of the seeds and of the field guide (E12, E39, E51, E76) are told as such."""
+    event = READ(line)
+    assert event
+    assert event.error
+
+
+def test_the_exception_of_a_scheduler_is_the_cause() -> None:
+    """Its headline and the parent's farewell only follow from it."""
+    log = (
+        AT.format(1) + "Scheduler hit an exception: Traceback (most recent call last):",
+        '  File "/x/scheduler.py", line 1, in run',
+        "RuntimeError: The memory capacity is unbalanced.",
+        "[2026-05-12 10:11:12] Received sigquit from a child process. It usually means the child failed.",
+    )
+    assert read_log(log, READ).root == "RuntimeError: The memory capacity is unbalanced."
+
+
+def test_a_working_server_is_not_progress() -> None:
+    """Batches show that a rank lives, nothing about its start; a refused request is no failure."""
+    event = READ(AT.format(1) + "Decode batch, #running-req: 1, #token: 33, token usage: 0.00")
+    assert event
+    assert event.alive
+    assert READ("fastapi.exceptions.RequestValidationError: 1 validation error") is None
