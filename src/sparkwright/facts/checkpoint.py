@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sparkwright.commands.staging import COPYING
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.facts import model_config
 
 _WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 _PART = re.compile(r"(?P<stem>.*-)\d{5}-of-(?P<count>\d{5})(?P<end>\.(?:safetensors|gguf|bin))", re.ASCII)
@@ -31,6 +32,7 @@ def parse(done: Completed) -> Checkpoint | Unknown:
         files=len(files),
         missing=missing if path else (),
         config=one.get("config", ""),
+        shape=model_config.parse(one["config"]) if one.get("config") else None,
     )
 
 

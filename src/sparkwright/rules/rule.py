@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sparkwright.domain.advice import Advice
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
@@ -28,6 +29,7 @@ class Context:
     ledgers: tuple[MemoryLedger, ...] = ()
     checkpoints: Mapping[str, Checkpoint | Unknown] = field(default_factory=dict)
     images: Mapping[str, int] = field(default_factory=dict)
+    advice: Advice | None = None
 
     def facts_of(self, spec: RankSpec) -> NodeFacts | None:
         return self.facts.get(spec.node)

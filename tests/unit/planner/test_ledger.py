@@ -124,6 +124,23 @@ def test_llama_cpp_claims_no_share() -> None:
     assert (line(found, KV_POOL).bytes, found.claim, gib(line(found, OVERHEAD).bytes)) == (0, 0, "1.0 GiB")
 
 
+def test_tensorrt_llm_takes_a_share_of_what_is_left() -> None:
+    """Its fraction is of what weights leave: held to one of the pool, a recipe with 0.4 would seem not to fit."""
+    engine = EngineChoice("trtllm", "1", Runtime.PROCESS)
+    found = made(replace(RECIPE, engine=engine, serving=replace(RECIPE.serving, memory_fraction=0.4)))
+    rest = TOTAL - line(found, WEIGHTS).bytes - line(found, OVERHEAD).bytes
+    assert (line(found, KV_POOL).bytes, found.claim) == (int(0.4 * rest), 0)
+
+
+def test_sglangs_fraction_holds_weights_and_kv_pool_only() -> None:
+    """Guards that graphs and activations are counted beside --mem-fraction-static, not inside it as vLLM does."""
+    found = made(replace(RECIPE, engine=replace(RECIPE.engine, name="sglang")))
+    held = line(found, WEIGHTS).bytes + line(found, KV_POOL).bytes
+    assert held == int(RECIPE.serving.memory_fraction * TOTAL)
+    assert gib(line(found, OVERHEAD).bytes) == "10.0 GiB"
+    assert found.left == TOTAL - held - 10 * GIB - 9 * GIB
+
+
 def test_memory_that_could_not_be_read() -> None:
     """Guards that an unknown pool has no lines that could be held against it."""
     found = made(memory=Unknown("cut off", "/proc/meminfo lacks Cached"))

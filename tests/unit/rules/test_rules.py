@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from sparkwright.domain.advice import Advice, Split
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.facts import (
     NOT_ASKED,
@@ -17,7 +18,8 @@ from sparkwright.domain.facts import (
     Unknown,
 )
 from sparkwright.domain.finding import Severity
-from sparkwright.domain.recipe import EngineChoice, RecipeState, Runtime, Serving
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import EngineChoice, Parallelism, RecipeState, Runtime, Serving
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.rule import Context
@@ -56,6 +58,14 @@ TWICE = Identity("spark-2", f"{2:032x}", "aarch64", "boot-2", "ai", "/home/ai")
 LOCAL = replace(CLUSTER, nodes=tuple(Node(name, "local") for name in NODES))
 EMBEDDED = replace(CLUSTER, simulated=True)
 OTHERS = dict.fromkeys(NODES, ABSENT)
+SHAPE = ModelShape(36, 32, 8, experts=64)
+SHAPED = replace(RECIPE, model=replace(RECIPE.model, shape=SHAPE))
+
+
+def split(tp: int, *against: str) -> Context:
+    """The recipe wants tp nodes; tp 2 works on two."""
+    own, other = Split(Parallelism(tp), against), Split(Parallelism(1, tp))
+    return context(advice=Advice("config.json on spark-1", splits=(own, other)))
 
 
 def limits(**serving: object) -> Context:
@@ -82,6 +92,10 @@ FIRING = {
     "DOCK004": context({"docker": TIGHT}),
     "MODEL001": context(recipe=BY_PATH, checkpoints={"spark-1": PARTIAL, "spark-2": ABSENT}),
     "MODEL002": context(recipe=BY_PATH, checkpoints=OTHERS),
+    "MODEL003": context(
+        recipe=SHAPED, checkpoints={"spark-1": replace(WHOLE, shape=replace(SHAPE, layers=40, experts=128))}
+    ),
+    "PAR001": split(3, "tp 3 does not divide 32 query heads"),
     "DISK001": context({"disks": (disk("~/.cache/huggingface/hub", 100),)}, checkpoints={"spark-1": ABSENT}),
     "MEM001": limits(memory_fraction=0.55),
     "MEM002": context({"memory": memory(40)}),
@@ -138,6 +152,22 @@ MESSAGES = {
         "looked on spark-1, spark-2: nothing at ~/models/big",
         "the recipe names a path, and the model was not put there, or under another name",
         "put the model at ~/models/big on one node, or change model.path in the recipe",
+    ),
+    "MODEL003": (
+        "warn",
+        "spark-1",
+        "the recipe describes another model than the one here",
+        "layers 36 in the recipe, 40 in the file; experts 64 in the recipe, 128 in the file",
+        "model.shape was written for another model or release; the file is what counts",
+        "mend model.shape, or check model.id, model.revision and what lies at the path",
+    ),
+    "PAR001": (
+        "override",
+        "big",
+        "tp 3 is not possible",
+        "tp 3 does not divide 32 query heads (config.json on spark-1)",
+        "vllm would refuse it after the ranks have started",
+        "parallelism: {tp: 1, pp: 3, dp: 1, ep: false}",
     ),
     "DOCK002": (
         "block",
@@ -217,6 +247,12 @@ SILENT = [
     ("MODEL001", "the twin loads nothing", context(recipe=PLAYED, checkpoints={"spark-1": PARTIAL})),
     ("MODEL002", "the hub has it", context(checkpoints=OTHERS)),
     ("MODEL002", "one node was not read", context(recipe=BY_PATH, checkpoints={"spark-1": ABSENT, "spark-2": ODD})),
+    ("MODEL003", "what the recipe leaves out is not said", context(
+        recipe=SHAPED, checkpoints={"spark-1": replace(WHOLE, shape=replace(SHAPE, hidden=4096))})),
+    ("MODEL003", "no file yet", context(recipe=SHAPED, checkpoints=OTHERS)),
+    ("MODEL003", "a file of an unknown kind", context(recipe=SHAPED, checkpoints={"a": replace(WHOLE, shape=ODD)})),
+    ("PAR001", "it works", split(2)),
+    ("PAR001", "nothing was compared", context()),
     ("DISK001", "it is there", context({"disks": (disk("~/.cache/huggingface/hub", 1),)})),
     ("DISK001", "room enough", context(checkpoints=OTHERS)),
     ("DISK001", "another folder", context({"disks": (disk("~/models", 1),)}, checkpoints=OTHERS)),
@@ -336,6 +372,16 @@ def test_weights_and_image_share_a_disk() -> None:
     assert found("DISK001", context({"disks": apart}, checkpoints=checkpoints, images=images)) == []
 
 
+def test_an_rpc_worker_needs_no_room_for_weights() -> None:
+    """llama.cpp's head alone has the file."""
+    full = healthy("spark-2", disks=(disk("~/.cache/huggingface/hub", 1),))
+    made = context(checkpoints={"spark-1": WHOLE, "spark-2": ABSENT})
+    made = replace(made, facts={**made.facts, "spark-2": full})
+    rpc = replace(RECIPE, engine=replace(RECIPE.engine, name="llama-cpp"))
+    assert [f.subject for f in found("DISK001", made)] == ["spark-2"]
+    assert found("DISK001", replace(made, recipe=rpc)) == []
+
+
 def test_half_a_checkpoint_needs_only_the_rest() -> None:
     """Guards that a copy that can be resumed is not refused for what is there already."""
     where = {"disks": (disk("~/.cache/huggingface/hub", 60),)}
@@ -393,3 +439,11 @@ def test_nodes_beyond_the_cluster_are_no_trouble() -> None:
     alone = Cluster("desk", (Node("else", "else"),), "else")
     assert isinstance(check_all(context({"docker": ODD}, cluster=alone)), tuple)
     assert healthy("spark-1").node == "spark-1"
+
+
+def test_without_a_split_that_works_other_node_counts_are_named() -> None:
+    """Guards the remedy where nothing can be split over as many nodes."""
+    own = Split(Parallelism(3), ("tp 3 does not divide 32 query heads",))
+    for counts, remedy in (((2, 4, 8), "one does on 2 or 4"), ((), "no split of this model works here")):
+        (finding,) = found("PAR001", context(advice=Advice("x", splits=(own,), other_nodes=counts)))
+        assert finding.remedy.endswith(remedy)

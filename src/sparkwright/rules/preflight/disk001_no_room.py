@@ -71,6 +71,7 @@ def _weights(context: Context, recipe: Recipe, facts: NodeFacts, node: Node) -> 
     found = context.checkpoints.get(facts.node)
     present = [c for c in context.checkpoints.values() if isinstance(c, Checkpoint)]
     nothing_wanted = played(recipe) and not any(c.files for c in present)
+    nothing_wanted |= recipe.head_loads and facts.node != context.cluster.ordered[0].name
     if nothing_wanted or not isinstance(found, Checkpoint) or found.complete:
         return
     size = next((c.bytes for c in present if c.complete), recipe.model.size)

@@ -1,0 +1,113 @@
+"""How many bytes the parts of a model take, and how a split shares each of them out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Parallelism
+
+# Bytes of a number without its scales.
+_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5}
+# Bytes of the scale that a group shares: FP8 (E4M3) for NVFP4, E8M0 for MXFP4, 16 bits for integers (GPTQ, AWQ).
+_SCALE = {"nvfp4": 1.0, "mxfp4": 1.0, "int4": 2.0, "int8": 2.0}
+
+
+class Spread(StrEnum):
+    """heads: over tp. kv: over tp, at most one KV head each. experts: over tp x dp. copy: whole on every rank."""
+
+    HEADS = "heads"
+    KV = "kv"
+    EXPERTS = "experts"
+    COPY = "copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One part of the whole model: its bytes. ends: on the first or last pipeline stage; else spread over the layers.
+
+    idle: not read for a decoded token (the embedding, of which one row is).
+    """
+
+    name: str
+    bytes: float
+    spread: Spread
+    ends: bool = False
+    idle: bool = False
+
+
+def missing(shape: ModelShape) -> str:
+    """The first dimension without which the bytes cannot be counted; '' when all are there."""
+    wanted = {"hidden": shape.hidden, "vocab": shape.vocab, "head_dim": shape.head_dim, "format": shape.format}
+    if shape.experts:
+        wanted |= {"experts_per_token": shape.experts_per_token, "expert_intermediate": shape.expert_intermediate}
+    if shape.dense_layers > 0:
+        wanted |= {"intermediate": shape.intermediate}
+    if shape.state_layers:
+        wanted |= {"state_width": shape.state_width}
+    return next((name for name, value in wanted.items() if not value), "")
+
+
+def parts(shape: ModelShape) -> tuple[Weights, ...]:
+    """The parts of the main model; draft layers and encoders of other senses are not counted."""
+    return (*_attention(shape), *_feed_forward(shape), *_ends(shape))
+
+
+def share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
+    """Which fraction of the part a rank of one pipeline stage holds (stages share layers evenly beyond that)."""
+    by = {
+        Spread.HEADS: split.tp,
+        Spread.KV: min(split.tp, shape.kv_heads),
+        Spread.EXPERTS: split.tp * split.dp,
+        Spread.COPY: 1,
+    }
+    return 1 / by[part.spread]
+
+
+def size(written: str, group: int) -> float:
+    """Bytes of one number with its share of the scale. FP8 blocks of 128 x 128 cost nothing worth counting."""
+    return _BYTES[written] + (_SCALE.get(written, 0.0) / group if group else 0.0)
+
+
+def _attention(s: ModelShape) -> Iterator[Weights]:
+    each, layers = size(s.format, s.group), s.attention_layers
+    value = s.value_dim or s.head_dim
+    queries = s.query_rank * s.heads * s.head_dim if s.query_rank else s.hidden * s.heads * s.head_dim
+    outputs = s.heads * value * s.hidden
+    if s.output_rank:
+        outputs = (s.heads * value + (s.output_groups or 1) * s.hidden) * s.output_rank
+    keys = s.hidden * s.kv_heads * (s.head_dim if s.compress else s.head_dim + value)
+    if s.latent:
+        # The latent is made whole on every rank; what each head takes from it is split.
+        queries += (s.latent - s.rope_dim) * s.heads * (s.head_dim - s.rope_dim + value)
+        yield Weights("KV latent", layers * s.hidden * s.latent * each, Spread.COPY)
+    else:
+        yield Weights("keys and values", layers * keys * each, Spread.KV)
+    if s.query_rank:
+        yield Weights("query latent", layers * s.hidden * s.query_rank * each, Spread.COPY)
+    yield Weights("attention", layers * (queries + outputs) * each, Spread.HEADS)
+    if s.state_layers:
+        # In: keys and queries (half as wide), values and gate; out: values. Within a fifth for Mamba-2 and DeltaNet.
+        yield Weights("state layers", s.state_layers * 4 * s.state_width * s.hidden * each, Spread.HEADS)
+
+
+def _feed_forward(s: ModelShape) -> Iterator[Weights]:
+    each = size(s.format, s.group)
+    if s.dense_layers > 0:
+        yield Weights("dense FFN", s.dense_layers * 3 * s.hidden * s.intermediate * each, Spread.HEADS)
+    if not s.experts:
+        return
+    one = s.sparse_layers * 3 * s.hidden * s.expert_intermediate
+    experts = size(s.expert_format or s.format, s.expert_group or s.group)
+    yield Weights("experts", s.experts * one * experts, Spread.EXPERTS)
+    yield Weights("router", s.sparse_layers * s.hidden * s.experts * 2.0, Spread.COPY)
+    if s.shared_experts:
+        yield Weights("shared experts", s.shared_experts * one * each, Spread.HEADS)
+
+
+def _ends(s: ModelShape) -> Iterator[Weights]:
+    """Vocabularies: hardly any checkpoint quantizes them."""
+    table = s.vocab * s.hidden * (_BYTES["fp32"] if s.format == "fp32" else _BYTES["bf16"])
+    if not s.tied:
+        yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)
+    yield Weights("output", table, Spread.HEADS, ends=True)

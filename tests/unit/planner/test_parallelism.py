@@ -1,0 +1,249 @@
+"""The parallelism advisor: what is possible, what it costs, and that it says so when it does not know."""
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.domain.advice import Advice, words
+from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
+from sparkwright.domain.units import GIB
+from sparkwright.planner.parallelism import advise, known_shape, kv_number, splits
+from sparkwright.planner.parameters import parts
+from sparkwright.planner.split_cost import busiest, collectives, cost, touched
+from sparkwright.recipes.load import load_recipe
+from sparkwright.rules.rule import Context
+from unit.facts.test_model_config import GLM52, GPT_OSS, GPTQ, KIMI, NEMOTRON, QWEN35, read
+from unit.rules.samples import CLUSTER, found
+
+DATA = Path(__file__).parents[2] / "data" / "models"
+
+
+def shape(name: str) -> ModelShape:
+    return read(json.loads((DATA / f"{name}.config.json").read_text()))
+
+
+MINIMAX, DSV4, QWEN8, QWEN30 = map(shape, ("minimax-m2.7-nvfp4", "deepseek-v4-flash", "qwen3-8b", "qwen3-30b-a3b"))
+# 640 wide experts in blocks of 128 (Qwen3.8-Flash-Next-FP8 on SGLang, two nodes: `320 is not divisible by ... 128`).
+NARROW = replace(QWEN30, expert_intermediate=640, format="fp8", rows=128, group=128)
+
+
+def recipe(model: ModelShape | None, *split: int, engine: str = "vllm", ep: bool = False, **more: Any) -> Recipe:
+    p = Parallelism(*split, ep=ep)
+    made = Model("org/m", shape=model)
+    return Recipe("m", "m", made, EngineChoice(engine, "0.21.0"), p.world_size, parallelism=p, **more)
+
+
+def advice(model: ModelShape | None, *split: int, **more: Any) -> Advice:
+    return advise(recipe(model, *split, **more), {})
+
+
+def refused(made: Advice) -> str:
+    assert made.chosen
+    return "; ".join(made.chosen.refused)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (advice(DSV4, 3), "tp 3 does not divide 64 query heads"),
+        (advice(MINIMAX, 3), "tp 3 neither divides 8 KV heads nor is a multiple of them"),
+        (advice(read(QWEN35), 32), "tp 32 does not divide the 16 heads of the state layers"),
+        (advice(replace(QWEN8, heads=33, kv_heads=3), 3), "tp 3 does not divide the vocabulary"),
+        (advice(NARROW, 2), "640 / 2 = 320 is no multiple of the quantization block 128; with ep"),
+        (advice(NARROW, 2, engine="sglang"), "320 is no multiple"),
+        (advice(replace(QWEN8, format="int4", group=128, intermediate=12352), 2), "dense FFN: 12352 / 2 = 6176"),
+        (advice(QWEN8, 2, ep=True), "the model has no experts"),
+        (advice(replace(MINIMAX, experts=129), 2, ep=True, engine="sglang"), "129 experts cannot be shared"),
+        (advice(QWEN8, 1, 64), "pp 64 is more than 36 layers"),
+        (advice(QWEN8, 2, engine="llama-cpp"), "llama.cpp over RPC splits layers"),
+        (advice(MINIMAX, 1, 1, 2, engine="sglang"), "SGLang spans nodes with data parallelism only inside tp"),
+        (advice(MINIMAX, 1, 1, 2, engine="trtllm"), "enable_attention_dp"),
+        (advice(DSV4, 1, 2, speculation=Speculation("mtp", 2)), "pp 2 with speculation mtp"),
+        (advice(None, 1, 2, speculation=Speculation("deepseek_mtp", 2)), "wanted pp 1"),
+        (advice(MINIMAX, 1, 2, engine="sglang", speculation=Speculation("ngram", 5)), "pp 2 with speculation ngram"),
+    ],
+)
+def test_what_cannot_work(made: Advice, why: str) -> None:
+    """Guards that an impossible split is named, with its reason, before any rank starts."""
+    assert why in refused(made)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        advice(MINIMAX, 2),
+        advice(MINIMAX, 16),  # more than the KV heads: copies
+        advice(NARROW, 2, ep=True, engine="sglang"),
+        advice(replace(MINIMAX, experts=129), 2, ep=True),  # vLLM gives one rank an expert more
+        advice(read(GPT_OSS), 8),  # 2880 / 8 = 360 cuts MXFP4 groups: vLLM pads
+        advice(read(GLM52), 4),  # MLA has no KV heads to divide
+        advice(read(KIMI), 2),
+        advice(read(NEMOTRON), 2),
+        advice(MINIMAX, 1, 2, speculation=Speculation("ngram", 5)),
+        advice(QWEN8, 1, 2, engine="llama-cpp"),
+        advice(None, 3),  # nobody knows the model: not refused for what is guessed
+    ],
+)
+def test_what_works_is_not_refused(made: Advice) -> None:
+    """Guards working splits: each of these is served somewhere or allowed by the engine's source."""
+    assert refused(made) == ""
+
+
+def test_the_nearest_split_is_offered() -> None:
+    """Guards the remedy: what to write instead, or on how many nodes."""
+    three, narrow = advice(DSV4, 3), advice(NARROW, 2, engine="sglang")
+    assert three.nearest and words(three.nearest.parallelism) == "pp 3"
+    assert narrow.nearest and words(narrow.nearest.parallelism) == "tp 2 + ep"
+    only_tp = advise(recipe(replace(DSV4, layers=1), 3, engine="sglang"), {})
+    assert only_tp.nearest is None and only_tp.other_nodes[:2] == (2, 4)
+
+
+def test_weights_are_what_an_engine_reported() -> None:
+    """Guards the parts: vLLM 0.21.0 printed 62.76 GiB a rank for this config at tp 2."""
+    made = advice(MINIMAX, 2).chosen
+    assert made and made.cost
+    assert made.cost.weights == pytest.approx(62.76 * GIB, rel=0.01)
+    assert made.cost.copies < 0.2 * GIB
+
+
+def test_a_checkpoint_on_disk_counts_more() -> None:
+    """Guards the scale: what files hold beyond the counted parts is shared alike; an empty folder tells nothing."""
+    for size, weights in ((0, 62.6), (140_000_000_000, 65.2), (900, 62.6)):
+        assert cost(MINIMAX, Parallelism(2), 2.0, size, 1).weights / GIB == pytest.approx(weights, abs=0.1)
+
+
+@pytest.mark.parametrize(("name", "billions"), [("qwen3-8b", 8.19), ("qwen3-30b-a3b", 30.53), ("dsv2-lite", 15.71)])
+def test_parameters_are_those_of_the_model_cards(name: str, billions: float) -> None:
+    """Guards the counting of parts for dense, GQA and MLA models, all 2 bytes a number."""
+    assert sum(part.bytes for part in parts(shape(name))) / 2e9 == pytest.approx(billions, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "split", "kv", "expected"),
+    [
+        (MINIMAX, (2,), "", 126_976),  # measured on two nodes, bf16
+        (MINIMAX, (16,), "", 31_744),  # 8 KV heads: one each, no less
+        (read(GLM52), (4,), "fp8", 78 * 576),  # MLA is whole on every rank
+        (read(GLM52), (1, 2), "fp8", 39 * 576),
+        (read(QWEN35), (4,), "fp8_e4m3", 7_680),  # 15 of 60 layers, 2 KV heads
+        (DSV4, (2,), "fp8", 21 * 512 / 4 + 20 * 512 / 128),
+        (MINIMAX, (1, 1, 2), "", 126_976),  # half the sequences are here
+    ],
+)
+def test_kv_per_token(model: ModelShape, split: tuple[int, ...], kv: str, expected: float) -> None:
+    """Guards who shares KV: heads do down to one, MLA does not."""
+    made = advice(model, *split, serving=Serving(kv_dtype=kv)).chosen
+    assert made and made.cost and made.cost.kv_token == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("model", "split", "measured"),
+    [
+        (DSV4, Parallelism(2), 27.1),  # vLLM, no speculation
+        (MINIMAX, Parallelism(2), 26.2),  # vLLM on Ray
+        (read(GPTQ), Parallelism(2, ep=True), 17.0),  # vLLM on Ray
+    ],
+)
+def test_measured_speeds_lie_in_the_range(model: ModelShape, split: Parallelism, measured: float) -> None:
+    """Guards the step model by published single-stream figures of two nodes (docs/parallelism.md has the sources)."""
+    model = replace(model, format=model.format or "bf16")
+    best, worst = cost(model, split, 2.0, 0, 1).step
+    assert 1 / worst < measured < 1 / best
+
+
+def test_whole_experts_wait_for_the_busiest_rank() -> None:
+    """Guards the answer to seed 001: with one token EP reads more on the slower rank, with many it evens out."""
+    assert busiest(MINIMAX, 2, 1) == pytest.approx(4 + 1.11, abs=0.1)  # exact: 4 + E|X - 4| = 5.1
+    assert touched(MINIMAX, 1) == pytest.approx(8)
+    for batch in (1, 8, 64):
+        slices, whole = (cost(MINIMAX, Parallelism(2, ep=ep), 2.0, 0, batch) for ep in (False, True))
+        assert slices.collectives == whole.collectives == 124
+        assert slices.batch_step[0] < whole.batch_step[0] < 1.25 * slices.batch_step[0]
+    assert busiest(MINIMAX, 2, 4096) == pytest.approx(128)
+
+
+def test_exchanges_of_each_kind_of_split() -> None:
+    """Guards the count of waits: two a layer with tp, one where a layer is one block, two hops a pipeline of two."""
+    assert collectives(MINIMAX, Parallelism(2)) == 2 * 62
+    assert collectives(read(NEMOTRON), Parallelism(2)) == 52
+    assert collectives(MINIMAX, Parallelism(1, 2)) == 2
+    assert collectives(MINIMAX, Parallelism(1, 1, 2, ep=True)) == 2 * 62
+    assert collectives(QWEN8, Parallelism(1, 1, 2)) == 0
+    assert collectives(QWEN8, Parallelism()) == 0
+
+
+@given(st.integers(1, 12), st.sampled_from([None, MINIMAX, QWEN8]))
+def test_every_split_once(nodes: int, model: ModelShape | None) -> None:
+    """Guards that nothing is left out and nothing listed twice."""
+    found = list(splits(nodes, model))
+    assert all(p.world_size == nodes for p in found)
+    assert len(found) == len(set(found))
+    counts = range(1, nodes + 1)
+    plain = {(t, p, d) for t in counts for p in counts for d in counts if t * p * d == nodes}
+    assert {(p.tp, p.pp, p.dp) for p in found if not p.ep} == plain
+
+
+def checkpoint(text: str | ModelShape | Unknown, complete: bool = True) -> Checkpoint:
+    held = read(json.loads(text)) if isinstance(text, str) else text
+    return Checkpoint("/m", "/m", "", 10, 1, () if complete else ("a",), shape=held)
+
+
+def test_the_file_wins() -> None:
+    """Guards the order of sources: a whole copy, any config.json, the recipe; and the reason when there is none."""
+    odd = Unknown("", "config.json is no JSON")
+    both = {"a": checkpoint(QWEN30, complete=False), "b": checkpoint(MINIMAX)}
+    assert known_shape(recipe(DSV4, 2), both).source == "config.json on b"
+    assert known_shape(recipe(DSV4, 2), {"a": both["a"]}).shape == QWEN30
+    assert known_shape(recipe(DSV4, 2), {"a": checkpoint(odd)}).source == "model.shape of the recipe"
+    assert known_shape(recipe(None, 2), {"a": checkpoint(odd)}).why == "config.json is no JSON"
+    assert "no node has its config.json" in known_shape(recipe(None, 2), {}).why
+
+
+def test_what_is_not_known_is_said() -> None:
+    """Guards that a half-known model gets no figures, and that the splits are still judged."""
+    made = advice(replace(MINIMAX, hidden=0), 2)
+    assert made.chosen and made.chosen.possible and made.chosen.cost is None
+    assert made.why == "what a split costs is not known: nothing says the model's hidden"
+
+
+def test_the_recipes_own_comes_first() -> None:
+    """Guards the table's order: own, then the fastest for one sequence, impossible ones last."""
+    made = advice(MINIMAX, 1, 2)
+    assert [words(s.parallelism) for s in made.splits] == ["pp 2", "tp 2", "tp 2 + ep", "dp 2", "dp 2 + ep"]
+    assert [s.possible for s in advice(DSV4, 3).splits] == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize(("name", "size"), [("", 2), ("auto", 2), ("fp8_e4m3", 1), ("nvfp4_ds_mla", 0.5625)])
+def test_bytes_of_a_cached_number(name: str, size: float) -> None:
+    """Guards the names that engines give KV types."""
+    assert kv_number(name) == size
+
+
+SHIPPED = sorted((files("sparkwright.recipes") / "shipped").iterdir(), key=str)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name.removesuffix(".yaml"))
+def test_shipped_recipes_can_be_split_as_they_say(path: Traversable) -> None:
+    """Guards what we ship: no profile of any recipe is refused for its split, by what it says of its model."""
+    base = load_recipe(path.read_text(), path.name)
+    for profile in base.profiles or ("",):
+        assert refused(advise(load_recipe(path.read_text(), path.name, profile), {})) == ""
+
+
+def test_the_shipped_v4_flash_has_the_shape_of_its_config() -> None:
+    """Guards the recipe that most users start with: what it says is what DeepSeek's config.json says."""
+    path = files("sparkwright.recipes") / "shipped" / "deepseek-v4-flash.yaml"
+    made = load_recipe(path.read_text(), path.name)
+    assert made.model.shape
+    assert found("MODEL003", Context(CLUSTER, recipe=made, checkpoints={"a": checkpoint(DSV4)})) == []
+    step = cost(made.model.shape, Parallelism(2), 1.0, made.model.size, 1).step
+    assert 1 / step[1] < 27.1 < 1 / step[0]
