@@ -35,13 +35,22 @@ def test_list(call):
     assert lines[1].split()[:7] == ["deepseek-v4-flash", "vllm", "0.21.1", "2", "1m", "512k", "256k*"]
     assert "ready, simulated" in next(line for line in lines if line.startswith("twin "))
     assert "\x1b" not in result.stdout
+    assert lines[-2].startswith("  deepseek-v4-flash-sglang: FlashMLA's sparse decode has no sm_121 build")
+    assert lines[-2].endswith(" Instead: deepseek-v4-flash")
 
 
 def test_list_as_json(call):
     """The same for machines."""
     data = json.loads(call("list", "--json").stdout)
-    assert [row["name"] for row in data["recipes"]] == ["deepseek-v4-flash", "tiny-llama-cpp", "twin", "twin-deepseek"]
-    first = data["recipes"][0]
+    rows = {row["name"]: row for row in data["recipes"]}
+    assert list(rows) == sorted(rows) and {"deepseek-v4-flash", "minimax-m2.7-nvfp4", "twin"} <= set(rows)
+    first = rows["deepseek-v4-flash"]
+    refused = rows["minimax-m2.7-fp8-sglang"]
+    assert (refused["state"], refused["instead"]) == ("refused", "minimax-m2.7-nvfp4")
+    assert (
+        refused["reason"].startswith("It neither fits nor starts: ")
+        and first["model"] == "deepseek-ai/DeepSeek-V4-Flash"
+    )
     assert (first["engine"], first["nodes"], first["profiles"], first["state"], first["origin"]) == (
         "vllm", 2, ["1m", "512k", "256k"], "ready", "shipped",
     )  # fmt: skip
@@ -69,15 +78,39 @@ def test_show(call):
         "state     ready: Two independent owners",
         "license   Weights: MIT",
         "context          1,000,000 tokens",
-        "KV pool                              1,430,000 tokens (context 1,000,000, 6 sequences, memory fraction 0.80",
-        "[https://forums.developer.nvidia.com/t/374742]",
-        "45.7 tokens/s (pp1024 tg128",
+        "  context 1,000,000, 6 sequences, memory fraction 0.80, vLLM 0.23.1rc1.dev407 (PR 41834) [1]\n"
+        "    KV pool                           1,430,000 tokens\n",
+        "  [1] https://forums.developer.nvidia.com/t/374742\n",
+        "  pp1024 tg128, memory fraction 0.82, this image [2]\n",
+        "    decode, one stream, depth 0       45.7 tokens/s\n",
+        "  512k  serving.context 524,288, serving.sequences 16\n",
+        "build's own  VLLM_USE_B12X_MOE\n",
+        '  --default-chat-template-kwargs {"thinking":true,"reasoning_effort":"high"}\n',
         "load    usually 3 min 50 s, stuck after 3 min 00 s without progress",
         "UCX: the guide 374742",
         "https://github.com/GanyX19/deepseek-v4-1m-on-dgx-spark",
     ):
         assert part in text, part
     assert call("show", "deepseek-v4-flash", "--profile", "1m").stdout == text
+
+
+def test_show_of_a_refused_one(call):
+    """Reason and alternative stand at the top."""
+    text = call("show", "minimax-m2.7-fp8-sglang").stdout
+    assert "state    refused: It neither fits nor starts: about 115 GB" in text
+    assert "instead  minimax-m2.7-nvfp4\n" in text
+
+
+@pytest.mark.parametrize("name", ["minimax-m2.7-nvfp4", "minimax-m2.7-nvfp4@agentic"])
+def test_show_says_what_the_other_profiles_change(call, name):
+    """By name, by NAME@PROFILE and by --profile alike."""
+    other = "stable" if name.endswith("agentic") else "agentic"
+    told = (
+        "no speculation.method, no speculation.tokens"
+        if other == "stable"
+        else "speculation.method ngram, speculation.tokens 5"
+    )
+    assert f"  {other}  {told}\n" in call("show", name).stdout
 
 
 def test_show_says_simulated(call):
@@ -129,6 +162,27 @@ def test_validate(call, tmp_path):
     ]
     assert result.stdout.startswith("./good.yaml: good (hash ")
     assert "./bad.yaml: 2 errors; `sparkwright recipes show --reference` explains every key" in result.stderr
+
+
+SGLANG = """name: mine
+title: Mine
+model: {path: /models/m}
+engine: {name: sglang, version: 0.5.12, image: "x:1", image_note: a test}
+serving: {kv_dtype: fp9}
+flags: {gpu-memory-utilization: 0.8}
+env: {SGLANG_DISABLE_CUDA_GRAPH: 1}
+"""
+
+
+def test_validate_asks_the_engines_own_flags(call, tmp_path):
+    """Another engine's word, a value, and a variable that this version does not read: each names the right one."""
+    (tmp_path / "mine.yaml").write_text(SGLANG)
+    result = call("validate", "./mine.yaml")
+    assert result.exit_code == 2
+    lines = {line.split()[1]: line for line in result.stdout.splitlines()}
+    assert lines["ENG001"].endswith("did you mean --mem-fraction-static?")
+    assert "--kv-cache-dtype does not take 'fp9'" in lines["ENG002"]
+    assert "--disable-cuda-graph" in lines["ENG008"]
 
 
 def test_validate_as_json(call, tmp_path):

@@ -1,33 +1,74 @@
 """Recipes as text: the list, and one recipe with all that is known of it."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from sparkwright.domain.deployment import PHASE_ORDER
-from sparkwright.domain.recipe import Figure, Recipe, Runtime
+from sparkwright.domain.recipe import Figure, Recipe, RecipeState, Runtime
 from sparkwright.domain.units import duration, gib
+from sparkwright.engines.options import words
 
 _HEADS = ("NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE")
+_PROSE = {"state_reason", "profile", "profiles", "published", "notes", "hash", "source", "title"}
+_UNBROKEN = 10_000
 Line = tuple[str, str]
 
 
-def listing(rows: Sequence[dict[str, Any]], color: bool) -> str:
-    """The table of `recipes list`: drawn for a terminal, plain columns (nothing cut off) for everything else."""
-    cells = [_cells(row) for row in rows]
-    return _drawn(cells) if color else columns((_HEADS, *cells))
+def listing(rows: Sequence[dict[str, Any]]) -> str:
+    """The table of `recipes list`, a line each where that fits; below it why the refused ones are."""
+    width = _width()
+    table = columns((_HEADS, *map(_cells, rows)))
+    fits = max(map(len, table.splitlines())) <= width
+    refused = [row for row in rows if row["state"] == RecipeState.REFUSED]
+    return (table if fits else _two_lines(rows, width)) + _refusals(refused, width)
+
+
+def _two_lines(rows: Sequence[dict[str, Any]], width: int) -> str:
+    """For narrow terminals: what is short in columns, the title with its profiles on a line of its own."""
+    narrow = [(row["name"], f"{row['engine']} {row['version']}", str(row["nodes"]), _state(row)) for row in rows]
+    head, *lines = columns((("NAME", "ENGINE", "NODES", "STATE"), *narrow)).splitlines()
+    told = [head]
+    for row, line in zip(rows, lines, strict=True):
+        profiles = f"; profiles {_profiles(row)}" if row["profiles"] else ""
+        told += [line, *_wrapped(f"{row['title']}{profiles}", width, "    ", "    ")]
+    return "\n".join(told)
+
+
+def _state(row: dict[str, Any]) -> str:
+    return "simulated" if row["simulated"] else str(row["state"])
+
+
+def _profiles(row: dict[str, Any]) -> str:
+    return " ".join(f"{p}*" if p == row["default_profile"] else p for p in row["profiles"])
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    default = row["default_profile"]
-    profiles = " ".join(f"{p}*" if p == default else p for p in row["profiles"])
     state = f"{row['state']}, simulated" if row["simulated"] else row["state"]
     engine = f"{row['engine']} {row['version']}"
-    return row["name"], engine, str(row["nodes"]), profiles or "-", state, row["title"]
+    return row["name"], engine, str(row["nodes"]), _profiles(row) or "-", state, row["title"]
+
+
+def _refusals(rows: Sequence[dict[str, Any]], width: int) -> str:
+    """Why each refused one is, in a sentence, and what to take."""
+    told = [f"{row['name']}: {row['reason']}{_instead(row['instead'])}" for row in rows]
+    lines = [line for text in told for line in _wrapped(text, width, "  ", "    ")]
+    return "\n".join(["\n\nrefused:", *lines]) if rows else ""
+
+
+def _instead(name: str) -> str:
+    return f" Instead: {name}" if name else ""
+
+
+def first_sentence(text: str) -> str:
+    """For lists: up to the first full stop that ends a sentence."""
+    head, stop, _ = text.partition(". ")
+    return head + "." if stop else text
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
@@ -36,49 +77,135 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
-def _drawn(rows: Iterable[Sequence[str]]) -> str:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for head in _HEADS:
-        table.add_column(head, overflow="fold", no_wrap=head != "TITLE")
-    for row in rows:
-        table.add_row(*row)
-    out = StringIO()
-    Console(file=out, force_terminal=True, highlight=False).print(table)
-    return out.getvalue().rstrip("\n")
-
-
-def describe(recipe: Recipe) -> str:
-    """All of a resolved recipe, section by section."""
+def describe(recipe: Recipe, others: Sequence[Recipe] = ()) -> str:
+    """All of a resolved recipe, section by section; others: the same file's other profiles, for what they change."""
+    width = _width()
     sections = (
         ("", _head(recipe)),
         ("Model", _model(recipe)),
         ("Engine", _engine(recipe)),
+        ("Image built from (`sparkwright build` makes it)", _build(recipe)),
         ("Serving", _serving(recipe)),
-        ("Environment", ((k, v) for k, v in recipe.env.items())),
-        ("Flags", ((k, v if isinstance(v, str) else json.dumps(v)) for k, v in recipe.flags.items())),
         ("Expected times", _phases(recipe)),
-        ("Published figures", _figures(recipe.published)),
+        ("Other profiles, and what they change", ((other.profile, changes(recipe, other)) for other in others)),
         ("Conditions", (("-", text) for text in recipe.conditions)),
+    )
+    after = (
         ("Notes", (("-", text) for text in recipe.notes)),
         ("References", (("-", text) for text in recipe.references)),
     )
-    return "\n".join(text for title, lines in sections if (text := _section(title, list(lines))))
+    parts = [_section(title, list(lines), width) for title, lines in sections]
+    parts += [*_verbatim(recipe), figures_text(recipe.published, width)]
+    parts += [_section(title, list(lines), width) for title, lines in after]
+    return "\n".join(part for part in parts if part)
 
 
-def _section(title: str, lines: Sequence[Line]) -> str:
+def _build(recipe: Recipe) -> Iterator[Line]:
+    build = recipe.build
+    if build is None:
+        return
+    yield "base", build.base
+    yield "platform", f"{build.platform}, CUDA code for {build.cuda_arch}" if build.cuda_arch else build.platform
+    yield "packages", " ".join(build.packages)
+    for group in build.python:
+        yield "python", " ".join(group.packages) + (f" ({group.index})" if group.index else "")
+    for source in build.sources:
+        request = f", pull request {source.pull_request}" if source.pull_request else ""
+        yield source.name, f"{source.repository} {source.commit}{request}"
+    yield "not pinned", build.unpinned
+
+
+def _verbatim(recipe: Recipe) -> Iterator[str]:
+    """What is copied into commands is never broken."""
+    yield _section("Environment of every rank", list(recipe.env.items()), _UNBROKEN)
+    title = "More flags (`sparkwright plan` has the whole command)"
+    yield _section(title, [("", flag) for flag in flags(recipe.flags)], _UNBROKEN)
+
+
+def _width() -> int:
+    """The terminal's; where there is none, lines are left whole for grep."""
+    return shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else _UNBROKEN
+
+
+def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
+    room = max(width, len(rest) + 30)
+    lines = textwrap.wrap(
+        text, room, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
+    return lines or [first.rstrip()]
+
+
+def _section(title: str, lines: Sequence[Line], width: int) -> str:
     given = [(name, value) for name, value in lines if value]
     if not given:
         return ""
-    width = max(len(name) for name, _ in given)
     indent = "  " if title else ""
-    body = "".join(f"{indent}{name.ljust(width)}  {value}\n" for name, value in given)
-    return f"{title}\n{body}" if title else body
+    column = max(len(name) for name, _ in given)
+    rows = []
+    for name, value in given:
+        head = f"{indent}{name.ljust(column)}  " if column else indent
+        rows += _wrapped(value, width, head, " " * len(head))
+    return "\n".join([title, *rows, ""] if title else [*rows, ""])
+
+
+def flags(given: Mapping[str, Any]) -> Iterator[str]:
+    """Each flag of a recipe as words of the command line."""
+    for name, value in given.items():
+        yield " ".join(words({name: value}))
+
+
+def changes(recipe: Recipe, other: Recipe) -> str:
+    """What another profile serves differently: dotted keys with its values, and the keys that it leaves out."""
+    mine, its = _leaves(_served(recipe)), _leaves(_served(other))
+    told = [f"{key} {_shown(value)}" for key, value in its.items() if value and mine.get(key) != value]
+    told += [f"no {key}" for key, value in mine.items() if value and not its.get(key)]
+    return ", ".join(told) or "nothing but the figures"
+
+
+def _served(recipe: Recipe) -> dict[str, Any]:
+    return {key: value for key, value in asdict(recipe).items() if key not in _PROSE}
+
+
+def _leaves(tree: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= _leaves(value, f"{before}{key}.") if isinstance(value, Mapping) else {f"{before}{key}": value}
+    return found
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value}"
+
+
+def figures_text(figures: Sequence[Figure], width: int) -> str:
+    """The figures that share conditions below these, and the sources numbered at the end."""
+    if not figures:
+        return ""
+    sources = list(dict.fromkeys(figure.source for figure in figures))
+    rows = ["Published figures (others measured them)"]
+    for (conditions, source), group in groupby(figures, lambda f: (f.conditions, f.source)):
+        mark = f"[{sources.index(source) + 1}]"
+        rows += _wrapped(f"{conditions} {mark}".strip(), width, "  ", "    ")
+        rows += _values(list(group))
+    rows += [f"  [{number}] {source}" for number, source in enumerate(sources, 1)]
+    return "\n".join([*rows, ""])
+
+
+def _values(figures: Sequence[Figure]) -> list[str]:
+    """Name, number and unit of each, in columns; as narrow as the names allow."""
+    numbers = [f"{f.value:,.0f}" if f.value == int(f.value) else f"{f.value:,}" for f in figures]
+    names, digits = max(len(f.what) for f in figures), max(map(len, numbers))
+    return [
+        f"    {f.what.ljust(names)}  {number.rjust(digits)} {f.unit}"
+        for f, number in zip(figures, numbers, strict=True)
+    ]
 
 
 def _head(recipe: Recipe) -> Iterator[Line]:
     yield "recipe", f"{recipe.name}{f'@{recipe.profile}' if recipe.profile else ''}"
     yield "title", recipe.title
     yield "state", f"{recipe.state.value}: {recipe.state_reason}" if recipe.state_reason else recipe.state.value
+    yield "instead", recipe.instead
     yield "simulated", "yes: no model runs, every figure is made up" if recipe.model.simulated else ""
     yield "profiles", ", ".join(recipe.profiles)
     yield "license", recipe.license_note
@@ -87,12 +214,15 @@ def _head(recipe: Recipe) -> Iterator[Line]:
 
 
 def _model(recipe: Recipe) -> Iterator[Line]:
-    model = recipe.model
+    model, shape = recipe.model, recipe.model.shape
     yield "id", model.id
     yield "revision", model.revision
     yield "path", model.path
     yield "served as", model.served_name
     yield "size", f"{model.size / 1e9:.1f} GB ({gib(model.size)})" if model.size else ""
+    if shape:
+        experts = f", {shape.experts} experts, {shape.experts_per_token} a token" if shape.experts else ""
+        yield "shape", f"{shape.layers} layers, {shape.heads} heads, {shape.kv_heads} of keys and values{experts}"
 
 
 def _engine(recipe: Recipe) -> Iterator[Line]:
@@ -100,6 +230,7 @@ def _engine(recipe: Recipe) -> Iterator[Line]:
     yield "engine", f"{engine.name} {engine.version}, runtime {engine.runtime.value}"
     yield "image", engine.image
     yield "image note", engine.image_note
+    yield "build's own", ", ".join((*engine.extra_env, *(f"--{flag}" for flag in engine.extra_flags)))
     yield "venv", engine.venv
     yield "entrypoint", " ".join(engine.entrypoint or ())
     yield "nodes", f"{recipe.nodes} (tp {p.tp}, pp {p.pp}, dp {p.dp}{', ep' if p.ep else ''})"
@@ -130,10 +261,3 @@ def _phases(recipe: Recipe) -> Iterator[Line]:
         if time:
             stuck = f", stuck after {duration(time.stuck_after)} without progress" if time.stuck_after else ""
             yield phase.value, f"usually {duration(time.usual)}{stuck}"
-
-
-def _figures(figures: Iterable[Figure]) -> Iterator[Line]:
-    for f in figures:
-        conditions = f" ({f.conditions})" if f.conditions else ""
-        value = f"{f.value:,.0f}" if f.value == int(f.value) else f"{f.value:,}"
-        yield f.what, f"{value} {f.unit}{conditions} [{f.source}]"

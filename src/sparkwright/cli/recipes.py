@@ -1,7 +1,6 @@
 """`sparkwright recipes list | show | validate`: what can be served, all that is known of it, is a file right."""
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,23 @@ from sparkwright.adapters.files import (
     reference,
     split_profile,
 )
-from sparkwright.cli.recipe_text import describe, listing
+from sparkwright.cli.recipe_import import import_command
+from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.rehearsal import rehearse
 from sparkwright.recipes.load import load_recipe
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 
 
-@click.group(name="recipes", help="The shipped recipes and your own: list, show, validate.")
+@click.group(name="recipes", help="The shipped recipes and your own: list, show, validate, import.")
 def recipes() -> None:
     pass
+
+
+recipes.add_command(import_command)
 
 
 @recipes.command(name="list", help="All recipes: shipped ones and those in ~/.config/sparkwright/recipes.")
@@ -36,7 +41,7 @@ def list_recipes(as_json: bool) -> None:
     if as_json:
         _print_json({"recipes": rows, "broken": broken})
     else:
-        click.echo(listing(rows, color=sys.stdout.isatty()))
+        click.echo(listing(rows))
     for entry in broken:
         click.echo("\n".join(entry["errors"]), err=True)
 
@@ -60,7 +65,8 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
     if as_json:
         _print_json(recipe_json(recipe))
     else:
-        click.echo(describe(recipe), nl=False)
+        others = (p for p in recipe.profiles if p != recipe.profile)
+        click.echo(describe(recipe, [open_recipe(_bare(name, recipe), _places(), p) for p in others]), nl=False)
 
 
 @recipes.command(help="Checks files or recipes, each with all its profiles. Exit code 0 or 2.")
@@ -80,6 +86,11 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
     """The resolved recipe as JSON: fields of domain.recipe.Recipe; sizes in bytes, times in seconds."""
     return asdict(recipe)
+
+
+def _bare(name: str, recipe: Recipe) -> str:
+    """The name or path as given, without its profile: the file that the other profiles are read from."""
+    return name.removesuffix(f"@{recipe.profile}") if recipe.profile else name
 
 
 def _places() -> Places:
@@ -110,12 +121,15 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
     return {
         "name": recipe.name,
         "title": recipe.title,
+        "model": recipe.model.label,
         "engine": recipe.engine.name,
         "version": recipe.engine.version,
         "nodes": recipe.nodes,
         "profiles": list(recipe.profiles),
         "default_profile": recipe.profile,
         "state": recipe.state.value,
+        "reason": first_sentence(recipe.state_reason),
+        "instead": recipe.instead,
         "simulated": recipe.model.simulated,
         "origin": origin,
         "source": recipe.source,
@@ -123,18 +137,41 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
 
 
 def _validated(name: str, places: Places) -> dict[str, Any]:
-    """One row of the result: name, source, valid, profiles, hash, errors (one line each)."""
-    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", "errors": []}
+    """One row of the result: name, source, valid, profiles, hash, errors and warnings (one line each)."""
+    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", "errors": [], "warnings": []}
     try:
         bare, profile = split_profile(name, places)
         found = find_recipe(bare, places)
         recipe = load_recipe(found.text, found.source, profile)
     except RecipeError as error:
         return base | {"valid": False, "errors": error.message.splitlines(), "cure": error.cure}
+    variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
+    said = _rehearsed(variants, found.source)
+    errors, warnings = said[True], said[False]
+    base |= {"valid": not errors, "errors": errors, "warnings": warnings}
     return base | {"profiles": list(recipe.profiles), "hash": recipe.hash}
 
 
+def _rehearsed(variants: list[Recipe], source: str) -> dict[bool, list[str]]:
+    """What the engine's own flags and variables say of the recipe; True: lines that would stop a start."""
+    found: dict[Finding, str] = {}
+    for recipe in variants:
+        for finding in rehearse(recipe):
+            found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
+    lines: dict[bool, list[str]] = {True: [], False: []}
+    for finding, profile in found.items():
+        lines[finding.severity.stops].append(f"{source}{profile}: {_line(finding)}")
+    return lines
+
+
+def _line(finding: Finding) -> str:
+    why = f" ({finding.evidence})" if finding.evidence else ""
+    return f"{finding.code} {finding.title}{why}" + (f"; {finding.remedy}" if finding.remedy else "")
+
+
 def _say(result: dict[str, Any]) -> None:
+    for line in result["warnings"]:
+        click.echo(line, err=True)
     if result["valid"]:
         profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
         click.echo(f"{result['name']}: good (hash {result['hash']}{profiles})")

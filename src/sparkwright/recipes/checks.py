@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sparkwright.domain.recipe import EngineChoice, Expose, Recipe, Runtime
+from sparkwright.recipes.checks_build import build_checks
 from sparkwright.recipes.checks_environment import flags_and_env
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import shown
@@ -132,4 +133,5 @@ CHECKS = (
     Check(("env", "flags", "engine.name"), flags_and_env),
     Check(("mounts",), _mounts),
     Check(("published",), _published),
+    Check(("build",), build_checks),
 )

@@ -1,5 +1,7 @@
 """The validated file -> the domain's frozen dataclasses."""
 
+from sparkwright.domain.build import Build, PythonPackages, Source
+from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import (
     EngineChoice,
     Expose,
@@ -14,7 +16,17 @@ from sparkwright.domain.recipe import (
     Serving,
     Speculation,
 )
-from sparkwright.recipes.schema import EnginePart, PhasesPart, RecipePart, ServingPart, SpeculationPart
+from sparkwright.recipes.schema import (
+    BuildPart,
+    EnginePart,
+    ModelPart,
+    PhasesPart,
+    RecipePart,
+    ServingPart,
+    ShapePart,
+    SourcePart,
+    SpeculationPart,
+)
 from sparkwright.recipes.values import plain
 
 
@@ -23,11 +35,12 @@ def to_recipe(part: RecipePart, source: str) -> Recipe:
     return Recipe(
         name=part.name,
         title=part.title,
-        model=Model(**part.model.model_dump()),
+        model=_model(part.model),
         engine=_engine(part.engine),
         nodes=part.nodes,
         state=RecipeState(part.state),
         state_reason=part.state_reason,
+        instead=part.instead,
         license_note=part.license,
         conditions=tuple(part.conditions),
         references=tuple(part.references),
@@ -39,6 +52,7 @@ def to_recipe(part: RecipePart, source: str) -> Recipe:
         flags=plain(part.flags),
         mounts=tuple(part.mounts),
         shm_bytes=part.shm,
+        build=_build(part.build),
         phases=_phases(part.phases),
         published=tuple(Figure(**figure.model_dump()) for figure in part.published),
         notes=tuple(part.notes),
@@ -46,10 +60,20 @@ def to_recipe(part: RecipePart, source: str) -> Recipe:
     )
 
 
+def _model(part: ModelPart) -> Model:
+    return Model(**part.model_dump(exclude={"shape"}), shape=_shape(part.shape))
+
+
+def _shape(part: ShapePart | None) -> ModelShape | None:
+    fields = part.model_dump(exclude={"compress"}) if part else {}
+    return ModelShape(**fields, compress=tuple(part.compress)) if part else None
+
+
 def _engine(part: EnginePart) -> EngineChoice:
-    fields = part.model_dump(exclude={"runtime", "entrypoint"})
+    fields = part.model_dump(exclude={"runtime", "entrypoint", "extra_env", "extra_flags"})
     entry = None if part.entrypoint is None else tuple(part.entrypoint)
-    return EngineChoice(**fields, runtime=Runtime(part.runtime), entrypoint=entry)
+    env, flags = tuple(part.extra_env), tuple(part.extra_flags)
+    return EngineChoice(**fields, runtime=Runtime(part.runtime), entrypoint=entry, extra_env=env, extra_flags=flags)
 
 
 def _serving(part: ServingPart) -> Serving:
@@ -62,3 +86,20 @@ def _speculation(part: SpeculationPart | None) -> Speculation:
 
 def _phases(part: PhasesPart) -> dict[str, PhaseTime]:
     return {name: PhaseTime(**value) for name, value in part.model_dump(exclude_unset=True).items()}
+
+
+def _build(part: BuildPart | None) -> Build | None:
+    if part is None:
+        return None
+    lists = {"packages", "python", "sources", "steps"}
+    return Build(
+        **part.model_dump(exclude=lists),
+        packages=tuple(part.packages),
+        python=tuple(PythonPackages(tuple(group.packages), group.index) for group in part.python),
+        sources=tuple(_source(source) for source in part.sources),
+        steps=tuple(part.steps),
+    )
+
+
+def _source(part: SourcePart) -> Source:
+    return Source(**part.model_dump(exclude={"prepare"}), prepare=tuple(part.prepare))

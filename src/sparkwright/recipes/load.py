@@ -9,6 +9,7 @@ from typing import Any
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
+from sparkwright.images.name import served
 from sparkwright.recipes.checks import cross_check
 from sparkwright.recipes.convert import to_recipe
 from sparkwright.recipes.overlay import clean, overlay
@@ -19,7 +20,8 @@ from sparkwright.recipes.values import Matching, shown
 from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "source", "conditions", "references"}
-PROSE |= {"state", "state_reason", "profile", "profiles", "hash"}
+PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash"}
+PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
 """Fields that say something about a recipe without changing what is served."""
 
 
@@ -63,7 +65,7 @@ def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, sourc
     part, broken = validated(tree, RecipePart, valid_keys(RecipeFile))
     if part is None:
         return Variant(name, None, broken)
-    recipe = replace(to_recipe(part, source), profile=name, profiles=tuple(profiles))
+    recipe = served(replace(to_recipe(part, source), profile=name, profiles=tuple(profiles)))
     found = broken + _name_complaint(recipe) + cross_check(recipe, frozenset(path for path, _ in broken))
     return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found)
 
@@ -122,6 +124,8 @@ def _chosen(variants: tuple[Variant, ...], profile: str, document: Document, sou
 def digest(recipe: Recipe) -> str:
     """12 hex digits that change when what is served changes, and not with prose: sha256 of the canonical JSON."""
     facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
-    facts["engine"].pop("image_note")
+    for name in ("image_note", "extra_env", "extra_flags"):  # what is said of the build, not what it is given
+        facts["engine"].pop(name)
+    facts["model"].pop("shape")
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -25,17 +25,32 @@ _KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and we
 _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
+_JOBS = Within(1, 256, "each compiler of CUDA code takes gigabytes; 16 is proven on a GB10 (GanyX19)", zero=True)
+_COUNT = Within(1, 10_000_000, "it is a count or a width of a model's parts", zero=True)
+_SOME = Within(1, 10_000_000, "it is a count of a model's parts, and every model has some")
 
 _ENV_NAME = Matching(r"[A-Za-z_][A-Za-z0-9_]*", "the NAME of an environment variable, never the key itself", hide=True)
 _NAME = Matching(
     r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, `.`, `_` and `-`, at most 63, as in deepseek-v4-flash"
 )
 _HUB_ID = Matching(r"[\w.-]+/[\w.-]+", "a hub id `organisation/name`; a folder or file goes into `model.path`")
+_VARIABLE = Matching(r"[A-Z][A-Z0-9_]*", "the name of a variable, as in VLLM_USE_B12X_MOE")
+_OPTION = Matching(r"[A-Za-z0-9][\w-]*", "the name of an option without dashes before it, as in block-size")
 _WORD = Matching(r"\S+", "one word without spaces")
 _VERSION = Matching(
     r"b?\d+(\.\d+)*([abc]|rc|\.?dev|\.?post|-)?[\w.+-]*",
     "one exact version, as in 0.21.0 or b10269: flags and known defects depend on it",
 )
+_COMMIT = Matching(r"[0-9a-f]{40}", "the full hash of one commit, 40 hex digits; branches and tags move")
+_REPOSITORY = Matching(r"(https|git|file)://\S+", "a URL that git can fetch from, as in https://github.com/org/name")
+_URL = Matching(r"https?://\S+", "the URL of a package index")
+_ARCH = Matching(r"\d+\.\d[af]?( \d+\.\d[af]?)*", "CUDA capabilities as PyTorch writes them; GB10 is 12.1a")
+_PINNED = Matching(
+    r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[\w.!+-]+( --hash=sha256:[0-9a-f]{64})*",
+    "`name==version`, with ` --hash=sha256:...` where it is known",
+)
+_PACKAGE = Matching(r"[a-z0-9][a-z0-9.+-]*(=[\w.:~+-]+)?", "a package of the distribution, `name` or `name=version`")
+_FOLDER = Matching(r"(?!/)(?!.*\.\.)[\w./-]+", "a folder in the source, without `..`")
 _MOUNT = Matching(
     r"(/|~/)[^:]*:/[^:]*(:ro|:rw)?",
     "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
@@ -50,6 +65,48 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
+class ShapePart(Part):
+    """domain.model.ModelShape, key by key (a test compares)."""
+
+    layers: Annotated[int, _SOME]
+    heads: Annotated[int, _SOME]
+    kv_heads: Annotated[int, _SOME]
+    architecture: Annotated[Text, _WORD] = ""
+    hidden: Annotated[int, _COUNT] = 0
+    vocab: Annotated[int, _COUNT] = 0
+    positions: Annotated[int, _COUNT] = 0
+    head_dim: Annotated[int, _COUNT] = 0
+    value_dim: Annotated[int, _COUNT] = 0
+    latent: Annotated[int, _COUNT] = 0
+    rope_dim: Annotated[int, _COUNT] = 0
+    query_rank: Annotated[int, _COUNT] = 0
+    output_rank: Annotated[int, _COUNT] = 0
+    output_groups: Annotated[int, _COUNT] = 0
+    full_layers: Annotated[int, _COUNT] = 0
+    window_layers: Annotated[int, _COUNT] = 0
+    window: Annotated[int, _COUNT] = 0
+    compress: list[Annotated[int, _COUNT]] = []
+    state_layers: Annotated[int, _COUNT] = 0
+    state_heads: Annotated[int, _COUNT] = 0
+    state_width: Annotated[int, _COUNT] = 0
+    single_blocks: bool = False
+    ffn_layers: Annotated[int, _COUNT] = 0
+    intermediate: Annotated[int, _COUNT] = 0
+    experts: Annotated[int, _COUNT] = 0
+    experts_per_token: Annotated[int, _COUNT] = 0
+    expert_intermediate: Annotated[int, _COUNT] = 0
+    shared_experts: Annotated[int, _COUNT] = 0
+    moe_layers: Annotated[int, _COUNT] = 0
+    mtp_layers: Annotated[int, _COUNT] = 0
+    tied: bool = False
+    quantization: Annotated[Text, _WORD] = ""
+    format: Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"] = ""
+    group: Annotated[int, _COUNT] = 0
+    rows: Annotated[int, _COUNT] = 0
+    expert_format: Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"] = ""
+    expert_group: Annotated[int, _COUNT] = 0
+
+
 class ModelPart(Part):
     id: Annotated[Text, _HUB_ID] = ""
     revision: Annotated[Text, _WORD] = ""
@@ -57,6 +114,7 @@ class ModelPart(Part):
     served_name: Annotated[Text, _WORD] = ""
     size: Size = 0
     simulated: bool = False
+    shape: ShapePart | None = None
 
 
 class EnginePart(Part):
@@ -67,6 +125,8 @@ class EnginePart(Part):
     image_note: Text = ""
     venv: Annotated[Text, _PATH] = ""
     entrypoint: list[Text] | None = None
+    extra_env: list[Annotated[Text, _VARIABLE]] = []
+    extra_flags: list[Annotated[Text, _OPTION]] = []
 
 
 class ParallelismPart(Part):
@@ -100,6 +160,34 @@ class ParsersPart(Part):
     reasoning: Annotated[Text, _WORD] = ""
     tokenizer_mode: Annotated[Text, _WORD] = ""
     chat_template: Annotated[Text, _PATH] = ""
+
+
+class PythonPackagesPart(Part):
+    packages: list[Annotated[Text, _PINNED]]
+    index: Annotated[Text, _URL] = ""
+
+
+class SourcePart(Part):
+    name: Annotated[Text, _NAME]
+    repository: Annotated[Text, _REPOSITORY]
+    commit: Annotated[Text, _COMMIT]
+    pull_request: Annotated[int, _COUNT] = 0
+    version: Annotated[Text, _VERSION] = ""
+    folder: Annotated[Text, _FOLDER] = "."
+    prepare: list[Text] = []
+
+
+class BuildPart(Part):
+    base: Annotated[Text, _WORD]
+    unpinned: Text = ""
+    platform: Literal["linux/arm64", "linux/amd64"] = "linux/arm64"
+    cuda_arch: Annotated[Text, _ARCH] = "12.1a"
+    jobs: Annotated[int, _JOBS] = 0
+    packages: list[Annotated[Text, _PACKAGE]] = []
+    python: list[PythonPackagesPart] = []
+    sources: list[SourcePart] = []
+    env: dict[str, Text] = {}
+    steps: list[Text] = []
 
 
 class PhasePart(Part):
@@ -136,6 +224,7 @@ class RecipePart(Part):
     title: Text
     state: Literal["ready", "documented", "refused"] = "documented"
     state_reason: Text = ""
+    instead: Annotated[Text, _NAME] = ""
     license: Text = ""
     conditions: list[Text] = []
     references: list[Text] = []
@@ -150,6 +239,7 @@ class RecipePart(Part):
     flags: dict[str, Any] = {}
     mounts: list[Annotated[Text, _MOUNT]] = []
     shm: Annotated[Size, _SHM] = 0
+    build: BuildPart | None = None
     phases: PhasesPart = PhasesPart()
     published: list[FigurePart] = []
     notes: list[Text] = []

@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names
-from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.finding import Severity
+from sparkwright.domain.plan import Placement
+from sparkwright.domain.recipe import RecipeState, Runtime
+from sparkwright.engines.catalog import engine
+from sparkwright.engines.review import review
 from sparkwright.recipes.load import load_recipe
+from sparkwright.rules.catalog import check_all
+from unit.engines.samples import hub_context, local_context
+from unit.rules.samples import context
 
 NOWHERE = Places(Path("/nonexistent"), Path("/nonexistent"))
 NAMES = recipe_names(NOWHERE)
@@ -28,9 +36,86 @@ def shipped(name, profile=""):
     return load_recipe(found.text, found.source, profile)
 
 
+TINY = ("tiny-llama-cpp", "twin", "twin-deepseek")
+READY = [p for p in VARIANTS if p.values[0].state is RecipeState.READY]
+REFUSED = [p for p in VARIANTS if p.values[0].state is RecipeState.REFUSED]
+# What the engine's data says of a flag or variable: unknown, wrong value, renamed, on its way out, not read.
+OF_FLAGS = {"ENG001", "ENG002", "ENG003", "ENG004", "ENG006", "ENG007", "ENG008", "ENG009"}
+
+
+def placed(count):
+    """Nodes with a fabric, as many as a recipe wants."""
+    nodes = tuple(f"spark-{i}" for i in range(1, count + 1))
+    return Placement(
+        nodes, {n: FabricChoice(f"192.168.100.{i}", "enp1s0f0np0", ("rocep1s0f0",)) for i, n in enumerate(nodes, 10)}
+    )
+
+
+def rendered(recipe):
+    context = local_context(recipe.nodes, f"/home/ai/models/{recipe.model.path}")
+    if not recipe.model.path:
+        context = hub_context(recipe.nodes)
+    return engine(recipe.engine.name).render(recipe, placed(recipe.nodes), context)
+
+
 def test_what_is_shipped():
-    """The recipes of issue 2."""
-    assert NAMES == ("deepseek-v4-flash", "tiny-llama-cpp", "twin", "twin-deepseek")
+    """The recipes that the notes of the field describe, and the best-documented of today's models."""
+    assert (
+        "deepseek-v4-flash", "deepseek-v4-flash-0731", "deepseek-v4-flash-built", "deepseek-v4-flash-sglang",
+        "deepseek-v4.1-flash", "glm-5.3-flash", "gpt-oss-120b", "gpt-oss-20b", "inkling-small", "laguna-s-2.1",
+        "minimax-m2.7-fp8-sglang", "minimax-m2.7-nvfp4", "minimax-m3", "nemotron-3-nano-30b", "nemotron-3-super-120b",
+        "nemotron-3-super-llama-cpp-rpc", "qwen3-235b-a22b-gptq-int4", "qwen3-235b-a22b-nvfp4-trtllm",
+        "qwen3-coder-next", "qwen3.6-27b-fp8", "qwen3.6-35b-a3b", "qwen3.8-flash-next", *TINY,
+    ) == NAMES  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", READY)
+def test_what_is_ready_is_right_for_its_engine(recipe):
+    """Every flag and variable of a ready recipe is one that its engine's version has, with a value that it takes."""
+    found = review(recipe, rendered(recipe))
+    assert not [f for f in found if f.code in OF_FLAGS or f.severity.stops]
+
+
+@pytest.mark.parametrize("recipe", [p for p in VARIANTS if p.values[0].state is RecipeState.DOCUMENTED])
+def test_what_is_documented_can_be_tried(recipe):
+    """Nothing in a documented recipe is known to be wrong; what only a private build has is a warning at most."""
+    assert not [f for f in review(recipe, rendered(recipe)) if f.severity.stops]
+
+
+@pytest.mark.parametrize("recipe", READY)
+def test_what_is_ready_has_a_figure_of_somebody(recipe):
+    """`ready` rests on a published measurement; the tiny ones rest on the tests."""
+    served = shipped(recipe.name).published + recipe.published
+    assert served or recipe.name in TINY
+
+
+@pytest.mark.parametrize("recipe", REFUSED)
+def test_what_is_refused_says_why_and_what_instead(recipe):
+    """The refusal cannot be forced, and names a recipe that is ready for the same number of nodes."""
+    alternative = shipped(recipe.instead)
+    assert alternative.state is RecipeState.READY and alternative.nodes == recipe.nodes
+    (finding,) = (f for f in check_all(context(recipe=recipe)) if f.code == "REC001")
+    assert finding.severity is Severity.BLOCK and finding.remedy == f"sparkwright up {recipe.instead}"
+    assert finding.evidence == recipe.state_reason and "sm_121" in finding.evidence
+
+
+def test_both_refusals_of_the_notes_are_there():
+    """The two combinations that cost others 27 days."""
+    assert [p.values[0].name for p in REFUSED] == ["deepseek-v4-flash-sglang", "minimax-m2.7-fp8-sglang"]
+
+
+def test_every_engine_has_a_ready_recipe_but_sglang():
+    """SGLang's are refused or wait for what only their authors' launchers do."""
+    assert {p.values[0].engine.name for p in READY} == {"vllm", "vllm-ray", "trtllm", "llama-cpp", "twin"}
+
+
+def test_minimax_profiles():
+    """stable and agentic differ in the n-gram drafts alone."""
+    stable, agentic = (shipped("minimax-m2.7-nvfp4", p) for p in ("stable", "agentic"))
+    assert (stable.speculation.method, agentic.speculation.method, agentic.speculation.tokens) == ("", "ngram", 5)
+    assert stable.env == agentic.env and stable.env["VLLM_NVFP4_GEMM_BACKEND"] == "marlin"
+    assert stable.flags["compilation-config"]["cudagraph_mode"] == "NONE"
+    assert (stable.engine.name, stable.parallelism.tp, stable.serving.memory_fraction) == ("vllm-ray", 2, 0.82)
 
 
 @pytest.mark.parametrize("recipe", VARIANTS)

@@ -1,0 +1,100 @@
+"""A recipe in the making: our keys so far, and what of the source has no place in them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkwright.recipes.values import is_secret_name, looks_secret
+from sparkwright.recipes.vocabulary import PER_RANK_ENV
+
+Tree = dict[str, Any]
+# No version in the source: the one that its engine's renderer was read for first.
+ASSUMED = {"vllm": "0.21.0", "vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.2.0", "llama-cpp": "b10269"}
+_TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+[\w.]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user says besides the file. nodes: 0 leaves it to the source; version: '' too."""
+
+    name: str = ""
+    version: str = ""
+    nodes: int = 0
+
+
+@dataclass(slots=True)
+class Draft:
+    """tree: keys of a recipe file. notes: one sentence for each thing that was left out or assumed."""
+
+    tree: Tree = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def put(self, path: str, value: Any) -> None:
+        """Sets `serving.context` and the like; nothing for an empty text."""
+        *sections, last = path.split(".")
+        place = self.tree
+        for section in sections:
+            place = place.setdefault(section, {})
+        if value != "":
+            place[last] = value
+
+    def get(self, path: str, default: Any = None) -> Any:
+        place: Any = self.tree
+        for part in path.split("."):
+            place = place.get(part) if isinstance(place, Mapping) else None
+        return default if place is None else place
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def put_engine(draft: Draft, name: str, version: str, image: str) -> None:
+    """Name, exact version and image; a tag's version before an assumed one."""
+    found = _TAG_VERSION.search(image)
+    given = version or (found[1] if found else "")
+    if not given:
+        draft.note(f"no engine version is named: {ASSUMED[name]} is assumed; write the one inside the image")
+    draft.put("engine.name", name)
+    draft.put("engine.version", given or ASSUMED[name])
+    draft.put("engine.image", image)
+    if image and "@sha256:" not in image:
+        draft.put("engine.image_note", "imported: the source names only a tag, which can move")
+
+
+def put_nodes(draft: Draft, wanted: int) -> None:
+    """As many nodes as ranks: each GB10 has one GPU. `wanted` spreads a single rank over more nodes with TP."""
+    sizes = {key: draft.get(f"parallelism.{key}", 1) for key in ("tp", "pp", "dp")}
+    ranks = sizes["tp"] * sizes["pp"] * sizes["dp"]
+    if wanted and wanted != ranks:
+        key = "pp" if draft.get("engine.name") == "llama-cpp" else "tp"
+        draft.note(f"{ranks} rank(s) in the source, {wanted} nodes asked for: {key} {wanted} is written instead")
+        draft.tree["parallelism"] = {k: v for k, v in draft.get("parallelism", {}).items() if k == "ep"} | {key: wanted}
+        ranks = wanted
+    draft.put("nodes", ranks)
+
+
+def put_env(draft: Draft, env: Mapping[str, Any]) -> None:
+    for name, given in env.items():
+        value = str(given).lower() if isinstance(given, bool) else str(given)
+        why = _not_env(str(name), value)
+        if why:
+            draft.note(f"env.{name}: {why}")
+        else:
+            draft.put("env", draft.get("env", {}) | {str(name): value})
+
+
+def _not_env(name: str, value: str) -> str:
+    if name in PER_RANK_ENV or name == "NCCL_IB_GID_INDEX":
+        return "left out: it differs from node to node, and the launcher fills it in"
+    if is_secret_name(name) or looks_secret(value):
+        return "left out: secrets are not imported; export it where you call sparkwright"
+    if re.search(r"\$\{?\w|\{[\w.]+\}", value):
+        return f"left out: {value!r} is filled in by the other tool"
+    return ""
+
+
+def slug(text: str) -> str:
+    """A recipe's name from any title: `MiniMax-M2.7 (NVFP4)` -> `minimax-m2.7-nvfp4`."""
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")[:63]

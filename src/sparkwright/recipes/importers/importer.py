@@ -1,0 +1,70 @@
+"""Other tools' recipes -> ours: sparkrun's and vLLM's, told apart by their keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import yaml
+
+from sparkwright.domain.errors import RecipeError
+from sparkwright.recipes.importers.draft import Draft, Wish, slug
+from sparkwright.recipes.importers.sparkrun import from_sparkrun, is_sparkrun
+from sparkwright.recipes.importers.vllm_recipes import from_vllm, is_vllm
+from sparkwright.recipes.importers.write import recipe_yaml
+from sparkwright.recipes.load import load_recipe
+
+FORMATS = "sparkrun (`model`, `defaults`, `command`) and vLLM recipes (`model.model_id`, `variants`)"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """text: the recipe file. notes: what was left out or assumed. errors: why it does not load yet, one a line."""
+
+    name: str
+    text: str
+    notes: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+def import_recipe(text: str, source: str, wish: Wish) -> Imported:
+    """source: the file's name as messages show it. Raises RecipeError for what is neither YAML nor a known format."""
+    draft, kind = _read(_mapping(text, source), source, wish)
+    name = wish.name or draft.get("name") or slug(PurePath(source).stem) or "imported"
+    draft.put("name", name)
+    draft.put("state", "documented")
+    draft.put("state_reason", f"imported from {PurePath(source).name} ({kind}); not served by us")
+    draft.put("title", draft.get("title", name))
+    written = recipe_yaml(draft.tree, f"{PurePath(source).name} ({kind})", draft.notes)
+    return Imported(name, written, tuple(draft.notes), _errors(written, f"{name}.yaml"))
+
+
+def _mapping(text: str, source: str) -> Mapping[str, Any]:
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{source}: is no YAML: {' '.join(str(error).split())}", cure="check the file") from None
+    if isinstance(tree, Mapping):
+        return tree
+    raise RecipeError(f"{source}: is no recipe: a mapping was expected", cure=f"known formats: {FORMATS}")
+
+
+def _read(tree: Mapping[str, Any], source: str, wish: Wish) -> tuple[Draft, str]:
+    try:
+        if is_vllm(tree):
+            return from_vllm(tree, wish), "vLLM recipe"
+        if is_sparkrun(tree):
+            version = str(tree.get("recipe_version", "2"))
+            return from_sparkrun(tree, wish), f"sparkrun recipe, version {version}"
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        why = f"a key holds another kind of value than its format says ({error})"
+        raise RecipeError(f"{source}: {why}", cure="check the file against its own tool") from None
+    raise RecipeError(f"{source}: is in no format that can be imported", cure=f"known formats: {FORMATS}")
+
+
+def _errors(text: str, source: str) -> tuple[str, ...]:
+    try:
+        load_recipe(text, source)
+    except RecipeError as error:
+        return tuple(error.message.splitlines())
+    return ()

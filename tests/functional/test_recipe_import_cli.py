@@ -1,0 +1,42 @@
+"""`sparkwright recipes import` as a user meets it: file or pipe in, a recipe out, everything left out on stderr."""
+
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli.recipes import recipes
+from sparkwright.domain.errors import UsageError
+from unit.recipes import import_samples as samples
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """Runs `recipes ...` in a folder with theirs.yaml, under an empty home."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "theirs.yaml").write_text(samples.SPARKRUN_V2)
+    return lambda *words, **more: CliRunner().invoke(recipes, words, **more)
+
+
+def test_a_file_becomes_a_recipe_that_validates(call, tmp_path):
+    """Import, then validate, as the message says; the file is not overwritten by a second import."""
+    result = call("import", "theirs.yaml", "--out", "mine.yaml", "--name", "mine")
+    assert result.exit_code == 0 and result.stdout == ""
+    assert "not taken over or assumed: mods" in result.stderr and "mine.yaml: good" in result.stderr
+    assert call("validate", "./mine.yaml").exit_code == 0
+    assert isinstance(call("import", "theirs.yaml", "--out", "mine.yaml").exception, UsageError)
+    assert "name: mine\n" in (tmp_path / "mine.yaml").read_text()
+
+
+def test_a_pipe_works_and_strict_counts_what_was_left_out(call):
+    """stdout is the recipe alone; --strict is exit 1 with notes and 0 without."""
+    result = call("import", "-", "--strict", input=samples.SPARKRUN_V1)
+    assert result.exit_code == 1 and result.stdout.startswith("# Imported from stdin")
+    assert call("import", "-", "--strict", input=samples.SPARKRUN_SGLANG).exit_code == 0
+
+
+def test_what_does_not_load_is_written_and_explained(call, tmp_path):
+    """Exit 2 as `validate` gives it, with the file, the line and the key; the text is there to be edited."""
+    (tmp_path / "theirs.yaml").write_text(samples.SPARKRUN_V2.replace("0.8\n", "0.97\n"))
+    result = call("import", "theirs.yaml", "--out", "mine.yaml")
+    assert result.exit_code == 2 and "serving.memory_fraction" in result.stderr
+    assert (tmp_path / "mine.yaml").exists()
