@@ -1,0 +1,16 @@
+"""The forms in which a plan can be written out, by the name that `plan --emit` takes."""
+
+from collections.abc import Callable, Mapping
+
+from sparkwright.emit.compose import compose
+from sparkwright.emit.k8s import k8s
+from sparkwright.emit.shell import shell
+from sparkwright.emit.source import Source, Written
+from sparkwright.emit.systemd import systemd
+
+FORMS: Mapping[str, Callable[[Source], tuple[Written, ...]]] = {
+    "compose": compose,
+    "shell": shell,
+    "k8s": k8s,
+    "systemd": systemd,
+}

@@ -1,0 +1,147 @@
+"""Compose: the same compose.yaml on every node, and a .env a node for what differs (the way of seed 003)."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparkwright.commands import docker
+from sparkwright.domain.plan import Mount, RankSpec
+from sparkwright.emit.source import (
+    Source,
+    Written,
+    as_yaml,
+    comment,
+    folders_step,
+    manual,
+    no_docker,
+    order,
+    rank_files,
+    secrets_file,
+    title,
+)
+from sparkwright.emit.vary import Varied, common, vary
+
+_SOURCED = 'set -a; . "$0"; set +a; exec "$@"'
+_GPU = {"resources": {"reservations": {"devices": [{"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}]}}}
+_WHY = (
+    "No health check: `/health` goes on answering 200 when a remote rank has died. Ask for a token instead.",
+    "No restart: a rank that comes back alone meets ranks that have given it up. Stop all, then start all.",
+)
+
+
+def compose(source: Source) -> tuple[Written, ...]:
+    """NODE/compose.yaml, NODE/.env, NODE/files, NODE/secrets.env and a README. Raises UsageError without containers."""
+    no_docker(source, "compose")
+    return (Written("README.md", _readme(source)), *(f for s in source.specs for f in _node(source, s)))
+
+
+def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
+    text, values = _service(source, spec)
+    head = comment((title(source), *_WHY, "The values in ${...} come from the .env beside this file."))
+    env = comment((title(source, spec),)) + "".join(f"{k}={_env_value(v)}\n" for k, v in values.items())
+    return (
+        Written(f"{spec.node}/compose.yaml", head + text),
+        Written(f"{spec.node}/.env", env),
+        *(secrets_file(spec, spec.node, always=_secret(source))),
+        *rank_files(spec, spec.node),
+    )
+
+
+def _service(source: Source, spec: RankSpec) -> tuple[str, Mapping[str, str]]:
+    """compose.yaml and this rank's variables."""
+    alike = [s for s in source.specs if _kind(s) == _kind(spec)]
+    at = alike.index(spec)
+    secret = _secret(source)
+    words = [tuple(_literal(word) for word in _words(s, secret)) for s in alike]
+    varied = vary(words) or Varied(shlex.join(words[at]), ({},) * len(alike))
+    shared = common([s.env for s in alike])
+    values = {"RANK": str(spec.rank)} | {k: v.replace("$$", "$") for k, v in varied.values[at].items()}
+    values |= {k: v for k, v in spec.env.items() if k not in shared}
+    values |= {f"MOUNT_{n}": m.host for n, m in enumerate(spec.mounts) if _differs(alike, n)}
+    service = {
+        "image": _literal(spec.image),
+        "container_name": f"{docker.container_name(source.name, 0)[:-1]}${{RANK}}",
+        "entrypoint": _entrypoint(spec, secret),
+        "command": varied.text,
+        "init": True,
+        "restart": "no",
+        "stop_signal": source.signal,
+        "stop_grace_period": f"{int(source.grace)}s",
+        "network_mode": "host",
+        "ipc": "host",
+        "shm_size": spec.shm_bytes,
+        "ulimits": {"memlock": {"soft": -1, "hard": -1}, "stack": 67108864},
+        "logging": {"driver": "json-file", "options": {"max-size": "64m", "max-file": "4"}},
+        **({"deploy": _GPU} if spec.gpu else {}),
+        **({"devices": ["/dev/infiniband:/dev/infiniband"], "cap_add": ["IPC_LOCK"]} if spec.rdma else {}),
+        "environment": _environment(spec, shared),
+        "volumes": _volumes(spec, alike),
+        **({"secrets": [{"source": "rank", "target": docker.SECRETS_AT}]} if secret else {}),
+    }
+    given = {"services": {"rank": {k: v for k, v in service.items() if v not in ([], {}, None, "")}}}
+    return as_yaml(given | ({"secrets": {"rank": {"file": "./secrets.env"}}} if secret else {})), values
+
+
+def _secret(source: Source) -> bool:
+    """Whether any rank has a secret: then every rank sources its secrets.env, so that one text does for all."""
+    return any(spec.secrets for spec in source.specs)
+
+
+def _kind(spec: RankSpec) -> tuple[Any, ...]:
+    """Ranks that agree in these can share one text; what else differs becomes a variable."""
+    return (
+        spec.image, spec.entrypoint, spec.gpu, spec.rdma, spec.shm_bytes, bool(spec.files),
+        tuple(m.container for m in spec.mounts), tuple(spec.env),
+    )  # fmt: skip
+
+
+def _words(spec: RankSpec, secret: bool) -> tuple[str, ...]:
+    """What stands behind the image's name."""
+    entry = spec.entrypoint or ()
+    if secret:
+        return (docker.SECRETS_AT, *entry, *spec.argv)
+    return (*entry[1:], *spec.argv)
+
+
+def _entrypoint(spec: RankSpec, secret: bool) -> list[str] | None:
+    if secret:
+        return ["/bin/sh", "-c", _literal(_SOURCED)]
+    return None if spec.entrypoint is None else [_literal(word) for word in spec.entrypoint[:1]]
+
+
+def _environment(spec: RankSpec, shared: Mapping[str, str]) -> dict[str, str]:
+    return {k: _literal(v) if k in shared else f"${{{k}}}" for k, v in spec.env.items()}
+
+
+def _volumes(spec: RankSpec, alike: Sequence[RankSpec]) -> list[dict[str, Any]]:
+    """The long form, in which a path with a colon stays one path."""
+    hosts = [f"${{MOUNT_{n}}}" if _differs(alike, n) else _literal(m.host) for n, m in enumerate(spec.mounts)]
+    mounts = [Mount(host, _literal(m.container), m.read_only) for host, m in zip(hosts, spec.mounts, strict=True)]
+    mounts += [Mount("./files", docker.FILES_AT, True)] if spec.files else []
+    return [{"type": "bind", "source": m.host, "target": m.container, "read_only": m.read_only} for m in mounts]
+
+
+def _differs(alike: Sequence[RankSpec], n: int) -> bool:
+    return len({s.mounts[n].host for s in alike}) > 1
+
+
+def _literal(text: str) -> str:
+    """Compose takes `$` for a variable."""
+    return text.replace("$", "$$")
+
+
+def _env_value(value: str) -> str:
+    """A .env value as written: single quotes keep `$`, `#` and spaces."""
+    plain = value.replace("-", "").replace(".", "").replace("_", "").replace("/", "").replace(",", "").isalnum()
+    return value if plain or not value else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _readme(source: Source) -> str:
+    steps = [
+        "Copy each folder to the node of its name. Fill in `secrets.env` where there is one (`chmod 600`).",
+        *folders_step(source),
+        f"In each folder `docker compose up -d`, in this order: {order(source)}.",
+        "`docker compose logs -f` shows the rank. Ready is when the head has answered a real request.",
+        "`docker compose down` on all nodes ends it. When one rank ends, stop the others, too.",
+    ]
+    return manual(source, steps)

@@ -1,0 +1,230 @@
+"""Kubernetes: head and workers as one LeaderWorkerSet group, for those who outgrow ssh.
+
+Read for leaderworkerset.x-k8s.io/v1 (kubernetes-sigs/lws, api/leaderworkerset/v1): a leader template and one worker
+template; a group whose pod restarts is made anew as a whole. A rank belongs to its node here as everywhere else: the
+pod reads the node's name and runs that node's script, so interface, HCAs and weights are those of the facts. The
+master stays the head's fabric address: LWS_LEADER_ADDRESS resolves to the node's first address, which with a fabric
+of its own is the management network.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sparkwright.commands import docker
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.plan import RankSpec
+from sparkwright.emit.source import Source, Written, as_yaml, comment, no_docker, secret_names, title
+from sparkwright.emit.vary import common, own
+
+RDMA = "rdma/hca_shared_devices_a"
+_SCRIPTS_AT = "/run/sparkwright/plan"
+_SET = "leaderworkerset.sigs.k8s.io/name"
+_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+_NODE = "SPARKWRIGHT_NODE"
+
+
+def k8s(source: Source) -> tuple[Written, ...]:
+    """One file for `kubectl apply -f`. Raises UsageError for the process runtime, and where one template cannot do."""
+    no_docker(source, "k8s")
+    _one_template(source)
+    objects = [_scripts(source), _group(source), *_service(source)]
+    text = comment(_head(source)) + "---\n" + "---\n".join(as_yaml(entry) for entry in objects)
+    return (Written(f"{name(source)}.yaml", text),)
+
+
+def name(source: Source) -> str:
+    """The deployment's name as Kubernetes takes it."""
+    return re.sub(r"[^a-z0-9-]", "-", source.name)
+
+
+def _one_template(source: Source) -> None:
+    """All workers are made from one template: image and folders must be the same on their nodes."""
+    if any(spec.entrypoint is None for spec in source.specs):
+        raise UsageError(
+            "--emit k8s: the program that the image starts by itself is not known, and the rank's script must start it",
+            cure="name it in the recipe's `engine.entrypoint`",
+        )
+    first, *others = source.specs[1:] or source.specs
+    for spec in others:
+        for what, here, there in (("image", first.image, spec.image), ("mounts", first.mounts, spec.mounts)):
+            if here != there:
+                raise UsageError(
+                    f"--emit k8s: {what} of {spec.node} differ from {first.node}'s ({there} against {here}), and a "
+                    "LeaderWorkerSet has one template for all workers",
+                    cure="give all nodes the same `paths` in the cluster file",
+                )
+
+
+def _head(source: Source) -> tuple[str, ...]:
+    secrets = secret_names(source)
+    literals = " ".join(f"--from-literal={one}=..." for one in secrets)
+    return (
+        title(source),
+        "Needs the LeaderWorkerSet controller, NVIDIA's device plugin and, with RDMA, the k8s-rdma-shared-dev-plugin:",
+        f"{RDMA} is the name in its example configuration; put yours.",
+        f"Nodes are called as in the cluster file: {', '.join(spec.node for spec in source.specs)}. They must be the",
+        "names of `kubectl get nodes`; else change them in the ConfigMap's keys and in both nodeAffinity lists.",
+        *((f"First: kubectl create secret generic {name(source)} {literals}",) if secrets else ()),
+        "No probe: `/health` goes on answering 200 when a remote rank has died. Ask for a token instead.",
+        f"The head listens on {source.plan.bind}:{source.plan.port} of {source.plan.head}."
+        + (
+            f" Reach it with `kubectl port-forward pod/{name(source)}-0 {source.plan.port}`." if _inside(source) else ""
+        ),
+    )
+
+
+def _meta(source: Source, suffix: str = "") -> dict[str, Any]:
+    return {"name": f"{name(source)}{suffix}", "labels": {"app.kubernetes.io/name": name(source)}}
+
+
+def _scripts(source: Source) -> dict[str, Any]:
+    """NODE.sh for each node, and its rank's files as rankK.NAME."""
+    shared = common([spec.env for spec in source.specs])
+    data = {f"{spec.node}.sh": _script(source, spec, own(spec.env, shared)) for spec in source.specs}
+    for spec in source.specs:
+        data |= {f"rank{spec.rank}.{file.name}": file.text for file in spec.files if not file.secret}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(source, "-plan"), "data": data}
+
+
+def _script(source: Source, spec: RankSpec, env: Mapping[str, str]) -> str:
+    """What this node's pod runs: its own values, its files where argv expects them, then the engine in its place."""
+    exports = [f"export {key}={shlex.quote(value)}" for key, value in env.items()]
+    copies = [
+        f"cp {shlex.quote(f'{_SCRIPTS_AT}/rank{spec.rank}.{f.name}')} {shlex.quote(f'{docker.FILES_AT}/{f.name}')}"
+        for f in spec.files if not f.secret
+    ]  # fmt: skip
+    program = shlex.join((*(spec.entrypoint or ()), *spec.argv))
+    return "\n".join((f"# {title(source, spec)}", "set -e", *exports, *copies, f"exec {program}", ""))
+
+
+def _group(source: Source) -> dict[str, Any]:
+    head, *workers = source.specs
+    templates = {"leaderTemplate": _pod(source, [head]), "workerTemplate": _pod(source, workers)} if workers else {
+        "workerTemplate": _pod(source, [head])
+    }  # fmt: skip
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": _meta(source),
+        "spec": {
+            "replicas": 1,
+            "startupPolicy": "LeaderCreated",
+            "leaderWorkerTemplate": {
+                "size": len(source.specs),
+                "restartPolicy": "RecreateGroupOnPodRestart",
+                **templates,
+            },
+        },
+    }
+
+
+def _pod(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
+    first = specs[0]
+    return {
+        "metadata": {"labels": {"app.kubernetes.io/name": name(source)}},
+        "spec": {
+            "hostNetwork": True,
+            "hostIPC": True,
+            "dnsPolicy": "ClusterFirstWithHostNet",
+            "terminationGracePeriodSeconds": int(source.grace),
+            "affinity": _placed(source, specs),
+            "containers": [_container(source, specs)],
+            "volumes": _volumes(source, first),
+        },
+    }
+
+
+def _placed(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
+    """On its own node each, and never two ranks on one: they share the network's ports and the GPU."""
+    nodes = {"key": "kubernetes.io/hostname", "operator": "In", "values": [spec.node for spec in specs]}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {_SET: name(source)}}}
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [nodes]}]}
+        },
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
+    }
+
+
+def _container(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
+    first = specs[0]
+    shared = common([spec.env for spec in source.specs])
+    secrets = dict.fromkeys(key for spec in specs for key in spec.secrets)
+    env: list[dict[str, Any]] = [{"name": key, "value": _literal(value)} for key, value in shared.items()]
+    env += [{"name": key, "valueFrom": {"secretKeyRef": {"name": name(source), "key": key}}} for key in secrets]
+    env += [{"name": _NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+    devices = {**({"nvidia.com/gpu": 1} if first.gpu else {}), **({RDMA: 1} if first.rdma else {})}
+    return {
+        "name": "rank",
+        "image": first.image,
+        "command": ["/bin/sh", "-c", f'exec /bin/sh "{_SCRIPTS_AT}/${_NODE}.sh"'],
+        "env": env,
+        **({"resources": {"limits": devices}} if devices else {}),
+        # RDMA pins memory: without the right and without a memlock limit of the kubelet's, ibv_reg_mr fails.
+        **({"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}} if first.rdma else {}),
+        "volumeMounts": _mounts(first),
+    }
+
+
+def _mounts(spec: RankSpec) -> list[dict[str, Any]]:
+    own_folders = [
+        {"name": f"mount-{n}", "mountPath": m.container, "readOnly": m.read_only} for n, m in enumerate(spec.mounts)
+    ]
+    files = [{"name": "files", "mountPath": docker.FILES_AT}] if spec.files else []
+    return [
+        *own_folders, *files, *(_secret_mounts(spec)), {"name": "shm", "mountPath": "/dev/shm"},
+        {"name": "plan", "mountPath": _SCRIPTS_AT, "readOnly": True},
+    ]  # fmt: skip
+
+
+def _secret_mounts(spec: RankSpec) -> list[dict[str, Any]]:
+    """Files whose content is secret come out of the Secret, under the file's name."""
+    return [
+        {"name": "secret", "mountPath": f"{docker.FILES_AT}/{file.name}", "subPath": file.name, "readOnly": True}
+        for file in spec.files if file.secret
+    ]  # fmt: skip
+
+
+def _volumes(source: Source, spec: RankSpec) -> list[dict[str, Any]]:
+    """Weights from the node's own disk, as they were staged there; caches where they outlive the pod."""
+    folders: list[dict[str, Any]] = [
+        {"name": f"mount-{n}", "hostPath": {"path": m.host} | ({} if m.read_only else {"type": "DirectoryOrCreate"})}
+        for n, m in enumerate(spec.mounts)
+    ]
+    files: list[dict[str, Any]] = [{"name": "files", "emptyDir": {}}] if spec.files else []
+    secret = any(file.secret for file in spec.files)
+    files += [{"name": "secret", "secret": {"secretName": name(source), "defaultMode": 0o400}}] if secret else []
+    return [
+        *folders, *files,
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(spec.shm_bytes)}},
+        {"name": "plan", "configMap": {"name": f"{name(source)}-plan"}},
+    ]  # fmt: skip
+
+
+def _inside(source: Source) -> bool:
+    return source.plan.bind.startswith("127.")
+
+
+def _service(source: Source) -> list[dict[str, Any]]:
+    """The head's API. On all addresses: by the head's labels; on the fabric's: by that address; on loopback: none."""
+    if _inside(source):
+        return []
+    port = source.plan.port
+    ports = [{"name": "http", "port": port, "protocol": "TCP"}]
+    service: dict[str, Any] = {"apiVersion": "v1", "kind": "Service", "metadata": _meta(source, "-api")}
+    if source.plan.bind == "0.0.0.0":
+        return [service | {"spec": {"selector": {_SET: name(source), _INDEX: "0"}, "ports": ports}}]
+    meta = _meta(source, "-api")
+    meta["labels"] |= {"kubernetes.io/service-name": f"{name(source)}-api"}
+    slice_ = {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": meta, "addressType": "IPv4",
+        "ports": ports, "endpoints": [{"addresses": [source.plan.bind]}],
+    }  # fmt: skip
+    return [service | {"spec": {"ports": ports}}, slice_]
+
+
+def _literal(value: str) -> str:
+    """Kubernetes takes `$(NAME)` for a variable."""
+    return value.replace("$(", "$$(")

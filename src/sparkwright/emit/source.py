@@ -1,0 +1,156 @@
+"""What every form is written from, and the files that come out. No value of a secret ever enters here."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from sparkwright.commands import docker
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.plan import Plan, RankSpec
+from sparkwright.domain.recipe import Runtime
+
+HERE = "@HERE@"
+"""Stands for the folder of the written files in a command line until it is quoted; `@` needs no quotes in a shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """plan: with one spec a node. signal, grace (seconds): how the engine is ended. states: node -> absolute folder
+
+    below which ranks of the process runtime keep their files (the paths in their argv lead there).
+    """
+
+    plan: Plan
+    signal: str
+    grace: float
+    states: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.plan.deployment
+
+    @property
+    def specs(self) -> tuple[RankSpec, ...]:
+        return self.plan.specs
+
+    def container(self, spec: RankSpec) -> str:
+        return docker.container_name(self.name, spec.rank)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One file of the result; path is relative to the folder that the user names. mode 0600: the user adds a secret."""
+
+    path: str
+    text: str
+    mode: int = 0o644
+
+
+def title(source: Source, spec: RankSpec | None = None) -> str:
+    """`rank 1 of deepseek-v4-flash (recipe deepseek-v4-flash@1m, hash 0123) on spark-2`."""
+    recipe = source.plan.recipe
+    profile = f"@{recipe.profile}" if recipe.profile else ""
+    what = f"{source.name} (recipe {recipe.name}{profile}, hash {recipe.hash or 'none'})"
+    simulated = ", simulated" if recipe.model.simulated or source.plan.cluster.simulated else ""
+    return f"rank {spec.rank} of {what} on {spec.node}{simulated}" if spec else f"{what}{simulated}"
+
+
+def comment(lines: Iterable[str]) -> str:
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
+def order(source: Source) -> str:
+    """`spark-2, spark-3, then spark-1 (head)`: a head whose workers wait already meets no stale rendezvous."""
+    *workers, head = (spec.node for spec in source.plan.launch_order)
+    return f"{', '.join(workers)}, then {head} (head)" if workers else head
+
+
+def rank_files(spec: RankSpec, folder: str) -> tuple[Written, ...]:
+    """The rank's own files; one that holds a secret is left for the user to fill."""
+    return tuple(
+        Written(f"{folder}/files/{file.name}", _to_fill(file.name) if file.secret else file.text, _mode(file.secret))
+        for file in spec.files
+    )
+
+
+def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[Written, ...]:
+    """A template of names without values; always: also for a rank without secrets."""
+    names = "".join(f"{name}=\n" for name in spec.secrets)
+    head = (
+        "Fill in; values with spaces or $ go between single quotes. Sourced by sh before the engine starts.",
+        "A name takes the same value on all nodes. What the ranks share is any random text: openssl rand -hex 32",
+    )
+    return (Written(f"{folder}/secrets.env", comment(head) + names, 0o600),) if names or always else ()
+
+
+def folders_step(source: Source) -> tuple[str, ...]:
+    """What must be there before Docker makes it, as root's."""
+    folders = dict.fromkeys(m.host for spec in source.specs for m in spec.mounts if not m.read_only)
+    return (f"On every node make the folders that the engine writes to: `mkdir -p {shlex.join(folders)}`.",) * bool(
+        folders
+    )
+
+
+def manual(source: Source, steps: Iterable[str]) -> str:
+    """README.md: what to do with the files, in order."""
+    return f"# {title(source)}\n\n" + "".join(f"{n}. {step}\n" for n, step in enumerate(steps, 1))
+
+
+def secret_names(source: Source) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for spec in source.specs for name in spec.secrets))
+
+
+def no_docker(source: Source, form: str) -> None:
+    """Raises UsageError for a form that needs containers where the recipe has none."""
+    if any(spec.runtime is not Runtime.DOCKER for spec in source.specs):
+        raise UsageError(
+            f"--emit {form}: the recipe's runtime is process, and {form} starts containers",
+            cure="--emit shell or --emit systemd; or a profile of the recipe with runtime docker",
+        )
+
+
+def docker_words(spec: RankSpec, name: str, folder: str) -> tuple[str, ...]:
+    """`docker run` exactly as `up` calls it, without our labels and not detached; files and secrets in `folder`."""
+    bare = replace(spec, labels={})
+    secrets = f"{folder}/secrets.env" if spec.secrets else ""
+    words = docker.run(bare, name, secrets, files_dir=f"{folder}/files").argv
+    return tuple(word for at, word in enumerate(words) if not (at == 2 and word == "--detach"))
+
+
+def quoted(word: str) -> str:
+    """One word for sh, with HERE as `"$here"`."""
+    return '"$here"'.join(shlex.quote(part) if part else "" for part in word.split(HERE)) or "''"
+
+
+def lines_of_words(words: Iterable[str]) -> str:
+    """A shell command, an option a line: a new line begins before each `--option`."""
+    text = ""
+    for word in words:
+        text += (" \\\n        " if word.startswith("--") and text else " " if text else "") + quoted(word)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Text of several lines as a block, everything else as PyYAML likes it."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def as_yaml(value: Any) -> str:
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+
+
+def _to_fill(name: str) -> str:
+    return f"put the content of {name} here: it is secret and stands in no plan\n"
+
+
+def _mode(secret: object) -> int:
+    return 0o600 if secret else 0o644

@@ -1,0 +1,126 @@
+"""systemd: a system unit a rank, installed by hand; systemd ends it as `down` would and never restarts it alone."""
+
+import shlex
+from collections.abc import Iterable
+
+from sparkwright.commands import process
+from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.recipe import Runtime
+from sparkwright.emit.source import (
+    Source,
+    Written,
+    comment,
+    docker_words,
+    folders_step,
+    manual,
+    order,
+    rank_files,
+    secrets_file,
+    title,
+)
+
+_ROOM = 15  # seconds between the engine's grace and systemd's own SIGKILL, so that Docker's comes first
+
+
+def systemd(source: Source) -> tuple[Written, ...]:
+    """NODE/sparkwright-NAME.service, and NODE/files and NODE/secrets.env for the folder that the unit names."""
+    return (Written("README.md", _readme(source)), *(f for s in source.specs for f in _node(source, s)))
+
+
+def folder(source: Source) -> str:
+    return f"/etc/sparkwright/{source.name}"
+
+
+def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
+    docker = spec.runtime is Runtime.DOCKER
+    lines = [
+        "[Unit]",
+        f"Description={_escaped(title(source, spec))}",
+        "Wants=network-online.target",
+        f"After=network-online.target{' docker.service' if docker else ''}",
+        *(("Requires=docker.service",) if docker else ()),
+        "",
+        "[Service]",
+        "Type=exec",
+        *(_docker(source, spec) if docker else _process(source, spec)),
+        "# A rank that comes back alone meets ranks that have given it up: stop all nodes' units, then start all.",
+        "Restart=no",
+        f"TimeoutStopSec={int(source.grace) + _ROOM}",
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+    ]
+    order_line = f"Start on the nodes in this order: {order(source)}."
+    text = comment((title(source, spec), order_line)) + "\n" + "\n".join(lines) + "\n"
+    own = spec.node
+    return (
+        Written(f"{own}/{unit(source)}", text), *secrets_file(spec, own), *rank_files(spec, own)
+    )  # fmt: skip
+
+
+def unit(source: Source) -> str:
+    return f"sparkwright-{source.name}.service"
+
+
+def _docker(source: Source, spec: RankSpec) -> list[str]:
+    name = source.container(spec)
+    return [
+        "# What an earlier start has left; its logs go with it.",
+        f"ExecStartPre=-{_line(('docker', 'rm', '-f', '-v', name))}",
+        f"ExecStart={_line(docker_words(spec, name, folder(source)))}",
+        f"ExecStop=-{_line(('docker', 'stop', '-t', str(int(source.grace)), name))}",
+        "# SIGTERM by `docker stop` ends the engine with 143 or 0: both are an end that was asked for.",
+        "SuccessExitStatus=143",
+    ]
+
+
+def _process(source: Source, spec: RankSpec) -> list[str]:
+    state = process.rank_dir(source.states[spec.node], source.name, spec.rank)
+    copy = f"mkdir -p {shlex.quote(state)}/files && cp {folder(source)}/files/* {shlex.quote(state)}/files/"
+    return [
+        "# The user whose caches, weights and venv these paths belong to.",
+        _user(source, spec),
+        *(f"Environment={_word(f'{key}={value}', dollar=False)}" for key, value in spec.env.items()),
+        *([f"EnvironmentFile=-{folder(source)}/secrets.env"] if spec.secrets else []),
+        *([f"ExecStartPre={_line(('sh', '-c', copy))}"] if spec.files else []),
+        f"ExecStart={_line((*(spec.entrypoint or ()), *spec.argv))}",
+        f"KillSignal={source.signal}",
+        "# All processes of the rank get the signal, as `down` sends it to the process group.",
+        "KillMode=control-group",
+        "SuccessExitStatus=143",
+        "LimitMEMLOCK=infinity",
+    ]
+
+
+def _user(source: Source, spec: RankSpec) -> str:
+    user, at, _ = source.plan.cluster.node(spec.node).ssh.partition("@")
+    return f"User={user}" if at else "#User="
+
+
+def _line(words: Iterable[str]) -> str:
+    """env finds the program on systemd's PATH, wherever it is installed."""
+    return " ".join(("/usr/bin/env", *(_word(word) for word in words)))
+
+
+def _word(word: str, dollar: bool = True) -> str:
+    """One word as systemd unquotes it: C escapes in double quotes; `%` is a specifier, `$` a variable in commands."""
+    text = _escaped(word.replace("\\", "\\\\")).replace('"', '\\"').replace("\n", "\\n")
+    text = text.replace("$", "$$") if dollar else text
+    return text if text and not set(text) & set(" \t'\";#\\") else f'"{text}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _readme(source: Source) -> str:
+    name = unit(source)
+    steps = [
+        f"Copy each folder's `{name}` to `/etc/systemd/system/` of the node of its name, and the rest of\n"
+        f"   the folder to `{folder(source)}/`. Fill in `secrets.env` where there is one (`chmod 600`).",
+        *folders_step(source),
+        f"`systemctl daemon-reload`, then `systemctl start {name}` in this order: {order(source)}.",
+        f"`journalctl -fu {name}` shows the rank. Ready is when the head has answered a real request.",
+        "`systemctl stop` on all nodes ends it. When one rank ends, stop the others, too.",
+    ]
+    return manual(source, steps)

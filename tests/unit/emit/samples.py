@@ -1,0 +1,57 @@
+"""Plans for the emit tests: rendered by the real engines, with all that a rank can have."""
+
+from dataclasses import replace
+
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.command import Secret
+from sparkwright.domain.plan import Plan, RankFile
+from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.emit.source import Source
+from sparkwright.engines.catalog import engine
+from sparkwright.engines.engine import RenderContext, served_name
+from unit.engines.samples import hub_context, paths, placement, shipped
+
+KEY = "k-123"  # what hub_context gives as the API key
+LAUNCHER = RankFile("start.py", 'print("$HOME")\n# the end\n')
+
+
+def source(recipe: Recipe, context: RenderContext, nodes: int = 2) -> Source:
+    where = placement(nodes)
+    driver = engine(recipe.engine.name)
+    cluster = Cluster("lab", tuple(Node(n, f"ai@{n}") for n in where.nodes), where.head)
+    plan = Plan(
+        recipe.deployment, recipe, cluster, where, driver.render(recipe, where, context), (), (),
+        context.bind, context.port, served_name(recipe),
+    )  # fmt: skip
+    return Source(plan, driver.stop.signal, driver.stop.grace, {n: p.state for n, p in context.paths.items()})
+
+
+def deepseek() -> Source:
+    """Two nodes with different HCAs, weights from the hub, an API key."""
+    return source(shipped("deepseek-v4-flash", "1m"), hub_context())
+
+
+def with_files() -> Source:
+    """As deepseek, and each rank has a launcher and a secret file of its own."""
+    one = deepseek()
+    more = (LAUNCHER, RankFile("key", secret=Secret(KEY)))
+    return replace(one, plan=replace(one.plan, specs=tuple(replace(s, files=more) for s in one.specs)))
+
+
+def awkward() -> Source:
+    """As with_files, and with what quoting gets wrong: spaces, quotes, `$`, `%`, `#`, backslashes, nothing at all."""
+    one = with_files()
+    words = ("--note", 'it\'s 100% "sure" $HOME ${X} $$ a\\b # c', "--empty", "")
+    env = {"AWKWARD": 'it\'s 5% $HOME ${X} $(Y) # "d" e\\f'}
+    specs = tuple(
+        replace(
+            s, argv=(*s.argv, *words, "--rank-note", f"it's {s.rank}"), env={**s.env, **env, "MINE": f"$ '{s.rank}'"}
+        )
+        for s in one.specs
+    )
+    return replace(one, plan=replace(one.plan, specs=specs))
+
+
+def twin(profile: str = "", nodes: int = 2) -> Source:
+    recipe = replace(shipped("twin", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
+    return source(recipe, RenderContext(paths(), python="/opt/py"), nodes)
