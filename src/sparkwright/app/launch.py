@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
+from sparkwright.app.identity import looked_at
 from sparkwright.app.lease import Held, holding
 from sparkwright.app.plan import make_plan, same_ranks, stopping
 from sparkwright.app.ready import ask, until_ready
@@ -119,6 +120,7 @@ async def _bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> boo
             if _is_up(outcome.plan, old) and not elsewhere:
                 return False
             await _stage(world, wish, outcome)
+            await _look(world, wish, outcome)
             await _launch(world, outcome, old, held)
             running = True
         return True
@@ -145,6 +147,14 @@ async def _stage(world: World, wish: Wish, outcome: Outcome) -> None:
             outcome.survey = await survey(world, nodes, wish.recipe)
             outcome.plan = make_plan(world, wish, outcome.survey)
             _refuse(outcome.plan, wish.force)
+
+
+async def _look(world: World, wish: Wish, outcome: Outcome) -> None:
+    """What the image really holds: another engine than the recipe's is named before a byte of weights is read."""
+    found = await looked_at(world, wish.recipe, outcome.plan.placement.nodes, outcome.survey)
+    if found is not outcome.survey:
+        outcome.survey, outcome.plan = found, make_plan(world, wish, found)
+        _refuse(outcome.plan, wish.force)
 
 
 async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], held: Held) -> None:

@@ -9,7 +9,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.planner.fabric import choose_fabrics
 
 
-async def peer_of(world: World, plan: Plan, source: str, node: str) -> staging.Peer:
+async def peer_of(world: World, plan: Plan | None, source: str, node: str) -> staging.Peer:
     """The way from source to node, told by the node itself over the connection that is already trusted.
 
     Raises CommandFailed when it does not tell, or when the two share no fabric.
@@ -24,9 +24,9 @@ async def peer_of(world: World, plan: Plan, source: str, node: str) -> staging.P
     return staging.Peer(words[0], address, port, staging.known_hosts(address, port, keys), local)
 
 
-async def _address(world: World, plan: Plan, source: str, node: str) -> str:
-    """The node's fabric address; of a plan that does without the source, the one that the two share."""
-    if source in plan.placement.nodes:
+async def _address(world: World, plan: Plan | None, source: str, node: str) -> str:
+    """The node's fabric address; without a plan, or of one that does without the source, the one that the two share."""
+    if plan and source in plan.placement.nodes:
         return plan.placement.fabric[node].address
     pair = [world.cluster.node(name) for name in (node, source)]
     gathered = await gather(world.hosts, pair, world.clock)

@@ -16,9 +16,12 @@ from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import RenderContext, served_name
+from sparkwright.engines.identity import check_identity
+from sparkwright.engines.quantization import check_quantization
 from sparkwright.engines.review import review
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.ledger import ledger
+from sparkwright.planner.parallelism import advise
 from sparkwright.rules.catalog import check_all, worst_first
 from sparkwright.rules.rule import Context
 
@@ -36,6 +39,9 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
     specs = _specs(world, wish, survey, placement) if complete else ()
     findings += review(recipe, specs)
+    findings += check_identity(recipe, survey.engines, survey.facts)
+    advice = advise(recipe, survey.checkpoints)
+    findings += check_quantization(recipe, advice.quantization)
     ledgers = tuple(
         ledger(recipe, survey.facts[n.name], survey.checkpoints.get(n.name), len(nodes), wish.deployment) for n in nodes
     )
@@ -48,6 +54,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         ledgers=ledgers,
         checkpoints=survey.checkpoints,
         images={n.name: survey.images.get(n.name, ("", 0))[1] for n in nodes},
+        advice=advice,
     )
     return Plan(
         deployment=wish.deployment,
@@ -60,6 +67,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         bind=_bind(recipe, choices.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),
+        advice=advice,
     )
 
 

@@ -12,8 +12,9 @@ from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import Checkpoint, Unknown
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.recipe import Model, Runtime
+from sparkwright.domain.recipe import Model, Recipe, Runtime
 from sparkwright.domain.units import gib
+from sparkwright.images.name import image_name
 from sparkwright.ports import Notice
 
 # Exit codes: of the shell, of rsync, of ssh.
@@ -34,7 +35,7 @@ def model_needs(plan: Plan, survey: Survey) -> Needs:
 
     A simulated model without files needs none.
     """
-    nodes = tuple(dict.fromkeys(plan.placement.nodes))
+    nodes = tuple(dict.fromkeys(plan.placement.nodes))[: 1 if plan.recipe.head_loads else None]
     if plan.recipe.model.simulated and not any(_present(survey, name) for name in nodes):
         return Needs(())
     complete = {name: found for name in (*nodes, *survey.checkpoints) if (found := _complete(survey, name))}
@@ -85,7 +86,7 @@ async def _stage_image(world: World, plan: Plan, needs: Needs, survey: Survey) -
     reference, source, lacking = plan.recipe.engine.image, needs.source, needs.lacking
     if not source:
         source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
-        await _pull(world, source, reference)
+        await _pull(world, plan, source)
     size = survey.images.get(source, ("", 0))[1]
     for node in lacking:
         command = staging.copy_image(reference, await peer_of(world, plan, source, node))
@@ -94,7 +95,11 @@ async def _stage_image(world: World, plan: Plan, needs: Needs, survey: Survey) -
             raise _not_copied(source, node, f"image {reference}", (code, said))
 
 
-async def _pull(world: World, node: str, reference: str) -> None:
+async def _pull(world: World, plan: Plan, node: str) -> None:
+    reference = plan.recipe.engine.image
+    if _is_built(plan.recipe):
+        what = f"image {reference} is on no node, and no registry has it: it is built from the recipe"
+        raise CommandFailed(node, what, f"`sparkwright build {plan.recipe.label}`, then call `up` again")
     code, said = await follow(world, node, docker.pull(reference), "docker pull", 0)
     if code:
         raise CommandFailed(
@@ -102,6 +107,11 @@ async def _pull(world: World, node: str, reference: str) -> None:
             f"image {reference} is on no node, and `docker pull` failed: {said}",
             f"check the reference and the registry login on {node}, or `docker load` the image there",
         )
+
+
+def _is_built(recipe: Recipe) -> bool:
+    """Its image comes from the recipe itself: no registry has it."""
+    return recipe.build is not None and recipe.engine.image == image_name(recipe, recipe.build)
 
 
 async def _stage_model(world: World, plan: Plan, needs: Needs, survey: Survey) -> None:
@@ -200,7 +210,10 @@ def staging_text(plan: Plan, survey: Survey) -> tuple[str, ...]:
             told.append(f"{what}: copied from {needs.source} to {', '.join(needs.lacking)} over the fabric")
         elif needs.lacking and (what == "image" or not plan.recipe.model.path):
             size = f" ({gib(plan.recipe.model.size)})" if what == "weights" and plan.recipe.model.size else ""
-            told.append(f"{what}{size}: on no node; fetched once on {plan.head}, then copied")
+            built = what == "image" and _is_built(plan.recipe)
+            fetched = f"fetched once on {plan.head}, then copied"
+            how = f"`sparkwright build {plan.recipe.label}` makes it" if built else fetched
+            told.append(f"{what}{size}: on no node; {how}")
     return tuple(told)
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
+from sparkwright.app.identity import engines
 from sparkwright.app.world import Survey, World
 from sparkwright.commands import staging
 from sparkwright.domain.cluster import Node
@@ -42,8 +43,9 @@ async def survey(world: World, nodes: Sequence[Node], recipe: Recipe | None) -> 
     async with asyncio.TaskGroup() as group:
         facts = group.create_task(gather(world.hosts, nodes, world.clock, ranks_fact, elsewhere))
         stocked = group.create_task(stock(world, nodes, recipe))
+        there = group.create_task(engines(world, nodes, recipe))
     require_all(facts.result())
-    found = replace(stocked.result(), facts=reached(facts.result()))
+    found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result())
     others = [node for node in world.cluster.ordered if node not in nodes]
     return await _beyond(world, others, recipe, found) if recipe and others else found
 

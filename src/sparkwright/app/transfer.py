@@ -2,7 +2,7 @@
 
 import re
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from sparkwright.app.world import World
@@ -26,22 +26,27 @@ async def follow(world: World, node: str, command: Command, what: str, size: int
 
     size: bytes in all, 0 when not known.
     """
-    said, code = deque[str](maxlen=_KEPT), 1
-    async for line in _lines(world, node, command):
-        if line.startswith(_END):
-            code = int(line.removeprefix(_END))
-            continue
+    said = deque[str](maxlen=_KEPT)
+
+    def look(line: str) -> None:
         progress = _PERCENT.match(line) or _BYTES.match(line)
         if progress:
             world.sink.tell(_progress(node, what, progress, size))
         if words := (progress["more"] if progress else line).strip():
             said.append(words[:300])
-    return code, SEPARATOR.join(said)
+
+    return await watched(world, node, command, look), SEPARATOR.join(said)
 
 
-def _lines(world: World, node: str, command: Command) -> AsyncIterator[str]:
-    wrapped = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv)
-    return world.hosts[node].stream(replace(command, argv=wrapped))
+async def watched(world: World, node: str, command: Command, look: Callable[[str], None]) -> int:
+    """Runs a long command, shows `look` each of its lines as it comes; its exit code, 1 when it was cut off."""
+    wrapped, code = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv), 1
+    async for line in world.hosts[node].stream(replace(command, argv=wrapped)):
+        if line.startswith(_END):
+            code = int(line.removeprefix(_END))
+        else:
+            look(line)
+    return code
 
 
 def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.command import Secret
-from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
+from sparkwright.domain.facts import Checkpoint, EngineFound, NodeFacts, Unknown
 from sparkwright.domain.recipe import Recipe
 from sparkwright.ports import Artifacts, Clock, Endpoint, Hosts, Sink
 
@@ -44,11 +44,15 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the nodes said. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it."""
+    """What the nodes said. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it.
+
+    engines: node -> the engine that is there, absent where nobody has looked yet.
+    """
 
     facts: Mapping[str, NodeFacts]
     checkpoints: Mapping[str, Checkpoint | Unknown] = field(default_factory=dict)
     images: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    engines: Mapping[str, EngineFound | Unknown] = field(default_factory=dict)
 
 
 def home_of(facts: NodeFacts) -> str:

@@ -15,8 +15,9 @@ from sparkwright.domain.errors import NotReady, Refused, SparkwrightError
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {
     "check": ("check", "check", "Look at all nodes in parallel: findings with evidence and remedy."),
-    "recipes": ("recipes", "recipes", "The shipped recipes and your own: list, show, validate."),
+    "recipes": ("recipes", "recipes", "The shipped recipes and your own: list, show, validate, import."),
     "plan": ("plan", "plan", "What would run where, with which exact commands, and does it fit."),
+    "build": ("build", "build", "The image of a recipe from its pinned parts, the same on all nodes."),
     "up": ("up", "up", "From a recipe to an endpoint that has answered a real request."),
     "status": ("status", "status", "The deployments as the nodes themselves tell them."),
     "logs": ("status", "logs", "The logs of a deployment's ranks."),

@@ -11,6 +11,8 @@ from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.stage import staging_text
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
+from sparkwright.cli.emit import deliver, emit_option, emitted, out_option
+from sparkwright.cli.plan_advice import advice_json
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
@@ -24,6 +26,8 @@ from sparkwright.wiring import Where, places
 @shared.where_options
 @shared.force_option
 @click.option("--why", is_flag=True, help="With the arithmetic: where every figure comes from.")
+@emit_option
+@out_option
 @shared.json_option
 def plan(recipe: str, profile: str, name: str, **rest: Any) -> None:
     """What would run where, with which exact commands, and does it fit. Changes nothing; exit 1 when `up` would refuse.
@@ -32,18 +36,24 @@ def plan(recipe: str, profile: str, name: str, **rest: Any) -> None:
     Examples:
       sparkwright plan deepseek-v4-flash@1m --why
       sparkwright plan twin --json
+      sparkwright plan deepseek-v4-flash --emit compose --out ./v4
     """
     from sparkwright.adapters.files import open_recipe
 
+    if rest["out"] and not rest["form"]:
+        raise click.UsageError("--out goes with --emit")
     opened = open_recipe(recipe, places(), profile)
     where = Where(rest["cluster"], rest["ssh_config"])
     outcome = shared.drive(where, lambda world: _plan(world, opened, name, rest["force"]), quiet=True)
     staged = staging_text(outcome.plan, outcome.survey)
-    if rest["as_json"]:
+    refused = bool(stopping(outcome.plan, rest["force"]))
+    if rest["form"] and not refused:
+        deliver(emitted(outcome, rest["form"]), rest["out"])
+    elif rest["as_json"]:
         shared.print_json(plan_json(outcome.plan, staged))
     else:
         click.echo(plan_text(outcome.plan, staged, rest["why"]))
-    if stopping(outcome.plan, rest["force"]):
+    if refused:
         raise click.exceptions.Exit(1)
 
 
@@ -66,6 +76,7 @@ def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
         "fabric": {node: asdict(choice) for node, choice in made.placement.fabric.items()},
         "ranks": [_rank(spec) for spec in made.specs],
         "memory": [asdict(entry) | {"left": entry.left, "fits": entry.fits} for entry in made.ledgers],
+        "splits": advice_json(made.advice) if made.advice else None,
         "staging": list(staged),
         "findings": [asdict(finding) for finding in made.findings],
     }

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from sparkwright.cli.columns import aligned
+from sparkwright.cli.plan_advice import advice_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
@@ -54,6 +56,8 @@ def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
     parts = [_title(plan), _where(plan)]
     if plan.ledgers:
         parts.append("\n".join(ledger_text(entry, why) for entry in plan.ledgers))
+    if plan.advice and (advice := advice_text(plan.advice)):
+        parts.append(advice)
     staged = tuple(staging)
     if staged:
         parts.append("staging\n" + "\n".join(f"  {line}" for line in staged))
@@ -97,14 +101,6 @@ def _where(plan: Plan) -> str:
         hcas = f", HCAs {','.join(choice.hcas)}" if choice and choice.hcas else ""
         rows.append((f"rank {rank}", node, "head" if rank == 0 else "", how + hcas))
     return f"ranks\n{aligned(rows)}"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Indented columns, two spaces apart; a column in which nothing stands is left out."""
-    used = [column for column in zip(*rows, strict=True) if any(column)]
-    widths = [max(map(len, column)) for column in used]
-    lines = [zip(row, widths, strict=True) for row in zip(*used, strict=True)]
-    return "\n".join(f"  {'  '.join(cell.ljust(width) for cell, width in line)}".rstrip() for line in lines)
 
 
 def ledger_text(ledger: MemoryLedger, why: bool) -> str:

@@ -61,6 +61,17 @@ def test_which_nodes_lack_the_weights(checkpoints: tuple[Checkpoint, ...], needs
     assert model_needs(plan(real(), survey), survey) == needs
 
 
+@pytest.mark.parametrize(
+    ("checkpoints", "needs"),
+    [((WHOLE, NONE), Needs((), "spark-1")), ((NONE, WHOLE), Needs(("spark-1",), "spark-2"))],
+)
+def test_rpc_workers_need_no_weights(checkpoints: tuple[Checkpoint, ...], needs: Needs) -> None:
+    """llama.cpp's head sends each worker its layers: a file of 128 GB on the worker would only fill its disk."""
+    survey = found(*checkpoints)
+    rpc = replace(real().engine, name="llama-cpp")
+    assert model_needs(replace(plan(real(), survey), recipe=replace(real(), engine=rpc)), survey) == needs
+
+
 def test_a_simulated_model_needs_no_weights() -> None:
     """Unless a node has files of it: then all need them."""
     assert model_needs(plan(recipe(), found(NONE, NONE)), found(NONE, NONE)) == Needs(())
@@ -194,3 +205,15 @@ async def test_nothing_lacking_is_nothing_done() -> None:
     survey = found(WHOLE, WHOLE)
     assert not await stage(here.world, plan(real(), survey), survey)
     assert not any(node.commands for node in here.nodes)
+
+
+async def test_an_image_of_ones_own_is_built_and_never_pulled() -> None:
+    """No registry has it: the verb that makes it is named, instead of a registry's refusal minutes later."""
+    here, given = scene(), recipe("deepseek-v4-flash-built")
+    survey = found(WHOLE, WHOLE)
+    wanted = plan(given, survey)
+    assert "image: on no node; `sparkwright build deepseek-v4-flash-built` makes it" in staging_text(wanted, survey)
+    with pytest.raises(CommandFailed) as caught:
+        await stage(here.world, wanted, survey)
+    assert "`sparkwright build deepseek-v4-flash-built`" in caught.value.cure
+    assert not [command for node in here.nodes for command in node.commands]

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = ("cli.md", "recipe-reference.md", "cluster-reference.md")
+PAGES = ("cli.md", "recipe-reference.md", "cluster-reference.md", "recipes.md")
 
 
 def script() -> ModuleType:

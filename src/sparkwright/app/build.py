@@ -1,0 +1,217 @@
+"""`build`: an image made on one node from a recipe's pinned parts, and brought to the others as the same image."""
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from sparkwright import __version__
+from sparkwright.app.gather import gather, reached
+from sparkwright.app.lease import holding
+from sparkwright.app.peers import peer_of
+from sparkwright.app.survey import nodes_for, require_all
+from sparkwright.app.tasks import together
+from sparkwright.app.transfer import follow, watched
+from sparkwright.app.world import World
+from sparkwright.commands import image as commands
+from sparkwright.commands import staging
+from sparkwright.domain.build import Build
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.errors import CommandFailed, Refused, UsageError
+from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.facts.built_image import BuiltImage, parse
+from sparkwright.images.archive import archive
+from sparkwright.images.dockerfile import FREEZE, context
+from sparkwright.images.fit import no_room, room_to_build, wrong_machine
+from sparkwright.images.name import image_name
+from sparkwright.images.provenance import labels
+from sparkwright.ports import Notice, Progress, StepDone, StepStarted
+from sparkwright.rules.preflight import dock001_no_daemon, dock002_no_rights
+from sparkwright.rules.rule import Context
+
+# `Step 3/12 : RUN ...` of the classic builder, `#7 [3/9] RUN ...` of BuildKit.
+_STEP = re.compile(r"(?:Step |#\d+ \[(?:[\w-]+ )?\s*)(?P<done>\d+)/(?P<total>\d+)[\] :]+(?P<what>.*)")
+_KEPT, _SHOWN, _WIDTH = 50_000, 12, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """node: builds; '' is the head. ship: bring the image to the other nodes that the recipe wants."""
+
+    node: str = ""
+    ship: bool = True
+    seize: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """name: of the image. ids: node -> image id. built: False when it was there already. record: file on each node."""
+
+    name: str
+    ids: dict[str, str]
+    built: bool
+    copied: tuple[str, ...] = ()
+    record: str = ""
+    about: BuiltImage | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Job:
+    """The work on one image. nodes: the one that builds first, then those that get it."""
+
+    recipe: Recipe
+    build: Build
+    name: str
+    nodes: tuple[Node, ...]
+    facts: dict[str, NodeFacts] = field(default_factory=dict)
+    log: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
+
+    @property
+    def builder(self) -> str:
+        return self.nodes[0].name
+
+
+async def build(world: World, recipe: Recipe, options: Options) -> Built:
+    """Raises UsageError, Refused, Busy, Unreachable, CommandFailed. Cancelled, it leaves no container and no name."""
+    job, began = _job(world, recipe, options), world.clock.monotonic()
+    gathered = await gather(world.hosts, job.nodes, world.clock)
+    require_all(gathered)
+    job.facts = reached(gathered)
+    _refuse(job, _unfit(world, job))
+    try:
+        async with holding(world, [n.name for n in job.nodes], f"build {recipe.name}", options.seize):
+            made, copied, ids = await _make_and_ship(world, job)
+            about = await _about(world, job)
+            record = await _record(world, job, about)
+    except BaseException as error:
+        _say_undone(world, job, error)
+        raise
+    return Built(job.name, ids, made, copied, record, about, world.clock.monotonic() - began)
+
+
+def _job(world: World, recipe: Recipe, options: Options) -> Job:
+    if recipe.build is None:
+        cure = "`sparkwright recipes show --reference` explains the section; `sparkwright up` needs none"
+        raise UsageError(f"{recipe.name}: it has no `build` section, so there is nothing to build", cure)
+    name = options.node or world.cluster.ordered[0].name
+    if name not in world.cluster.names:
+        known = ", ".join(world.cluster.names)
+        raise UsageError(f"--node {name}: no such node in cluster {world.cluster.name}; there are {known}")
+    others = [n for n in nodes_for(world, recipe) if n.name != name] if options.ship else []
+    return Job(recipe, recipe.build, image_name(recipe, recipe.build), (world.cluster.node(name), *others))
+
+
+async def _make_and_ship(world: World, job: Job) -> tuple[bool, tuple[str, ...], dict[str, str]]:
+    """Whether it was built, the nodes that it was copied to, and its id on each."""
+    having = await _ids(world, job)
+    made = not having
+    if made:
+        await _make(world, job)
+        having = await _ids(world, job)
+    source = next(node.name for node in job.nodes if node.name in having)
+    wanted, size = having[source]
+    lacking = tuple(n.name for n in job.nodes if having.get(n.name, ("",))[0] != wanted)
+    if lacking:
+        await _ship(world, job, (source, size), lacking)
+        having = await _ids(world, job)
+    ids = {node.name: having.get(node.name, ("absent",))[0] for node in job.nodes}
+    for node, found in ids.items():
+        if found != wanted:
+            what = f"image {job.name} is {found} there and {wanted} on {source}"
+            cure = "the two Docker daemons store images differently (`docker info`: Storage Driver): make them alike"
+            raise CommandFailed(node, what, cure)
+    return made, lacking, ids
+
+
+async def _ids(world: World, job: Job) -> dict[str, tuple[str, int]]:
+    """Node -> (id, bytes) of the image where it is."""
+    answers = await together(world.hosts[n.name].run(staging.image(job.name)) for n in job.nodes)
+    found = {}
+    for node, done in zip(job.nodes, answers, strict=True):
+        words = done.stdout.split()
+        if done.ok and len(words) == 2:
+            found[node.name] = (words[0], int(words[1]))
+    return found
+
+
+async def _make(world: World, job: Job) -> None:
+    _refuse(job, no_room([job.builder], job.facts, room_to_build(job.build)))
+    began, step = world.clock.monotonic(), "build"
+    world.sink.tell(StepStarted(step, f"{job.name} on {job.builder}"))
+    files = context(job.recipe, job.build)
+    marks = labels(job.recipe, job.build, __version__, world.clock.now())
+    command = commands.build(job.name, marks, archive(files))
+    code = await watched(world, job.builder, command, lambda line: _look(world, job, line))
+    if code:
+        raise _not_built(world, job, code)
+    world.sink.tell(StepDone(step, world.clock.monotonic() - began))
+
+
+def _look(world: World, job: Job, line: str) -> None:
+    if not line.strip():
+        return
+    job.log.append(line.rstrip())
+    if step := _STEP.match(line):
+        done, total, what = float(step["done"]), float(step["total"]), f"docker build at {step['what'][:_WIDTH]}"
+        world.sink.tell(Progress("build", job.builder, done, total, "steps", what))
+
+
+def _not_built(world: World, job: Job, code: int) -> CommandFailed:
+    path = world.artifacts.save(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
+    last = "".join(f"\n  | {line[:300]}" for line in list(job.log)[-_SHOWN:])
+    cure = f"the whole log: {path}; the steps that succeeded are kept in Docker's build cache, so the next try is short"
+    return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", cure)
+
+
+async def _ship(world: World, job: Job, origin: tuple[str, int], lacking: Sequence[str]) -> None:
+    """origin: the node that has it, and its bytes."""
+    source, size = origin
+    _refuse(job, no_room(lacking, job.facts, size))
+    for node in lacking:
+        command = staging.copy_image(job.name, await peer_of(world, None, source, node))
+        code, said = await follow(world, source, command, f"image to {node}", size)
+        if code:
+            what = f"image {job.name} could not be copied there from {source} (exit {code}): {said}"
+            raise CommandFailed(node, what, "call `sparkwright build` again: the image is built, only the copy is made")
+
+
+async def _about(world: World, job: Job) -> BuiltImage:
+    command = commands.describe(job.name, job.build.base, FREEZE)
+    found = parse(await world.hosts[job.builder].run(command))
+    if isinstance(found, BuiltImage):
+        return found
+    raise CommandFailed(job.builder, f"image {job.name} could not be looked at: {found.why} {found.raw}".rstrip())
+
+
+async def _record(world: World, job: Job, about: BuiltImage) -> str:
+    """The same file on every node; its path there."""
+    files = context(job.recipe, job.build)
+    content = {"image": job.name, "nodes": [n.name for n in job.nodes], **about.as_record(), "files": dict(files)}
+    text = json.dumps(content, indent=1).encode()
+    name = f"images/{job.name.rpartition('/')[2].replace(':', '-')}.json"
+    await together(world.hosts[n.name].put(text, f"{n.paths.state}/{name}") for n in job.nodes)
+    return f"{job.nodes[0].paths.state}/{name}"
+
+
+def _unfit(world: World, job: Job) -> Iterator[Finding]:
+    wants_docker = replace(job.recipe, engine=replace(job.recipe.engine, runtime=Runtime.DOCKER))
+    found = Context(world.cluster, job.facts, wants_docker)
+    yield from dock001_no_daemon.check(found)
+    yield from dock002_no_rights.check(found)
+    for facts in job.facts.values():
+        yield from wrong_machine(job.build, facts)
+
+
+def _refuse(job: Job, findings: Iterable[Finding]) -> None:
+    if stops := tuple(findings):
+        raise Refused(f"{job.name}: not built, {len(stops)} finding(s) forbid it", stops)
+
+
+def _say_undone(world: World, job: Job, error: BaseException) -> None:
+    if not isinstance(error, Exception):
+        text = f"interrupted: no container and no image {job.name} is left; finished steps stay in Docker's build cache"
+        world.sink.tell(Notice(text, warning=True))

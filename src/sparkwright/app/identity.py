@@ -1,0 +1,58 @@
+"""Which engine is really there: what is known of it for a plan, and a look into the image before ranks start."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sparkwright.app.tasks import together
+from sparkwright.app.world import Survey, World
+from sparkwright.commands import image
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.command import Command
+from sparkwright.domain.errors import NodeError
+from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.identity import question
+from sparkwright.facts.engine_found import parse
+
+Engines = dict[str, EngineFound | Unknown]
+
+
+def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Command | None:
+    """How to ask a node; None where there is nothing to ask: whatever runs on a simulated cluster is the twin.
+
+    look: run the image when nothing is known of it yet.
+    """
+    asked, engine = question(recipe), recipe.engine
+    if asked is None or world.cluster.simulated or recipe.model.simulated:
+        return None
+    if engine.runtime is not Runtime.DOCKER:
+        return image.engine_of_python(asked)
+    if look:
+        # Only a program that tells its version itself loads the driver's libraries.
+        return image.engine_of_image(engine.image, asked, node.paths.cache, gpu=asked.says_version)
+    return image.known_engine(engine.image, asked, node.paths.cache) if engine.image else None
+
+
+async def engines(world: World, nodes: Sequence[Node], recipe: Recipe | None, look: bool = False) -> Engines:
+    """Node -> the engine that is there, all nodes at once; nothing of nodes of which nothing is known."""
+    asked = {node.name: engine_question(world, node, recipe, look) for node in nodes} if recipe else {}
+    commands = {name: command for name, command in asked.items() if command}
+    if not commands:
+        return {}
+    seen = await together(_one(world, name, command, look) for name, command in commands.items())
+    return {name: one for name, one in zip(commands, seen, strict=True) if one is not None}
+
+
+async def looked_at(world: World, recipe: Recipe, nodes: Sequence[str], found: Survey) -> Survey:
+    """The survey with the engine of each of these nodes in it; the same one when there was nothing left to ask."""
+    missing = [world.cluster.node(name) for name in dict.fromkeys(nodes) if name not in found.engines]
+    more = await engines(world, missing, recipe, look=True)
+    return replace(found, engines={**found.engines, **more}) if more else found
+
+
+async def _one(world: World, node: str, command: Command, look: bool) -> EngineFound | Unknown | None:
+    try:
+        return parse(await world.hosts[node].run(command))
+    except NodeError as error:
+        # Before a plan that is said by whoever gathers the node's facts.
+        return Unknown(error.message, "the node could not be asked") if look else None

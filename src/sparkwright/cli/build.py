@@ -1,0 +1,91 @@
+"""`sparkwright build`."""
+
+from typing import Any
+
+import click
+
+from sparkwright import __version__
+from sparkwright.app.build import Built, Options
+from sparkwright.app.build import build as make
+from sparkwright.cli import options as shared
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import duration, gib
+from sparkwright.images.dockerfile import context
+from sparkwright.images.name import image_name
+from sparkwright.images.provenance import labels
+from sparkwright.wiring import Where, places
+
+
+@click.command()
+@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@shared.profile_option
+@click.option("--node", default="", metavar="NAME", help="Build there. [default: the head]")
+@click.option("--no-ship", is_flag=True, help="Leave the image on that node.")
+@click.option("--dry-run", is_flag=True, help="Print the Dockerfile and the files beside it; ask no node.")
+@shared.where_options
+@shared.lease_option
+@shared.json_option
+def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
+    """The image of a recipe, made from its pinned parts (its `build` section) and the same on all nodes.
+
+    Its name is the hash of all that goes in: where it is there already, nothing is built. Labels of the image and a
+    record in the nodes' state folder tell what it was made from.
+
+    \b
+    Examples:
+      sparkwright build deepseek-v4-flash-built --dry-run
+      sparkwright build deepseek-v4-flash-built
+      sparkwright build ./my-recipe.yaml --node spark-2 --no-ship
+    """
+    from sparkwright.adapters.files import open_recipe
+
+    opened = open_recipe(recipe, places(), profile)
+    if dry_run and opened.build:
+        _show(opened, rest["as_json"])
+        return
+    where = Where(rest["cluster"], rest["ssh_config"])
+    options = Options(rest["node"], not rest["no_ship"], rest["seize"])
+    built = shared.drive(where, lambda world: make(world, opened, options), quiet=rest["as_json"])
+    if rest["as_json"]:
+        shared.print_json(built_json(built))
+    else:
+        click.echo(built_text(opened, built))
+
+
+def _show(recipe: Recipe, as_json: bool) -> None:
+    """Nothing is asked of any node: what would be built is in the recipe alone."""
+    assert recipe.build
+    files, name = dict(context(recipe, recipe.build)), image_name(recipe, recipe.build)
+    if as_json:
+        marks = labels(recipe, recipe.build, __version__, 0)
+        del marks["sparkwright.build.date"]
+        shared.print_json({"image": name, "platform": recipe.build.platform, "labels": marks, "files": files})
+        return
+    click.echo(f"# image {name} for {recipe.build.platform}")
+    for file, text in files.items():
+        click.echo(f"\n# ---- {file}\n{text.rstrip()}")
+
+
+def built_text(recipe: Recipe, built: Built) -> str:
+    told = f"built in {duration(built.seconds)}" if built.built else "was there already: nothing was built"
+    parts = [f"{built.name}: {told}"]
+    if built.about:
+        parts.append(f"id: {built.about.id}, {built.about.arch}, {gib(built.about.size)}")
+    parts.append(f"on: {', '.join(built.ids)}" + (f" (copied to {', '.join(built.copied)})" if built.copied else ""))
+    parts.append(f"record: {built.record}")
+    if recipe.engine.image != built.name:
+        parts.append(f"note: the recipe serves {recipe.engine.image}; leave `engine.image` out to serve this one")
+    return "\n".join(parts)
+
+
+def built_json(built: Built) -> dict[str, Any]:
+    """image, built, ids {node: id}, copied, record, seconds and what the record says of the image."""
+    return {
+        "image": built.name,
+        "built": built.built,
+        "ids": built.ids,
+        "copied": list(built.copied),
+        "record": built.record,
+        "seconds": round(built.seconds, 3),
+        **({"about": built.about.as_record()} if built.about else {}),
+    }

@@ -1,0 +1,146 @@
+"""What is in an image is read from the image itself, once: a real Docker daemon, real package metadata."""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from functional import dockerd
+from functional.command import Shell
+from functional.dockerd import BASE
+from sparkwright.commands.image import Question, engine_of_image, engine_of_python, known_engine
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.facts.engine_found import parse
+from sparkwright.images.archive import archive
+
+pytestmark = dockerd.skipped()
+SITE = "/usr/lib/python3/dist-packages"
+VLLM = Question("vllm", ("vllm",))
+ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+
+
+@pytest.fixture(scope="module")
+def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dockerd.Dockerd]:
+    with dockerd.running(tmp_path_factory.mktemp("repo")) as daemon:
+        yield daemon
+
+
+def image(docker: dockerd.Dockerd, name: str, *lines: str) -> str:
+    docker.docker("build", "--tag", name, "-", stdin="\n".join((f"FROM {BASE}", *lines)).encode())
+    return name
+
+
+def package(name: str, version: str, site: str = SITE) -> str:
+    about = f"{site}/{name}-{version}.dist-info"
+    text = f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n"
+    return f'RUN mkdir -p {about} && printf "{text}" > {about}/METADATA'
+
+
+def foreign(name: str, arch: str) -> bytes:
+    """What `docker load` takes for an image of another processor: one empty layer."""
+    layer = archive({})
+    diff = f"sha256:{hashlib.sha256(layer).hexdigest()}"
+    config = {"architecture": arch, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [diff]}}
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
+    files = {"manifest.json": json.dumps(manifest), "config.json": json.dumps(config), "layer.tar": layer.decode()}
+    return archive(files)
+
+
+def asked(docker: dockerd.Dockerd, command: Command) -> EngineFound | Unknown | None:
+    environ = {**os.environ, "DOCKER_HOST": docker.host}
+    done = subprocess.run(command.argv, env=environ, capture_output=True, text=True)
+    return parse(Completed(done.returncode, done.stdout, done.stderr))
+
+
+def test_the_version_of_each_package(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """Read without importing anything: a package whose code cannot even be imported tells its version all the same."""
+    name = image(docker, "t/ray:1", package("vllm", "0.21.1.dev3+g1a2b3c4"), package("ray", "2.50.0"))
+    found = asked(docker, engine_of_image(name, replace(VLLM, packages=("vllm", "ray")), str(tmp_path)))
+    assert found == EngineFound(ARCH, {"vllm": "0.21.1.dev3+g1a2b3c4", "ray": "2.50.0"})
+
+
+def test_an_image_without_the_engine(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """Nothing is found, which is an answer and not an error."""
+    assert asked(docker, engine_of_image(BASE, VLLM, str(tmp_path))) == EngineFound(ARCH)
+
+
+def test_an_engine_in_a_python_of_its_own(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """A virtual environment that is not on PATH is found by the folder that pip leaves there."""
+    name = image(docker, "t/venv:1", package("vllm", "0.21.0", "/opt/venv/lib/python3.11/site-packages"))
+    assert asked(docker, engine_of_image(name, VLLM, str(tmp_path))) == EngineFound(ARCH, {"vllm": "0.21.0"})
+
+
+def test_a_program_that_tells_its_version(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """llama-server is no Python package: its own words are read."""
+    shown = "RUN mkdir /app && printf '#!/bin/sh\\necho \"version: 11549 (0f1e2d3)\" >&2\\n' > /app/llama-server"
+    name = image(docker, "t/llama:1", f"{shown} && chmod 755 /app/llama-server")
+    program = Question("/app/llama-server", says_version=True)
+    found = asked(docker, engine_of_image(name, program, str(tmp_path)))
+    assert found == EngineFound(ARCH, {"llama-server": "11549"}, "/app/llama-server")
+    assert asked(docker, engine_of_image(BASE, program, str(tmp_path))) == EngineFound(ARCH)
+
+
+def test_the_second_look_starts_nothing(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """Before the first look nothing is known; after it the answer is there without a container."""
+    name, cache = image(docker, "t/cached:1", package("vllm", "0.21.0")), str(tmp_path / "cache")
+    assert asked(docker, known_engine(name, VLLM, cache)) is None
+    began = time.monotonic()
+    first = asked(docker, engine_of_image(name, VLLM, cache))
+    took = time.monotonic() - began
+    since = str(time.time())
+    assert asked(docker, known_engine(name, VLLM, cache)) == asked(docker, engine_of_image(name, VLLM, cache)) == first
+    made = docker.docker("events", "--since", since, "--until", str(time.time()), "--filter", "event=create")
+    assert made == "" and took < 10
+    assert docker.docker("ps", "--all", "--quiet") == ""
+
+
+def test_an_image_for_another_processor(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """It cannot run here, and Docker tells which processor it is for."""
+    other = {"amd64": "arm64", "arm64": "amd64"}[ARCH]
+    docker.docker("load", stdin=foreign("t/other:1", other))
+    found = asked(docker, engine_of_image("t/other:1", VLLM, str(tmp_path)))
+    assert isinstance(found, EngineFound) and found.arch == other and not found.versions
+
+
+def test_an_image_that_is_not_there(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """Nothing is known of it: staging says that it lacks."""
+    assert asked(docker, engine_of_image("t/absent:1", VLLM, str(tmp_path))) is None
+
+
+def test_the_environment_of_the_process_runtime(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """The same question to a node's own Python; a program's first line names the Python it belongs to."""
+    python = tmp_path / "bin"
+    assert asked(docker, engine_of_python(Question("nope", ("nope",)))) == EngineFound("")
+    python.mkdir()
+    tool = python / "tool"
+    tool.write_text(f"#!{sys.executable}\n")
+    tool.chmod(0o755)
+    found = asked(docker, engine_of_python(Question(str(tool), ("click",))))
+    assert isinstance(found, EngineFound) and found.versions["click"] and found.program == str(tool)
+
+
+def test_up_names_it_before_anything_is_started(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """The whole command: an image without the recipe's engine is refused after staging, and no container was made."""
+    node = {"name": "here", "ssh": "local", "env": {"DOCKER_HOST": docker.host}}
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump({"name": "one", "nodes": [node]}))
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF" + bytes(60))
+    recipe = {
+        "title": "An image without its engine",
+        "model": {"path": str(tmp_path / "tiny.gguf"), "served_name": "tiny"},
+        "engine": {"name": "llama-cpp", "version": "2026.10.11549", "image": BASE, "image_note": "the test's"},
+    }
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(recipe))
+    code, out, err = Shell(tmp_path).run("up", "./r.yaml", "--cluster", "cluster.yaml", "--force", "a test")
+    assert code == 1, out + err
+    assert "ENG018" in err and f"llama-server is not in image {BASE}" in err
+    assert docker.docker("ps", "--all", "--quiet") == ""
