@@ -1,7 +1,8 @@
 """`make docs`: the reference pages, made from what they are about.
 
 docs/cli.md is the help of every verb; recipe-reference.md and cluster-reference.md are the annotated YAML files that
-the program itself prints; docs_rules.py beside this file adds the pages of the rules. `--check`: exit 1 when stale.
+the program itself prints; recipes.md lists the shipped recipes; docs_rules.py beside this file adds the pages of the
+rules. `--check`: exit 1 when stale.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import click
 
-from sparkwright.adapters.files import reference
+from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
 from sparkwright.cli.main import main as command
+from sparkwright.domain.recipe import Recipe
+from sparkwright.recipes.load import load_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -33,6 +36,14 @@ CODES = """## Exit codes
 | 5 | not ready: the engine did not answer in time, a rank ended, or a phase is stuck |
 | 70 | a bug of ours |
 | 130 | stopped with Ctrl-C |
+"""
+
+
+STATES = """
+ready: served on GB10 by somebody who published how, and every flag and variable is one that its engine's version has.
+documented: written from sources; something of it is left to you, and the reason says what. refused: known not to work;
+`up` says why and what to take. No recipe has been run by sparkwright's authors on GB10.
+`sparkwright recipes show NAME` has the conditions, the figures with their sources, and what the sources contradict.
 """
 
 
@@ -60,6 +71,36 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "cluster-reference.md",
         yaml_page("The cluster file", "recipes show --reference cluster", reference("cluster")),
     )
+    yield "recipes.md", recipes_page()
+
+
+def recipes_page() -> str:
+    """One row a recipe: what, on how many nodes, in which state and why, and where it comes from."""
+    rows = [recipe_row(recipe) for recipe in shipped()]
+    head = "| recipe | model | engine | nodes | state | sources |\n|---|---|---|---|---|---|"
+    return "\n".join([f"# The recipes\n\n{MADE}{STATES}", head, *rows, ""])
+
+
+def shipped() -> Iterator[Recipe]:
+    nowhere = Places(Path("/nonexistent"), Path("/nonexistent"))
+    for name in recipe_names(nowhere):
+        found = find_recipe(name, nowhere)
+        yield load_recipe(found.text, found.source)
+
+
+def recipe_row(recipe: Recipe) -> str:
+    profiles = f" ({', '.join(recipe.profiles)})" if recipe.profiles else ""
+    instead = f" Instead: {recipe.instead}." if recipe.instead else ""
+    links = " ".join(f"[{n}]({url})" for n, url in enumerate(recipe.references, 1) if url.startswith("https://"))
+    cells = (
+        f"{recipe.name}{profiles}",
+        recipe.model.label,
+        f"{recipe.engine.name} {recipe.engine.version}",
+        str(recipe.nodes),
+        f"**{recipe.state}**: {recipe.state_reason}{instead}",
+        links,
+    )
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def cli_page() -> str:
