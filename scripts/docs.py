@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
+from docs_engines import engines_page
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
 from sparkwright.cli.main import main as command
@@ -72,6 +73,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
         yaml_page("The cluster file", "recipes show --reference cluster", reference("cluster")),
     )
     yield "recipes.md", recipes_page()
+    yield "engines.md", engines_page(MADE)
 
 
 def recipes_page() -> str:
