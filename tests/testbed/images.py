@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.programs import program_files
 from testbed.rootfs import HOME, PYTHON
 from testbed.settings import REPOSITORY
 
@@ -22,7 +23,7 @@ ENGINE_IMAGE = "sparkwright/twin:dev"
 BASE_IMAGE = "sparkwright/testbed-base:dev"  # holds the layer when a test removes the engine's image
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 EPOCH = "2026-01-01T00:00:00Z"
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = f"/{HOME}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,16 @@ def file_digest(path: Path) -> str:
 
 
 def source_layer() -> bytes:
-    """sparkwright's source as a tar with nothing in it that differs from run to run."""
+    """sparkwright's source and what stands on it, as a tar with nothing in it that differs from run to run."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path, content in source_files():
             entry = tarfile.TarInfo(f"{HOME}/src/{path}")
             entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, io.BytesIO(content))
+        for name, content, mode in program_files():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), mode
             tar.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
 

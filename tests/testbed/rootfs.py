@@ -22,14 +22,17 @@ PYTHON = "3.11"  # Debian 12's: wheels are chosen for it, whatever Python runs t
 MIRROR = os.environ.get("SPARKWRIGHT_TESTBED_MIRROR", "http://deb.debian.org/debian")
 TOOLS = ("debootstrap", "dockerd", "docker", "ssh", "ssh-keygen", "ip", "tar", "setsid", "unshare")
 
-ENGINE_PACKAGES = ("ca-certificates", "libgomp1", "libstdc++6", "procps", "python3")
+ENGINE_PACKAGES = ("ca-certificates", "libgomp1", "libstdc++6", "openmpi-bin", "procps", "python3")
 NODE_PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "openssh-server", "openssh-client", "sudo"),
-    *("docker.io", "iptables", "iproute2", "iputils-ping", "kmod", "curl", "rsync"),
+    *("docker.io", "docker-compose", "iptables", "iproute2", "iputils-ping", "kmod", "curl", "rsync"),
 )
 EXTRAS = ("huggingface-hub", "xllamacpp")  # programs of the nodes, not of the engine image
+RAY = ("ray",)  # the real one, for engines that are distributed by it; without what only its other libraries need
+RAY_WASTE = ("ray/jars", "ray/rllib", "ray/dashboard/client", "ray/cpp")
 
 HOME = "opt/sparkwright"
+ENGINE_PARTS = ("src", "programs/lib", "deps", "ray")  # folders of HOME that the engine's Python sees
 SITE = "usr/local/lib/python3.11/dist-packages"
 
 
@@ -47,7 +50,7 @@ def requirements() -> tuple[list[str], list[str]]:
 
 def wanted_pins() -> list[str]:
     """Only the pins of what is installed by name: another tool's update is no reason to build again."""
-    names = {requirement.split(">")[0].split("=")[0] for requirement in (*requirements()[0], *EXTRAS)}
+    names = {requirement.split(">")[0].split("=")[0] for requirement in (*requirements()[0], *EXTRAS, *RAY)}
     return [pin for pin in requirements()[1] if pin.split("==")[0] in names]
 
 
@@ -101,10 +104,14 @@ class Builder:
         """Dependencies beside, not in, Debian's own packages: the source is put there when it is known."""
         self._say("sparkwright's dependencies")
         self._install(tree / HOME / "deps", requirements()[0])
+        self._install(tree / HOME / "ray", RAY)
+        for waste in RAY_WASTE:
+            shutil.rmtree(tree / HOME / "ray" / waste, ignore_errors=True)
         (tree / SITE).mkdir(parents=True, exist_ok=True)
-        (tree / SITE / "sparkwright.pth").write_text(f"/{HOME}/src\n/{HOME}/deps\n")
+        (tree / SITE / "sparkwright.pth").write_text("".join(f"/{HOME}/{part}\n" for part in ENGINE_PARTS))
         write_program(tree / "usr/local/bin/sparkwright-twin", twin_program("/usr/bin/python3"))
-        self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/deps")
+        write_program(tree / "usr/local/bin/ray", ray_program("/usr/bin/python3"))
+        self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/deps", f"/{HOME}/ray")
 
     def _node_packages(self, tree: Path) -> None:
         self._say("packages of a node: systemd, sshd, docker")
@@ -122,16 +129,18 @@ class Builder:
         self._say("the hub's client and llama.cpp")
         self._install(tree / HOME / "extra", EXTRAS)
         (tree / SITE / "sparkwright.pth").unlink()  # a node's own python3 knows nothing of sparkwright
-        (tree / "usr/local/bin/sparkwright-twin").unlink()
+        for name in ("sparkwright-twin", "ray"):
+            (tree / "usr/local/bin" / name).unlink()
         venv = tree / HOME
         site = venv / f"lib/python{PYTHON}/site-packages"
         site.mkdir(parents=True)
-        (site / "testbed.pth").write_text("".join(f"/{HOME}/{part}\n" for part in ("src", "deps", "extra")))
+        (site / "testbed.pth").write_text("".join(f"/{HOME}/{part}\n" for part in (*ENGINE_PARTS, "extra")))
         (venv / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
         (venv / "bin").mkdir()
         for name in ("python", "python3"):
             (venv / "bin" / name).symlink_to("/usr/bin/python3")
         write_program(venv / "bin/sparkwright-twin", twin_program(f"/{HOME}/bin/python"))
+        write_program(venv / "bin/ray", ray_program(f"/{HOME}/bin/python"))
         write_program(venv / "bin/hf", f"#!/{HOME}/bin/python\nfrom huggingface_hub.cli.hf import main\n\nmain()\n")
         (tree / "usr/local/bin/hf").symlink_to(f"/{HOME}/bin/hf")
         self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/extra")
@@ -200,6 +209,10 @@ def write_program(path: Path, text: str) -> None:
 
 def twin_program(python: str) -> str:
     return f'#!/bin/sh\nexec {python} -m sparkwright.twin "$@"\n'
+
+
+def ray_program(python: str) -> str:
+    return f"#!{python}\nfrom ray.scripts.scripts import main\n\nmain()\n"
 
 
 def require_tools() -> None:

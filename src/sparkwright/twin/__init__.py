@@ -2,5 +2,6 @@
 
 Everything it produces is marked simulated: the first log line, `/version`, `/metrics` (`sparkwright_simulated 1`),
 `/v1/models` (`owned_by`), every response header and `system_fingerprint`. Start it as
-`python -m sparkwright.twin serve MODEL [vLLM flags]`; `settings.py` lists its environment variables.
+`python -m sparkwright.twin serve MODEL [vLLM flags]`; `settings.py` lists its environment variables. `dialects` has the
+programs of other engines around the same model, engine and ledger.
 """

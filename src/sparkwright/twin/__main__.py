@@ -1,4 +1,7 @@
-"""`python -m sparkwright.twin serve MODEL [vLLM flags]`, `python -m sparkwright.twin --version`."""
+"""`python -m sparkwright.twin serve MODEL [vLLM flags]`, `python -m sparkwright.twin --version`.
+
+Other engines' programs: `sglang`, `llama-server`, `rpc-server`, `trtllm-serve`, `trtllm-llmapi-launch`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import sys
 from argparse import Namespace
 
 from sparkwright.twin import boot, options
+from sparkwright.twin.dialects import llama, sglang, trtllm
+from sparkwright.twin.dialects.console import Stopped
 from sparkwright.twin.faults import Faults
 from sparkwright.twin.head import run_head
 from sparkwright.twin.log import recorded, voices
@@ -30,8 +35,19 @@ NOT_CACHED = (
 )
 
 
+PROGRAMS = {
+    "sglang": sglang.run,
+    "llama-server": llama.run,
+    "rpc-server": llama.lend,
+    "trtllm-serve": trtllm.run,
+    "trtllm-llmapi-launch": trtllm.launch,
+}
+
+
 def main(argv: list[str]) -> int:
     """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage."""
+    if argv[:1] and argv[0] in PROGRAMS:
+        return _other(argv)
     if argv[:1] in (["--version"], ["-v"]):
         sys.stdout.write(VERSION + "\n")
         return 0
@@ -48,6 +64,15 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"sparkwright.twin: error: {error}\n")
         return 2
     return _serve(args, settings, faults)
+
+
+def _other(argv: list[str]) -> int:
+    """A program of another engine."""
+    try:
+        return PROGRAMS[argv[0]](argv[1:], os.environ)
+    except Stopped as stop:
+        sys.stderr.write(f"{stop}\n")
+        return stop.code
 
 
 def _serve(args: Namespace, settings: Settings, faults: Faults) -> int:

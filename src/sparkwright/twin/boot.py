@@ -79,6 +79,7 @@ def announce(rank: Rank) -> None:
     """The engine core, or the headless executor, and its worker are up; next is the rendezvous."""
     v, args, world = rank.voices, rank.args, rank.limits.world
     master = f"{args.master_addr}:{args.master_port}"
+    spread = args.distributed_executor_backend == "ray"  # its workers speak elsewhere
     torch = "Reducing Torch parallelism from 20 threads to 1 to avoid unnecessary CPU contention. Set OMP_NUM_THREADS "
     if args.headless:
         v.api.info(
@@ -88,11 +89,11 @@ def announce(rank: Rank) -> None:
         )
     else:
         v.core.info("core.py:109", f"Initializing a V1 LLM engine (v0.21.0) with config: {described(rank)}")
-    if world > 1:
+    if world > 1 and not spread:
         v.core.warning(
             "multiproc_executor.py:1029", torch + "in the external environment to tune this value as needed."
         )
-    if world > 1 and not args.headless:
+    if world > 1 and not args.headless and not spread:
         v.core.info(
             "multiproc_executor.py:139",
             f"DP group leader: node_rank=0, node_rank_within_dp=0, master_addr={args.master_addr}, "

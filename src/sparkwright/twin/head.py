@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import signal
 import socket
 import time
 from typing import Any
 
 from sparkwright.twin import boot, phases
+from sparkwright.twin.dialects.ray_ranks import RayRanks
 from sparkwright.twin.ledger import busy_device
 from sparkwright.twin.link import Head, PeerLost, patient
 from sparkwright.twin.log import recorded
-from sparkwright.twin.rank import Rank, StartFailed
+from sparkwright.twin.rank import Rank, StartFailed, signalled
 from sparkwright.twin.service import Service
 from sparkwright.twin.web import bind
 
@@ -32,8 +32,9 @@ async def run_head(rank: Rank) -> int:
     except OSError as error:
         rank.voices.api.bare(f"Traceback (most recent call last):\nOSError: [Errno {error.errno}] {error.strerror}")
         return 1
-    link = Head(rank.nodes)
-    stop = _signals(rank)
+    ray = rank.args.distributed_executor_backend == "ray" and rank.limits.world > 1
+    link = RayRanks(rank) if ray else Head(rank.nodes)
+    stop = signalled(rank)
     starting = asyncio.ensure_future(_guarded_start(rank, link))
     ends: set[asyncio.Future[Any]] = {starting, stop}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -45,22 +46,7 @@ async def run_head(rank: Rank) -> int:
     return await Service(rank, link, stop).run(sock)
 
 
-def _signals(rank: Rank) -> asyncio.Future[None]:
-    """Done at the first SIGTERM or SIGINT, unless a fault ignores them."""
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[None] = loop.create_future()
-
-    def asked() -> None:
-        rank.faults.refresh()
-        if not stop.done() and not rank.faults.has("ignore_sigterm"):
-            stop.set_result(None)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked)
-    return stop
-
-
-async def _guarded_start(rank: Rank, link: Head) -> bool:
+async def _guarded_start(rank: Rank, link: Head | RayRanks) -> bool:
     try:
         await _start(rank, link)
         return True
@@ -72,7 +58,7 @@ async def _guarded_start(rank: Rank, link: Head) -> bool:
     return False
 
 
-async def _start(rank: Rank, link: Head) -> None:
+async def _start(rank: Rank, link: Head | RayRanks) -> None:
     await rank.passing(4.0)
     boot.configure(rank)
     await rank.passing(12.0)
@@ -102,7 +88,7 @@ async def _start(rank: Rank, link: Head) -> None:
     boot.initialized(rank, (time.monotonic() - began) / scale if scale else rank.speed.compile_s)
 
 
-async def _meet(rank: Rank, link: Head) -> None:
+async def _meet(rank: Rank, link: Head | RayRanks) -> None:
     """All ranks on the line. Waits for ever and says nothing (captures m3, m4)."""
     try:
         await link.listen(rank.args.master_addr, rank.args.master_port)

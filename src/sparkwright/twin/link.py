@@ -84,20 +84,22 @@ class Head:
         if self.nodes > 1:
             await self._joined.wait()
 
-    async def barrier(self, phase: str) -> None:
-        """All ranks have finished `phase`. Raises PeerLost."""
-        await self.ask({"op": "barrier", "phase": phase})
+    async def barrier(self, phase: str, **more: Any) -> list[Frame]:
+        """All ranks have finished `phase`; what the workers say to it. Raises PeerLost."""
+        return await self.ask({"op": "barrier", "phase": phase, **more})
 
-    async def ask(self, frame: Frame) -> None:
+    async def ask(self, frame: Frame) -> list[Frame]:
         """One frame to every worker, one answer from each. Raises PeerLost at the first that is gone."""
-        if not self.peers:
-            return
         tasks = [asyncio.ensure_future(p.ask(frame)) for p in self.peers.values()]
         try:
-            await asyncio.gather(*tasks)
+            return await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
+
+    def gone(self) -> bool:
+        """Whether a worker's connection has ended, as far as an idle head can see."""
+        return any(peer.reader.at_eof() for peer in self.peers.values())
 
     async def bye(self) -> None:
         for peer in self.peers.values():
@@ -109,6 +111,30 @@ class Head:
             peer.writer.close()
         if self._server is not None:
             self._server.close()
+
+
+class Caller(Head):
+    """Rank 0's side where it is the one that connects (llama.cpp's RPC)."""
+
+    def __init__(self, servers: list[tuple[str, int]]) -> None:
+        super().__init__(1 + len(servers))
+        self.servers = servers
+
+    async def call(self) -> None:
+        """Raises OSError at the first server that is not there: nobody tries again."""
+        for rank, (host, port) in enumerate(self.servers, 1):
+            self.peers[rank] = Peer(rank, *await asyncio.open_connection(host, port))
+
+
+async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, **more: Any) -> None:
+    """The other side of a Caller: answers every frame until the connection ends."""
+    try:
+        while (await read_frame(reader))["op"] != "bye":
+            write_frame(writer, {"op": "done", **more})
+            await writer.drain()
+    except (EOFError, OSError):
+        pass
+    writer.close()
 
 
 class Worker:
@@ -140,19 +166,20 @@ class Worker:
             raise PeerLost(0, said_bye=True)
         return frame
 
-    async def answer(self) -> None:
+    async def answer(self, **more: Any) -> None:
         _, writer = self._connected()
         try:
-            write_frame(writer, {"op": "done"})
+            write_frame(writer, {"op": "done", **more})
             await writer.drain()
         except OSError:
             raise PeerLost(0) from None
 
-    async def barrier(self, phase: str) -> None:
+    async def barrier(self, phase: str, **more: Any) -> Frame:
         frame = await self.next()
         if frame.get("phase") != phase:
             raise PeerLost(0)
-        await self.answer()
+        await self.answer(**more)
+        return frame
 
     def close(self) -> None:
         if self._streams is not None:
@@ -167,7 +194,7 @@ class Worker:
         return self._streams
 
 
-async def patient(work: asyncio.Future[None], every: float, remark: Callable[[], None]) -> None:
+async def patient(work: asyncio.Future[Any], every: float, remark: Callable[[], None]) -> None:
     """Waits for `work` as long as it takes and makes the remark after each `every` seconds of silence."""
     while True:
         done, _ = await asyncio.wait({work}, timeout=every)

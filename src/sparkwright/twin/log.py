@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TextIO
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How another engine begins a line: of its own logger (level, one letter or word), and of other libraries."""
+
+    own: Callable[[str], str]
+    other: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +29,8 @@ class Voice:
     who: str
     pid: int
     out: TextIO
+    form: Form | None = None
+    """Not vLLM's."""
 
     @property
     def prefix(self) -> str:
@@ -27,7 +38,7 @@ class Voice:
 
     def say(self, level: str, where: str, message: str) -> None:
         stamp = time.strftime("%m-%d %H:%M:%S")
-        head = f"{self.prefix}{level} {stamp} [{where}] "
+        head = self.form.own(level) if self.form else f"{self.prefix}{level} {stamp} [{where}] "
         self._write("".join(f"{head}{line}\n" for line in message.split("\n")))
 
     def info(self, where: str, message: str) -> None:
@@ -41,7 +52,8 @@ class Voice:
 
     def bare(self, message: str) -> None:
         """A line without level and time, as from another library or a traceback."""
-        self._write("".join(f"{self.prefix}{line}\n" for line in message.split("\n")))
+        head = self.form.other() if self.form else self.prefix
+        self._write("".join(f"{head}{line}\n" for line in message.split("\n")))
 
     def raw(self, text: str) -> None:
         """Bytes without prefix: C++ libraries and progress bars write past the Python streams."""

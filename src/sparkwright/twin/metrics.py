@@ -105,9 +105,13 @@ class Metrics:
         series.counts[bisect.bisect_left(family.bounds, value)] += 1
         series.total += value
 
-    def render(self) -> str:
+    def refresh(self) -> None:
+        """What is only asked for at a scrape."""
         for update in self._before:
             update()
+
+    def render(self) -> str:
+        self.refresh()
         return MARK + "".join(f"{line}\n" for family in self.families.values() for line in family.lines())
 
     def _process(self) -> None:

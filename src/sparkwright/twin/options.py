@@ -1,4 +1,4 @@
-"""vLLM 0.21.0's command line: its real flags and its real way of refusing them.
+"""vLLM 0.21.0's command line: its real flags and its real way of refusing them. `fill` gives other engines theirs.
 
 The flags are the data that recipes are checked against (engines/data/vllm-0.21.0.json). As in vLLM, `_` and `-` mean
 the same in a flag, booleans have a `--no-` form, and JSON flags take dotted keys (`--speculative-config.method ngram`).
@@ -29,8 +29,12 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments after `serve`. The result also has `given`: what differs from vLLM's defaults, in vLLM's order."""
-    parser, defaults = _build()
-    args, unknown = parser.parse_known_args(_plain(_from_file(argv), _kinds()))
+    rows = rows_of("vllm-0.21.0")
+    parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
+    parser.add_argument("model_tag", nargs="?")
+    defaults = fill(parser, rows)
+    kinds = {flag: row["kind"] for row in rows for flag in row["flags"]}
+    args, unknown = parser.parse_known_args(_plain(_from_file(argv), kinds))
     if unknown:
         # The subcommand leaves what it does not know to the main parser, whose name and usage the message carries.
         parser.exit(2, f"usage: {MAIN_USAGE}\nmain.py: error: unrecognized arguments: {' '.join(unknown)}\n")
@@ -44,38 +48,38 @@ def _ordered(args: argparse.Namespace, defaults: dict[str, Any]) -> list[tuple[s
     return [(name, getattr(args, name)) for name in ("model_tag", *defaults)]
 
 
-def _rows() -> list[dict[str, Any]]:
-    """A row per option, in vLLM's order: flags, kind (of TYPES or an argparse action), nargs, default, choices."""
-    text = (files("sparkwright.engines") / "data/vllm-0.21.0.json").read_text(encoding="utf-8")
+def rows_of(data: str) -> list[dict[str, Any]]:
+    """A row per option, in the engine's order: flags, kind (of TYPES or an argparse action), nargs, default, choices.
+
+    data: a file of engines/data. Raises OSError when that version has none.
+    """
+    text = (files("sparkwright.engines") / f"data/{data}.json").read_text(encoding="utf-8")
     return [_row(name, option) for name, option in json.loads(text)["options"].items()]
 
 
 def _row(name: str, option: dict[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {key: option[key] for key in ("default", "choices") if key in option}
+    row: dict[str, Any] = {key: option[key] for key in ("default", "choices", "negatives") if key in option}
     row |= {"flags": [f"--{name}", *option.get("aliases", ())], "kind": option["kind"]}
     if option["kind"] in ("value", "list"):
         row["kind"] = option["type"]
     return row | ({"nargs": "+"} if option["kind"] == "list" else {})
 
 
-def _kinds() -> dict[str, str]:
-    return {flag: row["kind"] for row in _rows() for flag in row["flags"]}
-
-
-def _build() -> tuple[Parser, dict[str, Any]]:
-    parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
-    parser.add_argument("model_tag", nargs="?")
+def fill(parser: argparse.ArgumentParser, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Adds the options, each under its first flag's name; gives the defaults."""
     defaults: dict[str, Any] = {}
-    for row in _rows():
+    for row in rows:
         dest = row["flags"][0].removeprefix("--").replace("-", "_")
         defaults[dest] = row.get("default", PLAIN_DEFAULTS.get(dest, False if row["kind"] == "flag" else None))
         parser.add_argument(*row["flags"], dest=dest, default=defaults[dest], **_keywords(row))
-    return parser, defaults
+        if row.get("negatives"):
+            parser.add_argument(*row["negatives"], dest=dest, action="store_false")
+    return defaults
 
 
 def _keywords(row: dict[str, Any]) -> dict[str, Any]:
     kind = row["kind"]
-    if kind == "flag":
+    if kind == "flag" or (kind == "bool" and row.get("negatives")):
         return {"action": "store_true"}
     if kind == "bool":
         return {"action": argparse.BooleanOptionalAction}
@@ -114,6 +118,8 @@ TYPES: dict[str, Any] = {
     "str": str,
     "int": int,
     "float": float,
+    "number": float,
+    "si-int": _human_or_auto,
     "human-int": _human_or_auto,
     "json": _json,
     "json-or-str": _json_or_text,

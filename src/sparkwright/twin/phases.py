@@ -8,7 +8,7 @@ from sparkwright.twin.ledger import capture_sizes, gib, refusal
 from sparkwright.twin.progress import Bar
 from sparkwright.twin.rank import Rank, StartFailed
 
-Barrier = Callable[[str], Awaitable[None]]
+Barrier = Callable[[str], Awaitable[object]]
 SHM = (
     "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are "
     "hanging or doing some time-consuming work (e.g. compilation, weight/kv cache quantization)."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from argparse import Namespace
 from dataclasses import dataclass
 
@@ -80,6 +81,21 @@ def rank_from(args: Namespace, model: Model, settings: Settings, faults: Faults)
     ledger = ledger_from(args, model, limits, settings)
     said = voices(os.getpid(), args.node_rank, limits.world, args.headless)
     return Rank(args, settings, model, limits, ledger, Speed(model, limits, ledger, settings), said, faults)
+
+
+def signalled(rank: Rank) -> asyncio.Future[None]:
+    """Done at the first SIGTERM or SIGINT, unless a fault ignores them."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[None] = loop.create_future()
+
+    def asked() -> None:
+        rank.faults.refresh()
+        if not stop.done() and not rank.faults.has("ignore_sigterm"):
+            stop.set_result(None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked)
+    return stop
 
 
 def leak(megabytes: float, held: list[bytearray]) -> None:

@@ -57,8 +57,7 @@ class Server:
         return Response(self.metrics.render(), media_type="text/plain; version=1.0.0; charset=utf-8")
 
     async def models(self, request: Request) -> Response:
-        rules = self.answers.rules
-        return json_response({"object": "list", "data": [_model(n, self.root, rules.context) for n in rules.names]})
+        return json_response(listed(self.answers.rules, self.root))
 
     async def tokenize(self, request: Request) -> Response:
         body = asked.parsed(await request.body(), "/tokenize", "tokenize", {})
@@ -92,7 +91,7 @@ class Server:
             Route("/invocations", self._checked(self.not_simulated), methods=["POST"]),
         ]
         plain = Starlette(routes=routes, exception_handlers={HTTPException: _plain_error})
-        return Shell(plain, self, keys)
+        return Shell(plain, self.metrics, keys)
 
     def _checked(self, handler: Handler) -> Handler:
         async def run(request: Request) -> Response:
@@ -114,6 +113,11 @@ async def _plain_error(request: Request, error: Exception) -> Response:
     """FastAPI's own bodies for unknown routes and wrong methods."""
     known = error if isinstance(error, HTTPException) else HTTPException(500)
     return json_response({"detail": known.detail}, known.status_code, vary=False)
+
+
+def listed(rules: asked.Rules, root: str) -> dict[str, object]:
+    """The body of /v1/models."""
+    return {"object": "list", "data": [_model(name, root, rules.context) for name in rules.names]}
 
 
 def _model(name: str, root: str, context: int) -> dict[str, object]:
@@ -147,13 +151,20 @@ def _model(name: str, root: str, context: int) -> dict[str, object]:
     }
 
 
-class Shell:
-    """Around every request: the key (only below /v1), the mark, and the http_* counters."""
+def below_v1(path: str) -> bool:
+    return path.startswith("/v1")
 
-    def __init__(self, app: ASGIApp, server: Server, keys: tuple[str, ...]) -> None:
+
+class Shell:
+    """Around every request: the key (vLLM: only below /v1), the mark, and the http_* counters."""
+
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, keys: tuple[str, ...], guarded: Callable[[str], bool] = below_v1
+    ) -> None:
         self.app = app
-        self.server = server
+        self.metrics = metrics
         self.keys = tuple(f"Bearer {k}".encode() for k in keys)
+        self.guarded = guarded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -176,14 +187,14 @@ class Shell:
         self._count(scope, seen, time.perf_counter() - began)
 
     def _allowed(self, scope: Scope) -> bool:
-        if not self.keys or not scope["path"].startswith("/v1") or scope["method"] == "OPTIONS":
+        if not self.keys or not self.guarded(scope["path"]) or scope["method"] == "OPTIONS":
             return True
         return dict(scope["headers"]).get(b"authorization", b"") in self.keys
 
     def _count(self, scope: Scope, seen: dict[str, int], seconds: float) -> None:
         if scope["path"] in UNCOUNTED:
             return
-        m, path, method = self.server.metrics, scope["path"], scope["method"]
+        m, path, method = self.metrics, scope["path"], scope["method"]
         size = int(dict(scope["headers"]).get(b"content-length", 0))
         m.add("http_requests_total", handler=path, method=method, status=f"{seen['status'] // 100}xx")
         m.observe("http_request_size_bytes", size, handler=path)

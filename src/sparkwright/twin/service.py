@@ -3,108 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.twin import boot, phases
 from sparkwright.twin.answers import Answers
-from sparkwright.twin.asked import Rules
-from sparkwright.twin.job import EngineDead
-from sparkwright.twin.link import Head, PeerLost, patient
+from sparkwright.twin.core import POLL_S, Core, Link, Trouble
+from sparkwright.twin.dialects.ray_ranks import RayRanks
 from sparkwright.twin.log import recorded
-from sparkwright.twin.metrics import Metrics
-from sparkwright.twin.prefix_cache import BlockPool
-from sparkwright.twin.rank import Rank, leak
-from sparkwright.twin.scheduler import Engine, Machine
+from sparkwright.twin.rank import Rank
+from sparkwright.twin.scheduler import Engine
 from sparkwright.twin.server import LISTED, Server
-from sparkwright.twin.stats import Stats
-from sparkwright.twin.tokenizer import Tokenizer
 from sparkwright.twin.web import Web, web
-
-POLL_S = 0.1
-
-
-@dataclass(slots=True)
-class _Ranks:
-    """The engine's view of the other ranks (scheduler.Ranks)."""
-
-    rank: Rank
-    link: Head
-    engine: Engine | None = None
-
-    async def step(self, answered: int) -> None:
-        rank = self.rank
-        rank.faults.refresh()
-        if rank.faults.due("freeze_after", answered):
-            await asyncio.Event().wait()
-        work = asyncio.ensure_future(self.link.ask({"op": "step", "answered": answered}))
-        try:
-            await patient(work, rank.settings.shm_warn_s, self._silent)
-        except PeerLost:
-            await self._lost()
-            raise EngineDead from None
-        finally:
-            work.cancel()
-
-    def _silent(self) -> None:
-        self.rank.voices.core.info("shm_broadcast.py:681", phases.SHM)
-
-    async def _lost(self) -> None:
-        """NCCL notices at once, the watchdog ends the worker a minute later; until then /health is 200 (capture m1)."""
-        recorded("peer-lost", self.rank.voices, {"HOST": socket.gethostname()})
-        await asyncio.sleep(self.rank.settings.dead_s)
-        engine = self.engine
-        running = engine.running if engine else []
-        values = {
-            "CONFIG": boot.described(self.rank),
-            "REQS": str([job.name for job in running]),
-            "RUNNING": str(len(running)),
-            "USAGE": str(engine.machine.pool.usage if engine else 0.0),
-        }
-        recorded("engine-fatal", self.rank.voices, values)
 
 
 class Service:
     """The running engine behind its web server."""
 
-    def __init__(self, rank: Rank, link: Head, stop: asyncio.Future[None]) -> None:
+    def __init__(self, rank: Rank, link: Link, stop: asyncio.Future[None]) -> None:
         self.rank = rank
         self.link = link
         self.stop = stop
-        args, limits = rank.args, rank.limits
-        self.names = tuple(args.served_model_name or [args.model])
-        speculation = args.speculative_config or {}
-        drafts = int(speculation.get("num_speculative_tokens", 0))
-        self.metrics = Metrics(self.names[0], drafts > 0)
-        pool = BlockPool(rank.ledger.blocks, limits.block, limits.prefix_caching)
-        machine = Machine(limits, pool, rank.speed, rank.settings.token_scale, drafts, rank.settings.acceptance)
-        tokenizer = Tokenizer(rank.model.vocab)
-        ranks = _Ranks(rank, link)
-        self.stats = Stats(self.metrics)
-        self.engine = ranks.engine = Engine(machine, tokenizer, self.stats, ranks)
-        self.server = self._server(tokenizer)
-        self.metrics.before_scrape(self._gauges)
+        self.core = Core(rank, link, Trouble(self._silent, self._lost))
+        self.engine, self.metrics, self.stats = self.core.engine, self.core.metrics, self.core.stats
+        self.server = self._server()
         self.metrics.set("vllm:cache_config_info", 1.0, **_cache_labels(rank))
 
-    def _server(self, tokenizer: Tokenizer) -> Server:
-        args, limits = self.rank.args, self.rank.limits
-        rules = Rules(
-            names=self.names,
-            context=limits.context,
-            tokenizer=tokenizer,
-            reasoning=bool(args.reasoning_parser),
-            auto_tools=bool(args.enable_auto_tool_choice and args.tool_call_parser),
-            template=args.default_chat_template_kwargs or {},
-            force_usage=bool(args.enable_force_include_usage),
-            garbage=lambda: self.rank.faults.has("garbage"),
-        )
+    def _silent(self) -> None:
+        self.rank.voices.core.info("shm_broadcast.py:681", phases.SHM)
+
+    async def _lost(self, engine: Engine) -> None:
+        """NCCL notices at once, the watchdog ends the worker a minute later; until then /health is 200 (capture m1)."""
+        if isinstance(self.link, RayRanks):
+            text = f"RayWorkerProc rank={self.link.dead()} died unexpectedly, shutting down executor."
+            self.rank.voices.core.error("ray_executor_v2.py:464", text)
+            return
+        recorded("peer-lost", self.rank.voices, {"HOST": socket.gethostname()})
+        await asyncio.sleep(self.rank.settings.dead_s)
+        values = {
+            "CONFIG": boot.described(self.rank),
+            "REQS": str([job.name for job in engine.running]),
+            "RUNNING": str(len(engine.running)),
+            "USAGE": str(engine.machine.pool.usage),
+        }
+        recorded("engine-fatal", self.rank.voices, values)
+
+    def _server(self) -> Server:
+        args = self.rank.args
         parallel = f"-tp{args.tensor_parallel_size}" if args.tensor_parallel_size > 1 else ""
         fingerprint = f"vllm-0.21.0{parallel}-simulated"
         voice = self.rank.voices.api
-        answers = Answers(self.engine, rules, fingerprint, bool(args.enable_prompt_tokens_details), voice)
+        answers = Answers(self.engine, self.core.rules(), fingerprint, bool(args.enable_prompt_tokens_details), voice)
         return Server(answers, self.metrics, str(args.model), voice)
 
     async def run(self, sock: socket.socket) -> int:
@@ -129,25 +79,18 @@ class Service:
         return 0
 
     def _helpers(self) -> list[Coroutine[Any, Any, None]]:
-        found: list[Coroutine[Any, Any, None]] = []
+        found: list[Coroutine[Any, Any, None]] = [self.core.watch(), self._notice()]
         if not self.rank.args.disable_log_stats:
-            found.append(self.stats.report(self.rank.voices.api, self.rank.settings.stats_s, self._load))
-        if self.rank.settings.fault or self.rank.settings.control:
-            found.append(self._watch())
+            found.append(self.stats.report(self.rank.voices.api, self.rank.settings.stats_s, self.core.load))
         return found
 
-    async def _watch(self) -> None:
-        """Faults that count requests; only polled when faults were asked for."""
-        held: list[bytearray] = []
-        while True:
+    async def _notice(self) -> None:
+        """Ray tells at once that a worker has died, also while nothing is asked."""
+        while isinstance(self.link, RayRanks):
             await asyncio.sleep(POLL_S)
-            self.rank.faults.refresh()
-            due = self.rank.faults.due("die_after", self.engine.answered)
-            if due:
-                os._exit(due.exit_code)
-            size = self.rank.faults.value("leak") or 0.0
-            while size and len(held) < self.engine.answered:
-                leak(size, held)
+            if self.link.gone():
+                self.engine.wake()
+                return
 
     async def _die(self, site: Web) -> None:
         """Waiting clients get their 500s first."""
@@ -165,22 +108,10 @@ class Service:
             await asyncio.sleep(POLL_S)
             waited += POLL_S
         computing.cancel()
-        for job in [*self.engine.running, *self.engine.waiting]:
-            self.engine.abort(job)
+        self.core.abort_all()
         core.info("core.py:1265", "Shutdown complete")
         await self.link.bye()
         site.should_exit = True
-
-    def _load(self) -> tuple[int, int, float]:
-        engine = self.engine
-        return len(engine.running), len(engine.waiting), engine.machine.pool.usage
-
-    def _gauges(self) -> None:
-        running, waiting, usage = self._load()
-        self.metrics.set("vllm:num_requests_running", running)
-        self.metrics.set("vllm:num_requests_waiting", waiting)
-        self.metrics.set("vllm:num_requests_waiting_by_reason", waiting, reason="capacity")
-        self.metrics.set("vllm:kv_cache_usage_perc", usage)
 
 
 DESTROY = (

@@ -60,6 +60,8 @@ class Settings:
     """GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME or VLLM_HOST_IP, when one of them names the loopback."""
     hub: str = ""
     """HF_HUB_CACHE, or hub/ in HF_HOME: where a model named by its hub id is looked for."""
+    version: str = ""
+    """SPARKWRIGHT_TWIN_VERSION: whose flags a dialect takes, of those in engines/data; vLLM's is 0.21.0 always."""
     long_context_allowed: bool = False
     """VLLM_ALLOW_LONG_MAX_MODEL_LEN."""
 
@@ -92,6 +94,7 @@ def settings_from(env: Mapping[str, str]) -> Settings:
         api_keys=tuple(k for k in (env.get("VLLM_API_KEY"),) if k),
         wrong_interface=_wrong_interface(env),
         hub=_hub(env),
+        version=env.get(PREFIX + "VERSION", ""),
         long_context_allowed=env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "0") not in ("0", ""),
     )
 

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from typing import Any
 
 from sparkwright.twin import boot, phases
 from sparkwright.twin.ledger import busy_device
 from sparkwright.twin.link import PeerLost, Worker
-from sparkwright.twin.rank import Rank, StartFailed, leak
+from sparkwright.twin.rank import Rank, StartFailed, leak, signalled
 
 GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
 
 
 async def run_worker(rank: Rank) -> int:
     """The exit code: 0 after a signal and after the head's end, 1 when the start fails."""
-    loop = asyncio.get_running_loop()
-    stop: asyncio.Future[None] = loop.create_future()
-
-    def asked() -> None:
-        rank.faults.refresh()
-        if not stop.done() and not rank.faults.has("ignore_sigterm"):
-            stop.set_result(None)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked)
+    stop = signalled(rank)
     life = asyncio.ensure_future(_life(rank))
     ends: set[asyncio.Future[Any]] = {life, stop}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -40,7 +30,7 @@ async def _life(rank: Rank) -> int:
     link = Worker(rank.number)
     try:
         await _start(rank, link)
-        await _serve(rank, link)
+        await obey(rank, link)
     except StartFailed as failure:
         rank.print_failure(failure)
         return 1
@@ -79,7 +69,8 @@ def _unreachable(rank: Rank) -> bool:
     return bool(rank.settings.wrong_interface) and not rank.args.master_addr.startswith(("127.", "localhost"))
 
 
-async def _serve(rank: Rank, link: Worker) -> None:
+async def obey(rank: Rank, link: Worker) -> None:
+    """Every step of the head's, for ever; faults that count requests strike here. Raises PeerLost."""
     held: list[bytearray] = []
     while True:
         frame = await link.next()
