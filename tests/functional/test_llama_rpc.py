@@ -80,13 +80,14 @@ async def start(spec: RankSpec, folder: Path) -> Running:
 
 
 @asynccontextmanager
-async def both(specs: tuple[RankSpec, ...], folder: Path) -> AsyncIterator[tuple[Running, Running]]:
-    """Worker first, head last; the head is ready. Both are killed at the end if the test did not end them."""
+async def both(specs: tuple[RankSpec, ...], folder: Path, ahead: float = 0.0) -> AsyncIterator[tuple[Running, Running]]:
+    """The head, so many seconds ahead of its worker, is ready. Both are killed if the test did not end them."""
     started = []
     try:
-        started.append(worker := await start(specs[1], folder))
-        await worker.says("WARNING: Host")
         started.append(head := await start(specs[0], folder))
+        await asyncio.sleep(ahead)
+        assert head.process.returncode is None, head.log.read_text()
+        started.append(worker := await start(specs[1], folder))
         await head.says("listening on http://")
         yield head, worker
     finally:
@@ -149,6 +150,13 @@ async def test_a_head_without_its_worker_says_so(tmp_path: Path) -> None:
     """A worker that is not there is named before anything is loaded."""
     specs = rendered(tmp_path)
     head = await start(specs[0], tmp_path)
-    assert await asyncio.wait_for(head.process.wait(), 15) != 0
+    assert await asyncio.wait_for(head.process.wait(), 40) != 0
     ((address, port),) = specs[1].listens
-    assert f"Failed to connect to {address}:{port}" in head_errors(head)[0]
+    assert f"no rpc-server listens at {address}:{port}" in head_errors(head)[0]
+
+
+async def test_a_head_waits_for_a_worker_that_is_slower(tmp_path: Path) -> None:
+    """Whichever is up first: the head asks again until its worker listens."""
+    specs = rendered(tmp_path)
+    async with both(specs, tmp_path, ahead=1.0):
+        assert (await answer(specs[0])).status_code == 200

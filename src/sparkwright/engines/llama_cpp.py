@@ -57,7 +57,7 @@ class LlamaCpp:
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         head = _head(recipe, placement, context)
         workers = (llama_rpc.worker(head, recipe, placement, context, rank) for rank in range(1, placement.world))
-        return (head, *workers)
+        return (llama_rpc.patient(head, recipe, placement), *workers)
 
     def read(self, line: str) -> LogEvent | None:
         return read_llama_cpp(line)

@@ -22,15 +22,38 @@ _FIND = (
     'echo "error: no rpc-server here: it comes with a llama.cpp that was built with GGML_RPC=ON" >&2; exit 127'
 )
 
+# llama-server ends at once where nobody listens, and a worker's program has a device to open before it does. Only bash
+# can ask a port without a tool of its own; the images have it.
+_PATIENT = 'if command -v bash >/dev/null; then exec bash -c "$0" bash "$@"; fi; shift; exec "$@"'
+_WAIT = (
+    "trap 'exit 143' TERM; for a in $1; do n=0; until (exec 3<>/dev/tcp/${a%:*}/${a##*:}) 2>/dev/null; do "
+    '[ $((n += 1)) -lt 100 ] || { echo "error: no rpc-server listens at $a for 20 s" >&2; exit 1; }; sleep 0.2; '
+    'done; done; shift; exec "$@"'
+)
+
 
 def head_options(recipe: Recipe, placement: Placement) -> Options:
     """All layers go to the devices, its own and the workers'; a recipe's `tensor-split` counts the workers first."""
     if placement.world == 1:
         return {}
-    servers = (f"{placement.fabric[node].address}:{recipe.serving.master_port}" for node in placement.nodes[1:])
+    servers = _servers(recipe, placement)
     given = merge({}, recipe.flags)
     says = any(name in given for name in ("gpu-layers", "n-gpu-layers", "ngl"))
     return {"rpc": ",".join(servers), "n-gpu-layers": None if says else ALL_LAYERS}
+
+
+def patient(head: RankSpec, recipe: Recipe, placement: Placement) -> RankSpec:
+    """Rank 0 with workers: it starts its server when all of them listen."""
+    if placement.world == 1:
+        return head
+    words = ("-c", _PATIENT, _WAIT, " ".join(_servers(recipe, placement)), *(head.entrypoint or ()), *head.argv)
+    if head.runtime is Runtime.DOCKER:
+        return replace(head, argv=words, entrypoint=("sh",), engine_argv=head.argv)
+    return replace(head, argv=("sh", *words), engine_argv=head.argv)
+
+
+def _servers(recipe: Recipe, placement: Placement) -> tuple[str, ...]:
+    return tuple(f"{placement.fabric[node].address}:{recipe.serving.master_port}" for node in placement.nodes[1:])
 
 
 def worker(head: RankSpec, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:

@@ -72,6 +72,8 @@ def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank
         Variable(
             "PYTHONUNBUFFERED", "1", "the engine core prints its Ray workers' lines, into a pipe", "docs/acceptance"
         ),
+        # Seen with Ray 2.60.0: of lines that differ in numbers only it prints one; a rank's figures were missing.
+        Variable("RAY_DEDUP_LOGS", "0", "each rank's lines are wanted", "ray/_private/ray_logging 2.60.0"),
         Variable("RAY_USAGE_STATS_ENABLED", "0", "no telemetry", "ray/_common/usage/usage_lib.py 2.60.0"),
         *((token,) if context.launch_key else ()),
         *(() if rank else (config,)),
