@@ -7,6 +7,7 @@ import click
 from sparkwright.app.launch import Outcome
 from sparkwright.app.world import resolved_paths
 from sparkwright.domain.errors import UsageError
+from sparkwright.domain.facts import Unknown
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.source import Source, Written
 from sparkwright.engines.catalog import engine
@@ -25,7 +26,8 @@ def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
     plan, facts = outcome.plan, outcome.survey.facts
     stop = engine(plan.recipe.engine.name).stop
     states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
-    return FORMS[form](Source(plan, stop.signal, stop.grace, states))
+    users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
+    return FORMS[form](Source(plan, stop.signal, stop.grace, states, users))
 
 
 def deliver(files: tuple[Written, ...], out: str) -> None:

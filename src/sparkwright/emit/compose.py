@@ -11,6 +11,7 @@ from sparkwright.emit.source import (
     Written,
     as_yaml,
     comment,
+    filling_step,
     folders_step,
     manual,
     no_docker,
@@ -138,7 +139,8 @@ def _env_value(value: str) -> str:
 
 def _readme(source: Source) -> str:
     steps = [
-        "Copy each folder to the node of its name. Fill in `secrets.env` where there is one (`chmod 600`).",
+        *filling_step(source),
+        "Copy each folder to the node of its name.",
         *folders_step(source),
         f"In each folder `docker compose up -d`, in this order: {order(source)}.",
         "`docker compose logs -f` shows the rank. Ready is when the head has answered a real request.",

@@ -15,7 +15,7 @@ from typing import Any
 from sparkwright.commands import docker
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import RankSpec
-from sparkwright.emit.source import Source, Written, as_yaml, comment, no_docker, secret_names, title
+from sparkwright.emit.source import Source, Written, as_yaml, comment, no_docker, secret_names, title, to_fill
 from sparkwright.emit.vary import common, own
 
 RDMA = "rdma/hca_shared_devices_a"
@@ -58,15 +58,16 @@ def _one_template(source: Source) -> None:
 
 
 def _head(source: Source) -> tuple[str, ...]:
-    secrets = secret_names(source)
-    literals = " ".join(f"--from-literal={one}=..." for one in secrets)
+    files = {file.name: file.secret for spec in source.specs for file in spec.files if file.secret}
+    secrets = [f"--from-literal={one}=..." for one in secret_names(source)] + [f"--from-file={one}" for one in files]
     return (
         title(source),
         "Needs the LeaderWorkerSet controller, NVIDIA's device plugin and, with RDMA, the k8s-rdma-shared-dev-plugin:",
         f"{RDMA} is the name in its example configuration; put yours.",
         f"Nodes are called as in the cluster file: {', '.join(spec.node for spec in source.specs)}. They must be the",
         "names of `kubectl get nodes`; else change them in the ConfigMap's keys and in both nodeAffinity lists.",
-        *((f"First: kubectl create secret generic {name(source)} {literals}",) if secrets else ()),
+        *((f"First: kubectl create secret generic {name(source)} {' '.join(secrets)}",) if secrets else ()),
+        *(f"Of {one}: {to_fill(one, secret).strip()}" for one, secret in files.items()),
         "No probe: `/health` goes on answering 200 when a remote rank has died. Ask for a token instead.",
         f"The head listens on {source.plan.bind}:{source.plan.port} of {source.plan.head}."
         + (

@@ -12,6 +12,7 @@ from sparkwright.emit.source import (
     Written,
     comment,
     docker_words,
+    filling_step,
     lines_of_words,
     order,
     rank_files,
@@ -87,7 +88,7 @@ stop() {
         left=$((left - 1))
     done
     for one in $(marked); do kill -KILL "$one" 2>/dev/null; done
-    [ -z "$(marked)" ]
+    [ -z "$(marked)" ] && rm -rf "$dir/files" "$dir/pid"
 }
 
 logs() {
@@ -118,6 +119,7 @@ def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     head = "#!/bin/sh\n" + comment(
         (
             title(source, spec),
+            *filling_step(source),
             f"Start on the nodes in this order: {order(source)}. When one rank ends, stop the others, too.",
         )
     )

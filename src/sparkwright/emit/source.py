@@ -1,13 +1,15 @@
 """What every form is written from, and the files that come out. No value of a secret ever enters here."""
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
 from sparkwright.commands import docker
+from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
@@ -20,13 +22,15 @@ HERE = "@HERE@"
 class Source:
     """plan: with one spec a node. signal, grace (seconds): how the engine is ended. states: node -> absolute folder
 
-    below which ranks of the process runtime keep their files (the paths in their argv lead there).
+    below which ranks of the process runtime keep their files (the paths in their argv lead there). users: node -> who
+    logs in there, where that is known; caches, weights and venv are that user's.
     """
 
     plan: Plan
     signal: str
     grace: float
     states: Mapping[str, str]
+    users: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -71,7 +75,9 @@ def order(source: Source) -> str:
 def rank_files(spec: RankSpec, folder: str) -> tuple[Written, ...]:
     """The rank's own files; one that holds a secret is left for the user to fill."""
     return tuple(
-        Written(f"{folder}/files/{file.name}", _to_fill(file.name) if file.secret else file.text, _mode(file.secret))
+        Written(f"{folder}/files/{file.name}", to_fill(file.name, file.secret), 0o600)
+        if file.secret
+        else Written(f"{folder}/files/{file.name}", file.text)
         for file in spec.files
     )
 
@@ -84,6 +90,14 @@ def secrets_file(spec: RankSpec, folder: str, always: bool = False) -> tuple[Wri
         "A name takes the same value on all nodes. What the ranks share is any random text: openssl rand -hex 32",
     )
     return (Written(f"{folder}/secrets.env", comment(head) + names, 0o600),) if names or always else ()
+
+
+def filling_step(source: Source) -> tuple[str, ...]:
+    """What is left to the user, where anything is."""
+    secret = dict.fromkeys(f"files/{file.name}" for spec in source.specs for file in spec.files if file.secret)
+    names = [*(["secrets.env"] if secret_names(source) else []), *secret]
+    listed = " and ".join(f"`{name}`" for name in names)
+    return (f"In each folder fill in {listed}, where it is there; it stays readable by its owner alone.",) * bool(names)
 
 
 def folders_step(source: Source) -> tuple[str, ...]:
@@ -148,9 +162,12 @@ def as_yaml(value: Any) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
 
 
-def _to_fill(name: str) -> str:
+def to_fill(name: str, secret: Secret) -> str:
+    """A JSON object keeps its names, so that only values are left to fill in."""
+    try:
+        shape = json.loads(secret.reveal())
+    except ValueError:
+        shape = None
+    if isinstance(shape, dict):
+        return json.dumps(dict.fromkeys(shape, "")) + "\n"
     return f"put the content of {name} here: it is secret and stands in no plan\n"
-
-
-def _mode(secret: object) -> int:
-    return 0o600 if secret else 0o644

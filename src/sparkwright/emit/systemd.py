@@ -11,6 +11,7 @@ from sparkwright.emit.source import (
     Written,
     comment,
     docker_words,
+    filling_step,
     folders_step,
     manual,
     order,
@@ -65,24 +66,24 @@ def unit(source: Source) -> str:
 def _docker(source: Source, spec: RankSpec) -> list[str]:
     name = source.container(spec)
     return [
-        "# What an earlier start has left; its logs go with it.",
+        "# What a power cut has left.",
         f"ExecStartPre=-{_line(('docker', 'rm', '-f', '-v', name))}",
         f"ExecStart={_line(docker_words(spec, name, folder(source)))}",
         f"ExecStop=-{_line(('docker', 'stop', '-t', str(int(source.grace)), name))}",
+        "# The journal has its logs.",
+        f"ExecStopPost=-{_line(('docker', 'rm', '-f', '-v', name))}",
         "# SIGTERM by `docker stop` ends the engine with 143 or 0: both are an end that was asked for.",
         "SuccessExitStatus=143",
     ]
 
 
 def _process(source: Source, spec: RankSpec) -> list[str]:
-    state = process.rank_dir(source.states[spec.node], source.name, spec.rank)
-    copy = f"mkdir -p {shlex.quote(state)}/files && cp {folder(source)}/files/* {shlex.quote(state)}/files/"
     return [
         "# The user whose caches, weights and venv these paths belong to.",
-        _user(source, spec),
+        f"{'User' if _user(source, spec) else '#User'}={_user(source, spec)}",
         *(f"Environment={_word(f'{key}={value}', dollar=False)}" for key, value in spec.env.items()),
         *([f"EnvironmentFile=-{folder(source)}/secrets.env"] if spec.secrets else []),
-        *([f"ExecStartPre={_line(('sh', '-c', copy))}"] if spec.files else []),
+        *(_files(source, spec) if spec.files else []),
         f"ExecStart={_line((*(spec.entrypoint or ()), *spec.argv))}",
         f"KillSignal={source.signal}",
         "# All processes of the rank get the signal, as `down` sends it to the process group.",
@@ -92,9 +93,20 @@ def _process(source: Source, spec: RankSpec) -> list[str]:
     ]
 
 
+def _files(source: Source, spec: RankSpec) -> list[str]:
+    """To where argv expects them while the unit runs, by root's leave: what is secret is root's own in /etc."""
+    there = process.rank_dir(source.states[spec.node], source.name, spec.rank) + "/files"
+    here, user = f"{folder(source)}/files", _user(source, spec)
+    copy = f"umask 077 && mkdir -p {shlex.quote(there)} && cp {here}/* {shlex.quote(there)}/"
+    return [
+        *([f"ExecStartPre=+{_line(('chown', '-R', user, here))}"] if user else []),
+        f"ExecStartPre={_line(('sh', '-c', copy))}",
+        f"ExecStopPost={_line(('rm', '-rf', there))}",
+    ]
+
+
 def _user(source: Source, spec: RankSpec) -> str:
-    user, at, _ = source.plan.cluster.node(spec.node).ssh.partition("@")
-    return f"User={user}" if at else "#User="
+    return source.users.get(spec.node, "")
 
 
 def _line(words: Iterable[str]) -> str:
@@ -116,11 +128,13 @@ def _escaped(text: str) -> str:
 def _readme(source: Source) -> str:
     name = unit(source)
     steps = [
-        f"Copy each folder's `{name}` to `/etc/systemd/system/` of the node of its name, and the rest of\n"
-        f"   the folder to `{folder(source)}/`. Fill in `secrets.env` where there is one (`chmod 600`).",
+        *filling_step(source),
+        "Copy each folder to the node of its name. There, in the folder and as root:\n"
+        f"   `cp {name} /etc/systemd/system/`, `mkdir -p {folder(source)}`, `cp -r . {folder(source)}/`,\n"
+        "   `systemctl daemon-reload`.",
         *folders_step(source),
-        f"`systemctl daemon-reload`, then `systemctl start {name}` in this order: {order(source)}.",
+        f"`systemctl start {name}`, in this order: {order(source)}.",
         f"`journalctl -fu {name}` shows the rank. Ready is when the head has answered a real request.",
-        "`systemctl stop` on all nodes ends it. When one rank ends, stop the others, too.",
+        f"`systemctl stop {name}` on all nodes ends it. When one rank ends, stop the others, too.",
     ]
     return manual(source, steps)
