@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo test lint types layers unit functional cluster format docs bench engine-data \
+.PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format docs bench engine-data \
         testbed testbed-down clean
 
 help:           ## this list
@@ -39,6 +39,9 @@ unit: setup     ## unit tests, under 10 s
 
 functional: setup ## functional tests: the real command, real sshd and engines on loopback
 	@$(TEST) functional $(ARGS)
+
+registry: setup ## the flag data against wheels from the package index (100 MB)
+	@$(TEST) registry $(ARGS)
 
 cluster: setup  ## cluster tests on the real two-node testbed (root)
 	@$(TEST) cluster $(ARGS)
