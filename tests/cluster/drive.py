@@ -147,6 +147,7 @@ class Drive:
     testbed: Testbed
     env: dict[str, str] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=dict)
+    simulated: bool = False  # the cluster file says so: real engines' recipes are then marked, too
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -155,7 +156,8 @@ class Drive:
             {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name}
             for n in self.testbed.nodes
         ]
-        return self._write("cluster.yaml", {"name": "testbed", "nodes": nodes})
+        mark = {"simulated": True} if self.simulated else {}
+        return self._write("cluster.yaml", {"name": "testbed", "nodes": nodes, **mark})
 
     def recipe(self, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
         """A recipe of the twin; changes replace whole top-level keys, or are merged into mappings."""

@@ -1,0 +1,91 @@
+"""Recipes of the real engines for the test nodes, where their programs are the twin in each engine's words."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cluster.drive import NAME, QUICK, Drive
+from cluster.stage_drive import FOLDER, put_folder
+from functional.tiny_gguf import write_tiny_gguf
+from testbed import Node
+
+ENGINES = ("vllm-ray", "sglang", "trtllm", "llama-cpp")
+VERSIONS = {"vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.3.0rc", "llama-cpp": "2026.10.11549"}
+# What the process that is the rank has in its command line, for the head and for a worker.
+HEADS = {"vllm-ray": "ray_launch.py head", "sglang": "node-rank 0", "trtllm": "mpirun --hostfile",
+         "llama-cpp": "twin llama-server"}  # fmt: skip
+WORKERS = {"vllm-ray": "ray_launch.py worker", "sglang": "node-rank 1", "trtllm": "mpi_launch.py agent",
+           "llama-cpp": "twin rpc-server"}  # fmt: skip
+# Names of an engine's own address; each rank must have its node's.
+HOST_IP = {"vllm-ray": "VLLM_HOST_IP", "sglang": "SGLANG_HOST_IP"}
+GGUF = "/home/spark/models/tiny.gguf"
+BODY = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
+
+
+def put_models(nodes: list[Node], folder: Path) -> None:
+    """Weights where each engine wants them: a folder on both nodes, a GGUF file on the head alone."""
+    for node in nodes:
+        put_folder(node, size=1 << 16)
+    nodes[0].put(GGUF, write_tiny_gguf(folder / "tiny.gguf").read_bytes())
+
+
+def recipe(drive: Drive, engine: str, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
+    llama = engine == "llama-cpp"
+    how: dict[str, Any] = {"name": engine, "version": VERSIONS[engine], "runtime": runtime}
+    if runtime == "docker":
+        how |= {"image": drive.testbed.engine_image, "image_note": "made by the tests"}
+    else:
+        how |= {"entrypoint": ["/opt/sparkwright/bin/llama-server"]} if llama else {"venv": "/opt/sparkwright"}
+    limits = {"context": 2048, "sequences": 4, "batched_tokens": 2048}
+    tree: dict[str, Any] = {
+        "name": NAME,
+        "title": f"{engine} in a drill",
+        "model": {"path": GGUF if llama else FOLDER, "served_name": "tiny"},
+        "engine": how,
+        "nodes": 2,
+        "parallelism": {"pp": 2} if llama else {"tp": 2},
+        "serving": limits if llama else {**limits, "memory_fraction": 0.5},
+        "env": dict(env),
+    }
+    path = drive.folder / f"{NAME}.yaml"
+    path.write_text(json.dumps(tree | changes))
+    return str(path)
+
+
+def streamed(node: Node, key: str = "") -> str:
+    """The text of an answer that a client on the head gets piece by piece."""
+    header = f"-H 'Authorization: Bearer {key}'" if key else ""
+    script = f"curl -sN --max-time 20 {header} http://127.0.0.1:8000/v1/chat/completions -d '{json.dumps(BODY)}'"
+    lines = [line.removeprefix("data: ") for line in node.sh(script).splitlines() if line.startswith("data: {")]
+    chunks = [json.loads(line) for line in lines]
+    assert len(chunks) > 2, chunks
+    return "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+
+
+def listening(node: Node) -> set[str]:
+    """address:port of every TCP listener."""
+    return set(node.sh("ss -Hltn | awk '{print $4}'").split())
+
+
+def kill(node: Node, words: str) -> None:
+    """SIGKILL to the process whose command line has the words: the engine's, not the shell that leads its session."""
+    found = [p for p in node.processes() if words in p.command and not p.command.startswith(("sh -c", "/bin/sh"))]
+    assert found, f"no {words!r} on {node.name}"
+    node.sh(f"kill -KILL {found[0].pid}")
+
+
+def variables(container: Mapping[str, Any]) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in container["Config"]["Env"])
+
+
+@contextmanager
+def cut_off(node: Node, address: str) -> Iterator[None]:
+    """While open, the node does not reach that address, and nobody tells it."""
+    rule = f"OUTPUT -d {address} -p tcp --dport 1024:65535 -j DROP"
+    node.sh(f"iptables -w -I {rule}")
+    try:
+        yield
+    finally:
+        node.sh(f"iptables -w -D {rule}")

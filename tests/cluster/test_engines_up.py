@@ -1,0 +1,135 @@
+"""Every engine that spans nodes, on two of them: started by its renderer's own commands, serving, hurt, taken down.
+
+Ray and mpirun are the real ones, sshd and dockerd too; vLLM, SGLang, TensorRT-LLM and llama.cpp are the twin, which
+takes their flags, joins as they do and says that it is simulated.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster.drive import NAME, QUICK, RUNTIMES, Drive, assert_clean, containers
+from cluster.engines_drive import (
+    ENGINES,
+    HEADS,
+    HOST_IP,
+    WORKERS,
+    cut_off,
+    kill,
+    listening,
+    put_models,
+    recipe,
+    streamed,
+    variables,
+)
+from cluster.stage_drive import wait_for
+from testbed import Node
+from testbed.settings import FABRIC_DEVICE
+
+ENGINE = pytest.mark.parametrize("engine", ENGINES)
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+# Both runtimes for both sides, and each pair once: a start of Ray takes ten seconds.
+VICTIMS = [
+    *((engine, runtime, 1) for engine, runtime in zip(ENGINES, ("docker", "process") * 2, strict=True)),
+    *((engine, runtime, 0) for engine, runtime in zip(ENGINES, ("process", "docker") * 2, strict=True)),
+]
+
+
+@pytest.fixture(autouse=True)
+def prepared(drive: Drive, nodes: list[Node], tmp_path: Path) -> None:
+    drive.simulated = True
+    put_models(nodes, tmp_path)
+
+
+@RUNTIME
+@ENGINE
+def test_it_serves_over_two_nodes_and_leaves_nothing(
+    drive: Drive, nodes: list[Node], engine: str, runtime: str
+) -> None:
+    """Ready with a real streamed answer, both ranks in `status`, all of it marked, and after `down` no trace."""
+    before = [listening(node) for node in nodes]
+    told = drive.good("up", recipe(drive, engine, runtime), "--json").json
+    assert told["done"] == "ready" and told["simulated"] and told["answer"]["completion_tokens"] > 0
+    assert "simulated" in streamed(nodes[0])
+    (found,) = drive.good("status", "--json").json["deployments"]
+    assert found["state"] == "ready" and found["simulated"]
+    ranks = [(r["rank"], r["node"], r["runtime"]) for r in found["ranks"]]
+    assert ranks == [(0, "spark-1", runtime), (1, "spark-2", runtime)]
+    assert "SIMULATED" in drive.good("logs", NAME, "--tail", "0").out
+    drive.good("down", NAME)
+    assert_clean(nodes)
+    assert [listening(node) for node in nodes] == before
+
+
+@ENGINE
+def test_each_rank_has_its_own_node_s_fabric(drive: Drive, nodes: list[Node], engine: str) -> None:
+    """Addresses and interfaces are the node's, never the head's; the mark is on every container."""
+    drive.good("up", recipe(drive, engine, "docker"))
+    for node in nodes:
+        (found,) = containers(node)
+        has = variables(found)
+        assert found["Config"]["Labels"]["sparkwright.simulated"] == "true"
+        if engine != "llama-cpp":
+            assert (has["NCCL_SOCKET_IFNAME"], has["GLOO_SOCKET_IFNAME"]) == (FABRIC_DEVICE, FABRIC_DEVICE)
+        if engine in HOST_IP:
+            assert has[HOST_IP[engine]] == node.fabric
+    if engine == "vllm-ray":
+        told = f"rank 1 has VLLM_HOST_IP={nodes[1].fabric} NCCL_SOCKET_IFNAME={FABRIC_DEVICE}"
+        wait_for(nodes[0], f"docker logs sparkwright-{NAME}-rank0 2>&1 | grep -q '{told}'", seconds=10)
+
+
+@pytest.mark.parametrize("engine", ["llama-cpp", "sglang"])
+def test_a_worker_opens_no_port_beyond_the_fabric(drive: Drive, nodes: list[Node], engine: str) -> None:
+    """llama.cpp's RPC asks nobody for a key, and SGLang's worker has a server that nobody needs."""
+    before = listening(nodes[1])
+    drive.good("up", recipe(drive, engine, "process"))
+    opened = {address.rpartition(":")[0] for address in listening(nodes[1]) - before}
+    assert opened == {nodes[1].fabric if engine == "llama-cpp" else "127.0.0.1"}
+
+
+def test_the_mpi_agent_waits_on_the_fabric_only(drive: Drive, nodes: list[Node]) -> None:
+    """Before the head comes, a worker's one port is the agent's, on its fabric address."""
+    before = listening(nodes[1])
+    head = nodes[0]
+    with cut_off(head, nodes[1].fabric):
+        call = drive.start("up", recipe(drive, "trtllm", "docker")).saw("agent waits for the head")
+        opened = listening(nodes[1]) - before
+        call.kill()
+    assert opened == {f"{nodes[1].fabric}:25000"}
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+@pytest.mark.parametrize(("engine", "runtime", "rank"), VICTIMS)
+def test_a_killed_rank_is_named_and_down_leaves_nothing(
+    drive: Drive, nodes: list[Node], engine: str, runtime: str, rank: int
+) -> None:
+    """SIGKILL leaves no time to tell anybody: `status` says who is gone, and `down` clears both nodes."""
+    drive.good("up", recipe(drive, engine, runtime))
+    kill(nodes[rank], (HEADS, WORKERS)[rank][engine])
+    status = drive.run("status")
+    assert status.code == 1 and re.search(r"degraded|failed", status.out), str(status)
+    assert f"rank {rank} on {nodes[rank].name} exited with code 137" in status.out, str(status)
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+def test_a_ray_cluster_of_one_node_is_named_before_weights(drive: Drive, nodes: list[Node]) -> None:
+    """The worker's node does not reach the head: how many nodes are there is told, and vLLM never starts."""
+    limits = {"start": {"stuck_after": "8s"}}
+    with cut_off(nodes[1], nodes[0].fabric):
+        done = drive.run("up", recipe(drive, "vllm-ray", "process", phases=limits))
+    assert done.code == 5 and "1 of 2 nodes" in done.err, str(done)
+    assert "loading" not in done.err.lower() and "vllm.entrypoints" not in done.err, str(done)
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+def test_a_capture_that_hangs_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
+    """Seed 001's half hour at 0 graphs: SGLang prints its bar once and no more."""
+    hung = {**QUICK, "SPARKWRIGHT_TWIN_FAULT": "rank=1:freeze@graphs"}
+    done = drive.run("up", recipe(drive, "sglang", "process", hung, phases={"graphs": {"stuck_after": "2s"}}))
+    assert done.code == 5 and "stuck" in done.err and "graphs" in done.err, str(done)
+    drive.good("down", NAME)
+    assert_clean(nodes)
