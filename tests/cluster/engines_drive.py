@@ -54,14 +54,16 @@ def recipe(drive: Drive, engine: str, runtime: str, env: Mapping[str, str] = QUI
     return str(path)
 
 
-def streamed(node: Node, key: str = "") -> str:
+def streamed(node: Node, key: str = "", port: int = 8000) -> str:
     """The text of an answer that a client on the head gets piece by piece."""
     header = f"-H 'Authorization: Bearer {key}'" if key else ""
-    script = f"curl -sN --max-time 20 {header} http://127.0.0.1:8000/v1/chat/completions -d '{json.dumps(BODY)}'"
+    where = f"http://127.0.0.1:{port}/v1/chat/completions"
+    script = f"curl -sN --max-time 20 {header} {where} -d '{json.dumps(BODY)}'"
     lines = [line.removeprefix("data: ") for line in node.sh(script).splitlines() if line.startswith("data: {")]
     chunks = [json.loads(line) for line in lines]
     assert len(chunks) > 2, chunks
-    return "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks if chunk["choices"]]
+    return "".join(str(delta.get(part) or "") for delta in deltas for part in ("reasoning", "content"))
 
 
 def listening(node: Node) -> set[str]:

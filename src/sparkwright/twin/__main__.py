@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"usage: {options.MAIN_USAGE}\nmain.py: error: sparkwright's twin only knows `serve`\n")
         return 2
     try:
-        args = options.parse(argv[1:])
+        args = options.parse(argv[1:], os.environ.get("SPARKWRIGHT_TWIN_VERSION") or options.OWN)
         settings = settings_from(os.environ)
         faults = Faults(settings.fault, settings.control, args.node_rank)
     except SystemExit as stop:

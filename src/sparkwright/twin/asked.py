@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the server's flags say about requests."""
+    """What the server's flags say about requests. any_name: the engine does not look at a request's `model`."""
 
     names: tuple[str, ...]
     context: int
@@ -44,6 +44,7 @@ class Rules:
     template: Body
     force_usage: bool
     garbage: Callable[[], bool]
+    any_name: bool = False
 
 
 def parsed(raw: bytes, path: str, function: str, needed: dict[str, type | tuple[type, ...]]) -> Body:
@@ -95,7 +96,7 @@ def completion(body: Body, rules: Rules) -> Asked:
 
 def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape: tuple[bool, Body | None]) -> Asked:
     name = body.get("model") or rules.names[0]
-    if name not in rules.names:
+    if name not in rules.names and not rules.any_name:
         raise errors.unknown_model(name)
     if limit is not None and limit < 1:
         raise errors.refused(f"max_tokens must be at least 1, got {limit}.", "max_tokens", limit)

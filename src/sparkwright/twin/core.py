@@ -100,6 +100,7 @@ class Core:
             template=args.default_chat_template_kwargs or {},
             force_usage=bool(args.enable_force_include_usage),
             garbage=lambda: self.rank.faults.has("garbage"),
+            any_name=bool(getattr(args, "any_name", False)),
         )
 
     def load(self) -> tuple[int, int, float]:

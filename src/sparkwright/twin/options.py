@@ -17,6 +17,8 @@ import yaml
 
 USAGE = "vllm serve [model_tag] [options]"
 MAIN_USAGE = "main.py [-h] [-v] {chat,complete,serve,launch,bench,collect-env,run-batch} ..."
+OWN = "0.21.0"
+"""The version whose log and API the twin speaks, whichever version's flags it takes."""
 PLAIN_DEFAULTS: dict[str, Any] = {"enable_lora": None, "hf_overrides": {}, "override_generation_config": {}}
 
 
@@ -27,9 +29,12 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"usage: {USAGE}\nmain.py serve: error: {message}\n")
 
 
-def parse(argv: list[str]) -> argparse.Namespace:
-    """Arguments after `serve`. The result also has `given`: what differs from vLLM's defaults, in vLLM's order."""
-    rows = rows_of("vllm-0.21.0")
+def parse(argv: list[str], version: str = OWN) -> argparse.Namespace:
+    """Arguments after `serve`, as a version with data takes them.
+
+    The result also has `given`: what differs from vLLM's defaults, in vLLM's order.
+    """
+    rows = rows_of(f"vllm-{version}")
     parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
     parser.add_argument("model_tag", nargs="?")
     defaults = fill(parser, rows)
@@ -40,6 +45,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.exit(2, f"usage: {MAIN_USAGE}\nmain.py: error: unrecognized arguments: {' '.join(unknown)}\n")
     if args.model_tag:
         args.model = args.model_tag
+    for name, value in (fill(Parser(), rows_of(f"vllm-{OWN}")) if version != OWN else {}).items():
+        vars(args).setdefault(name, value)
     args.given = {k: v for k, v in _ordered(args, defaults) if v != defaults.get(k)}
     return args
 

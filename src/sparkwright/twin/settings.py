@@ -61,7 +61,7 @@ class Settings:
     hub: str = ""
     """HF_HUB_CACHE, or hub/ in HF_HOME: where a model named by its hub id is looked for."""
     version: str = ""
-    """SPARKWRIGHT_TWIN_VERSION: whose flags a dialect takes, of those in engines/data; vLLM's is 0.21.0 always."""
+    """SPARKWRIGHT_TWIN_VERSION: whose flags it takes, of the versions in engines/data."""
     long_context_allowed: bool = False
     """VLLM_ALLOW_LONG_MAX_MODEL_LEN."""
 

@@ -102,6 +102,7 @@ def _canonical(given: Namespace, place: tuple[int, int], env: Mapping[str, str])
     return console.canonical(
         given.model,
         served_model_name=[Path(given.model).name],
+        any_name=True,
         host=given.host,
         port=given.port,
         tensor_parallel_size=extra.get("tensor_parallel_size", given.tensor_parallel_size),
@@ -143,7 +144,10 @@ def _form(place: tuple[int, int]) -> Form:
 
 
 class Words:
-    """TensorRT-LLM's (words.Words). Its served name is the model folder's (serve/openai_server.py)."""
+    """TensorRT-LLM's (words.Words).
+
+    Its served name is the model folder's, and it takes requests for any name (serve/openai_server.py).
+    """
 
     notices = True
     metrics = METRICS
