@@ -240,6 +240,19 @@ def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
     assert not (ranks.folder / "told1.json").exists()
 
 
+@pytest.mark.parametrize("said", [b'{"proof": "\\u00e9"}', b"[" * 100_000, b"\xff", b"7"])
+def test_strangers_neither_end_nor_hold_a_waiting_agent(ranks: Ranks, said: bytes) -> None:
+    """Whatever reaches its port: nonsense is refused, who says nothing keeps nobody waiting, and the head gets in."""
+    ranks.start(1)
+    until(lambda: "agent waits" in ranks.log(1), "the agent")
+    place = ranks.specs[1].listens[0]
+    with socket.create_connection(place, timeout=5), socket.create_connection(place, timeout=5) as loud:
+        loud.sendall(said + b"\n")
+        until(lambda: "agent refused 127.0.0.1" in ranks.log(1), ranks.log(1), 5)
+        ranks.start(0)
+        ranks.both_up()
+
+
 @pytest.mark.parametrize("command", ["touch {}/proof", "orted; touch {}/proof", "sh -c 'touch {}/proof; orted'"])
 def test_only_a_daemon_is_started(ranks: Ranks, command: str) -> None:
     """Even with the key nothing but Open MPI's daemon runs, and no shell looks at the words."""

@@ -27,20 +27,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedRWPair
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Any
 
 KEY = "SPARKWRIGHT_LAUNCH_KEY"
 DAEMONS = ("orted", "prted")
+OPERATORS = ";|&<>()`$"
 # What mpirun puts before its daemon when its installation has a prefix of its own.
 MAY_SET = ("PATH", "LD_LIBRARY_PATH", "OPAL_PREFIX", "PMIX_INSTALL_PREFIX", "PRTE_PREFIX")
-GRACE = 10.0
-HANDSHAKE = 10.0
+GRACE = HANDSHAKE = 10.0  # seconds
 LONGEST = 1 << 20
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
-_ASSIGNED = re.compile(r"([A-Z_]+)=(.*)")
 
 
 class Refused(Exception):
@@ -58,6 +58,10 @@ def proof(key: str, role: str, challenges: tuple[str, str], command: str) -> str
     return hmac.new(key.encode(), text, hashlib.sha256).hexdigest()
 
 
+def same(ours: str, message: dict[str, Any]) -> bool:
+    return hmac.compare_digest(ours.encode(), str(message.get("proof", "")).encode(errors="replace"))
+
+
 def send(stream: BufferedRWPair, message: dict[str, Any]) -> None:
     stream.write(json.dumps(message).encode() + b"\n")
     stream.flush()
@@ -65,11 +69,10 @@ def send(stream: BufferedRWPair, message: dict[str, Any]) -> None:
 
 def receive(stream: BufferedRWPair) -> dict[str, Any]:
     """One message; empty once the other side is gone. Raises Refused for what is none."""
-    line = stream.readline(LONGEST)
     try:
-        message = json.loads(line or b"{}")
-    except ValueError:
-        raise Refused("does not speak this protocol") from None
+        message = json.loads(stream.readline(LONGEST) or b"{}")
+    except (ValueError, RecursionError):
+        message = None
     if not isinstance(message, dict):
         raise Refused("does not speak this protocol")
     return message
@@ -81,32 +84,26 @@ def daemon_words(command: str, environment: dict[str, str]) -> tuple[list[str], 
     lexer.whitespace_split = True
     words = list(lexer)
     at = next((i for i, word in enumerate(words) if Path(word).name in DAEMONS), -1)
+    # Contact addresses and node lists hold `;` inside quotes: without a shell they are only text.
     tail = words[at:-1] if words[-1:] == [")"] else words[at:]
-    if at < 0 or any(set(word) & set(";|&<>()`$") and not _harmless(word) for word in tail):
+    if at < 0 or any(word and not word.strip(OPERATORS) for word in tail):
         raise Refused(f"asked for something that is not {' or '.join(DAEMONS)}: {command[:120]}")
     env = dict(environment)
-    for name, value in (match.groups() for word in words[:at] if (match := _ASSIGNED.fullmatch(word))):
+    for name, value in (match.groups() for word in words[:at] if (match := re.fullmatch(r"([A-Z_]+)=(.*)", word))):
         if name in MAY_SET:
             env[name] = re.sub(r"\$(\w+)", lambda m: env.get(m[1], ""), value)
     return tail, env
 
 
-def _harmless(word: str) -> bool:
-    """mpirun's contact addresses and node lists hold `;` inside quotes; without a shell they are only text."""
-    return len(word) > 2 and word not in ("&&", "||", ">>", "<<")
-
-
 def beside_us(environment: dict[str, str]) -> dict[str, str]:
     """A venv's programs call `python3` and each other by name."""
-    folder = str(Path(sys.executable).parent)
-    return {**environment, "PATH": f"{folder}:{environment.get('PATH', os.defpath)}"}
+    return {**environment, "PATH": f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}"}
 
 
 def head(words: list[str]) -> int:
     """Becomes mpirun; returns only when there is none."""
-    environment = beside_us(dict(os.environ))
     try:
-        os.execvpe(words[0], words, environment)
+        os.execvpe(words[0], words, beside_us(dict(os.environ)))
     except OSError as error:
         say(f"{words[0]} cannot be started: {error}")
         return 127
@@ -115,26 +112,34 @@ def head(words: list[str]) -> int:
 def agent(key: str, address: str, port: int, wait: float) -> int:
     """Exit code of the daemon; 1 when none was ever asked for."""
     environment = beside_us({name: value for name, value in os.environ.items() if name != KEY})
-    deadline = time.monotonic() + wait
-    with socket.create_server((address, port), backlog=4) as listener:
+    heads: Queue[tuple[socket.socket, str, tuple[list[str], dict[str, str]]]] = Queue()
+
+    def consider(connection: socket.socket, peer: str) -> None:
+        try:
+            heads.put((connection, peer, admit(connection, key, environment)))
+        except (Refused, OSError) as error:
+            say(f"agent refused {peer}: {error}")
+            connection.close()
+
+    with socket.create_server((address, port), backlog=16) as listener:
         say(f"agent waits for the head on {address}:{port}")
-        while (left := deadline - time.monotonic()) > 0:
-            listener.settimeout(left)
-            try:
-                connection, (peer, _) = listener.accept()
-            except TimeoutError:
-                break
-            try:
-                words, env = admit(connection, key, environment)
-            except (Refused, OSError) as error:
-                say(f"agent refused {peer}: {error}")
-                connection.close()
-                continue
-            listener.close()
-            say(f"agent joined: {peer} starts {Path(words[0]).name}")
-            return run(connection, words, env)
-    say(f"agent: no head came within {wait:g} s; see the log of rank 0")
-    return 1
+        threading.Thread(target=callers, args=(listener, consider), daemon=True).start()
+        try:
+            connection, peer, (words, env) = heads.get(timeout=wait)
+        except Empty:
+            say(f"agent: no head came within {wait:g} s; see the log of rank 0")
+            return 1
+        listener.shutdown(socket.SHUT_RDWR)
+    say(f"agent joined: {peer} starts {Path(words[0]).name}")
+    return run(connection, words, env)
+
+
+def callers(listener: socket.socket, consider: Callable[[socket.socket, str], None]) -> None:
+    """Each in a thread of its own, so that a silent one keeps nobody waiting; until the listener is shut."""
+    with suppress(OSError):
+        while True:
+            connection, (peer, _) = listener.accept()
+            threading.Thread(target=consider, args=(connection, peer), daemon=True).start()
 
 
 def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
@@ -146,8 +151,7 @@ def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> t
     asked = receive(stream)
     command, theirs = str(asked.get("command", "")), str(asked.get("challenge", ""))
     try:
-        wanted = proof(key, "head", (mine, theirs), command)
-        if not hmac.compare_digest(wanted, str(asked.get("proof", ""))):
+        if not same(proof(key, "head", (mine, theirs), command), asked):
             raise Refused("it does not know the key of this launch")
         found = daemon_words(command, environment)
     except Refused as error:
@@ -159,7 +163,7 @@ def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> t
 
 def run(connection: socket.socket, words: list[str], env: dict[str, str]) -> int:
     """The daemon, for as long as the head holds the connection."""
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     keep_alive(connection)
     stream = connection.makefile("rwb")
     try:
@@ -174,11 +178,13 @@ def run(connection: socket.socket, words: list[str], env: dict[str, str]) -> int
     threading.Thread(target=watch, args=(stream, child), daemon=True).start()
     assert child.stdout
     for line in child.stdout:
-        relay(stream, line)
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        tell(stream, {"out": line.decode(errors="replace")})
     code = child.wait()
     sweep()
     say(f"agent: {Path(words[0]).name} ended with exit code {code}")
-    with_no_peer(stream, {"exit": code})
+    tell(stream, {"exit": code})
     return code if code >= 0 else 128 - code
 
 
@@ -190,13 +196,7 @@ def keep_alive(connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def relay(stream: BufferedRWPair, line: bytes) -> None:
-    sys.stdout.buffer.write(line)
-    sys.stdout.buffer.flush()
-    with_no_peer(stream, {"out": line.decode(errors="replace")})
-
-
-def with_no_peer(stream: BufferedRWPair, message: dict[str, Any]) -> None:
+def tell(stream: BufferedRWPair, message: dict[str, Any]) -> None:
     """Tells the head, if it still listens: `watch` ends the daemon otherwise."""
     with suppress(OSError):
         send(stream, message)
@@ -210,19 +210,14 @@ def watch(stream: BufferedRWPair, child: subprocess.Popen[bytes]) -> None:
         end(child)
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
+def end(child: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> None:
     """TERM, so that the daemon ends its own children; KILL after a while."""
-    if child.poll() is None:
-        os.killpg(child.pid, signal.SIGTERM)
-        killer = threading.Timer(GRACE, kill, (child,))
-        killer.daemon = True
-        killer.start()
-
-
-def kill(child: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
+            os.killpg(child.pid, number)
+            killer = threading.Timer(GRACE, end, (child, signal.SIGKILL))
+            killer.daemon = True
+            killer.start()
 
 
 def sweep() -> None:
@@ -232,11 +227,10 @@ def sweep() -> None:
             found, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return
-        if found:
-            continue
-        for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
-            os.kill(int(pid), signal.SIGKILL)
-        time.sleep(0.05)
+        if not found:
+            for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
+            time.sleep(0.05)
 
 
 def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
@@ -273,13 +267,11 @@ def reach(host: str, port: int, wait: float) -> socket.socket:
 def introduce(stream: BufferedRWPair, key: str, command: str) -> None:
     """Raises Refused when either side does not convince the other."""
     theirs, mine = str(receive(stream).get("challenge", "")), secrets.token_hex(32)
-    shown = proof(key, "head", (theirs, mine), command)
-    send(stream, {"challenge": mine, "command": command, "proof": shown})
+    send(stream, {"challenge": mine, "command": command, "proof": proof(key, "head", (theirs, mine), command)})
     answer = receive(stream)
     if "refused" in answer:
         raise Refused(f"refused: {answer['refused']}")
-    wanted = proof(key, "agent", (theirs, mine), command)
-    if not hmac.compare_digest(wanted, str(answer.get("proof", ""))):
+    if not same(proof(key, "agent", (theirs, mine), command), answer):
         raise Refused("something else listens there: it does not know the key of this launch")
 
 
@@ -300,9 +292,8 @@ def main(argv: list[str]) -> int:
     roles = parser.add_subparsers(dest="role", required=True)
     roles.add_parser("head").add_argument("command", nargs=argparse.REMAINDER)
     for name in ("agent", "rsh"):
-        role = roles.add_parser(name)
-        role.add_argument("--port", type=int, required=True)
-        role.add_argument("--wait", type=float, default=300.0)
+        roles.add_parser(name).add_argument("--port", type=int, required=True)
+        roles.choices[name].add_argument("--wait", type=float, default=300.0)
     roles.choices["agent"].add_argument("--listen", required=True)
     roles.choices["rsh"].add_argument("host")
     roles.choices["rsh"].add_argument("command", nargs=argparse.REMAINDER)
@@ -311,7 +302,7 @@ def main(argv: list[str]) -> int:
         say(f"{KEY} is not set: this program is started by sparkwright only")
         return 2
     if given.role == "head":
-        return head([word for word in given.command if word != "--"])
+        return head(given.command[given.command[:1] == ["--"] :])
     if given.role == "agent":
         return agent(key, given.listen, given.port, given.wait)
     return rsh(key, given.port, given.host, " ".join(given.command), given.wait)
