@@ -5,10 +5,12 @@
     python scripts/engine_data.py vllm 0.21.0           one version; a new one is added
     python scripts/engine_data.py --wheels FOLDER       takes wheels from there before it downloads
     python scripts/engine_data.py trtllm 1.2.1 --wheel FILE
+    python scripts/engine_data.py trtllm 1.3.0rc29 --reference FILE --commit ID
 
 No engine is imported: vLLM's, SGLang's and TensorRT-LLM's sources are parsed. llama.cpp's options come from the help of
-the parser compiled into the installed xllamacpp wheel. TensorRT-LLM's wheels are on pypi.nvidia.com only; without
---wheel its file is left as it is.
+the parser compiled into the installed xllamacpp wheel. TensorRT-LLM's wheels are on pypi.nvidia.com only (PyPI has a
+stub); without --wheel, or --reference with the list from its repository (engine_data_trtllm.py), its file is left as
+it is.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from engine_data_llama import llama_options
 from engine_data_sglang import sglang_env, sglang_options
-from engine_data_trtllm import trtllm_env, trtllm_options
+from engine_data_trtllm import REFERENCE, REPOSITORY, reference_options, trtllm_env, trtllm_options
 from engine_data_types import Sources
 from engine_data_vllm import vllm_env, vllm_options
 
@@ -56,6 +58,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("engine", nargs="?", choices=[*READERS, "llama-cpp"])
     parser.add_argument("version", nargs="?", default="")
     parser.add_argument("--wheel", type=Path, help="a wheel that is here already")
+    parser.add_argument("--reference", type=Path, help=f"TensorRT-LLM's {REFERENCE}")
+    parser.add_argument("--commit", default="", help="the commit of --reference")
     parser.add_argument("--wheels", type=Path, help="a folder of wheels to look into before downloading")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if anything would change")
@@ -64,7 +68,7 @@ def _arguments() -> argparse.Namespace:
 
 def _one(engine: str, version: str, asked: argparse.Namespace) -> bool:
     """Makes one file; true when it differs from what is there."""
-    found = _llama() if engine == "llama-cpp" else _python(engine, version, asked)
+    found = _found(engine, version, asked)
     target: Path = asked.out / f"{engine}-{found['version']}.json"
     old = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
     text = _layout(found)
@@ -100,6 +104,20 @@ def _layout(found: Data) -> str:
     lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}," for key, value in head.items()]
     env = json.dumps(found["env"])
     return "\n".join(["{", *lines, ' "options": {', ",\n".join(rows), " },", f' "env": {env}', "}"]) + "\n"
+
+
+def _found(engine: str, version: str, asked: argparse.Namespace) -> Data:
+    if engine == "llama-cpp":
+        return _llama()
+    return _reference(version, asked) if asked.reference else _python(engine, version, asked)
+
+
+def _reference(version: str, asked: argparse.Namespace) -> Data:
+    """Its variables are not listed there; an empty list of them means that none is judged."""
+    how = "upstream's own list of the options; its CI compares it with the live command line"
+    source = {"repository": REPOSITORY, "commit": asked.commit, "path": REFERENCE, "how": how}
+    head = {"engine": "trtllm", "version": version, "wheel": "", "sha256": "", "source": source}
+    return {**head, "options": reference_options(asked.reference.read_text(encoding="utf-8")), "env": []}
 
 
 def _llama() -> Data:

@@ -1,17 +1,24 @@
-"""`trtllm-serve serve`'s options, from the click decorators in TensorRT-LLM's sources (tensorrt_llm/commands/serve.py).
+"""`trtllm-serve serve`'s options, spelled exactly as click takes them, with underscores. There are two sources:
 
-click takes an option exactly as it is spelled here, with underscores.
+from a wheel, the click decorators in tensorrt_llm/commands/serve.py, for releases that keep them there;
+since mid 2026, upstream's own list of the command line (REFERENCE), which its CI compares with the live one
+(https://github.com/NVIDIA/TensorRT-LLM/pull/15643). It is in the repository only, but has what the wheel's source
+text does not show: the defaults and names that other modules compute.
 """
 
 import ast
+import re
 from typing import Any
 
+import yaml
 from engine_data_lists import Lists
 from engine_data_syntax import literal, name_of
 from engine_data_types import Sources
 
 SERVE = "tensorrt_llm.commands.serve"
 BUILD = ("tensorrt_llm.builder", "BuildConfig")
+REPOSITORY = "https://github.com/NVIDIA/TensorRT-LLM"
+REFERENCE = "tests/unittest/api_stability/references/trtllm_serve_cli.yaml"
 Options = dict[str, dict[str, Any]]
 
 
@@ -59,3 +66,31 @@ def _default(defaults: dict[str, Any], node: ast.expr | None) -> dict[str, Any]:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Subscript):
         found = defaults.get(str(literal(node.value.slice)))
     return {"default": found} if isinstance(found, bool | int | float | str) else {}
+
+
+def reference_options(text: str) -> Options:
+    """The options of upstream's list; its `Choice([...])` is Python's repr. Raises KeyError on another file."""
+    return dict(_listed(row) for row in yaml.safe_load(text)["commands"]["serve"]["options"].values())
+
+
+def _listed(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    negatives = [flag for flag in row["flags"] if flag.startswith("--no-")]
+    name, *aliases = [flag for flag in row["flags"] if flag not in negatives]
+    extra = {
+        "default": row["default"],
+        "aliases": aliases,
+        "negatives": negatives,
+        "deprecated": (row["status"] == "deprecated") or None,
+    }
+    return name.removeprefix("--"), _listed_kind(row) | {k: v for k, v in extra.items() if v not in (None, [])}
+
+
+def _listed_kind(row: dict[str, Any]) -> dict[str, Any]:
+    if row["is_flag"]:
+        return {"kind": "flag"}
+    kind: dict[str, Any] = {"kind": "append" if row["multiple"] else "value", "type": "str"}
+    if row["type"] in ("int", "float"):
+        kind["type"] = row["type"]
+    if choices := re.fullmatch(r"Choice\((\[.*\])\)", row["type"]):
+        kind["choices"] = ast.literal_eval(choices[1])
+    return kind

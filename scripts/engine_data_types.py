@@ -50,7 +50,7 @@ class Sources:
         return {word for name in names for word in quoted.findall(self._zip.read(name).decode(errors="replace"))}
 
     def _names(self, module: str) -> dict[str, ast.AST]:
-        """Top-level names. What stands under TYPE_CHECKING tells more than the `Any` that replaces it at run time."""
+        """Top-level names. What stands under TYPE_CHECKING tells more than what replaces it at run time (`_is_any`)."""
         found: dict[str, ast.AST] = {}
         for node in _flat(self.module(module).body):
             for name in _defined(node):
@@ -60,7 +60,7 @@ class Sources:
         return found
 
     def _only_checked(self, module: str) -> frozenset[str]:
-        """Names that exist for type checkers only: at run time they are `Any`."""
+        """Names that exist for type checkers only: at run time something else stands in for them."""
         blocks = [
             n for n in self.module(module).body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)
         ]
@@ -283,7 +283,8 @@ def _defined(node: ast.stmt) -> list[str]:
 
 
 def _is_any(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and ast.unparse(node.value) in ("Any", "object")
+    """`Any`, `object` or, in vLLM 0.27.1 and later, `str` in place of a list of names."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.value) in ("Any", "object", "str")
 
 
 def _class_var(node: ast.AnnAssign) -> bool:

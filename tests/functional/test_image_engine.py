@@ -17,7 +17,7 @@ import yaml
 from functional import dockerd
 from functional.command import Shell
 from functional.dockerd import BASE
-from sparkwright.commands.image import Question, engine_of_image, engine_of_python, known_engine
+from sparkwright.commands.image import Question, engine_of_image, engine_of_node, known_engine
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.facts.engine_found import parse
@@ -120,13 +120,32 @@ def test_an_image_that_is_not_there(docker: dockerd.Dockerd, tmp_path: Path) -> 
 def test_the_environment_of_the_process_runtime(docker: dockerd.Dockerd, tmp_path: Path) -> None:
     """The same question to a node's own Python; a program's first line names the Python it belongs to."""
     python = tmp_path / "bin"
-    assert asked(docker, engine_of_python(Question("nope", ("nope",)))) == EngineFound("")
+    assert asked(docker, engine_of_node(Question("nope", ("nope",)))) == EngineFound("")
     python.mkdir()
     tool = python / "tool"
     tool.write_text(f"#!{sys.executable}\n")
     tool.chmod(0o755)
-    found = asked(docker, engine_of_python(Question(str(tool), ("click",))))
+    found = asked(docker, engine_of_node(Question(str(tool), ("click",))))
     assert isinstance(found, EngineFound) and found.versions["click"] and found.program == str(tool)
+
+
+def test_a_program_below_home(docker: dockerd.Dockerd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`~/venv` in a recipe is the node's home, for the question as for the rank."""
+    (tmp_path / "tool").write_text(f"#!{sys.executable}\n")
+    (tmp_path / "tool").chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = asked(docker, engine_of_node(Question("~/tool", ("click",))))
+    assert isinstance(found, EngineFound) and found.versions["click"] and found.program == f"{tmp_path}/tool"
+
+
+def test_a_native_program_of_the_process_runtime(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """llama-server has no package: the program's own words, and an empty answer where it is not on the node."""
+    tool = tmp_path / "llama-server"
+    assert asked(docker, engine_of_node(Question(str(tool), says_version=True))) == EngineFound("")
+    tool.write_text("#!/bin/sh\necho 'version: 10269 (0f1e2d3)' >&2\n")
+    tool.chmod(0o755)
+    found = asked(docker, engine_of_node(Question(str(tool), says_version=True)))
+    assert found == EngineFound("", {"llama-server": "10269"}, str(tool))
 
 
 def test_up_names_it_before_anything_is_started(docker: dockerd.Dockerd, tmp_path: Path) -> None:

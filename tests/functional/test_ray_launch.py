@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,16 @@ def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
     cluster.started[0].kill()
     assert cluster.started[1].wait(40) == 1
     until(lambda: not cluster.left(), f"gone: {cluster.left()}", 20)
+
+
+def test_somebody_elses_folder_is_neither_used_nor_removed(tmp_path: Path) -> None:
+    """Its name below /tmp can be guessed: whoever made it first keeps it, and Ray's sockets do not go into it."""
+    theirs = tmp_path / "sparkwright-ray"
+    theirs.mkdir()
+    (theirs / "kept").touch()
+    os.chown(theirs, 12345, 12345)
+    place = ("--listen", ADDRESSES[1], "--port", "1", "--head", ADDRESSES[0], "--folder", str(theirs))
+    command = (sys.executable, str(files("sparkwright.engines.launchers") / "ray_launch.py"), "worker", *place)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (1, f"ray: error: {theirs} belongs to somebody else\n")
+    assert (theirs / "kept").exists()

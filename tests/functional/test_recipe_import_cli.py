@@ -1,5 +1,7 @@
 """`sparkwright recipes import` as a user meets it: file or pipe in, a recipe out, everything left out on stderr."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -32,6 +34,21 @@ def test_a_pipe_works_and_strict_counts_what_was_left_out(call):
     result = call("import", "-", "--strict", input=samples.SPARKRUN_V1)
     assert result.exit_code == 1 and result.stdout.startswith("# Imported from stdin")
     assert call("import", "-", "--strict", input=samples.SPARKRUN_SGLANG).exit_code == 0
+
+
+def test_the_engine_is_asked_at_once(call, tmp_path):
+    """`good` here and an error in `validate` a moment later would be a lie; the text is there to be edited."""
+    (tmp_path / "theirs.yaml").write_text(samples.SPARKRUN_V2.replace("vllm serve", "vllm serve --mxfp5-backend X"))
+    result = call("import", "theirs.yaml", "--out", "mine.yaml", "--engine-version", "0.21.0")
+    assert result.exit_code == 2 and "ENG001 vllm 0.21.0 has no option --mxfp5-backend" in result.stderr
+    assert "mine.yaml: 1 error(s); edit the file" in result.stderr and (tmp_path / "mine.yaml").exists()
+
+
+def test_the_same_for_machines(call):
+    """--json: the text, what was left out, and what is wrong."""
+    data = json.loads(call("import", "theirs.yaml", "--json").stdout)
+    assert data["text"].startswith("# Imported from theirs.yaml") and data["errors"] == []
+    assert any(note.startswith("mods") for note in data["left_out"])
 
 
 def test_what_does_not_load_is_written_and_explained(call, tmp_path):

@@ -180,9 +180,34 @@ def test_validate_asks_the_engines_own_flags(call, tmp_path):
     result = call("validate", "./mine.yaml")
     assert result.exit_code == 2
     lines = {line.split()[1]: line for line in result.stdout.splitlines()}
-    assert lines["ENG001"].endswith("did you mean --mem-fraction-static?")
+    assert lines["ENG001"].endswith("did you mean --mem-fraction-static? (it is set by `serving.memory_fraction`)")
     assert "--kv-cache-dtype does not take 'fp9'" in lines["ENG002"]
     assert "--disable-cuda-graph" in lines["ENG008"]
+
+
+SPLIT = """title: Mine
+model: {id: a/b, shape: {layers: 2, heads: 25, kv_heads: 5}}
+engine: {name: sglang, version: 0.5.12, image: "x:1", image_note: a test}
+nodes: 2
+"""
+
+
+def test_validate_looks_at_the_split(call, tmp_path):
+    """The shape is in the recipe: a tp that does not divide the heads is known without any node."""
+    (tmp_path / "r.yaml").write_text(f"{SPLIT}parallelism: {{tp: 2}}\n")
+    result = call("validate", "./r.yaml")
+    assert result.exit_code == 2 and "PAR001 tp 2 is not possible (tp 2 does not divide 25 query heads" in result.stdout
+
+
+def test_a_warning_is_called_one(call, tmp_path):
+    """Beside `good` a line of its own must not read like an error."""
+    (tmp_path / "r.yaml").write_text(f"{SPLIT}parallelism: {{pp: 2}}\n".replace("0.5.12", "0.5.11"))
+    result = call("validate", "./r.yaml")
+    assert result.exit_code == 0 and result.stdout.startswith("./r.yaml: good")
+    assert all(
+        line.startswith(("warning: ./r.yaml: ENG0", "note: ./r.yaml: ENG005")) for line in result.stderr.splitlines()
+    )
+    assert {line.partition(":")[0] for line in result.stderr.splitlines()} == {"warning", "note"}
 
 
 def test_validate_as_json(call, tmp_path):

@@ -27,6 +27,7 @@ def arguments():
 if __name__ == "__main__":
     logging.basicConfig(level="INFO", format="main %(message)s")
     logging.info(f"server_args={arguments()}")
+    logging.info("%d of %s", "odd", arguments())
     child = multiprocessing.get_context("spawn").Process(target=scheduler, args=(arguments(),))
     child.start()
     child.join()
@@ -45,7 +46,10 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_key_reaches_the_server_and_no_log(tmp_path: Path) -> None:
-    """The server's own process and those it starts anew print a mask; all other arguments and the exit code pass."""
+    """The server's own process and those it starts anew print a mask; all other arguments and the exit code pass.
+
+    A log call that is wrong in itself shows no arguments and ends nothing.
+    """
     key = tmp_path / "sglang.yaml"
     key.write_text('{"api-key": "k-only-here"}')
     done = run(tmp_path, "--tp-size", "2", "--config", str(key))
@@ -54,4 +58,5 @@ def test_the_key_reaches_the_server_and_no_log(tmp_path: Path) -> None:
     told = "server_args={'api-key': '***', 'rest': ['--tp-size', '2']}"
     assert f"main {told}" in printed
     assert f"child {told}" in printed
+    assert "main %d of %s (its arguments do not fit)" in printed
     assert done.returncode == 7

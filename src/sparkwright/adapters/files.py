@@ -135,13 +135,11 @@ def _listed(places: Places) -> Iterator[tuple[str, _Later]]:
 
 
 def _unknown(name: str, places: Places) -> RecipeError:
-    names = recipe_names(places)
     here = next((f"./{name}{s}" for s in SUFFIXES if (places.cwd / f"{name}{s}").is_file()), "")
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    near = get_close_matches(name, recipe_names(places), n=1, cutoff=0.5)
     hint = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""
-    return RecipeError(
-        f"recipe {name!r} does not exist{hint}", cure=f"known: {', '.join(names)}; or give a path, ./NAME.yaml"
-    )
+    cure = "`sparkwright recipes list` shows all; or give a path, ./NAME.yaml"
+    return RecipeError(f"recipe {name!r} does not exist{hint}", cure)
 
 
 def _is_path(name: str) -> bool:

@@ -61,7 +61,7 @@ class Built:
 
 @dataclass
 class Job:
-    """The work on one image. nodes: the one that builds first, then those that get it."""
+    """The work on one image. nodes: the one that builds first, then those that get it. there: who has it by now."""
 
     recipe: Recipe
     build: Build
@@ -69,6 +69,7 @@ class Job:
     nodes: tuple[Node, ...]
     facts: dict[str, NodeFacts] = field(default_factory=dict)
     log: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    there: str = ""
 
     @property
     def builder(self) -> str:
@@ -93,16 +94,22 @@ async def build(world: World, recipe: Recipe, options: Options) -> Built:
     return Built(job.name, ids, made, copied, record, about, world.clock.monotonic() - began)
 
 
-def _job(world: World, recipe: Recipe, options: Options) -> Job:
+def section_of(recipe: Recipe) -> Build:
+    """What the recipe's image is made from. Raises UsageError when it does not say."""
     if recipe.build is None:
         cure = "`sparkwright recipes show --reference` explains the section; `sparkwright up` needs none"
         raise UsageError(f"{recipe.name}: it has no `build` section, so there is nothing to build", cure)
+    return recipe.build
+
+
+def _job(world: World, recipe: Recipe, options: Options) -> Job:
+    section = section_of(recipe)
     name = options.node or world.cluster.ordered[0].name
     if name not in world.cluster.names:
         known = ", ".join(world.cluster.names)
         raise UsageError(f"--node {name}: no such node in cluster {world.cluster.name}; there are {known}")
     others = [n for n in nodes_for(world, recipe) if n.name != name] if options.ship else []
-    return Job(recipe, recipe.build, image_name(recipe, recipe.build), (world.cluster.node(name), *others))
+    return Job(recipe, section, image_name(recipe, section), (world.cluster.node(name), *others))
 
 
 async def _make_and_ship(world: World, job: Job) -> tuple[bool, tuple[str, ...], dict[str, str]]:
@@ -112,7 +119,10 @@ async def _make_and_ship(world: World, job: Job) -> tuple[bool, tuple[str, ...],
     if made:
         await _make(world, job)
         having = await _ids(world, job)
-    source = next(node.name for node in job.nodes if node.name in having)
+    source = next((node.name for node in job.nodes if node.name in having), "")
+    if not source:
+        raise _not_kept(job)
+    job.there = source
     wanted, size = having[source]
     lacking = tuple(n.name for n in job.nodes if having.get(n.name, ("",))[0] != wanted)
     if lacking:
@@ -167,6 +177,12 @@ def _not_built(world: World, job: Job, code: int) -> CommandFailed:
     return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", cure)
 
 
+def _not_kept(job: Job) -> CommandFailed:
+    """A BuildKit builder in a container of its own leaves the image in its cache and says nothing but a warning."""
+    what = f"`docker build` ended well, but image {job.name} is not in Docker's store"
+    return CommandFailed(job.builder, what, "`docker buildx use default` there, then call `sparkwright build` again")
+
+
 async def _ship(world: World, job: Job, origin: tuple[str, int], lacking: Sequence[str]) -> None:
     """origin: the node that has it, and its bytes."""
     source, size = origin
@@ -213,5 +229,7 @@ def _refuse(job: Job, findings: Iterable[Finding]) -> None:
 
 def _say_undone(world: World, job: Job, error: BaseException) -> None:
     if not isinstance(error, Exception):
-        text = f"interrupted: no container and no image {job.name} is left; finished steps stay in Docker's build cache"
+        nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
+        rest = f"image {job.name} is on {job.there}; the next call only does what is left"
+        text = f"interrupted: {rest if job.there else nothing}"
         world.sink.tell(Notice(text, warning=True))

@@ -26,7 +26,9 @@ def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Com
     if asked is None or world.cluster.simulated or recipe.model.simulated:
         return None
     if engine.runtime is not Runtime.DOCKER:
-        return image.engine_of_python(asked)
+        # A worker of llama.cpp runs rpc-server, which names what it lacks itself.
+        lends = engine.name == "llama-cpp" and node.name != world.cluster.head
+        return None if lends else image.engine_of_node(asked)
     if look:
         # Only a program that tells its version itself loads the driver's libraries.
         return image.engine_of_image(engine.image, asked, node.paths.cache, gpu=asked.says_version)

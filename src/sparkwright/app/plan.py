@@ -22,6 +22,7 @@ from sparkwright.engines.review import review
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parallelism import advise
+from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.rules.catalog import check_all, worst_first
 from sparkwright.rules.rule import Context
 
@@ -38,7 +39,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     placement = Placement(tuple(n.name for n in nodes), choices)
     complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
     specs = _specs(world, wish, survey, placement) if complete else ()
-    findings += review(recipe, specs)
+    findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
     findings += check_identity(recipe, survey.engines, survey.facts)
     advice = advise(recipe, survey.checkpoints)
     findings += check_quantization(recipe, advice.quantization)
@@ -105,13 +106,22 @@ def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tu
         launch_key=world.launch_key,
     )
     specs = engine_by_name(recipe.engine.name).render(recipe, placement, context)
-    return tuple(_labelled(_at_home(spec, world.cluster.node(spec.node)), world, wish, context) for spec in specs)
+    homes = {name: home_of(facts) for name, facts in survey.facts.items()}
+    placed = (_at_home(spec, world.cluster.node(spec.node), homes[spec.node]) for spec in specs)
+    return tuple(_labelled(spec, world, wish, context) for spec in placed)
 
 
-def _at_home(spec: RankSpec, node: Node) -> RankSpec:
-    """The rank with its node's own environment, which is the last word; a container has paths of its own."""
+def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:
+    """The rank with its node's own environment, which is the last word; a container has paths of its own.
+
+    Docker takes `~` for a part of a name, and no shell expands a rank's words: the node's home is filled in here.
+    """
+    if spec.runtime is Runtime.PROCESS:
+        entrypoint = spec.entrypoint and tuple(expand(word, home) for word in spec.entrypoint)
+        spec = replace(spec, argv=tuple(expand(word, home) for word in spec.argv), entrypoint=entrypoint)
     own = {name: value for name, value in node.env if spec.runtime is Runtime.PROCESS or name not in _NOT_INSIDE}
-    return replace(spec, env={**spec.env, **own})
+    mounts = tuple(replace(mount, host=expand(mount.host, home)) for mount in spec.mounts)
+    return replace(spec, env={**spec.env, **own}, mounts=mounts)
 
 
 def _model(node: Node, recipe: Recipe, survey: Survey) -> str:

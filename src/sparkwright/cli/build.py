@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from sparkwright import __version__
-from sparkwright.app.build import Built, Options
+from sparkwright.app.build import Built, Options, section_of
 from sparkwright.app.build import build as make
 from sparkwright.cli import options as shared
+from sparkwright.domain.build import Build
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration, gib
 from sparkwright.images.dockerfile import context
@@ -40,8 +41,9 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
     from sparkwright.adapters.files import open_recipe
 
     opened = open_recipe(recipe, places(), profile)
-    if dry_run and opened.build:
-        _show(opened, rest["as_json"])
+    section = section_of(opened)
+    if dry_run:
+        _show(opened, section, rest["as_json"])
         return
     where = Where(rest["cluster"], rest["ssh_config"])
     options = Options(rest["node"], not rest["no_ship"], rest["seize"])
@@ -52,16 +54,15 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
         click.echo(built_text(opened, built))
 
 
-def _show(recipe: Recipe, as_json: bool) -> None:
+def _show(recipe: Recipe, section: Build, as_json: bool) -> None:
     """Nothing is asked of any node: what would be built is in the recipe alone."""
-    assert recipe.build
-    files, name = dict(context(recipe, recipe.build)), image_name(recipe, recipe.build)
+    files, name = dict(context(recipe, section)), image_name(recipe, section)
     if as_json:
-        marks = labels(recipe, recipe.build, __version__, 0)
+        marks = labels(recipe, section, __version__, 0)
         del marks["sparkwright.build.date"]
-        shared.print_json({"image": name, "platform": recipe.build.platform, "labels": marks, "files": files})
+        shared.print_json({"image": name, "platform": section.platform, "labels": marks, "files": files})
         return
-    click.echo(f"# image {name} for {recipe.build.platform}")
+    click.echo(f"# image {name} for {section.platform}")
     for file, text in files.items():
         click.echo(f"\n# ---- {file}\n{text.rstrip()}")
 

@@ -1,5 +1,8 @@
-"""Columns of text."""
+"""Columns of text, and lines that fit the terminal."""
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
 
 
@@ -9,3 +12,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in used]
     lines = [zip(row, widths, strict=True) for row in zip(*used, strict=True)]
     return "\n".join(f"  {'  '.join(cell.ljust(width) for cell, width in line)}".rstrip() for line in lines)
+
+
+def fold(text: str, indent: int) -> str:
+    """A long line broken for the terminal, its other lines indented; as it is where no terminal is."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns - 1, indent + 40)
+    lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(lines)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from sparkwright.cli.text import fold
+from sparkwright.cli.columns import fold
 from sparkwright.domain.facts import (
     Disk,
     Docker,

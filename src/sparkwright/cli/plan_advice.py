@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from sparkwright.cli.columns import aligned
+from sparkwright.cli.columns import aligned, fold
 from sparkwright.domain.advice import Advice, Range, Split, words
 from sparkwright.domain.units import gib
 
@@ -16,7 +16,7 @@ def advice_text(advice: Advice) -> str:
     own = advice.chosen
     head = ("", "split", "weights/node", "KV/token", "exchanges", f"tok/s 1 / {advice.batch}", "")
     rows = [head, *(("*" if split is own else "", *_row(split, advice.batch)) for split in advice.splits)]
-    notes = [f"  {line}" for line in _notes(advice)]
+    notes = [fold(f"  {line}", 4) for line in _notes(advice)]
     return "\n".join([f"ways to split it (shape: {advice.source})", aligned(rows), *notes])
 
 
@@ -28,9 +28,9 @@ def advice_json(advice: Advice) -> dict[str, Any]:
 def _row(split: Split, batch: int) -> tuple[str, ...]:
     cost, name = split.cost, words(split.parallelism)
     if split.refused:
-        return (name, "", "", "", "", f"not possible: {split.refused[0]}")
+        return (name, "not possible", "", "", "", "")
     if cost is None:
-        return (name, "", "", "", "", "cost not known")
+        return (name, "not known", "", "", "", "")
     copies = f"{gib(cost.copies)} of it held twice" if cost.copies > cost.weights // 100 else ""
     speeds = f"{_speed(cost.step, 1)} / {_speed(cost.batch_step, batch)}"
     return (name, gib(cost.weights), f"{cost.kv_token / 1024:.1f} KiB", str(cost.collectives), speeds, copies)
@@ -43,6 +43,13 @@ def _speed(step: Range, batch: int) -> str:
 
 
 def _notes(advice: Advice) -> Iterator[str]:
+    """Each reason once, with all the splits that it forbids."""
+    reasons: dict[str, list[str]] = {}
+    for split in advice.splits:
+        for reason in split.refused[:1]:
+            reasons.setdefault(reason, []).append(words(split.parallelism))
+    for reason, names in reasons.items():
+        yield f"{', '.join(names)}: {reason.removeprefix(names[0]).lstrip(': ')}"
     if advice.why:
         yield advice.why
     if any(split.cost for split in advice.splits):

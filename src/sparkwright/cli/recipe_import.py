@@ -1,34 +1,56 @@
 """`sparkwright recipes import`."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.rehearsed import Said, rehearsed
 from sparkwright.domain.errors import RecipeError, UsageError
+from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.importers.draft import Wish
 from sparkwright.recipes.importers.importer import Imported, import_recipe
+from sparkwright.recipes.load import load_recipe
 
 
-@click.command(name="import", help="Another tool's recipe as ours: sparkrun's (v1, v2) and vLLM's. `-` reads stdin.")
+@click.command(name="import", short_help="Another tool's recipe as ours.")
 @click.argument("file", metavar="FILE|-")
 @click.option("--out", default="", metavar="NAME.yaml", help="Write it there. [default: stdout]")
 @click.option("--name", default="", metavar="NAME", help="Name of the recipe. [default: the source's]")
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="The engine in the image.")
-@click.option("--nodes", default=0, metavar="N", help="Spread it over N nodes. [default: as the source says]")
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Spread it over N nodes. [default: the source's]")
 @click.option("--strict", is_flag=True, help="Exit 1 when anything was left out or assumed.")
-def import_command(file: str, out: str, strict: bool, name: str, **wish: str | int) -> None:
-    """Exit 2 when the result is not a valid recipe yet; it is written all the same, and each line says why."""
-    made = import_recipe(_text(file), file if file != "-" else "stdin", Wish(name, **wish))  # type: ignore[arg-type]
+@json_option
+def import_command(file: str, out: str, strict: bool, as_json: bool, **wish: Any) -> None:
+    """Another tool's recipe as ours: sparkrun's (v1, v2) and vLLM's. `-` reads stdin.
+
+    Exit 2 when the result is not a good recipe yet; it is written all the same, and each line says why.
+
+    \b
+    Examples:
+      sparkwright recipes import theirs.yaml --out mine.yaml
+      sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
+    """
+    source = file if file != "-" else "stdin"
+    made = import_recipe(_text(file), source, Wish(wish["name"], wish["version"], wish["nodes"] or 0))
+    path = out or f"{made.name}.yaml"
+    said = Said(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
     if out:
         _write(Path(out), made.text)
+    if as_json:
+        print_json({"name": made.name, "text": made.text, "left_out": made.notes, **asdict(said)})
     else:
-        click.echo(made.text, nl=False)
-    _say(made, out or f"{made.name}.yaml")
-    if made.errors:
-        raise click.exceptions.Exit(2)
-    if strict and made.notes:
-        raise click.exceptions.Exit(1)
+        _say(made, said, path, shown=not out)
+    if said.errors or (strict and made.notes):
+        raise click.exceptions.Exit(2 if said.errors else 1)
+
+
+def _variants(text: str, path: str) -> list[Recipe]:
+    recipe = load_recipe(text, path)
+    return [recipe, *(load_recipe(text, path, profile) for profile in recipe.profiles)]
 
 
 def _text(file: str) -> str:
@@ -48,12 +70,13 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}", cure="give another --out") from None
 
 
-def _say(made: Imported, path: str) -> None:
+def _say(made: Imported, said: Said, path: str, shown: bool) -> None:
+    if shown:
+        click.echo(made.text, nl=False)
     for note in made.notes:
         click.echo(f"not taken over or assumed: {note}", err=True)
-    for line in made.errors:
+    for line in (*said.softly(), *said.errors):
         click.echo(line, err=True)
-    good = f"{len(made.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"
-    click.echo(
-        f"{path}: {good if made.errors else 'good, state documented: nobody has served it with sparkwright'}", err=True
-    )
+    todo = f"{len(said.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"
+    good = "good, state documented: nobody has served it with sparkwright"
+    click.echo(f"{path}: {todo if said.errors else good}", err=True)

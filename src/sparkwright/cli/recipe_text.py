@@ -16,28 +16,38 @@ from sparkwright.engines.options import words
 
 _HEADS = ("NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE")
 _PROSE = {"state_reason", "profile", "profiles", "published", "notes", "hash", "source", "title"}
+_LEGEND = (
+    "ready: served on GB10 by somebody who published how; documented: written from sources, something is left to you "
+    "(`sparkwright recipes show NAME` says what); *: the profile that NAME alone takes."
+)
 _UNBROKEN = 10_000
 Line = tuple[str, str]
 
 
 def listing(rows: Sequence[dict[str, Any]]) -> str:
-    """The table of `recipes list`, a line each where that fits; below it why the refused ones are."""
+    """The table of `recipes list`, a line each where that fits; below it its words, and why the refused ones are."""
     width = _width()
     table = columns((_HEADS, *map(_cells, rows)))
     fits = max(map(len, table.splitlines())) <= width
     refused = [row for row in rows if row["state"] == RecipeState.REFUSED]
-    return (table if fits else _two_lines(rows, width)) + _refusals(refused, width)
+    legend = "\n".join(_wrapped(_LEGEND, width, "", ""))
+    return (table if fits else _two_lines(rows, width)) + f"\n\n{legend}" + _refusals(refused, width)
 
 
 def _two_lines(rows: Sequence[dict[str, Any]], width: int) -> str:
     """For narrow terminals: what is short in columns, the title with its profiles on a line of its own."""
-    narrow = [(row["name"], f"{row['engine']} {row['version']}", str(row["nodes"]), _state(row)) for row in rows]
+    narrow = [(row["name"], f"{row['engine']} {_release(row)}", str(row["nodes"]), _state(row)) for row in rows]
     head, *lines = columns((("NAME", "ENGINE", "NODES", "STATE"), *narrow)).splitlines()
     told = [head]
     for row, line in zip(rows, lines, strict=True):
         profiles = f"; profiles {_profiles(row)}" if row["profiles"] else ""
         told += [line, *_wrapped(f"{row['title']}{profiles}", width, "    ", "    ")]
     return "\n".join(told)
+
+
+def _release(row: dict[str, Any]) -> str:
+    """The version without the commit that it was built from."""
+    return str(row["version"]).partition("+")[0]
 
 
 def _state(row: dict[str, Any]) -> str:

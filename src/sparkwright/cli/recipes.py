@@ -17,10 +17,9 @@ from sparkwright.adapters.files import (
 )
 from sparkwright.cli.recipe_import import import_command
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
+from sparkwright.cli.rehearsed import Said, rehearsed
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.finding import Finding
 from sparkwright.domain.recipe import Recipe
-from sparkwright.engines.rehearsal import rehearse
 from sparkwright.recipes.load import load_recipe
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
@@ -34,9 +33,16 @@ def recipes() -> None:
 recipes.add_command(import_command)
 
 
-@recipes.command(name="list", help="All recipes: shipped ones and those in ~/.config/sparkwright/recipes.")
+@recipes.command(name="list", short_help="All recipes: shipped ones and your own.")
 @_JSON
 def list_recipes(as_json: bool) -> None:
+    """All recipes: shipped ones and those in ~/.config/sparkwright/recipes.
+
+    \b
+    Examples:
+      sparkwright recipes list
+      sparkwright recipes list --json
+    """
     rows, broken = _rows(_places())
     if as_json:
         _print_json({"recipes": rows, "broken": broken})
@@ -46,7 +52,7 @@ def list_recipes(as_json: bool) -> None:
         click.echo("\n".join(entry["errors"]), err=True)
 
 
-@recipes.command(help="Everything about one recipe, with its published figures and their sources.")
+@recipes.command(short_help="Everything about one recipe.")
 @click.argument("name", metavar="[NAME[@PROFILE] | PATH[@PROFILE]]", required=False, default="")
 @click.option("--profile", default="", help="The same as NAME@PROFILE.")
 @click.option(
@@ -55,12 +61,19 @@ def list_recipes(as_json: bool) -> None:
 )  # fmt: skip
 @_JSON
 def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
+    """Everything about one recipe, with its published figures and their sources.
+
+    \b
+    Examples:
+      sparkwright recipes show deepseek-v4-flash@1m
+      sparkwright recipes show --reference
+      sparkwright recipes show --reference cluster
+    """
     if kind is not None:
         _show_reference(kind, name)
         return
     if not name:
-        names = ", ".join(recipe_names(_places()))
-        raise RecipeError("which recipe? `sparkwright recipes show NAME`", cure=f"known: {names}")
+        raise RecipeError("which recipe? `sparkwright recipes show NAME`", cure="`sparkwright recipes list` shows all")
     recipe = open_recipe(name, _places(), profile)
     if as_json:
         _print_json(recipe_json(recipe))
@@ -69,10 +82,18 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
         click.echo(describe(recipe, [open_recipe(_bare(name, recipe), _places(), p) for p in others]), nl=False)
 
 
-@recipes.command(help="Checks files or recipes, each with all its profiles. Exit code 0 or 2.")
+@recipes.command(short_help="Checks files or recipes without any node.")
 @click.argument("names", metavar="FILE|NAME...", nargs=-1, required=True)
 @_JSON
 def validate(names: tuple[str, ...], as_json: bool) -> None:
+    """Checks files or recipes, each with all its profiles, without any node: keys and values, the options and
+    variables that the engine's version has, the split that the model's shape allows. Exit code 0 or 2.
+
+    \b
+    Examples:
+      sparkwright recipes validate ./mine.yaml
+      sparkwright recipes validate deepseek-v4-flash gpt-oss-20b --json
+    """
     results = [_validated(name, _places()) for name in names]
     if as_json:
         _print_json({"results": results})
@@ -137,8 +158,8 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
 
 
 def _validated(name: str, places: Places) -> dict[str, Any]:
-    """One row of the result: name, source, valid, profiles, hash, errors and warnings (one line each)."""
-    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", "errors": [], "warnings": []}
+    """One row of the result: name, source, valid, profiles, hash; errors, warnings and notes (one line each)."""
+    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", **asdict(Said())}
     try:
         bare, profile = split_profile(name, places)
         found = find_recipe(bare, places)
@@ -146,31 +167,13 @@ def _validated(name: str, places: Places) -> dict[str, Any]:
     except RecipeError as error:
         return base | {"valid": False, "errors": error.message.splitlines(), "cure": error.cure}
     variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
-    said = _rehearsed(variants, found.source)
-    errors, warnings = said[True], said[False]
-    base |= {"valid": not errors, "errors": errors, "warnings": warnings}
+    said = rehearsed(variants, found.source)
+    base |= {"valid": not said.errors, **asdict(said)}
     return base | {"profiles": list(recipe.profiles), "hash": recipe.hash}
 
 
-def _rehearsed(variants: list[Recipe], source: str) -> dict[bool, list[str]]:
-    """What the engine's own flags and variables say of the recipe; True: lines that would stop a start."""
-    found: dict[Finding, str] = {}
-    for recipe in variants:
-        for finding in rehearse(recipe):
-            found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
-    lines: dict[bool, list[str]] = {True: [], False: []}
-    for finding, profile in found.items():
-        lines[finding.severity.stops].append(f"{source}{profile}: {_line(finding)}")
-    return lines
-
-
-def _line(finding: Finding) -> str:
-    why = f" ({finding.evidence})" if finding.evidence else ""
-    return f"{finding.code} {finding.title}{why}" + (f"; {finding.remedy}" if finding.remedy else "")
-
-
 def _say(result: dict[str, Any]) -> None:
-    for line in result["warnings"]:
+    for line in Said(warnings=result["warnings"], notes=result["notes"]).softly():
         click.echo(line, err=True)
     if result["valid"]:
         profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""

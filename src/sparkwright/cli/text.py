@@ -1,39 +1,28 @@
 """Findings, plans and deployments as text."""
 
 import shlex
-import shutil
-import sys
-import textwrap
 from collections.abc import Iterable, Sequence
 
 import click
 
-from sparkwright.cli.columns import aligned
+from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.plan_advice import advice_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.ledger import MemoryLedger
-from sparkwright.domain.plan import Plan, RankSpec
+from sparkwright.domain.ledger import LedgerLine, MemoryLedger
+from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Expose, Figure, Runtime
 from sparkwright.domain.units import GIB, duration, gib
 
 SIMULATED = "SIMULATED"
+_SHORT = 16  # lines of a file that are shown; launchers are longer, options are not
 _COLORS = {Severity.BLOCK: "red", Severity.OVERRIDE: "red", Severity.WARN: "yellow", Severity.INFO: "blue"}
 
 
 def mark(simulated: bool) -> str:
     """What a line about simulated things begins with."""
     return f"{SIMULATED}  " if simulated else ""
-
-
-def fold(text: str, indent: int) -> str:
-    """A long line broken for the terminal, its other lines indented; as it is where no terminal is."""
-    if not sys.stdout.isatty():
-        return text
-    width = max(shutil.get_terminal_size().columns - 1, indent + 40)
-    lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
-    return "\n".join(lines)
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
@@ -108,12 +97,16 @@ def ledger_text(ledger: MemoryLedger, why: bool) -> str:
     if not ledger.pool.bytes:
         return f"memory {ledger.node}: not known: {ledger.pool.why}"
     verdict = "fits" if ledger.fits else "DOES NOT FIT"
+    verdict += f" (without {' and '.join(ledger.unknown)}: not known)" if ledger.unknown else ""
     head = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {gib(ledger.left)} left, {verdict}"
     if not why:
-        return head + "".join(f"\n  {line.bytes / GIB:8.1f} GiB  {line.name}" for line in ledger.lines)
-    rows = [f"  {line.bytes / GIB:8.1f} GiB  {line.name:<16} {line.origin}: {line.why}" for line in ledger.lines]
-    pool = f"  {ledger.pool.bytes / GIB:8.1f} GiB  {ledger.pool.name:<16} {ledger.pool.origin}: {ledger.pool.why}"
-    return "\n".join([head, *(fold(row, 33) for row in (pool, *rows))])
+        return head + "".join(f"\n  {_amount(line)}  {line.name}" for line in ledger.lines)
+    rows = [f"  {_amount(line)}  {line.name:<16} {line.origin}: {line.why}" for line in (ledger.pool, *ledger.lines)]
+    return "\n".join([head, *(fold(row, 33) for row in rows)])
+
+
+def _amount(line: LedgerLine) -> str:
+    return f"{line.bytes / GIB:8.1f} GiB" if line.known else f"{'not known':>12}"
 
 
 def ranks_text(specs: Sequence[RankSpec]) -> str:
@@ -133,8 +126,19 @@ def _environment(spec: RankSpec) -> list[str]:
 def _rank(spec: RankSpec, own: Sequence[str]) -> str:
     what = f"container of {spec.image}" if spec.runtime is Runtime.DOCKER else "process"
     mounts = [f"{m.host} as {m.container}{', read only' if m.read_only else ''}" for m in spec.mounts]
-    told = [*own, *(f"mount {mount}" for mount in mounts), *_wrapped((*(spec.entrypoint or ()), *spec.argv))]
+    files = (line for file in spec.files for line in _file(file))
+    told = [*own, *(f"mount {mount}" for mount in mounts), *files, *_wrapped((*(spec.entrypoint or ()), *spec.argv))]
     return f"rank {spec.rank} on {spec.node}: {what}\n{_indented(told)}"
+
+
+def _file(file: RankFile) -> list[str]:
+    """A short one whole, of a launcher only how long it is; a secret is masked."""
+    lines = file.text.splitlines()
+    if file.secret is not None:
+        return [f"file {file.name}: ***"]
+    if len(lines) > _SHORT:
+        return [f"file {file.name}, {len(lines)} lines"]
+    return [f"file {file.name}", *(f"  | {line}" for line in lines)]
 
 
 def _indented(lines: Iterable[str]) -> str:

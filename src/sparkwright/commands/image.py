@@ -48,13 +48,14 @@ p=$(command -v "$2") || { printf '@@ end\n'; exit 0; }
 printf 'program %s\n@@ said\n' "$p"; "$p" --version 2>&1 | head -n 20
 printf '@@ end\n'
 """
+_HOME = 'own=$(x "$1"); program=$(x "$2"); shift 2; set -- "$own" "$program" "$@"\n'
 _PROBE = r"""
 i=$(docker image inspect --format '{{.Id}} {{.Architecture}}' "$1" 2>/dev/null ||
   { [ -n "$2" ] && docker image inspect --format '{{.Id}} {{.Architecture}}' "$2" 2>/dev/null; }) || exit 0
 id=${i%% *}; f="$(x "$3")/images/${id#sha256:}-$4"
 if [ -s "$f" ]; then cat "$f"; exit 0; fi
 [ "$5" = run ] || exit 0
-t=$(mktemp) || exit 1; trap 'rm -f "$t"' EXIT; gpus="$6"; ask="$7"; shift 7
+t=$(mktemp) || exit 1; trap 'rm -f "$t" "$t.e"' EXIT; gpus="$6"; ask="$7"; shift 7
 look() { g="$1"; shift
   docker run --rm --network none --env "VERSIONS=$VERSIONS" $g --entrypoint sh "$id" -c "$ask" sh "$@"; }
 { printf '@@ arch\n%s\n' "${i##* }"
@@ -65,7 +66,7 @@ look() { g="$1"; shift
 } >"$t" 2>"$t.e"
 cat "$t"; head -c 400 "$t.e" >&2
 if grep -q '^@@ end' "$t"; then mkdir -p "${f%/*}" && mv "$t" "$f"; fi
-rm -f "$t.e"; exit 0
+exit 0
 """
 _DESCRIBE = r"""
 docker image inspect --format '@@ image
@@ -136,7 +137,9 @@ def _probe(image: str, question: Question, cache: str, how: tuple[str, str]) -> 
     return script(f"VERSIONS={quote(_VERSIONS)}\n{_PROBE}", *words, timeout=120)
 
 
-def engine_of_python(question: Question) -> Command:
+def engine_of_node(question: Question) -> Command:
     """The same of the node itself, for the process runtime: no arch, nothing kept."""
+    if question.says_version:
+        return script(_HOME + _ASK_PROGRAM, *question.words)
     text = f"VERSIONS={quote(_VERSIONS)}\nask() {{ {_ASK} }}\nprintf '@@ found\\n'; ask \"$@\"; printf '@@ end\\n'"
-    return script(text, *question.words)
+    return script(_HOME + text, *question.words)

@@ -22,12 +22,16 @@ KV_POOL = "KV pool"
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence."""
+    """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence.
+
+    known: False when nothing tells how much it is; bytes is 0 then, which is no figure.
+    """
 
     name: str
     bytes: int
     origin: Origin
     why: str = ""
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,11 @@ class MemoryLedger:
     def line(self, name: str) -> LedgerLine | None:
         """The first line of that name."""
         return next((line for line in self.lines if line.name == name), None)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Names of the lines of which nobody knows how much they take: `fits` is said without them."""
+        return tuple(line.name for line in self.lines if not line.known)
 
     @property
     def left(self) -> int:

@@ -14,6 +14,8 @@ class ModelShape:
     linear attention) a state instead. compress: tokens per KV entry, layer by layer (0: only its window).
     single_blocks: a layer is attention or FFN, not both; then ffn_layers says how many are FFN.
     Experts: moe_layers have `experts` of expert_intermediate each, per_token of them work, shared_experts always do.
+    expert_hidden: width that routed experts read and write where it is not `hidden` (they share a way in and out).
+    ungated: an FFN is two matrices (ReLU²), not three (SwiGLU).
     Weights: format of the numbers (bf16, fp8, int8, int4, nvfp4, mxfp4), expert_format where experts differ;
     quantization: the method's name in the config; group: how many inputs share a scale (expert_group: of experts),
     rows: how many outputs do.
@@ -46,8 +48,10 @@ class ModelShape:
     experts: int = 0
     experts_per_token: int = 0
     expert_intermediate: int = 0
+    expert_hidden: int = 0
     shared_experts: int = 0
     moe_layers: int = 0
+    ungated: bool = False
     mtp_layers: int = 0
     tied: bool = False
     quantization: str = ""

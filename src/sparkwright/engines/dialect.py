@@ -9,9 +9,10 @@ from sparkwright.domain.deployment import LogEvent, Phase
 
 LONGEST = 4000
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_BAR = re.compile(
-    r"(?P<what>[^|\r]{0,160}?):?\s+\d{1,3}%(?: Completed \||\|[^|]*\|)\s*(?P<done>\S{1,12})/(?P<total>\S{1,12}) \["
-)
+# What the bar is of stands before it and is cut off afterwards: a pattern that looks for its beginning, too, takes
+# seconds for a line that is padded with a thousand blanks.
+_BAR = re.compile(r"\s\d{1,3}%(?: Completed \||\|[^|]*\|)\s*(?P<done>\S{1,12})/(?P<total>\S{1,12}) \[")
+_WHAT = 160
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)B?$")
 _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 # An exception's own line stands at the left margin after the logger's prefix; frames and code are indented.
@@ -76,7 +77,10 @@ def bar(body: str) -> tuple[str, float, float] | None:
     """(what, done, total) of a tqdm bar, with or without its graphic; None for anything else."""
     match = _BAR.search(body)
     done, total = (number(match["done"]), number(match["total"])) if match else (None, None)
-    return (match["what"].strip(), done, total) if match and done is not None and total is not None else None
+    if match is None or done is None or total is None:
+        return None
+    what = body[: match.start()].rpartition("|")[2].strip().removesuffix(":")[-_WHAT:]
+    return what.strip(), done, total
 
 
 Bars = tuple[tuple[re.Pattern[str], Phase, str], ...]

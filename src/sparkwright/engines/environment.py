@@ -1,10 +1,11 @@
 """The environment of a distributed rank: each variable with the reason why it is set and who says so."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe
 
 LOOPBACK = "127.0.0.1"
@@ -140,7 +141,20 @@ def _gid(env: Mapping[str, str]) -> tuple[Finding, ...]:
         Finding(
             "ENG012", Severity.WARN, "env.NCCL_IB_GID_INDEX", "a fixed GID index breaks when the table drifts",
             evidence=f"NCCL_IB_GID_INDEX={env['NCCL_IB_GID_INDEX']}",
-            cause="the RoCE v2 IPv4 entry was seen at 3, 4, 5 and 6, and differs between twins of one node (B3)",
+            cause="the RoCE v2 IPv4 entry was seen at 3, 4, 5 and 6, and differs between twins of one node",
             remedy="remove it: NCCL finds the entry by NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET",
         ),
     )  # fmt: skip
+
+
+def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:
+    """ENG033 a recipe that insists on RDMA, on a node that uses none: NCCL ends where TCP was meant to serve."""
+    for spec in specs:
+        if spec.env.get("NCCL_NET") == "IB" and not spec.env.get("NCCL_IB_HCA"):
+            yield Finding(
+                "ENG033", Severity.OVERRIDE, spec.node, "the recipe wants RDMA, and this node uses none",
+                evidence="NCCL_NET=IB; no RDMA device was found, or the cluster file says `hcas: []`",
+                cause="without one NCCL ends with an error when the ranks meet",
+                remedy="name them in the node's `fabric.hcas`; for plain TCP write "
+                "`env: {NCCL_NET: Socket, NCCL_IB_DISABLE: '1'}` with each node of the cluster file",
+            )  # fmt: skip

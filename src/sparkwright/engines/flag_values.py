@@ -92,7 +92,9 @@ def _extra(values: Sequence[str]) -> tuple[Problem, ...]:
 
 def _value(option: Option, value: str) -> Iterator[Problem]:
     if not _fits(option.type, value):
-        yield Problem("ENG003", f"takes {_kind_name(option.type)}, not {value!r}", f"write {_example(option)}")
+        yield Problem(
+            "ENG003", f"takes {_kind_name(option.type)}, not {value!r}", f"as in --{option.name} {_example(option)}"
+        )
         return
     yield from _among(option, value)
     for name, limit in option.limits.items():
@@ -116,7 +118,7 @@ def _is_one_of(value: str, names: Sequence[Any], folded: bool) -> bool:
 
 
 def _allowed(value: str, names: Sequence[Any]) -> str:
-    near = get_close_matches(value, [str(n) for n in names], 1, 0.6)
+    near = get_close_matches(value.lower(), [str(n) for n in names], 1, 0.6)
     listed = ", ".join(str(n) for n in names)
     return f"did you mean {near[0]}? allowed: {listed}" if near else f"allowed: {listed}"
 

@@ -38,7 +38,7 @@ def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Find
     return Finding(
         "ENG008", severity, f"env.{name}", f"{data.engine} {data.version} does not read {name}",
         evidence=when,
-        cause="it is ignored without a word, and what it should do does not happen (field guide E65)",
+        cause="it is ignored without a word, and what it should do does not happen",
         remedy=_cure(data, name, when),
     )  # fmt: skip
 

@@ -87,6 +87,12 @@ def right_word(data: FlagData, word: str) -> Advice:
     return Advice()
 
 
+def owner(data: FlagData, word: str) -> str:
+    """The engine that has an option of this name where this one has none; '' when none does."""
+    others = (engine for engine in ENGINES if engine != data.engine)
+    return next((engine for engine in others if any(_aliases(engine, option_name(word)))), "")
+
+
 def right_value(engine: str, option: str, values: Sequence[str]) -> str:
     """The value that this engine writes for another engine's; '' when there is nothing to say."""
     return VALUES.get((engine, option), {}).get(values[0], "") if values else ""

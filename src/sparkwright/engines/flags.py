@@ -15,7 +15,7 @@ from itertools import pairwise
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.engines.flag_data import DASHING, FlagData, flag_data
 from sparkwright.engines.flag_values import Option, Problem, problems
-from sparkwright.engines.flag_words import Advice, history, right_value, right_word, value_history
+from sparkwright.engines.flag_words import Advice, history, owner, right_value, right_word, value_history
 from sparkwright.engines.options import option_name
 
 _SHORT = re.compile(r"-[A-Za-z]")
@@ -111,8 +111,12 @@ def _cure(data: FlagData, name: str, advice: Advice, when: str) -> str:
         return f"write {advice.word}" if " " in advice.word else f"did you mean {advice.word}?"
     if when:
         return f"leave it out, or take another version: {when}"
+    if foreign := owner(data, name):
+        return f"remove it: it is {foreign}'s, and {data.engine} has none of that name"
     near = get_close_matches(name, data.names, 1, 0.75)
-    return f"did you mean {near[0]}?" if near else f"remove it, or take a version of {data.engine} that has it"
+    if near:
+        return f"did you mean {near[0]}?"
+    return "remove it; if the image's own build has it, name it in engine.extra_flags"
 
 
 def _problem(data: FlagData, given: Given, problem: Problem, severity: Severity) -> Finding:

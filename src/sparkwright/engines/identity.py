@@ -22,6 +22,7 @@ _KNOWN = {
     "llama-cpp": ("llama-server", ("xllamacpp",)),
 }
 _IN_IMAGE = {"llama-cpp": "/app/llama-server"}
+_NATIVE = "llama-server"  # no Python package has it: it tells its version itself
 _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
 
 
@@ -34,6 +35,8 @@ def question(recipe: Recipe) -> Question | None:
     if engine.runtime is Runtime.DOCKER and engine.name in _IN_IMAGE:
         return Question((engine.entrypoint or (_IN_IMAGE[engine.name],))[0], says_version=True)
     first = engine.entrypoint[0] if engine.entrypoint else program
+    if first.rpartition("/")[2] == _NATIVE and (engine.entrypoint or not engine.venv):
+        return Question(first, says_version=True)
     own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else ""
     return Question(first, packages, own=own)
 
@@ -59,7 +62,8 @@ def _engine(engine: EngineChoice, asked: Question | None, node: str, seen: Engin
     if not version and not seen.program:
         yield _lacks(engine, node, name, engine.entrypoint is None)
     elif version in ("", "?"):
-        yield _not_seen(engine, node, Unknown(seen.program, f"no package {name} tells its version"))
+        teller = asked.program if asked.says_version else f"package {name}"
+        yield _not_seen(engine, node, Unknown(seen.program, f"no version from {teller}"))
     else:
         yield from _other_version(engine, node, name, version)
     for other in others if version else ():
@@ -68,18 +72,30 @@ def _engine(engine: EngineChoice, asked: Question | None, node: str, seen: Engin
 
 
 def _where(engine: EngineChoice) -> str:
-    return f"image {engine.image}" if engine.runtime is Runtime.DOCKER else engine.venv or "the node's PATH"
+    if engine.runtime is Runtime.DOCKER:
+        return f"image {engine.image}"
+    folder = engine.entrypoint[0].rpartition("/")[0] if engine.entrypoint else engine.venv
+    return folder or "the node's PATH"
 
 
 def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Finding:
     # A program that only the recipe knows may bring its engine along in a way that cannot be seen from here.
     severity = Severity.BLOCK if own_program else Severity.WARN
+    package = "" if name == _NATIVE else f"no Python package {name} and "
     return Finding(
         "ENG018", severity, node, f"{name} is not in {_where(engine)}",
-        f"wanted {engine.name} {engine.version}; no Python package {name} and no program of it was found",
+        f"wanted {engine.name} {engine.version}; {package}no program of it was found",
         "the rank would end in its first second",
-        "correct `engine.image` or `engine.venv`, or install it there",
+        _where_to_have_it(engine),
     )  # fmt: skip
+
+
+def _where_to_have_it(engine: EngineChoice) -> str:
+    if engine.runtime is Runtime.DOCKER:
+        return "correct `engine.image`, or build one that has it (`sparkwright build`)"
+    if engine.entrypoint or engine.venv:
+        return f"correct `engine.{'entrypoint' if engine.entrypoint else 'venv'}`, or install it there"
+    return "install it there, or name the venv that has it in `engine.venv`, or its full path in `engine.entrypoint`"
 
 
 def _not_seen(engine: EngineChoice, node: str, why: Unknown) -> Finding:
@@ -90,7 +106,7 @@ def _not_seen(engine: EngineChoice, node: str, why: Unknown) -> Finding:
 
 
 def _other_version(engine: EngineChoice, node: str, name: str, version: str) -> Iterator[Finding]:
-    severity = difference(engine.version, version)
+    severity = difference(_build(engine.version) if name == _NATIVE else engine.version, version)
     if severity is None:
         return
     yield Finding(
@@ -99,6 +115,11 @@ def _other_version(engine: EngineChoice, node: str, name: str, version: str) -> 
         "flags, variables and known defects were checked for the recipe's version",
         f"write `version: {version}` into the recipe's engine, which checks its flags again, or take the other image",
     )  # fmt: skip
+
+
+def _build(version: str) -> str:
+    """`11549` of the wheel's 2026.10.11549: the server itself counts builds only."""
+    return version.rpartition(".")[2]
 
 
 def difference(wanted: str, found: str) -> Severity | None:

@@ -13,9 +13,10 @@ _ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:
     """ENG030 when the names of the engine's own data lack the method of config.json; '' is no quantization.
 
-    A plugin may bring a method of its own, so --force passes it.
+    A plugin may bring a method of its own, so --force passes it; what only a neighbouring version's data lack is a
+    warning, as with flags.
     """
-    data, _ = flag_data(recipe.engine.name, recipe.engine.version)
+    data, said = flag_data(recipe.engine.name, recipe.engine.version)
     option = data.options.get("quantization") if data else None
     names = (option.choices or option.known) if option else ()
     given = recipe.flags.get("quantization")
@@ -24,7 +25,7 @@ def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:
     near = get_close_matches(method, names, n=1)
     return (
         Finding(
-            "ENG030", Severity.OVERRIDE, "model",
+            "ENG030", Severity.WARN if said else Severity.OVERRIDE, "model",
             f"{recipe.engine.name} {recipe.engine.version} has no quantization method {method}",
             evidence=f"quant_method: {method} in config.json; the engine has {', '.join(names)}",
             cause="the weights are written in a form that no loader of this version reads",

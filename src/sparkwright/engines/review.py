@@ -6,6 +6,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import engine
+from sparkwright.engines.environment import check_rdma
 from sparkwright.engines.flag_variables import check_variables
 from sparkwright.engines.flags import check_flags
 
@@ -16,5 +17,6 @@ def review(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[Finding, ...]:
     found = [*engine(choice.name).check(recipe)]
     for spec in specs:
         found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags)
+    found += check_rdma(specs)
     found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env)
     return tuple(dict.fromkeys(found))

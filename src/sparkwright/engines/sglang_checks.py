@@ -50,7 +50,8 @@ def _graphs(recipe: Recipe) -> tuple[Finding, ...]:
     return (
         Finding(
             "ENG026", Severity.WARN, "flags.disable-cuda-graph", "graph capture across nodes has deadlocked in SGLang",
-            evidence="sglang issue 19991; seed 001: at 0 of 36 graphs for 34 minutes, SMs at 96 %, memory idle",
+            evidence="github.com/sgl-project/sglang/issues/19991; al-engr.com/minimax-sglang-debug.html: at 0 of 36 "
+            "graphs for 34 minutes, SMs at 96 %, memory idle",
             cause="the ranks go out of step while they capture their collectives",
             remedy="if a start stands still in that phase: flags.disable-cuda-graph: true (a variable does not do it)",
         ),

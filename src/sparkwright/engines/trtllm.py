@@ -1,6 +1,7 @@
 """TensorRT-LLM: `trtllm-serve` on one node, or under mpirun on several, with an agent of ours in place of sshd.
 
-Read for the source behind data/trtllm-1.3.0rc.json: commands/serve.py, llmapi/trtllm-llmapi-launch; field guide C4.
+Read for the 1.3.0 release candidates: commands/serve.py at commit 00209af1, llmapi/trtllm-llmapi-launch, and the
+list of options behind data/trtllm-1.3.0rc.json; field guide C4.
 Across nodes, rank 0 runs `mpirun ... trtllm-llmapi-launch trtllm-serve`, and its mpirun reaches rank k's agent
 (launchers/mpi_launch.py), which listens on that node's fabric address only and starts nothing but Open MPI's daemon.
 Each rank keeps the environment of its own node; nothing is handed over with `mpirun -x`.

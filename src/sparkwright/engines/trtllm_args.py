@@ -11,6 +11,8 @@ from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 
+import yaml
+
 from sparkwright.domain.plan import Placement, RankFile
 from sparkwright.domain.recipe import Recipe, Runtime, Speculation
 from sparkwright.engines.engine import RenderContext, files_at
@@ -97,9 +99,12 @@ def _model(recipe: Recipe, node: str, context: RenderContext) -> str:
 
 
 def options_file(recipe: Recipe) -> RankFile:
-    """YAML by way of JSON, which YAML reads. Our entries below the recipe's: a mapping of both is merged."""
+    """Our entries below the recipe's: a mapping of both is merged.
+
+    Not JSON: PyYAML, which reads it there, takes JSON's 1e-05 for text.
+    """
     options = _deep(_file_options(recipe), extra_options(recipe))
-    return RankFile(OPTIONS_FILE, json.dumps(options, indent=2, ensure_ascii=False) + "\n")
+    return RankFile(OPTIONS_FILE, yaml.safe_dump(options, sort_keys=False, allow_unicode=True))
 
 
 def extra_options(recipe: Recipe) -> Mapping[str, Any]:

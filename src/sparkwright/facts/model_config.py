@@ -30,6 +30,7 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "
 # Nemotron-H writes its layers as letters: Mamba, attention, experts, dense FFN.
 _LETTERS = {"M": "mamba", "*": "full_attention", "E": "moe", "-": "mlp"}
 _SHOWN = 200
+_MOST_LAYERS = 10_000  # layers are counted one by one
 
 
 def parse(text: str) -> ModelShape | Unknown:
@@ -43,6 +44,8 @@ def parse(text: str) -> ModelShape | Unknown:
     config = _language(top)
     if not _number(config, *_LAYERS) or not _number(config, *_HEADS):
         return Unknown(_architecture(top), "config.json says neither how many layers nor how many heads")
+    if _number(config, *_LAYERS) > _MOST_LAYERS:
+        return Unknown(_architecture(top), f"config.json says more than {_MOST_LAYERS} layers; no model has so many")
     kinds = _kinds(config)
     odd = sorted(word for word in kinds if not _sort(word))
     if odd:
@@ -175,19 +178,23 @@ def _single(kinds: Mapping[str, int]) -> bool:
 
 def _ffn(config: Config, kinds: Mapping[str, int]) -> dict[str, Any]:
     experts, dense = _number(config, *_EXPERTS), _number(config, "intermediate_size", "n_inner", "ffn_hidden_size")
+    ungated = config.get("mlp_hidden_act") == "relu2"
     if experts < 2:
-        return {"intermediate": dense}
+        return {"intermediate": dense, "ungated": ungated}
     own = _number(config, *_EXPERT_WIDTH)
     width = own or dense
-    shared = _number(config, *_SHARED) or -(-_number(config, *_SHARED_WIDTH) // max(width, 1))
+    # A width of their own counts, not their number: Nemotron-H has one of twice an expert's width.
+    shared = -(-_number(config, *_SHARED_WIDTH) // max(width, 1)) or _number(config, *_SHARED)
     return {
         # Without a width of their own the experts have this one, and there is no dense FFN.
         "intermediate": _number(config, "dense_intermediate_size") or (dense if own else 0),
         "experts": experts,
         "experts_per_token": _number(config, *_WORKING),
         "expert_intermediate": width,
+        "expert_hidden": _number(config, "moe_latent_size"),
         "shared_experts": shared,
         "moe_layers": kinds["sparse"] if _single(kinds) else _sparse_layers(config),
+        "ungated": ungated,
     }
 
 

@@ -1,16 +1,22 @@
 """How a model's numbers are written, from its config.json: method, format, and how many of them share a scale."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 Config = Mapping[str, Any]
 
 _PLAIN = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", "bf16": "bf16", "fp16": "bf16"}
-_ALGORITHMS = {"nvfp4": "nvfp4", "fp8": "fp8", "mxfp4": "mxfp4", "fp8_pb_wo": "fp8", "w4a16_awq": "int4"}
+_ALGORITHMS = {
+    "nvfp4": "nvfp4", "w4a16_nvfp4": "nvfp4", "mxfp4": "mxfp4", "w4a16_awq": "int4",
+    "fp8": "fp8", "fp8_pb_wo": "fp8", "fp8_block_scales": "fp8", "mxfp8": "fp8",
+}  # fmt: skip
 _METHODS = {"fp8": "fp8", "mxfp4": "mxfp4", "nvfp4": "nvfp4", "modelopt_fp4": "nvfp4", "deepseek_v4_fp8": "fp8"}
 _INTEGERS = ("gptq", "awq", "auto-round", "auto_round", "inc", "gptq_marlin", "awq_marlin", "intel/auto-round")
 _BLOCKS = {"nvfp4": 16, "mxfp4": 32}  # fixed by the formats themselves (OCP MX: 32; NVFP4: 16)
 _LEFT_OUT = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
+_MIXERS = r"attn|attention|mixer\.\w+_proj"  # Nemotron-H calls attention and Mamba `mixer`
 # DeepSeek-V4 writes `expert_dtype: fp4` beside quant_method fp8: MXFP4 experts (vLLM 0.21.0 starts it with them).
 _EXPERT_TYPES = {"fp4": "mxfp4", "mxfp4": "mxfp4", "nvfp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
 
@@ -24,6 +30,9 @@ def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     method = str(found.get("quant_method") or "")
     written, rows, group = _numbers(found)
     named = {"quantization": "".join(method.split())[:40]}
+    if isinstance(listed := found.get("quantized_layers"), Mapping):
+        rest = {"format": written, "rows": rows, "group": group} if written else {"format": plain}
+        return named | _mixed(listed, rest)
     experts = _EXPERT_TYPES.get(str(config.get("expert_dtype") or ""), "")
     if experts:
         special = {"expert_format": experts, "expert_group": _BLOCKS.get(experts, 0)}
@@ -31,6 +40,30 @@ def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     if _attention_left_out(found, layers):
         return named | {"format": plain, "expert_format": written, "expert_group": max(rows, group)}
     return named | {"format": written, "rows": rows, "group": group}
+
+
+def _mixed(listed: Config, rest: dict[str, Any]) -> dict[str, Any]:
+    """ModelOpt's MIXED_PRECISION names each quantized layer: what most experts have, and most attention or Mamba.
+
+    A dense model has its FFN's instead, which is most of it. rest: what is so where no name tells it. Draft layers,
+    shared experts and other tables are not looked at.
+    """
+    experts, attention, ffn = (_usual(listed, part) for part in (r"\.experts(\.|$)", _MIXERS, "mlp"))
+    told = attention if experts else ffn or attention
+    special = {"expert_format": experts[0], "expert_group": experts[1]} if experts else {}
+    return ({"format": told[0], "group": told[1]} if told else rest) | special
+
+
+def _usual(listed: Config, part: str) -> tuple[str, int] | None:
+    """(format, group) of most layers whose name has this part; None when none has."""
+    named = (row for name, row in listed.items() if re.search(part, name) and not name.startswith("mtp"))
+    rows = [row for row in named if isinstance(row, Mapping)]
+    told = Counter((str(row.get("quant_algo")).lower(), _first(row, "group_size")) for row in rows)
+    if not told:
+        return None
+    (algorithm, group), _ = told.most_common(1)[0]
+    written = _ALGORITHMS.get(algorithm, "")
+    return written, group or _BLOCKS.get(written, 0)
 
 
 def _quantization(top: Config, config: Config) -> Config:

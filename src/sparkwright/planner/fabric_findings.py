@@ -205,7 +205,7 @@ def no_rdma(node: str, interface: str, ports: Iterable[RdmaPort]) -> Finding:
         node,
         f"no HCA: the ranks will talk by plain TCP over {interface}",
         f"RDMA devices: {_ports(ports)}",
-        "the addresses are not on a ConnectX-7 cage; without a cable the NIC leaves the PCI bus (field guide A6)",
+        "the addresses are not on a ConnectX-7 cage; without a cable DGX OS takes the NIC off the PCI bus",
         "seat the cable on both nodes and reboot both with it in, or write `hcas: []` to have TCP on purpose",
     )
 

@@ -25,25 +25,27 @@ UNEXPLAINED_AT_BOOT = 8 * GIB
 
 @dataclass(frozen=True, slots=True)
 class _Overhead:
-    """What an engine takes beside weights and KV pool: GiB, the range seen, and where."""
+    """What an engine takes beside weights and KV pool: GiB, its range, what the range is, and of what it consists."""
 
     gib: float
     low: float
     high: float
     source: str
+    basis: str = "seen"
 
     @property
     def bytes(self) -> int:
         return int(self.gib * GIB)
 
 
+_GUESS = "estimated"
 _VLLM = _Overhead(4.5, 3.4, 8.3, "context, graphs, activations up to 8192 batched tokens; more tokens take more")
 _OVERHEADS = {
     "vllm": _VLLM,
-    "vllm-ray": _Overhead(6.5, 4.4, 10.3, "as vLLM, and Ray: 1 GiB of object store and its processes"),
-    "sglang": _Overhead(10.0, 5.0, 14.0, "graphs, activations, runtime (field guide D, F); beside its fraction"),
-    "trtllm": _Overhead(10.0, 4.0, 10.0, "one project's reserve for TensorRT-LLM (field guide F); not measured"),
-    "llama-cpp": _Overhead(1.0, 0.3, 2.0, "compute buffers of llama.cpp's server"),
+    "vllm-ray": _Overhead(6.5, 4.4, 10.3, "as vLLM, and Ray: 1 GiB of object store and its processes", _GUESS),
+    "sglang": _Overhead(10.0, 5.0, 14.0, "graphs, activations, runtime; beside its fraction", _GUESS),
+    "trtllm": _Overhead(10.0, 4.0, 10.0, "one project's reserve for TensorRT-LLM", _GUESS),
+    "llama-cpp": _Overhead(1.0, 0.3, 2.0, "compute buffers of llama.cpp's server", _GUESS),
     "twin": _Overhead(0.2, 0.1, 0.3, "the twin's own processes"),
 }
 
@@ -127,7 +129,7 @@ def _overhead_line(recipe: Recipe, ranks_here: int) -> LedgerLine:
 
 
 def _overhead_of(known: _Overhead, ranks_here: int = 1) -> LedgerLine:
-    why = f"{known.gib:g} GiB a rank, {known.low:g}-{known.high:g} seen: {known.source}"
+    why = f"{known.gib:g} GiB a rank, {known.low:g}-{known.high:g} {known.basis}: {known.source}"
     return LedgerLine(OVERHEAD, known.bytes * ranks_here, Origin.ASSUMED, why)
 
 
@@ -137,20 +139,24 @@ def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLi
         return LedgerLine(KV_POOL, s.kv_cache_bytes, Origin.COMPUTED, "pinned by serving.kv_cache_bytes")
     if recipe.engine.name == "llama-cpp":
         why = "not known: it grows with context x sequences and the model's layers, and is taken at start"
-        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why)
+        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
     if recipe.engine.name == "trtllm":
-        return _share_of_the_rest(s.memory_fraction or TRTLLM_FRACTION, total - weights.bytes - overhead.bytes)
+        return _share_of_the_rest(s.memory_fraction or TRTLLM_FRACTION, total - weights.bytes - overhead.bytes, weights)
     fraction = s.memory_fraction or _default_fraction(recipe)
     whose = "" if s.memory_fraction else " (the engine's default)"
     # SGLang's fraction holds weights and KV pool only: graphs and activations come on top (--mem-fraction-static).
     inside = 0 if recipe.engine.name == "sglang" else overhead.bytes
     why = f"{fraction:.2f}{whose} x {gib(total)} - {gib(weights.bytes)} weights - {gib(inside)} overhead"
+    why += "" if weights.known else "; the weights are a part of it"
     size = int(fraction * total) - weights.bytes - inside
     assumed = not s.memory_fraction or not weights.bytes
     return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED if assumed else Origin.COMPUTED, why)
 
 
-def _share_of_the_rest(fraction: float, rest: int) -> LedgerLine:
+def _share_of_the_rest(fraction: float, rest: int, weights: LedgerLine) -> LedgerLine:
     """TensorRT-LLM's fraction is of what weights and others leave, not of the pool."""
+    if not weights.known:
+        why = f"not known: {fraction:.2f} of what the weights leave"
+        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
     why = f"{fraction:.2f} x {gib(max(0, rest))}, what weights and overhead leave, or less if others use memory"
     return LedgerLine(KV_POOL, max(0, int(fraction * rest)), Origin.ASSUMED, why)

@@ -92,17 +92,20 @@ def _attention(s: ModelShape) -> Iterator[Weights]:
 
 
 def _feed_forward(s: ModelShape) -> Iterator[Weights]:
-    each = size(s.format, s.group)
+    each, matrices = size(s.format, s.group), 2 if s.ungated else 3
     if s.dense_layers > 0:
-        yield Weights("dense FFN", s.dense_layers * 3 * s.hidden * s.intermediate * each, Spread.HEADS)
+        yield Weights("dense FFN", s.dense_layers * matrices * s.hidden * s.intermediate * each, Spread.HEADS)
     if not s.experts:
         return
-    one = s.sparse_layers * 3 * s.hidden * s.expert_intermediate
+    one = s.sparse_layers * matrices * s.expert_intermediate
     experts = size(s.expert_format or s.format, s.expert_group or s.group)
-    yield Weights("experts", s.experts * one * experts, Spread.EXPERTS)
+    yield Weights("experts", s.experts * one * (s.expert_hidden or s.hidden) * experts, Spread.EXPERTS)
+    if s.expert_hidden:
+        # The way in and out is not quantized with the experts (NVIDIA's recipe for Nemotron 3 Super keeps it BF16).
+        yield Weights("experts' latent", s.sparse_layers * 2 * s.hidden * s.expert_hidden * 2.0, Spread.COPY)
     yield Weights("router", s.sparse_layers * s.hidden * s.experts * 2.0, Spread.COPY)
     if s.shared_experts:
-        yield Weights("shared experts", s.shared_experts * one * each, Spread.HEADS)
+        yield Weights("shared experts", s.shared_experts * one * s.hidden * each, Spread.HEADS)
 
 
 def _ends(s: ModelShape) -> Iterator[Weights]:

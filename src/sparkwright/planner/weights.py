@@ -23,7 +23,7 @@ def weights_line(recipe: Recipe, checkpoint: Found, ranks_here: int = 1) -> Ledg
     size, source = checkpoint_size(recipe, checkpoint)
     if not size:
         why = "size not known: no complete checkpoint on this node, and the recipe gives no model.size"
-        return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why)
+        return LedgerLine(WEIGHTS, 0, Origin.ASSUMED, why, known=False)
     p = recipe.parallelism
     here = f" x {ranks_here} ranks here" if ranks_here > 1 else ""
     why = f"{gib(size)} ({source}) / (tp {p.tp} x pp {p.pp}){here}, split evenly"

@@ -7,9 +7,11 @@ from sparkwright.domain.build import Build
 from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
+from sparkwright.recipes.yaml_lines import dotted
 
 _FETCHES = re.compile(r"\bgit\s+(clone|pull|fetch)\b|\b(curl|wget)\b(?!.*sha\d+sum)|\bADD\s+https?:")
 _BY_DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
+_SOMEBODY = re.compile(r"://[^/\s]*@")  # https://NAME:KEY@host/...
 
 
 def build_checks(recipe: Recipe) -> Iterator[Complaint]:
@@ -19,6 +21,7 @@ def build_checks(recipe: Recipe) -> Iterator[Complaint]:
         yield from _python(recipe.build)
         yield from _commands(recipe.build)
         yield from _environment(recipe.build)
+        yield from _addresses(recipe.build)
 
 
 def _named(build: Build) -> Iterator[Complaint]:
@@ -78,3 +81,13 @@ def _environment(build: Build) -> Iterator[Complaint]:
             yield path, f"`build.env.{name}`: a key would stay in the image for everybody who has it; leave it out"
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\n" in value or has_control(value):
             yield path, f"`build.env`: observed {shown(name)}; allowed: NAME to a text of one line"
+
+
+def _addresses(build: Build) -> Iterator[Complaint]:
+    """They go into the image's labels, its scripts and the record on the nodes."""
+    found: list[Complaint] = [(("sources", n, "repository"), s.repository) for n, s in enumerate(build.sources)]
+    found += [(("python", n, "index"), group.index) for n, group in enumerate(build.python)]
+    for path, url in found:
+        if _SOMEBODY.search(url):
+            where = f"`build.{dotted(path)}`"
+            yield ("build", *path), f"{where}: a user or a key in an address stays in the image; use a public one"

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any
 
@@ -34,12 +35,27 @@ class Variant:
     complaints: tuple[Complaint, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A good file: the profile that serves where none is asked for, every variant, the line of `profiles`."""
+
+    default: str
+    variants: tuple[Variant, ...]
+    line: int
+
+
 def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
     """The recipe in `text` with a profile laid over it ('': the file's default_profile, or the base).
 
     source: the file's name as messages show it. Every profile of the file is checked, not only the chosen one.
     Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
     """
+    return _chosen(_file(text, source), profile, source)
+
+
+@lru_cache(maxsize=64)
+def _file(text: str, source: str) -> _File:
+    """All of a file: whoever asks for its profiles one after the other has it read once. Raises RecipeError."""
     document = read_yaml(text, source)
     tree = _top(document, source)
     base, profiles, wrong = parts(tree)
@@ -50,7 +66,7 @@ def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
     problems += _problems(variants, document)
     if problems:
         raise RecipeError(report(problems, source), cure="`sparkwright recipes show --reference` explains every key")
-    return _chosen(variants, profile or default, document, source)
+    return _File(default, variants, document.line(("profiles",)))
 
 
 def _top(document: Document, source: str) -> Mapping[str, Any]:
@@ -112,13 +128,13 @@ def _line(document: Document, profile: str, path: Path) -> int:
     return 1
 
 
-def _chosen(variants: tuple[Variant, ...], profile: str, document: Document, source: str) -> Recipe:
-    for variant in variants:
-        if variant.profile == profile and variant.recipe:
+def _chosen(file: _File, profile: str, source: str) -> Recipe:
+    wanted = profile or file.default
+    for variant in file.variants:
+        if variant.profile == wanted and variant.recipe:
             return variant.recipe
-    names = (v.profile for v in variants)
-    line = document.line(("profiles",))
-    raise RecipeError(f"{source}:{line}: profile {shown(profile)} does not exist; {existing(names)}")
+    names = (v.profile for v in file.variants)
+    raise RecipeError(f"{source}:{file.line}: profile {shown(wanted)} does not exist; {existing(names)}")
 
 
 def digest(recipe: Recipe) -> str:

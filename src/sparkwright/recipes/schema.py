@@ -56,6 +56,7 @@ _MOUNT = Matching(
     "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
 )
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
+_AT_HOME = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 
 
 class Part(BaseModel):
@@ -95,8 +96,10 @@ class ShapePart(Part):
     experts: Annotated[int, _COUNT] = 0
     experts_per_token: Annotated[int, _COUNT] = 0
     expert_intermediate: Annotated[int, _COUNT] = 0
+    expert_hidden: Annotated[int, _COUNT] = 0
     shared_experts: Annotated[int, _COUNT] = 0
     moe_layers: Annotated[int, _COUNT] = 0
+    ungated: bool = False
     mtp_layers: Annotated[int, _COUNT] = 0
     tied: bool = False
     quantization: Annotated[Text, _WORD] = ""
@@ -123,7 +126,7 @@ class EnginePart(Part):
     runtime: Literal["docker", "process"] = "docker"
     image: Annotated[Text, _WORD] = ""
     image_note: Text = ""
-    venv: Annotated[Text, _PATH] = ""
+    venv: Annotated[Text, _AT_HOME] = ""
     entrypoint: list[Text] | None = None
     extra_env: list[Annotated[Text, _VARIABLE]] = []
     extra_flags: list[Annotated[Text, _OPTION]] = []

@@ -1,6 +1,10 @@
 """Names that people write for our keys: the engines' own flags, and which of them a recipe must not give itself."""
 
+import re
+from dataclasses import replace
 from difflib import get_close_matches
+
+from sparkwright.domain.finding import Finding
 
 _KEYS = {
     "model.id": "model model_path hf_model repo_id model_id",
@@ -94,6 +98,13 @@ def key_of_flag(engine: str, flag: str) -> str:
     if word not in _OWN.get(engine, "").split():
         return ""
     return f"is set by `{_MORE.get(word) or ALIASES[word]}`"
+
+
+def in_recipe(finding: Finding, engine: str) -> Finding:
+    """A finding about an option, with the recipe's key for it where there is one: under `flags` it is refused."""
+    named = [*re.findall(r"--[\w-]+", finding.remedy), finding.subject]
+    where = key_of_flag(engine, named[0])
+    return replace(finding, remedy=f"{finding.remedy} (it {where})") if where.startswith("is set") else finding
 
 
 def suggest(key: str, section: str, keys: tuple[str, ...]) -> str:

@@ -24,7 +24,8 @@ def has_no_kv(ledger: MemoryLedger) -> bool:
 
 def arithmetic(ledger: MemoryLedger) -> str:
     """`121.6 GiB pool - 5.0 GiB in use now - 69.4 GiB weights - ... = 3.1 GiB`."""
-    parts = "".join(f" - {gib(line.bytes)} {line.name}" for line in ledger.lines)
+    parts = "".join(f" - {gib(line.bytes)} {line.name}" for line in ledger.lines if line.known)
+    parts += "".join(f" - {name} (not known)" for name in ledger.unknown)
     return f"{gib(ledger.pool.bytes)} pool{parts} = {gib(ledger.left)}"
 
 

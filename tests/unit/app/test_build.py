@@ -1,5 +1,6 @@
 """`build`: where it is made, where it is brought, and that the nodes end up with the same image."""
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError, UsageError
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe
 from sparkwright.images.name import image_name
-from sparkwright.ports import Progress
+from sparkwright.ports import Notice, Progress
 from unit.app.scene import Scene, scene
 
 BUILD = Build("base:1", "a test", cuda_arch="")
@@ -131,6 +132,32 @@ async def test_a_failed_build_shows_its_last_lines() -> None:
         await build(here.world, RECIPE, Options())
     assert "  | manifest unknown" in caught.value.message and "build.log" in caught.value.cure
     assert did(here, copying) == [] and [node.holder for node in here.nodes] == [None, None]
+
+
+async def test_an_image_that_the_builder_kept_to_itself() -> None:
+    """Docker's exit code is 0 when a builder of another driver does not load what it has built."""
+    here = scene()
+    daemons(here, "", "")
+    here.nodes[0].on(building, LINES)
+    with pytest.raises(CommandFailed) as caught:
+        await build(here.world, RECIPE, Options())
+    assert "not in Docker's store" in caught.value.message and "docker buildx use default" in caught.value.cure
+
+
+@pytest.mark.parametrize(("during", "told"), [(building, "no image"), (copying, "is on spark-1")])
+async def test_an_interrupted_build_says_what_is_left(during: Any, told: str) -> None:
+    """An image that is built already stays: only its copy was cut off."""
+    here = scene()
+    daemons(here, "", "")
+
+    def interrupt(_: Command) -> list[str]:
+        raise asyncio.CancelledError
+
+    here.nodes[0].on(during, interrupt)
+    with pytest.raises(asyncio.CancelledError):
+        await build(here.world, RECIPE, Options())
+    (notice,) = here.sink.of(Notice)
+    assert told in notice.text and NAME in notice.text
 
 
 async def test_another_id_after_the_copy_is_an_error() -> None:

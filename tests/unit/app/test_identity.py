@@ -80,6 +80,15 @@ async def test_a_process_is_asked_with_its_own_python() -> None:
     assert all("/opt/v/bin/python" in node.commands[0].argv for node in here.nodes)
 
 
+async def test_a_worker_of_llama_cpp_needs_no_server() -> None:
+    """It runs rpc-server: asking it for llama-server would refuse a pair that works."""
+    here = scene()
+    recipe = replace(RECIPE, engine=EngineChoice("llama-cpp", "2026.10.11549", Runtime.PROCESS))
+    here.nodes[0].on(lambda command: "llama-server" in command.argv, "@@ found\n@@ end\n")
+    assert await engines(here.world, here.world.cluster.nodes, recipe) == {"spark-1": EngineFound("")}
+    assert here.nodes[1].commands == []
+
+
 async def test_a_node_that_is_lost_meanwhile_is_unknown() -> None:
     """What could not be asked forbids nothing by itself: the start will say that the node is gone."""
     here = scene()

@@ -13,7 +13,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.facts import Checkpoint, Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.plan import Plan
+from sparkwright.domain.plan import Mount, Plan
 from sparkwright.domain.recipe import Expose, Recipe
 from unit.app.scene import HOME, recipe, scene, wish
 
@@ -154,6 +154,19 @@ def test_every_rank_gets_weights_where_they_are_or_will_be() -> None:
     there = Checkpoint(f"{HOME}/models/qwen3-8b", f"{HOME}/models/qwen3-8b", "", 10, 3)
     survey = found("spark-1", "spark-2", checkpoints={"spark-1": there, "spark-2": NOWHERE})
     assert [f"{HOME}/models/qwen3-8b" in spec.argv for spec in planned(path, survey).specs] == [True, True]
+
+
+def test_a_mount_below_home_gets_the_nodes_home() -> None:
+    """`docker run --volume ~/drafts:...` without a shell ends with `invalid characters for a local volume name`."""
+    given = replace(recipe(profile="docker"), mounts=("~/drafts:/drafts:ro",))
+    for spec in planned(given).specs:
+        assert Mount(f"{HOME}/drafts", "/drafts", read_only=True) in spec.mounts
+
+
+def test_a_venv_below_home_gets_the_nodes_home() -> None:
+    """`~/vllm` is where most people have one, and `'~/vllm/bin/python'` is no program."""
+    given = replace(recipe(), engine=replace(recipe().engine, venv="~/vllm"))
+    assert [spec.argv[0] for spec in planned(given).specs] == [f"{HOME}/vllm/bin/python"] * 2
 
 
 def test_force_lifts_what_may_be_lifted_and_no_more() -> None:

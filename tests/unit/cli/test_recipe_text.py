@@ -30,12 +30,13 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_line_each_where_there_is_room() -> None:
-    """The default profile is marked; what is refused is explained below."""
+    """The default profile is marked; the words of the table and what is refused are explained below."""
     head, first, second, *rest = listing([ROW, REFUSED]).splitlines()
     assert head.split() == ["NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE"]
     assert first.split()[:7] == ["a-recipe", "vllm", "0.21.0", "2", "big", "small*", "ready"]
     assert second.split()[3:6] == ["2", "-", "refused"]
-    assert rest == ["", "refused:", "  b: It cannot. Instead: a-recipe"]
+    assert rest[0] == rest[2] == "" and "documented: " in rest[1] and "*: " in rest[1]
+    assert rest[3:] == ["refused:", "  b: It cannot. Instead: a-recipe"]
 
 
 def test_nothing_is_explained_when_nothing_is_refused() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click import unstyle
 
-from sparkwright.cli import text
+from sparkwright.cli import columns
 from sparkwright.cli.text import (
     answer_text,
     deployment_text,
@@ -23,7 +23,7 @@ from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
-from sparkwright.domain.plan import Mount, Placement, Plan, RankSpec
+from sparkwright.domain.plan import Mount, Placement, Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Expose, Figure, Model, Recipe, Runtime, Serving
 from sparkwright.domain.units import GIB
 
@@ -126,6 +126,18 @@ def test_a_value_that_only_looks_shared_is_not() -> None:
     assert "environment of all" not in shown
 
 
+def test_the_files_of_a_rank_are_a_part_of_what_runs() -> None:
+    """What the engine reads from a file is as exact as its words; a launcher is named, a secret is not shown."""
+    files = (
+        RankFile("options.yaml", "a: 1\nb: 2\n"),
+        RankFile("l.py", "x\n" * 40),
+        RankFile("k", secret=Secret("hidden")),
+    )
+    shown = ranks_text((replace(HEAD, files=files),))
+    assert "    file options.yaml\n      | a: 1\n      | b: 2\n" in shown
+    assert "    file l.py, 40 lines\n" in shown and "    file k: ***\n" in shown and "hidden" not in shown
+
+
 def test_a_secret_is_a_mask() -> None:
     """The name tells that there is one."""
     assert "VLLM_API_KEY=***" in ranks_text(PLAN.specs)
@@ -136,6 +148,13 @@ def test_a_pool_that_is_not_known_does_not_claim_to_fit() -> None:
     """No arithmetic with nothing."""
     unknown = MemoryLedger("spark-1", LedgerLine("pool", 0, Origin.ASSUMED, "could not be read"), ())
     assert ledger_text(unknown, why=True) == "memory spark-1: not known: could not be read"
+
+
+def test_what_is_not_known_is_no_figure() -> None:
+    """`0.0 GiB weights, fits` would be a promise that nobody can give."""
+    lines = (LedgerLine("weights", 0, Origin.ASSUMED, "size not known", known=False),)
+    shown = ledger_text(replace(MEMORY, lines=lines), why=False)
+    assert "fits (without weights: not known)" in shown and "not known  weights" in shown and "  0.0 GiB" not in shown
 
 
 def test_too_much_is_said_loudly() -> None:
@@ -189,8 +208,8 @@ def test_long_lines_are_broken_for_a_terminal_only(monkeypatch: pytest.MonkeyPat
     class Terminal:
         columns = 80
 
-    monkeypatch.setattr(text.sys.stdout, "isatty", lambda: True, raising=False)  # type: ignore[attr-defined]
-    monkeypatch.setattr(text.shutil, "get_terminal_size", lambda: Terminal)  # type: ignore[attr-defined]
+    monkeypatch.setattr(columns.sys.stdout, "isatty", lambda: True, raising=False)  # type: ignore[attr-defined]
+    monkeypatch.setattr(columns.shutil, "get_terminal_size", lambda: Terminal)  # type: ignore[attr-defined]
     lines = findings_text((finding,)).splitlines()
     assert max(map(len, lines)) < 90
     assert lines[-1].startswith(" " * 14 + "word")

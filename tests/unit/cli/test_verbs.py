@@ -12,9 +12,12 @@ from fakes.endpoint import FakeEndpoint
 from fakes.rank_node import Exit
 from sparkwright.app.world import World
 from sparkwright.cli.main import run
+from sparkwright.cli.plan import still_to_bring
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.errors import NotReady, Unreachable
+from sparkwright.domain.plan import Placement, Plan, RankSpec
+from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
 from sparkwright.ports import Sink
 from sparkwright.wiring import Where
 from unit.app.scene import JOINS, Scene, cluster, scene
@@ -207,6 +210,35 @@ def test_a_plan_that_up_would_refuse_is_1_and_says_so(call: Call, tmp_path: Any)
     assert (dry, text) == (code, out)
     code, _, err = call("up", str(file))
     assert (code, "no-such-flag" in err, "Traceback" in err) == (1, True, False)
+
+
+def test_a_refused_plan_is_not_written_out(call: Call, tmp_path: Any) -> None:
+    """Whoever asks for files is told that there are none, and why: not given the plan as text."""
+    file = tmp_path / "odd.yaml"
+    file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
+    code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"))
+    assert (code, out, (tmp_path / "x").exists()) == (1, "", False)
+    assert "no-such-flag" in err and "odd: nothing was written, " in err and "cure:  to write them all the same" in err
+    code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"), *FORCE)
+    assert (code, (tmp_path / "x").exists()) == (0, True) and "OVERRIDE" in err and "no-such-flag" in err
+
+
+def test_the_files_of_a_plan_as_json(call: Call) -> None:
+    """On stdout, not in a folder: one of both."""
+    code, out, _ = call("plan", "twin", "--emit", "shell", "--json", *FORCE)
+    assert code == 0 and [file["path"] for file in json.loads(out)["files"]] == ["spark-1/rank.sh", "spark-2/rank.sh"]
+    assert call("plan", "twin", "--emit", "shell", "--json", "--out", "x")[0] == 2
+
+
+def test_what_nobody_brings_for_the_files_is_said() -> None:
+    """A folder that is called by the commit once the weights are there cannot stand in files before."""
+    argv = ("serve", "/models/hub/models--a--b/snapshots/main")
+    spec = RankSpec(0, "spark-1", argv, {}, Runtime.DOCKER)
+    recipe = Recipe("r", "R", Model("a/b"), EngineChoice("trtllm", "1"))
+    made = Plan("r", recipe, cluster(), Placement((), {}), (spec,), (), (), "127.0.0.1", 8000, "b")
+    first, second = still_to_bring(made, ("weights: on no node; fetched once on spark-1, then copied",))
+    assert first == "to be brought there before the start: weights: on no node"
+    assert second.startswith("then write the files again: /snapshots/main")
 
 
 def test_a_recipe_that_does_not_exist_is_2(call: Call) -> None:

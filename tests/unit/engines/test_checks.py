@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.finding import Severity
+from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.catalog import ENGINES, engine
 from sparkwright.engines.engine import served_name
-from sparkwright.engines.environment import fabric
+from sparkwright.engines.environment import check_rdma, fabric
 from sparkwright.engines.review import review
 from unit.engines.samples import hub_context, local_context, one_node_recipe, placement, shipped, small
 
@@ -91,6 +93,15 @@ def test_the_served_name_comes_from_the_path_if_not_given() -> None:
     """Clients can always name the model."""
     recipe = small(VLLM)
     assert served_name(replace(recipe, model=replace(recipe.model, served_name="", path="/m/tiny.gguf"))) == "tiny"
+
+
+def test_rdma_by_force_on_a_node_without_it_is_named() -> None:
+    """`hcas: []` promises plain TCP, and `NCCL_NET: IB` of a shipped recipe would end the start at the rendezvous."""
+    spec = RankSpec(1, "spark-2", ("vllm",), {"NCCL_NET": "IB"}, Runtime.DOCKER)
+    (finding,) = check_rdma([spec])
+    assert (finding.code, finding.severity, finding.subject) == ("ENG033", Severity.OVERRIDE, "spark-2")
+    for env in ({"NCCL_NET": "IB", "NCCL_IB_HCA": "rocep1s0f0"}, {"NCCL_NET": "Socket"}, {}):
+        assert [*check_rdma([replace(spec, env=env)])] == []
 
 
 def test_a_review_says_everything_once() -> None:

@@ -11,7 +11,7 @@ from unit.engines.samples import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 from engine_data_llama import parse_help
 from engine_data_sglang import sglang_env, sglang_options
-from engine_data_trtllm import trtllm_options
+from engine_data_trtllm import reference_options, trtllm_options
 from engine_data_types import Sources
 from engine_data_vllm import Registered, vllm_env
 
@@ -87,6 +87,15 @@ def test_fields_become_options_as_vllm_makes_them(wheel: Sources) -> None:
     assert options["on"] == {"kind": "bool", "default": False}
     assert options["names"] == {"kind": "list", "type": "str"}
     assert options["quiet"] == {"kind": "flag", "deprecated": True}
+
+
+@pytest.mark.parametrize("at_run_time", ["Any", "object", "str"])
+def test_names_for_type_checkers_are_read(tmp_path: Path, at_run_time: str) -> None:
+    """vLLM 0.27.1 went over from Any to str: its quantization methods were no longer seen, and nothing was checked."""
+    config = CONFIG.replace("Method = Any", f"Method = {at_run_time}")
+    files = {"vllm/config/__init__.py": config, "vllm/config/other.py": OTHER, "vllm/engine/arg_utils.py": ARGS}
+    options = Registered(wheel_of(tmp_path / "vllm-0.0.0-py3-none-any.whl", files)).all()
+    assert options["method"]["known"] == ["mtp", "ngram"]
 
 
 def test_help_text_becomes_options() -> None:
@@ -218,6 +227,32 @@ def test_click_options_become_options(tmp_path: Path) -> None:
         "max_seq": {"kind": "value", "type": "int", "default": 7},
         "trust": {"kind": "flag", "default": False},
         "dirs": {"kind": "append", "type": "str"},
+    }
+
+
+REFERENCE = """
+commands:
+  serve:
+    options:
+      config_file: {type: str, default: null, status: beta, multiple: false, is_flag: false, flags: [--config, --old]}
+      dirs: {type: Path, default: null, status: beta, multiple: true, is_flag: false, flags: [--dirs]}
+      kind: {type: "Choice(['a', 'b-1'])", default: a, status: beta, multiple: false, is_flag: false, flags: [--kind]}
+      size: {type: int, default: 1, status: deprecated, multiple: false, is_flag: false, flags: [--size]}
+      telemetry: {type: bool, default: true, status: beta, multiple: false, is_flag: true, flags: [--no-t, --t]}
+  disaggregated:
+    options:
+      other: {type: str, default: null, status: beta, multiple: false, is_flag: false, flags: [--other]}
+"""
+
+
+def test_upstreams_list_of_its_command_line_becomes_options() -> None:
+    """TensorRT-LLM's own list: Python's repr of choices, negations among the flags, one command of several."""
+    assert reference_options(REFERENCE) == {
+        "config": {"kind": "value", "type": "str", "aliases": ["--old"]},
+        "dirs": {"kind": "append", "type": "str"},
+        "kind": {"kind": "value", "type": "str", "choices": ["a", "b-1"], "default": "a"},
+        "size": {"kind": "value", "type": "int", "default": 1, "deprecated": True},
+        "t": {"kind": "flag", "default": True, "negatives": ["--no-t"]},
     }
 
 

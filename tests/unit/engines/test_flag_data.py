@@ -4,6 +4,7 @@ import pytest
 
 from sparkwright.domain.finding import Severity
 from sparkwright.engines.flag_data import flag_data, load_flags, nearest, read_data, version_key, versions
+from sparkwright.engines.trtllm_args import EMITS
 
 VLLM = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
 SGLANG = ("0.5.10", "0.5.12", "0.5.16", "0.5.20", "0.5.23")
@@ -30,12 +31,10 @@ def test_data_says_where_it_comes_from(engine: str) -> None:
 
 
 def test_what_no_wheel_gave_claims_none() -> None:
-    """TensorRT-LLM's wheel is on no index we can ask: its file has no hash, and no release counts as exactly it."""
+    """TensorRT-LLM's wheel is not on PyPI: its file has no hash, and no release counts as exactly it."""
     data = read_data("trtllm", "1.3.0rc")
-    assert (data.wheel, data.sha256) == ("", "")
-    assert {"--tp_size", "--max_seq_len", "--kv_cache_free_gpu_memory_fraction", "--extra_llm_api_options"} <= {
-        *data.names
-    }
+    assert (data.wheel, data.sha256, data.env) == ("", "", frozenset())
+    assert {f"--{name}" for name in EMITS} <= {*data.names}
     assert flag_data("trtllm", "1.3.0rc13")[1][0].code == "ENG005"
 
 

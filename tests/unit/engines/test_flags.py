@@ -124,6 +124,8 @@ def test_every_row_of_the_published_table_holds_in_every_version(version: str, w
         ("sglang", "0.5.12", "--mem_fraction_static 0.8", "did you mean --mem-fraction-static?"),
         ("sglang", "0.5.12", "--no-enable-metrics", "write nothing: --enable-metrics is off unless it is given"),
         ("sglang", "0.5.23", "--cuda-graph-max-bs 4", "did you mean --cuda-graph-max-bs-decode?"),
+        ("sglang", "0.5.12", "--headless", "remove it: it is vllm's, and sglang has none of that name"),
+        ("vllm", "0.21.0", "--frobnicate", "remove it; if the image's own build has it, name it in engine.extra_flags"),
         ("trtllm", "1.3.0rc", "--max-seq-len 9", "did you mean --max_seq_len?"),
         ("trtllm", "1.3.0rc", "--gpu-memory-utilization 0.8", "did you mean --kv_cache_free_gpu_memory_fraction?"),
     ],
@@ -131,6 +133,12 @@ def test_every_row_of_the_published_table_holds_in_every_version(version: str, w
 def test_the_right_word_of_this_engine_is_named(engine: str, version: str, words: str, remedy: str) -> None:
     """Another engine's word, another dash, a plain switch negated, and what an earlier version said to use."""
     assert one(f"m {words}", engine, version).remedy == remedy
+
+
+def test_a_value_in_other_letters_finds_the_right_one() -> None:
+    """vLLM's FLASHINFER is SGLang's flashinfer; a wrong kind gets an example, not an order."""
+    assert one("m --attention-backend FLASHINFER", "sglang", "0.5.12").remedy.startswith("did you mean flashinfer?")
+    assert one("m --block-size seventeen").remedy == "as in --block-size 8"
 
 
 def test_what_another_version_has_is_said() -> None:

@@ -90,6 +90,15 @@ def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
         ({"name": "sglang"}, ("", "sglang", "sglang")),
         ({"name": "trtllm"}, ("", "trtllm-serve", "tensorrt_llm")),
         ({"name": "llama-cpp"}, ("", "/app/llama-server")),
+        ({"name": "llama-cpp", "runtime": Runtime.PROCESS}, ("", "llama-server")),
+        (
+            {"name": "llama-cpp", "runtime": Runtime.PROCESS, "entrypoint": ("/opt/llama-server",)},
+            ("", "/opt/llama-server"),
+        ),
+        (
+            {"name": "llama-cpp", "runtime": Runtime.PROCESS, "venv": "/v"},
+            ("/v/bin/python", "llama-server", "xllamacpp"),
+        ),
         ({"runtime": Runtime.PROCESS, "venv": "/opt/v/"}, ("/opt/v/bin/python", "vllm", "vllm")),
         ({"entrypoint": ("/opt/start", "x")}, ("", "/opt/start", "vllm")),
     ],
@@ -98,6 +107,25 @@ def test_what_is_asked_of_which_engine(engine: dict[str, object], wanted: tuple[
     """The package that carries the version, and all that the engine cannot do without."""
     asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **engine)))  # type: ignore[arg-type]
     assert asked and asked.words == wanted
+
+
+LLAMA = {"name": "llama-cpp", "version": "2026.10.11549", "runtime": Runtime.PROCESS, "image": ""}
+
+
+def test_a_native_build_of_llama_cpp_is_a_program_and_no_package() -> None:
+    """What lacks is `llama-server`: the user has no Python package of it and needs none."""
+    (finding,) = findings(EngineFound(""), **LLAMA)
+    assert (finding.code, finding.severity) == ("ENG018", Severity.BLOCK)
+    assert finding.title == "llama-server is not in the node's PATH"
+    assert "Python" not in finding.evidence and "`engine.entrypoint`" in finding.remedy
+    (finding,) = findings(EngineFound(""), **LLAMA, entrypoint=("/opt/llama/llama-server",))
+    assert finding.title == "llama-server is not in /opt/llama" and "engine.entrypoint" in finding.remedy
+
+
+@pytest.mark.parametrize(("build", "told"), [("11549", []), ("10269", [("ENG019", Severity.WARN)])])
+def test_the_wheels_version_ends_with_the_build_that_the_server_tells(build: str, told: list[object]) -> None:
+    """2026.10.11549 is build 11549; another build may differ in a flag, and is no other release."""
+    assert found(EngineFound("", {"llama-server": build}, "/usr/bin/llama-server"), **LLAMA) == told
 
 
 def test_the_twin_is_asked_nothing() -> None:

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from sparkwright.domain.finding import Severity
 from sparkwright.domain.recipe import EngineChoice
+from sparkwright.engines.flag_data import versions
 from sparkwright.engines.quantization import check_quantization
 from unit.engines.samples import small
 
@@ -25,6 +27,21 @@ def test_a_method_that_it_has_not() -> None:
     assert "compressed-tensors" in finding.evidence
     (near,) = check_quantization(VLLM, "modelopt_fp5")
     assert near.remedy.endswith("the nearest name is modelopt_fp4")
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_every_version_is_checked(engine: str) -> None:
+    """Guards that the data of no version lacks the names: then a wrong method passed without a word."""
+    for version in versions(engine):
+        recipe = replace(VLLM, engine=EngineChoice(engine, version))
+        assert [f.code for f in check_quantization(recipe, "exl3")] == ["ENG030"], version
+        assert check_quantization(recipe, "compressed-tensors") == ()
+
+
+def test_a_neighbours_data_only_warn() -> None:
+    """Guards versions without data of their own: what the nearest one lacked, they may have."""
+    later = replace(VLLM, engine=EngineChoice("vllm", "0.22.0"))
+    assert [f.severity for f in check_quantization(later, "exl3")] == [Severity.WARN]
 
 
 def test_what_the_recipe_chooses_itself_is_left_to_the_engine() -> None:

@@ -1,9 +1,9 @@
 """TensorRT-LLM's ranks: who runs mpirun, what every node is told, and what is refused."""
 
-import json
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
@@ -123,8 +123,11 @@ def test_every_option_is_spelled_as_click_wants_it() -> None:
 
 
 def test_the_options_file_holds_ours_and_the_recipes() -> None:
-    """The file's kv_cache_config replaces the command line's, so the fraction stands in it, too; mappings merge."""
-    given = {"kv_cache_config": {"enable_block_reuse": False}, "enable_iter_perf_stats": False}
+    """The file's kv_cache_config replaces the command line's, so the fraction stands in it, too; mappings merge.
+
+    Read as TensorRT-LLM reads it, with PyYAML: a small number stays a number.
+    """
+    given = {"kv_cache_config": {"enable_block_reuse": False}, "enable_iter_perf_stats": False, "threshold": 1e-05}
     recipe = replace(
         TWO,
         serving=replace(TWO.serving, kv_dtype="fp8"),
@@ -132,11 +135,12 @@ def test_the_options_file_holds_ours_and_the_recipes() -> None:
         flags={"extra_llm_api_options": given},
     )
     head = ranks(recipe)[0]
-    options = json.loads(written(head, "extra_llm_api_options.yaml"))
+    options = yaml.safe_load(written(head, "extra_llm_api_options.yaml"))
     fraction = {"dtype": "fp8", "free_gpu_memory_fraction": 0.4, "enable_block_reuse": False}
     assert options["kv_cache_config"] == fraction
     assert options["speculative_config"] == {"decoding_type": "MTP", "num_nextn_predict_layers": 2}
     assert (options["return_perf_metrics"], options["enable_iter_perf_stats"]) == (True, False)
+    assert options["threshold"] == 1e-05
     assert after(head.engine_words, "--extra_llm_api_options") == "/run/sparkwright/files/extra_llm_api_options.yaml"
 
 

@@ -1,6 +1,8 @@
 """vLLM 0.21.0's real lines, understood: recordings under tests/data/captures_logs."""
 
 import re
+import time
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from sparkwright.facts.engine_log import LogStory, read_log
 from unit.engines.samples import DATA
 
 LOGS = DATA / "captures_logs"
-READ = engine("vllm").read
+READ = cache(engine("vllm").read)  # several tests read the same recordings
 
 
 def lines(name: str) -> list[str]:
@@ -161,6 +163,14 @@ def test_no_broken_line_raises(data: st.DataObject) -> None:
     odd = data.draw(st.text(max_size=5))
     for known in ENGINES.values():
         known.read(first[:cut] + odd + second)
+
+
+def test_a_padded_line_is_read_at_once() -> None:
+    """A bar that wipes a wide terminal with blanks once took seconds, in which nothing else was watched."""
+    began = time.process_time()
+    for known in ENGINES.values():
+        known.read(f"x{' ' * 3000}y")
+    assert time.process_time() - began < 1
 
 
 def test_every_fact_has_a_documented_name() -> None:

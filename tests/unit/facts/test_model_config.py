@@ -41,7 +41,8 @@ NEMOTRON = {
     "architectures": ["NemotronHForCausalLM"], "hidden_size": 2688, "num_hidden_layers": 52, "num_attention_heads": 32,
     "num_key_value_heads": 2, "head_dim": 128, "n_routed_experts": 128, "num_experts_per_tok": 6,
     "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712, "n_shared_experts": 1,
-    "intermediate_size": 1856, "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+    "moe_latent_size": 1024, "mlp_hidden_act": "relu2", "intermediate_size": 1856,
+    "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
     "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8, "vocab_size": 131072, "torch_dtype": "bfloat16",
 }  # fmt: skip
 GLM52 = {
@@ -73,6 +74,37 @@ KIMI = {
                            "kda_layers": [n for n in range(1, 27) if n % 4]},
 }  # fmt: skip
 LLAMA = {"num_hidden_layers": 32, "num_attention_heads": 32, "hidden_size": 4096}
+# As SGLang pull requests 27906, 32959 and 38121 and tokenspeed 749 describe NVIDIA's mixed exports.
+MIXED = {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}
+QWEN36 = GPTQ | {"dtype": "bfloat16", "quantization_config": MIXED | {"quantized_layers": {
+    "model.language_model.layers.0.linear_attn.in_proj_qkv": {"quant_algo": "FP8"},
+    "model.language_model.layers.0.mlp.experts.0.up_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16},
+    "model.language_model.layers.0.mlp.shared_expert.up_proj": {"quant_algo": "W4A16_NVFP4", "group_size": 16},
+    "lm_head": {"quant_algo": "W4A16_NVFP4", "group_size": 16}, "odd": 1}}}  # fmt: skip
+QWEN38 = GPTQ | {"dtype": "bfloat16", "quantization_config": MIXED | {"quantized_layers": {
+    "model.layers.1.ple.ple_embedding.ngram_embedding": {"quant_algo": "FP8"},
+    "model.layers.0.mlp.experts": {"quant_algo": "NVFP4", "group_size": 16},
+    "mtp.layers.0.mlp.experts": {"quant_algo": "FP8_PB_WO", "group_size": 128}}}}  # fmt: skip
+BLOCKS = GPTQ | {
+    "quantization_config": {
+        "quant_method": "fp8",
+        "weight_block_size": [128, 128],
+        "quantized_layers": {"model.layers.0.ffn.experts": {"quant_algo": "NVFP4", "group_size": 16}},
+    }
+}
+SUPER = NEMOTRON | {"quantization_config": MIXED | {"quantized_layers": {
+    "backbone.layers.0.mixer.in_proj": {"quant_algo": "FP8"}, "backbone.layers.0.mixer.out_proj": {"quant_algo": "FP8"},
+    "backbone.layers.1.mixer.experts.0.up_proj": {"quant_algo": "NVFP4", "group_size": 16}}}}  # fmt: skip
+DENSE = LLAMA | {
+    "torch_dtype": "bfloat16",
+    "quantization_config": MIXED
+    | {
+        "quantized_layers": {
+            "model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"},
+            "model.layers.0.mlp.up_proj": {"quant_algo": "NVFP4"},
+        }
+    },
+}
 
 
 def read(config: dict[str, Any]) -> ModelShape:
@@ -95,13 +127,20 @@ FAMILIES = {
         "mtp_layers": 1, "format": "int4", "group": 128, "positions": 262144}),
     "single blocks": (NEMOTRON, {
         "single_blocks": True, "full_layers": 6, "state_layers": 23, "ffn_layers": 23, "moe_layers": 23,
-        "state_heads": 8, "state_width": 4096, "attention_layers": 6, "dense_layers": 0, "format": "bf16"}),
+        "state_heads": 8, "state_width": 4096, "attention_layers": 6, "dense_layers": 0, "format": "bf16",
+        "expert_hidden": 1024, "shared_experts": 2, "ungated": True}),
     "mla": (GLM52, {
         "latent": 576, "kv_heads": 1, "head_dim": 256, "value_dim": 256, "moe_layers": 75, "dense_layers": 3,
         "format": "fp8", "rows": 128, "group": 128, "quantization": "compressed-tensors", "mtp_layers": 1}),
     "gptq": (GPTQ, {"format": "int4", "group": 128, "rows": 0, "moe_layers": 94, "dense_layers": 0}),
     "every sixth": (GEMMA, {"full_layers": 10, "window_layers": 52, "window": 1024, "vocab": 262208}),
     "lists": (KIMI, {"full_layers": 7, "state_layers": 20, "state_heads": 32, "state_width": 4096, "moe_layers": 26}),
+    "mixed": (QWEN36, {
+        "format": "fp8", "group": 0, "expert_format": "nvfp4", "expert_group": 16, "quantization": "modelopt"}),
+    "mixed experts": (QWEN38, {"format": "bf16", "expert_format": "nvfp4", "expert_group": 16}),
+    "experts alone": (BLOCKS, {"format": "fp8", "rows": 128, "group": 128, "expert_format": "nvfp4"}),
+    "mixed mixers": (SUPER, {"format": "fp8", "group": 0, "expert_format": "nvfp4", "expert_group": 16}),
+    "mixed dense": (DENSE, {"format": "nvfp4", "group": 16, "expert_format": ""}),
     "plain": (LLAMA, {"kv_heads": 32, "head_dim": 128, "experts": 0, "format": "", "attention_layers": 32}),
 }  # fmt: skip
 
@@ -162,6 +201,13 @@ KEYS = sorted({key for config, _ in FAMILIES.values() for key in config} | {"com
 def test_any_value_of_any_key(family: str, key: str, value: Any) -> None:
     """Guards that an odd file makes an Unknown or a shape, never an exception in the middle of a plan."""
     assert isinstance(parse(json.dumps(FAMILIES[family][0] | {key: value})), ModelShape | Unknown)
+
+
+def test_more_layers_than_any_model_has() -> None:
+    """Guards the plan against a number with which it would count for hours."""
+    config, _ = next(iter(FAMILIES.values()))
+    found = parse(json.dumps(config | {"num_hidden_layers": 10**12}))
+    assert isinstance(found, Unknown) and "more than 10000 layers" in found.why
 
 
 def test_the_recipe_has_the_same_keys() -> None:

@@ -94,7 +94,14 @@ def test_unknown_weights_say_so() -> None:
     found = made(replace(RECIPE, model=Model("org/big")), None)
     assert (line(found, WEIGHTS).bytes, line(found, WEIGHTS).origin) == (0, Origin.ASSUMED)
     assert line(found, WEIGHTS).why.startswith("size not known")
-    assert line(found, KV_POOL).origin == Origin.ASSUMED
+    assert line(found, KV_POOL).origin == Origin.ASSUMED and "the weights are a part of it" in line(found, KV_POOL).why
+    assert found.unknown == (WEIGHTS,)
+
+
+def test_a_share_of_what_unknown_weights_leave_is_unknown() -> None:
+    """TensorRT-LLM's pool is reckoned after loading: a figure without the weights would be made up."""
+    engine = replace(RECIPE.engine, name="trtllm")
+    assert made(replace(RECIPE, model=Model("org/big"), engine=engine), None).unknown == (WEIGHTS, KV_POOL)
 
 
 def test_pinned_kv_pool() -> None:

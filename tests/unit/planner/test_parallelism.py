@@ -31,6 +31,13 @@ def shape(name: str) -> ModelShape:
     return read(json.loads((DATA / f"{name}.config.json").read_text()))
 
 
+def shipped(name: str) -> ModelShape:
+    made = load_recipe((files("sparkwright.recipes") / "shipped" / f"{name}.yaml").read_text(), name).model.shape
+    assert made
+    return made
+
+
+SUPER = shipped("nemotron-3-super-120b")
 MINIMAX, DSV4, QWEN8, QWEN30 = map(shape, ("minimax-m2.7-nvfp4", "deepseek-v4-flash", "qwen3-8b", "qwen3-30b-a3b"))
 # 640 wide experts in blocks of 128 (Qwen3.8-Flash-Next-FP8 on SGLang, two nodes: `320 is not divisible by ... 128`).
 NARROW = replace(QWEN30, expert_intermediate=640, format="fp8", rows=128, group=128)
@@ -145,16 +152,33 @@ def test_kv_per_token(model: ModelShape, split: tuple[int, ...], kv: str, expect
     assert made and made.cost and made.cost.kv_token == pytest.approx(expected)
 
 
+def test_an_ffn_of_two_matrices_and_experts_in_a_latent() -> None:
+    """Guards Nemotron's counts: Nano's published NVFP4 checkpoint is 19 GB; three matrices would make it 27."""
+    nano = ModelShape(
+        52, 32, 2, hidden=2688, head_dim=128, vocab=131072, full_layers=6, state_layers=23, state_width=4096,
+        single_blocks=True, ffn_layers=23, moe_layers=23, experts=128, experts_per_token=6, expert_intermediate=1856,
+        shared_experts=2, ungated=True, format="nvfp4", group=16,
+    )  # fmt: skip
+    assert sum(part.bytes for part in parts(nano)) == pytest.approx(19e9, rel=0.01)
+    narrow = {part.name: part.bytes for part in parts(replace(nano, expert_hidden=1344))}
+    wide = {part.name: part.bytes for part in parts(nano)}
+    assert narrow["experts"] == wide["experts"] / 2
+    assert narrow["shared experts"] == wide["shared experts"]
+    assert narrow["experts' latent"] == 23 * 2 * 2688 * 1344 * 2
+
+
 @pytest.mark.parametrize(
     ("model", "split", "measured"),
     [
         (DSV4, Parallelism(2), 27.1),  # vLLM, no speculation
         (MINIMAX, Parallelism(2), 26.2),  # vLLM on Ray
         (read(GPTQ), Parallelism(2, ep=True), 17.0),  # vLLM on Ray
+        (SUPER, Parallelism(1), 16.2),  # vLLM, luisefigueroa/pulsar-gb10-vllm-stack; 14.6 and 16.29 by others
+        (SUPER, Parallelism(2), 22.97),  # vLLM, kubis.ai
     ],
 )
 def test_measured_speeds_lie_in_the_range(model: ModelShape, split: Parallelism, measured: float) -> None:
-    """Guards the step model by published single-stream figures of two nodes (docs/parallelism.md has the sources)."""
+    """Guards the step model by published single-stream figures (docs/parallelism.md has the sources)."""
     model = replace(model, format=model.format or "bf16")
     best, worst = cost(model, split, 2.0, 0, 1).step
     assert 1 / worst < measured < 1 / best

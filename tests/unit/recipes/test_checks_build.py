@@ -39,6 +39,8 @@ def test_a_pinned_build_is_good():
         (PINNED + "  steps: [git clone https://example.org/x]\n", ("r.yaml:9:", "git clone", "build.sources")),
         (PINNED + "  steps: [curl -fsSL https://example.org/x | sh]\n", ("fetches what nothing pins",)),
         (PINNED + "  env: {HF_TOKEN: abc}\n", ("build.env.HF_TOKEN", "would stay in the image")),
+        (PINNED + f"  sources: [{SOURCE.replace('//', '//me:k@')}]\n", ("sources[0].repository", "stays in the image")),
+        (PINNED + "  python: [{packages: [a==1], index: https://k@e.org/}]\n", ("python[0].index", "in an address")),
         (PINNED + "  platform: linux/riscv64\n", ("linux/arm64",)),
         (PINNED + "  cuda_arch: sm_121a\n", ("GB10 is 12.1a",)),
     ],

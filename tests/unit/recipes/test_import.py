@@ -111,12 +111,15 @@ def test_what_cannot_load_says_why() -> None:
     [
         ("- a\n- b\n", "a mapping was expected"),
         ("a: [\n", "is no YAML"),
+        ("a: 2026-13-45\n", "is no YAML"),
+        ("- " * 5000, "nested too deeply"),
         ("services: {}\n", "in no format"),
         ("model: a/b\nruntime: atlas\n", "atlas"),
         ("model: {model_id: a/b}\nvariants: [1]\n", "another kind of value"),
+        ("model: a/b\ndefaults: {served_model_name: []}\n", "another kind of value"),
     ],
 )
 def test_what_is_no_recipe_is_refused(text: str, word: str) -> None:
-    """No list, no broken YAML, no compose file, no engine that we do not drive, no wrong kind of value."""
+    """No list, no YAML that cannot be read, no compose file, no engine that we do not drive, no wrong kind of value."""
     with pytest.raises(RecipeError, match=word):
         import_recipe(text, "theirs.yaml", Wish())

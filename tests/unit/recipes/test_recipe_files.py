@@ -73,9 +73,9 @@ def test_profiles_by_name(places):
 
 
 def test_unknown_names(places):
-    """The nearest name, the file that lies here, and all that is known."""
+    """The nearest name, the file that lies here, and where all names are."""
     (places.cwd / "other.yaml").write_text(MINE)
-    known = f"known: {', '.join(recipe_names(places))}; or give a path, ./NAME.yaml"
+    known = "`sparkwright recipes list` shows all; or give a path, ./NAME.yaml"
     assert (
         failure(open_recipe, "deepseek-v4", places)
         == f"recipe 'deepseek-v4' does not exist; did you mean deepseek-v4-flash? | {known}"

@@ -1,17 +1,20 @@
 """The shipped recipes: each loads with each profile, and none hides where its figures come from."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names
-from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.facts import Checkpoint, FabricChoice
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import Placement
 from sparkwright.domain.recipe import RecipeState, Runtime
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.review import review
+from sparkwright.facts.model_config import parse
+from sparkwright.planner.parameters import missing
 from sparkwright.recipes.load import load_recipe
 from sparkwright.rules.catalog import check_all
 from unit.engines.samples import hub_context, local_context
@@ -116,6 +119,20 @@ def test_minimax_profiles():
     assert stable.env == agentic.env and stable.env["VLLM_NVFP4_GEMM_BACKEND"] == "marlin"
     assert stable.flags["compilation-config"]["cudagraph_mode"] == "NONE"
     assert (stable.engine.name, stable.parallelism.tp, stable.serving.memory_fraction) == ("vllm-ray", 2, 0.82)
+
+
+@pytest.mark.parametrize("recipe", VARIANTS)
+def test_a_shape_can_be_counted(recipe):
+    """Who gives dimensions gives all that the estimate of a split needs."""
+    assert recipe.model.shape is None or missing(recipe.model.shape) == ""
+
+
+def test_minimax_has_the_shape_of_its_published_config():
+    """MODEL003 compares them on every node: attention stays BF16 there, only the experts are NVFP4."""
+    file = parse((Path(__file__).parents[2] / "data/models/minimax-m2.7-nvfp4.config.json").read_text())
+    there = Checkpoint("/m", "/m", "", 1, 1, shape=file)
+    found = check_all(replace(context(recipe=shipped("minimax-m2.7-nvfp4")), checkpoints={"spark-1": there}))
+    assert "MODEL003" not in {finding.code for finding in found}
 
 
 @pytest.mark.parametrize("recipe", VARIANTS)

@@ -82,7 +82,8 @@ def test_merge_of_something_else_is_a_problem():
         ("a: 1\nb: \x07", "f.yaml:2:4: character U+0007 may not stand in YAML; remove it"),
         ("a: 1\n---\nb: 2", "f.yaml:2:1: this is no YAML: but found another document; look at the indentation, the colon and the quotes of this line and of the one before"),
         ("a: &a [*a]", "f.yaml:1: an alias (`*name`) that contains itself"),
-        ("[" * 20000, "f.yaml:1: nested too deeply to be read"),
+        ("[\n" * 20000, "f.yaml:1: nested too deeply to be read"),
+        ("- " * 20000, "f.yaml:1: nested too deeply to be read"),
     ],
 )  # fmt: skip
 def test_text_that_is_no_yaml(text, message):

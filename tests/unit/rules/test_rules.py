@@ -249,6 +249,9 @@ SILENT = [
     ("MODEL002", "one node was not read", context(recipe=BY_PATH, checkpoints={"spark-1": ABSENT, "spark-2": ODD})),
     ("MODEL003", "what the recipe leaves out is not said", context(
         recipe=SHAPED, checkpoints={"spark-1": replace(WHOLE, shape=replace(SHAPE, hidden=4096))})),
+    ("MODEL003", "the file does not say how its numbers are written", context(
+        recipe=replace(SHAPED, model=replace(SHAPED.model, shape=replace(SHAPE, format="fp8"))),
+        checkpoints={"spark-1": replace(WHOLE, shape=SHAPE)})),
     ("MODEL003", "no file yet", context(recipe=SHAPED, checkpoints=OTHERS)),
     ("MODEL003", "a file of an unknown kind", context(recipe=SHAPED, checkpoints={"a": replace(WHOLE, shape=ODD)})),
     ("PAR001", "it works", split(2)),

@@ -56,8 +56,8 @@ def main() -> int:
     # Ray names its processes with setproctitle, which overwrites the environment that clear() looks at.
     os.environ |= {MARK: f"{os.getpid()}.{time.time_ns()}", "SPT_NOENV": "1"}
     _say_how_open()
+    _take(args.folder)
     try:
-        _take(args.folder)
         return head(args) if args.mode == "head" else worker(args)
     except Stopped:
         say("stopping")

@@ -31,7 +31,12 @@ def hide(secret: str) -> None:
 
     def masked(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = make(*args, **kwargs)
-        text = record.getMessage()
+        try:
+            text = record.getMessage()
+        except Exception:
+            # Logging would tell of the mistake, with all arguments, and go on: so must the server, without them.
+            text = f"{record.msg} (its arguments do not fit)"
+            record.msg, record.args = text, None
         if secret in text:
             record.msg, record.args = text.replace(secret, MASK), None
         return record

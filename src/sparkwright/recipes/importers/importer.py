@@ -13,6 +13,7 @@ from sparkwright.recipes.importers.sparkrun import from_sparkrun, is_sparkrun
 from sparkwright.recipes.importers.vllm_recipes import from_vllm, is_vllm
 from sparkwright.recipes.importers.write import recipe_yaml
 from sparkwright.recipes.load import load_recipe
+from sparkwright.recipes.yaml_lines import read_yaml
 
 FORMATS = "sparkrun (`model`, `defaults`, `command`) and vLLM recipes (`model.model_id`, `variants`)"
 
@@ -40,9 +41,11 @@ def import_recipe(text: str, source: str, wish: Wish) -> Imported:
 
 
 def _mapping(text: str, source: str) -> Mapping[str, Any]:
+    read_yaml(text, source)  # for its limits of depth and aliases, and its messages with line and column
     try:
+        # As the other tools read it: with PyYAML `on` is true, and a date that is none raises ValueError.
         tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise RecipeError(f"{source}: is no YAML: {' '.join(str(error).split())}", cure="check the file") from None
     if isinstance(tree, Mapping):
         return tree
@@ -56,7 +59,7 @@ def _read(tree: Mapping[str, Any], source: str, wish: Wish) -> tuple[Draft, str]
         if is_sparkrun(tree):
             version = str(tree.get("recipe_version", "2"))
             return from_sparkrun(tree, wish), f"sparkrun recipe, version {version}"
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
         why = f"a key holds another kind of value than its format says ({error})"
         raise RecipeError(f"{source}: {why}", cure="check the file against its own tool") from None
     raise RecipeError(f"{source}: is in no format that can be imported", cure=f"known formats: {FORMATS}")

@@ -5,7 +5,7 @@ Detects: the weights that a node lacks, and the image that it lacks, are larger 
 Why: a copy of 150 GB that fails at 140 GB costs an hour, and a full disk takes the node's other services with it.
 Evidence: what is needed, for what, and what `df` says of the file system.
 Remedy: make room there, or move the folder with the node's paths in the cluster file.
-References: issue 2, item 5; field guide A5 (weights size).
+References: https://github.com/guardkit/dgx-spark (a snapshot is links: its size is that of what they lead to).
 """
 
 from collections.abc import Iterator

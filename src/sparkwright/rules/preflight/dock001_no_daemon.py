@@ -4,7 +4,7 @@ Detects: the recipe's runtime is docker, and the node has no docker program or n
 Why: every rank is a container; without a daemon nothing can be started, staged or looked at.
 Evidence: Docker's own first line, or that there is no docker program.
 Remedy: start the daemon, or install Docker Engine. At boot a daemon may take minutes: try again.
-References: field guide A5 (docker daemon).
+References: https://docs.docker.com/engine/daemon/start/
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,7 @@ Detects: the recipe's runtime is docker, the daemon's socket is there, and the s
 Why: every docker call of sparkwright would fail; sudo is not used behind the user's back.
 Evidence: Docker's own line (`permission denied while trying to connect to the docker API`) or the socket's rights.
 Remedy: add the user to the group docker and log in again; that group is as good as root on the node.
-References: field guide A5 (user group).
+References: https://docs.docker.com/engine/install/linux-postinstall/
 """
 
 from collections.abc import Iterator

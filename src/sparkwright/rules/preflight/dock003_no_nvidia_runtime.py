@@ -5,7 +5,7 @@ Why: `docker run --gpus all` then fails with `could not select device driver`. A
   toolkit's hook works without either, which is why this can be overridden.
 Evidence: the daemon's list of runtimes.
 Remedy: configure the NVIDIA container toolkit and restart the daemon. Docker from snap cannot: use the deb package.
-References: field guide A5 (nvidia runtime, snap docker).
+References: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,8 @@ Detects: a rank uses RDMA in a container, and dockerd has neither CAP_SYS_RESOUR
 Why: `--ulimit memlock=-1` would fail the start, so it is left out; RDMA then may not register its buffers.
 Evidence: the fact can_raise_memlock, read from /proc of dockerd.
 Remedy: give the daemon the limit, or run the rootful daemon.
-References: field guide A4 (memlock: a container's default of 8 MiB makes verbs fail or fall back), B5.
+References: https://github.com/luisefigueroa/pulsar-gb10-vllm-stack (8 MiB, a container's default, make verbs fail or
+  fall back).
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,12 @@
 """Driver of the 590 branch on a GB10.
 
 Detects: kernel module 590.x or 595.x on a node with a GB10 (or an unknown GPU) whose GPU the recipe may use.
-Why: seed 002 reports a confirmed deadlock in CUDA-graph capture on 590.x; the branch is not supported on GB10, and it
-  keeps the pages of ended CUDA processes. Other side: a large CUDA allocation was measured to work on it
-  (#68529745704), and 580.159.03 has contested faults of its own. Hence an override and no block.
+Why: one owner of two nodes reports a confirmed deadlock in CUDA-graph capture on 590.x; the branch is not supported on
+  GB10, and it keeps the pages of ended CUDA processes. Other side: a large CUDA allocation was measured to work on it,
+  and 580.159.03 has contested faults of its own. Hence an override and no block.
 Evidence: the version of the loaded module.
 Remedy: go back to the paired 580 driver of DGX OS; never a bare `apt upgrade`.
-References: field guide A2; seed 002 (`Stay on 580.x`); field guide E14.
+References: https://conselara.dev/tags/vllm/ (`Stay on 580.x`); https://github.com/thatcooperguy/NVCheckup
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,7 @@ Detects: kernel module older than 580 on a node with a GB10 (or an unknown GPU) 
 Why: sm_121 needs CUDA 13, which needs driver 580; older ones do not know the chip.
 Evidence: the version of the loaded module.
 Remedy: update DGX OS as a whole.
-References: field guide A2 (<580 or CUDA 12: unsupported on GB10).
+References: https://github.com/thatcooperguy/NVCheckup (below 580 or CUDA 12: unsupported on GB10).
 """
 
 from collections.abc import Iterator

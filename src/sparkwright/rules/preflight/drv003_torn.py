@@ -5,7 +5,7 @@ Why: an update that was cut short or done by a bare `apt upgrade` leaves such a 
   boot or under load.
 Evidence: both versions.
 Remedy: run the update to its end, and reboot.
-References: field guide A0 (pairing), A2 (torn state), E8.
+References: https://github.com/DoctorMasterNewb/sparkbase; https://github.com/thatcooperguy/NVCheckup
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ Why: the engine would end with `No CUDA GPUs are available` after minutes; on a 
   update or firmware that did not start.
 Evidence: nvidia-smi's own first line.
 Remedy: see what the driver says; after a torn update run the DGX Dashboard update again.
-References: field guide A0 (`No devices were found`, also with exit 0), A2, E8.
+References: https://github.com/thatcooperguy/NVCheckup (`No devices were found`, also with exit code 0).
 """
 
 from collections.abc import Iterator

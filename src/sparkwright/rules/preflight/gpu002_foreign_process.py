@@ -5,7 +5,8 @@ Detects: nvidia-smi lists a compute process with 256 MiB or more (or of unknown 
 Why: its memory comes out of the same pool as weights and KV cache.
 Evidence: name, pid and size of each.
 Remedy: stop it, or keep it and lower the memory fraction.
-References: field guide A0 (per-process memory is told although the total is not), C0 step 4.
+References: https://docs.nvidia.com/dgx/dgx-spark/known-issues.html (nvidia-smi tells the processes' memory, not
+  the total); https://github.com/aidendle94/sparkrun-recipes
 """
 
 from collections.abc import Iterator

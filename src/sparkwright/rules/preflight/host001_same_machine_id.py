@@ -5,7 +5,8 @@ Why: OEM images were shipped with one machine-id (and one set of ssh host keys) 
   both one address, and tools that take it for the node's identity see one node.
 Evidence: the id, and the nodes.
 Remedy: make a new one on all but one of them; renew the ssh host keys too.
-References: field guide A0 (machine-id; known bad: 295f5139615f4bbaa29921a29574c7a3).
+References: CVE-2026-24218; https://github.com/DoctorMasterNewb/sparkbase (known bad:
+  295f5139615f4bbaa29921a29574c7a3).
 """
 
 from collections.abc import Iterator

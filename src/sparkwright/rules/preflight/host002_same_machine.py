@@ -5,7 +5,7 @@ Detects: the same boot id and the same hostname behind two nodes that are reache
 Why: two ranks would share one GPU and one memory pool, and wait for a peer that is themselves.
 Evidence: boot id and hostname.
 Remedy: correct the ssh address of one of them.
-References: field guide C0 step 3 (identity of each node).
+References: https://github.com/luisefigueroa/pulsar-gb10-vllm-stack checks each node's identity before a start.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,8 @@ Why: the engine would read all weights, for minutes, and then end with `No avail
   the machine would freeze: CPU and GPU share the one pool.
 Evidence: the ledger as one sum.
 Remedy: the cheapest that help: another memory fraction, a smaller pinned KV pool, a process to stop, more nodes.
-References: field guide A1, F1; memory-and-speed section 2; seed 001 (115 GB of weights a node left 5 GB).
+References: https://docs.nvidia.com/dgx/dgx-spark/known-issues.html;
+  https://al-engr.com/minimax-sglang-debug.html (115 GB of weights a node left 5 GB).
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,8 @@ Why: the engine checks this at start and ends (`Free memory on device ... is les
   utilization`); where it does not, the machine runs out of memory while it serves.
 Evidence: the claim against what is free, and what is in use.
 Remedy: a fraction that fits, or stop what holds the memory.
-References: field guide A1; memory-and-speed section 2 (free memory at boot is 101-112 GiB, box by box).
+References: https://docs.nvidia.com/dgx/dgx-spark/known-issues.html (what CUDA can have). Free memory after a boot
+  was 101-112 GiB, box by box.
 """
 
 from collections.abc import Iterator

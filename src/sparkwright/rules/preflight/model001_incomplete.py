@@ -5,7 +5,7 @@ Detects: files of the model are on a node, and on no node is the checkpoint comp
 Why: an engine finds out after minutes of loading, or serves garbage from a file cut short.
 Evidence: the first files that the index names and the folder lacks, unfinished downloads, broken links, refs/main.
 Remedy: finish the download, or copy the files to one node; the others get them from there.
-References: field guide A5 (HF refs), C0 step 3, E42.
+References: https://github.com/luisefigueroa/pulsar-gb10-vllm-stack; https://github.com/guardkit/dgx-spark
 """
 
 from collections.abc import Iterator

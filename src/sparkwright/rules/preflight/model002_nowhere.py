@@ -4,7 +4,7 @@ Detects: the recipe names a folder or file on the nodes, and none of them has it
 Why: there is nothing to copy from, and a path cannot be fetched.
 Evidence: the nodes that were looked at and the path.
 Remedy: put the model there on one node (the others get it from there), or name a hub model.
-References: issue 2, item 5.
+References: none; a folder of the user's own has no other source.
 """
 
 from collections.abc import Iterator

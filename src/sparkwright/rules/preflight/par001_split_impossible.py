@@ -7,7 +7,7 @@ Why: the engine refuses it after minutes of start-up, on all nodes, in a stack t
 Evidence: each reason with what was observed and what is wanted, and where the model's shape is from.
 Remedy: the nearest split that works on as many nodes, else node counts that one works on. A build that pads heads
   (three nodes are served that way) is a reason for --force.
-References: vLLM 0.21.0 config/model.py and layers/quantization/fp8.py; SGLang 0.5.20 arg_groups; field guide B1.
+References: vLLM 0.21.0 config/model.py and layers/quantization/fp8.py; SGLang 0.5.20 arg_groups.
 """
 
 from collections.abc import Iterator

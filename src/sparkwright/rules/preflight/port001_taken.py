@@ -5,7 +5,8 @@ Detects: a listening socket on the rank's node with the same port, on the same a
 Why: the engine ends minutes later with `Address already in use`, or another server answers the health check.
 Evidence: address, port and process as `ss` tells them; another user's process has no name there.
 Remedy: stop the holder, or take another port.
-References: field guide A5 (ports: a model router on 8000 made a /health poll return a false 200).
+References: https://github.com/FHNW-Security-Lab-Experimental/glm-5.2-gb10 (a model router on 8000 answered
+  the poll of /health with a false 200).
 """
 
 from collections.abc import Iterator

@@ -4,7 +4,8 @@ Detects: a running rank of sparkwright with another deployment's name on a node 
 Why: a GB10 has one GPU and one memory pool; the second engine finds the device busy or takes memory from the first.
 Evidence: the deployment, its rank, recipe and handle.
 Remedy: take the other one down, or accept that both share the node.
-References: field guide C0 step 4 (`CUDA-capable device(s) is/are busy or unavailable`).
+References: https://github.com/aidendle94/sparkrun-recipes waits for a free GPU before a start
+  (`CUDA-capable device(s) is/are busy or unavailable`).
 """
 
 from collections.abc import Iterator
