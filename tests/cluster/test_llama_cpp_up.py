@@ -110,7 +110,7 @@ def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: 
     """As shipped it runs `llama-server`: where there is none, that is what the message says."""
     nodes[0].put(GGUF, gguf)
     told = drive.run("up", "tiny-llama-cpp")
-    told.is_one_message(1, "ENG018", "spark-1", "not in the node's PATH")
+    told.is_one_message(1, "ENG018", "spark-1", "llama-server is not in the node's PATH")
 
 
 @contextmanager

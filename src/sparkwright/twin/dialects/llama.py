@@ -58,6 +58,9 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     version = own.version or VERSION
     parser = console.parser("llama-server", f"llama-cpp-{version}", REFUSAL, code=1, allow_abbrev=False)
     given = parser.parse_args(argv)
+    if given.version:
+        sys.stderr.write(f"version: {version.rpartition('.')[2]} (simulated)\n")
+        return 0
     size = _size(given.model)
     servers = [_address(text) for text in (given.rpc or "").split(",") if text]
     args = _canonical(given, 1 + len(servers))

@@ -115,3 +115,9 @@ def test_what_stands_in_the_file_is_not_carried_to_ray_s_workers(tmp_path: Path)
     assert "VLLM_HOST_IP" not in ray_ranks.carried(env)
     assert ray_ranks.carried(env)["VLLM_USE_V1"] == "1"
     assert ray_ranks.carried({"VLLM_HOST_IP": "10.0.0.1"}) == {"VLLM_HOST_IP": "10.0.0.1"}
+
+
+def test_llama_server_tells_its_build(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--version` as the real one answers, which is how an image or a node is asked what it has."""
+    assert llama.run(["--version"], {}) == 0
+    assert capsys.readouterr().err == "version: 11549 (simulated)\n"
