@@ -12,7 +12,7 @@ from sparkwright.app.lease import holding
 from sparkwright.app.peers import peer_of
 from sparkwright.app.survey import nodes_for, require_all
 from sparkwright.app.tasks import together
-from sparkwright.app.transfer import follow, watched
+from sparkwright.app.transfer import follow, other_image, watched
 from sparkwright.app.world import World
 from sparkwright.commands import image as commands
 from sparkwright.commands import staging
@@ -131,9 +131,7 @@ async def _make_and_ship(world: World, job: Job) -> tuple[bool, tuple[str, ...],
     ids = {node.name: having.get(node.name, ("absent",))[0] for node in job.nodes}
     for node, found in ids.items():
         if found != wanted:
-            what = f"image {job.name} is {found} there and {wanted} on {source}"
-            cure = "the two Docker daemons store images differently (`docker info`: Storage Driver): make them alike"
-            raise CommandFailed(node, what, cure)
+            raise other_image(node, job.name, found, f"{wanted} on {source}")
     return made, lacking, ids
 
 

@@ -11,7 +11,7 @@ from sparkwright.app.identity import looked_at
 from sparkwright.app.lease import Held, holding
 from sparkwright.app.plan import make_plan, same_ranks, stopping
 from sparkwright.app.ready import ask, until_ready
-from sparkwright.app.stage import stage
+from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.stop import all_ranks, forget, listing, old_ranks
 from sparkwright.app.survey import nodes_for, survey
 from sparkwright.app.tasks import finished, together
@@ -120,7 +120,6 @@ async def _bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> boo
             if _is_up(outcome.plan, old) and not elsewhere:
                 return False
             await _stage(world, wish, outcome)
-            await _look(world, wish, outcome)
             await _launch(world, outcome, old, held)
             running = True
         return True
@@ -141,16 +140,18 @@ def _interrupted(world: World, plan: Plan, running: bool) -> None:
 
 
 async def _stage(world: World, wish: Wish, outcome: Outcome) -> None:
+    """First the images, which are looked into, then the weights."""
     with _step(world, outcome, "stage"):
-        if await stage(world, outcome.plan, outcome.survey):
-            nodes = nodes_for(world, wish.recipe)
-            outcome.survey = await survey(world, nodes, wish.recipe)
-            outcome.plan = make_plan(world, wish, outcome.survey)
-            _refuse(outcome.plan, wish.force)
+        for bring in (stage_image, stage_model):
+            if await bring(world, outcome.plan, outcome.survey):
+                outcome.survey = await survey(world, nodes_for(world, wish.recipe), wish.recipe)
+                outcome.plan = make_plan(world, wish, outcome.survey)
+                _refuse(outcome.plan, wish.force)
+            await _look(world, wish, outcome)
 
 
 async def _look(world: World, wish: Wish, outcome: Outcome) -> None:
-    """What the image really holds: another engine than the recipe's is named before a byte of weights is read."""
+    """What the image really holds: another engine than the recipe's is named before a byte of weights is copied."""
     found = await looked_at(world, wish.recipe, outcome.plan.placement.nodes, outcome.survey)
     if found is not outcome.survey:
         outcome.survey, outcome.plan = found, make_plan(world, wish, found)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sparkwright.app.peers import peer_of
 from sparkwright.app.survey import model_path, stock
-from sparkwright.app.transfer import SEPARATOR, follow
+from sparkwright.app.transfer import SEPARATOR, follow, other_image
 from sparkwright.app.world import Survey, World, expand, home_of, resolved_paths
 from sparkwright.commands import docker, staging
 from sparkwright.domain.cluster import Node
@@ -56,33 +56,47 @@ def image_needs(plan: Plan, survey: Survey) -> Needs:
     return Needs(tuple(n for n in nodes if having.get(n) != having[source]), source)
 
 
-async def stage(world: World, plan: Plan, survey: Survey) -> bool:
-    """True when something was brought to a node (the survey is old then). Raises CommandFailed."""
-    image, model = image_needs(plan, survey), model_needs(plan, survey)
-    if not image.lacking and not model.lacking:
+async def stage_image(world: World, plan: Plan, survey: Survey) -> bool:
+    """True when an image was brought to a node (the survey is old then). Raises CommandFailed."""
+    needs = image_needs(plan, survey)
+    if not needs.lacking:
         return False
-    await _stage_image(world, plan, image, survey)
-    await _stage_model(world, plan, model, survey)
-    await _verify(world, plan, (image, model))
+    await _stage_image(world, plan, needs, survey)
+    await _verify_image(world, plan, needs)
     return True
 
 
-async def _verify(world: World, plan: Plan, needs: tuple[Needs, Needs]) -> None:
-    """What was brought is looked at again: an engine would find a gap only after minutes of loading."""
-    image, model = needs
-    now = await stock(world, [world.cluster.node(n) for n in {*image.lacking, *model.lacking}], plan.recipe)
-    for node in model.lacking:
+async def stage_model(world: World, plan: Plan, survey: Survey) -> bool:
+    """The same for the weights."""
+    needs = model_needs(plan, survey)
+    if not needs.lacking:
+        return False
+    await _stage_model(world, plan, needs, survey)
+    await _verify_model(world, plan, needs)
+    return True
+
+
+async def _verify_image(world: World, plan: Plan, needs: Needs) -> None:
+    """What was brought is looked at again: two ranks of one deployment never run two images."""
+    source, reference = needs.source or plan.head, plan.recipe.engine.image
+    now = (await stock(world, [world.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
+    for node in needs.lacking:
+        if node not in now:
+            raise CommandFailed(node, f"image {reference} is still not there after staging")
+        if source in now and now[node][0] != now[source][0]:
+            raise other_image(node, reference, now[node][0], f"{now[source][0]} on {source}")
+
+
+async def _verify_model(world: World, plan: Plan, needs: Needs) -> None:
+    """As for the image: an engine would find a gap only after minutes of loading."""
+    now = await stock(world, [world.cluster.node(n) for n in needs.lacking], plan.recipe)
+    for node in needs.lacking:
         if not _complete(now, node):
             what = f"{plan.recipe.model.label} is still not complete after staging: {_lack(now, node)}"
             raise CommandFailed(node, what, "remove the model's folder there and call `up` again")
-    for node in image.lacking:
-        if node not in now.images:
-            raise CommandFailed(node, f"image {plan.recipe.engine.image} is still not there after staging")
 
 
 async def _stage_image(world: World, plan: Plan, needs: Needs, survey: Survey) -> None:
-    if not needs.lacking:
-        return
     reference, source, lacking = plan.recipe.engine.image, needs.source, needs.lacking
     if not source:
         source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
@@ -115,8 +129,6 @@ def _is_built(recipe: Recipe) -> bool:
 
 
 async def _stage_model(world: World, plan: Plan, needs: Needs, survey: Survey) -> None:
-    if not needs.lacking:
-        return
     source, lacking = needs.source, needs.lacking
     if not source:
         source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)

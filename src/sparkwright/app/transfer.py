@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sparkwright.app.world import World
 from sparkwright.domain.command import Command
+from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.units import GIB
 from sparkwright.ports import Progress
 
@@ -58,3 +59,9 @@ def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress
     guessed = done * 100 / percent if percent else None
     whole = total if total and done <= total else guessed
     return Progress("stage", node, done, whole, "GiB", f"{what} at {found['speed']}")
+
+
+def other_image(node: str, name: str, found: str, wanted: str) -> CommandFailed:
+    """The error of an image that came to a node as another than it was; wanted: which one, and where that is."""
+    cure = "the two Docker daemons store images differently (`docker info`: Storage Driver): make them alike"
+    return CommandFailed(node, f"image {name} is {found} there and {wanted}", cure)

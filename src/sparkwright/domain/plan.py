@@ -34,6 +34,10 @@ class Mount:
     container: str
     read_only: bool = False
 
+    @property
+    def label(self) -> str:
+        return f"{self.host} as {self.container}{', read only' if self.read_only else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class RankFile:

@@ -10,6 +10,7 @@ of its own is the management network.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from sparkwright.commands import docker
@@ -23,6 +24,9 @@ _SCRIPTS_AT = "/run/sparkwright/plan"
 _SET = "leaderworkerset.sigs.k8s.io/name"
 _INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 _NODE = "SPARKWRIGHT_NODE"
+# Of a label's 63: workers carry NAME-0 and a revision's hash of 10 as the label controller-revision-hash (LWS makes
+# StatefulSets), the Service is NAME-api.
+_LONGEST = 63 - len("-0-") - 10
 
 
 def k8s(source: Source) -> tuple[Written, ...]:
@@ -35,8 +39,9 @@ def k8s(source: Source) -> tuple[Written, ...]:
 
 
 def name(source: Source) -> str:
-    """The deployment's name as Kubernetes takes it."""
-    return re.sub(r"[^a-z0-9-]", "-", source.name)
+    """The deployment's name as Kubernetes takes it: an RFC 1035 label with room for what is made of it."""
+    words = re.sub(r"[^a-z0-9-]", "-", source.name.lower()).strip("-")
+    return (words if words[:1].isalpha() else f"d-{words}")[:_LONGEST].strip("-")
 
 
 def _one_template(source: Source) -> None:
@@ -48,13 +53,20 @@ def _one_template(source: Source) -> None:
         )
     first, *others = source.specs[1:] or source.specs
     for spec in others:
-        for what, here, there in (("image", first.image, spec.image), ("mounts", first.mounts, spec.mounts)):
-            if here != there:
-                raise UsageError(
-                    f"--emit k8s: {what} of {spec.node} differ from {first.node}'s ({there} against {here}), and a "
-                    "LeaderWorkerSet has one template for all workers",
-                    cure="give all nodes the same `paths` in the cluster file",
-                )
+        if unlike := _unlike(first, spec):
+            raise UsageError(
+                f"--emit k8s: {unlike}, and a LeaderWorkerSet has one template for all workers",
+                cure="give all nodes the same `paths` in the cluster file",
+            )
+
+
+def _unlike(first: RankSpec, spec: RankSpec) -> str:
+    """The first thing in which two nodes differ, in words; '' when they are alike."""
+    if first.image != spec.image:
+        return f"{spec.node} has image {spec.image}, {first.node} has {first.image}"
+    mounts = zip_longest((m.label for m in first.mounts), (m.label for m in spec.mounts), fillvalue="nothing more")
+    found = next(((here, there) for here, there in mounts if here != there), None)
+    return f"{spec.node} mounts {found[1]}, {first.node} {found[0]}" if found else ""
 
 
 def _head(source: Source) -> tuple[str, ...]:

@@ -8,15 +8,17 @@ import pytest
 from sparkwright.app.identity import engines, looked_at
 from sparkwright.app.launch import Options, up
 from sparkwright.app.world import Survey, Wish
+from sparkwright.commands import staging
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Refused, Unreachable
 from sparkwright.domain.facts import EngineFound, Unknown
-from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
-from unit.app.scene import Scene, scene
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime
+from unit.app.scene import PATHS, Scene, scene
 
 NODES = ("spark-1", "spark-2")
 VLLM = EngineChoice("vllm", "0.21.1", image="acme/vllm:1")
 RECIPE = Recipe("r", "R", Model("org/name"), VLLM, nodes=2)
+LISTED = "path\t/hub/m/snapshots/1\nroot\t/hub/m\nrevision\t1\nfile\t10\ta.safetensors\nfile\t2\tconfig.json\n"
 FOUND = "@@ arch\narm64\n@@ found\nvllm 0.21.1\n@@ end\n"
 
 
@@ -107,4 +109,19 @@ async def test_up_refuses_before_the_start() -> None:
     with pytest.raises(Refused) as caught:
         await up(here.world, Wish(recipe, "r", "a test"), Options())
     assert "ENG018" in [finding.code for finding in caught.value.findings]
+    assert here.did("start") == [] and here.clean
+
+
+async def test_a_wrong_image_is_named_before_weights_are_copied() -> None:
+    """Hours of copying for an image that cannot serve them: it is looked into first."""
+    here, split = scene(), replace(RECIPE, parallelism=Parallelism(tp=2))
+    for node in here.nodes:
+        node.on(lambda command: command == staging.image("acme/vllm:1"), "sha256:a 9\n")
+        node.on(asking("acme/vllm:1"), Completed(0, ""))
+        node.on(running, FOUND.replace("vllm", "sglang"))
+    here.nodes[0].on(lambda command: command == staging.list_hub(PATHS.hub, "org/name", ""), LISTED)
+    with pytest.raises(Refused) as caught:
+        await up(here.world, Wish(split, "r", "a test"), Options())
+    assert "ENG018" in [finding.code for finding in caught.value.findings]
+    assert not any("copy" in command.changes for node in here.nodes for command in node.commands)
     assert here.did("start") == [] and here.clean

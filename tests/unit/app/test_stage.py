@@ -7,8 +7,9 @@ import pytest
 
 from fakes.rank_node import HOME
 from sparkwright.app.plan import make_plan
-from sparkwright.app.stage import Needs, image_needs, model_needs, stage, staging_text
+from sparkwright.app.stage import Needs, image_needs, model_needs, stage_image, stage_model, staging_text
 from sparkwright.app.world import Survey
+from sparkwright.commands import staging
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Checkpoint, Identity, NodeFacts, Unknown
@@ -141,7 +142,7 @@ async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
     """Over the fabric address, with that node's own host keys; progress is told in GiB; then looked at again."""
     here = staged(scene(), "  1,073,741,824  25%  100.0MB/s    0:00:30", "2147483648 bytes")
     survey = found(WHOLE, NONE)
-    assert await stage(here.world, plan(real(), survey), survey)
+    assert await stage_model(here.world, plan(real(), survey), survey)
     (copy,) = [command for command in here.nodes[0].commands if command.changes.startswith("copy")]
     text = " ".join(copy.argv)
     assert "192.168.100.11 ssh-ed25519 AAAA" in text
@@ -160,7 +161,7 @@ async def test_a_copy_that_fails_says_how_to_go_on(code: int, cure: str) -> None
     here = staged(scene(), "rsync: something odd", code=code)
     survey = found(WHOLE, NONE)
     with pytest.raises(CommandFailed) as caught:
-        await stage(here.world, plan(real(), survey), survey)
+        await stage_model(here.world, plan(real(), survey), survey)
     assert "rsync: something odd" in caught.value.message
     assert cure in caught.value.cure
 
@@ -171,7 +172,7 @@ async def test_what_is_still_not_whole_afterwards_is_an_error() -> None:
     here.nodes[1].on(whole, f"path\t{ROOT}/snapshots/abc\nroot\t{ROOT}\nrevision\tabc\n")
     survey = found(WHOLE, NONE)
     with pytest.raises(CommandFailed) as caught:
-        await stage(here.world, plan(real(), survey), survey)
+        await stage_model(here.world, plan(real(), survey), survey)
     assert caught.value.node == "spark-2"
     assert "still not complete" in caught.value.message
 
@@ -181,7 +182,7 @@ async def test_what_nobody_has_is_fetched_once_with_a_token_that_does_not_show()
     here = staged(scene(secrets={"HF_TOKEN": Secret("hf_secret")}))
     here.nodes[0].on(wrapped("hf download"), ["1 bytes", "\x1eend 0"])
     survey = found(NONE, NONE)
-    await stage(here.world, plan(real(), survey), survey)
+    await stage_model(here.world, plan(real(), survey), survey)
     (fetch,) = [command for command in here.nodes[0].commands if "hf download" in command.changes]
     assert "hf_secret" not in " ".join(fetch.argv)
     assert not [command for command in here.nodes[1].commands if "hf download" in command.changes]
@@ -195,7 +196,7 @@ async def test_a_download_that_fails_says_why(code: int, told: str) -> None:
     here.nodes[0].on(wrapped("hf download"), ["401 Unauthorized", f"\x1eend {code}"])
     survey = found(NONE, NONE)
     with pytest.raises(CommandFailed) as caught:
-        await stage(here.world, plan(real(), survey), survey)
+        await stage_model(here.world, plan(real(), survey), survey)
     assert told in caught.value.message
 
 
@@ -203,7 +204,8 @@ async def test_nothing_lacking_is_nothing_done() -> None:
     """Not a single command."""
     here = scene()
     survey = found(WHOLE, WHOLE)
-    assert not await stage(here.world, plan(real(), survey), survey)
+    assert not await stage_image(here.world, plan(real(), survey), survey)
+    assert not await stage_model(here.world, plan(real(), survey), survey)
     assert not any(node.commands for node in here.nodes)
 
 
@@ -214,6 +216,40 @@ async def test_an_image_of_ones_own_is_built_and_never_pulled() -> None:
     wanted = plan(given, survey)
     assert "image: on no node; `sparkwright build deepseek-v4-flash-built` makes it" in staging_text(wanted, survey)
     with pytest.raises(CommandFailed) as caught:
-        await stage(here.world, wanted, survey)
+        await stage_image(here.world, wanted, survey)
     assert "`sparkwright build deepseek-v4-flash-built`" in caught.value.cure
     assert not [command for node in here.nodes for command in node.commands]
+
+
+def has_image(here: Scene, reference: str, *ids: str) -> Scene:
+    """What the nodes say of the image once it was copied; '' for a node that has none."""
+    for node, found in zip(here.nodes, ids, strict=True):
+        node.on(lambda c: c == staging.image(reference), f"{found} 9\n" if found else Completed(1, ""))
+    return here
+
+
+@pytest.mark.parametrize(
+    ("arrived", "told", "cure"),
+    [
+        ("sha256:b", "is sha256:b there and sha256:a on spark-1", "Storage Driver"),
+        ("", "still not there after staging", ""),
+    ],
+    ids=["another", "none"],
+)
+async def test_a_copied_image_is_the_sources(arrived: str, told: str, cure: str) -> None:
+    """Two ranks of one deployment never run two images, whatever `docker load` made of the copy."""
+    given = recipe(profile="docker")
+    here = has_image(staged(scene()), given.engine.image, "sha256:a", arrived)
+    survey = found(images={"spark-1": ("sha256:a", 9)})
+    with pytest.raises(CommandFailed) as caught:
+        await stage_image(here.world, plan(given, survey), survey)
+    assert caught.value.node == "spark-2"
+    assert told in caught.value.message and cure in caught.value.cure
+
+
+async def test_the_same_image_on_both_is_well() -> None:
+    """Its id is what counts; the plan is to be made anew."""
+    given = recipe(profile="docker")
+    here = has_image(staged(scene()), given.engine.image, "sha256:a", "sha256:a")
+    survey = found(images={"spark-1": ("sha256:a", 9)})
+    assert await stage_image(here.world, plan(given, survey), survey)

@@ -1,5 +1,6 @@
 """What `plan --emit` writes, without any program: nothing secret, nothing lost, refusals in words."""
 
+import re
 import shlex
 from dataclasses import replace
 
@@ -84,10 +85,34 @@ def test_one_template_for_all_workers() -> None:
     third = replace(worker, rank=2, node="spark-3")
     assert k8s(changed(source, specs=(head, worker, third)))
     other = replace(third, mounts=(Mount("/elsewhere", "/models/hub"), *worker.mounts[1:]))
-    with pytest.raises(UsageError, match=r"mounts of spark-3 differ from spark-2"):
+    with pytest.raises(UsageError, match="spark-3 mounts /elsewhere as /models/hub, spark-2 /") as caught:
         k8s(changed(source, specs=(head, worker, other)))
+    assert "Mount(" not in caught.value.message
+    with pytest.raises(UsageError, match=f"spark-3 mounts nothing more, spark-2 {worker.mounts[-1].host} as "):
+        k8s(changed(source, specs=(head, worker, replace(third, mounts=worker.mounts[:-1]))))
+    with pytest.raises(UsageError, match="spark-3 has image acme/other:1, spark-2 has "):
+        k8s(changed(source, specs=(head, worker, replace(third, image="acme/other:1"))))
     with pytest.raises(UsageError, match="the program that the image starts"):
         k8s(changed(source, specs=(replace(head, entrypoint=None), worker)))
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("Qwen3.8-Flash", "qwen3-8-flash"),
+        ("mine_", "mine"),
+        ("3-nodes", "d-3-nodes"),
+        ("x" * 63, "x" * 50),
+        ("x" * 49 + "-y" * 7, "x" * 49),
+    ],
+    ids=["capitals", "end", "digit", "long", "cut at a dash"],
+)
+def test_names_are_labels(given: str, wanted: str) -> None:
+    """Capitals keep their letters; no name ends in a dash, begins with a digit or leaves no room for what LWS adds."""
+    (file,) = k8s(changed(deepseek(), deployment=given, bind="0.0.0.0"))
+    names = [entry["metadata"]["name"] for entry in yaml.safe_load_all(file.text)]
+    assert names == [f"{wanted}-plan", wanted, f"{wanted}-api"]
+    assert all(re.fullmatch("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", name) for name in names)
 
 
 @pytest.mark.parametrize(
