@@ -104,7 +104,8 @@ TOLD = {
         "llama.cpp",
         "RPC workers that lend their devices to one `llama-server` (layers are split: `parallelism.pp` = nodes)",
         "Workers listen on their fabric address only, at `serving.master_port`; the protocol has no authentication. "
-        "Weights are on the head alone. Without `mmap` on GB10, where the mapped file and the buffers are one memory.",
+        "The head waits until its workers listen. Weights are on the head alone. Without `mmap` on GB10, where the "
+        "mapped file and the buffers are one memory.",
         (
             "Tensor parallelism, data parallelism and expert parallelism are refused: it splits layers.",
             "The server inside the xllamacpp wheel is built without RPC; it serves from one node.",
@@ -118,8 +119,8 @@ TOLD = {
     "twin": Told(
         "The twin (simulated)",
         "as vLLM",
-        "vLLM 0.21.0's flags, log lines, metrics and API without a model; marked simulated everywhere. It also speaks "
-        "SGLang's, TensorRT-LLM's and llama.cpp's dialects, for the tests.",
+        "vLLM 0.21.0's log lines, metrics and API, any read version's flags, no model; marked simulated everywhere. "
+        "It also speaks SGLang's, TensorRT-LLM's and llama.cpp's dialects, for the tests.",
         ("Nothing that it says is a measurement.",),
         ("Compared with recordings of the real vLLM 0.21.0.",),
     ),
@@ -136,6 +137,8 @@ INTRO = """What sparkwright knows of each engine, from which version, and what w
 An option or variable that a version does not have, has renamed, or takes other values for, is refused with the right
 name. A version without data is checked against the nearest one, and that is said. `make engine-data` reads the data
 again out of the published wheels, whose names and hashes stand in it.
+The tests start every shipped recipe in state ready as it is written, on two system containers, with the twin as its
+engine.
 """
 METRICS = "## Metrics\n\nOne vocabulary for all; `-`: that engine has no such number, and nothing is made up.\n"
 

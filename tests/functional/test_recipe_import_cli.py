@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from sparkwright.cli.main import main
 from sparkwright.cli.recipes import recipes
 from sparkwright.domain.errors import UsageError
 from unit.recipes import import_samples as samples
@@ -16,7 +17,8 @@ def call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "theirs.yaml").write_text(samples.SPARKRUN_V2)
-    return lambda *words, **more: CliRunner().invoke(recipes, words, **more)
+    # As under `sparkwright`: a command keeps the help option of its first call in a process, and docs are made of it.
+    return lambda *words, **more: CliRunner().invoke(recipes, words, **main.context_settings, **more)
 
 
 def test_a_file_becomes_a_recipe_that_validates(call, tmp_path):

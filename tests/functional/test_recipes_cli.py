@@ -6,6 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from sparkwright.cli.main import main
 from sparkwright.cli.recipes import recipes
 from sparkwright.domain.errors import RecipeError
 
@@ -17,7 +18,8 @@ def call(tmp_path, monkeypatch):
     """Runs `recipes ...` in an empty folder with an empty home."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return lambda *words: CliRunner().invoke(recipes, words)
+    # As under `sparkwright`: a command keeps the help option of its first call in a process, and docs are made of it.
+    return lambda *words: CliRunner().invoke(recipes, words, **main.context_settings)
 
 
 def own(tmp_path, name, text):

@@ -230,6 +230,7 @@ def _model(recipe: Recipe) -> Iterator[Line]:
     yield "path", model.path
     yield "served as", model.served_name
     yield "size", f"{model.size / 1e9:.1f} GB ({gib(model.size)})" if model.size else ""
+    yield "of it on disk", f"{model.on_disk / 1e9:.1f} GB, never in memory" if model.on_disk else ""
     if shape:
         experts = f", {shape.experts} experts, {shape.experts_per_token} a token" if shape.experts else ""
         yield "shape", f"{shape.layers} layers, {shape.heads} heads, {shape.kv_heads} of keys and values{experts}"

@@ -125,9 +125,9 @@ def _environment(spec: RankSpec) -> list[str]:
 
 def _rank(spec: RankSpec, own: Sequence[str]) -> str:
     what = f"container of {spec.image}" if spec.runtime is Runtime.DOCKER else "process"
-    mounts = [f"{m.host} as {m.container}{', read only' if m.read_only else ''}" for m in spec.mounts]
     files = (line for file in spec.files for line in _file(file))
-    told = [*own, *(f"mount {mount}" for mount in mounts), *files, *_wrapped((*(spec.entrypoint or ()), *spec.argv))]
+    mounts = (f"mount {mount.label}" for mount in spec.mounts)
+    told = [*own, *mounts, *files, *_wrapped((*(spec.entrypoint or ()), *spec.argv))]
     return f"rank {spec.rank} on {spec.node}: {what}\n{_indented(told)}"
 
 
@@ -182,7 +182,8 @@ def deployment_text(found: Deployment) -> str:
         lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
     lines += [f"  problem: {problem}" for problem in found.problems]
     if found.answer:
-        lines.append(f"  answered with a real token in {duration(found.answer.total)}")
+        kind = "simulated" if found.simulated or found.answer.simulated else "real"
+        lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
     return "\n".join(lines)
 
 

@@ -34,6 +34,7 @@ class RecipeState(StrEnum):
 class Model:
     """hub id (`org/name`) or a path on the nodes; `size` is the checkpoint in bytes as published (0: not known).
 
+    on_disk: bytes of it that never go into memory: tables of which the engine reads rows from disk while it serves.
     shape: its dimensions as published, for as long as no node has its config.json.
     """
 
@@ -42,6 +43,7 @@ class Model:
     path: str = ""
     served_name: str = ""
     size: int = 0
+    on_disk: int = 0
     simulated: bool = False
     shape: ModelShape | None = None
 

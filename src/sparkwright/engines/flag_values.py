@@ -19,6 +19,8 @@ _BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
     "le": ("at most", lambda a, b: a <= b),
     "lt": ("below", lambda a, b: a < b),
 }
+# What people write for a name that looks like another one: mxfp4 is another format.
+_MEANT = {"nvfp4": "modelopt_fp4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ def _is_one_of(value: str, names: Sequence[Any], folded: bool) -> bool:
 
 
 def _allowed(value: str, names: Sequence[Any]) -> str:
-    near = get_close_matches(value.lower(), [str(n) for n in names], 1, 0.6)
+    meant = [_MEANT[value.lower()]] if _MEANT.get(value.lower()) in names else []
+    near = meant or get_close_matches(value.lower(), [str(n) for n in names], 1, 0.6)
     listed = ", ".join(str(n) for n in names)
     return f"did you mean {near[0]}? allowed: {listed}" if near else f"allowed: {listed}"
 

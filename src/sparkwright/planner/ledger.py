@@ -61,7 +61,7 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
         return MemoryLedger(facts.node, LedgerLine(POOL, 0, Origin.ASSUMED, why), ())
     used = _in_use(facts, memory, deployment or recipe.deployment)
     ranks_here = -(-recipe.parallelism.world_size // max(world, 1))
-    lines = _engine_lines(recipe, memory.total, checkpoint, ranks_here)
+    lines = _engine_lines(recipe, memory.total, checkpoint, ranks_here, used.bytes)
     pool = LedgerLine(POOL, memory.total, Origin.MEASURED, "MemTotal of this node")
     return MemoryLedger(facts.node, pool, (used, *lines), claim=int(_fraction(recipe) * memory.total))
 
@@ -111,12 +111,12 @@ def _replaced(facts: NodeFacts, deployment: str) -> int:
     return sum(sizes) if names == {deployment} else 0
 
 
-def _engine_lines(recipe: Recipe, total: int, checkpoint: Found, ranks_here: int) -> tuple[LedgerLine, ...]:
+def _engine_lines(recipe: Recipe, total: int, checkpoint: Found, ranks_here: int, used: int) -> tuple[LedgerLine, ...]:
     overhead = _overhead_line(recipe, ranks_here)
     weights = weights_line(recipe, checkpoint, ranks_here)
     if simulated(recipe):
-        return (_imagined(weights), overhead, _imagined(_kv_line(recipe, total, weights, _overhead_of(_VLLM))))
-    return weights, overhead, _kv_line(recipe, total, weights, overhead)
+        return (_imagined(weights), overhead, _imagined(_kv_line(recipe, total, weights, _overhead_of(_VLLM), used)))
+    return weights, overhead, _kv_line(recipe, total, weights, overhead, used)
 
 
 def _imagined(line: LedgerLine) -> LedgerLine:
@@ -133,7 +133,7 @@ def _overhead_of(known: _Overhead, ranks_here: int = 1) -> LedgerLine:
     return LedgerLine(OVERHEAD, known.bytes * ranks_here, Origin.ASSUMED, why)
 
 
-def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLine) -> LedgerLine:
+def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLine, used: int) -> LedgerLine:
     s = recipe.serving
     if s.kv_cache_bytes:
         return LedgerLine(KV_POOL, s.kv_cache_bytes, Origin.COMPUTED, "pinned by serving.kv_cache_bytes")
@@ -141,7 +141,8 @@ def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLi
         why = "not known: it grows with context x sequences and the model's layers, and is taken at start"
         return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
     if recipe.engine.name == "trtllm":
-        return _share_of_the_rest(s.memory_fraction or TRTLLM_FRACTION, total - weights.bytes - overhead.bytes, weights)
+        rest = total - used - weights.bytes - overhead.bytes
+        return _share_of_the_rest(s.memory_fraction or TRTLLM_FRACTION, rest, weights)
     fraction = s.memory_fraction or _default_fraction(recipe)
     whose = "" if s.memory_fraction else " (the engine's default)"
     # SGLang's fraction holds weights and KV pool only: graphs and activations come on top (--mem-fraction-static).
@@ -149,14 +150,14 @@ def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLi
     why = f"{fraction:.2f}{whose} x {gib(total)} - {gib(weights.bytes)} weights - {gib(inside)} overhead"
     why += "" if weights.known else "; the weights are a part of it"
     size = int(fraction * total) - weights.bytes - inside
-    assumed = not s.memory_fraction or not weights.bytes
+    assumed = not s.memory_fraction or weights.origin is Origin.ASSUMED
     return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED if assumed else Origin.COMPUTED, why)
 
 
 def _share_of_the_rest(fraction: float, rest: int, weights: LedgerLine) -> LedgerLine:
-    """TensorRT-LLM's fraction is of what weights and others leave, not of the pool."""
+    """TensorRT-LLM's fraction is of what is free once the weights are loaded, not of the pool."""
     if not weights.known:
         why = f"not known: {fraction:.2f} of what the weights leave"
         return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
-    why = f"{fraction:.2f} x {gib(max(0, rest))}, what weights and overhead leave, or less if others use memory"
+    why = f"{fraction:.2f} x {gib(max(0, rest))}, what is free beside weights and overhead"
     return LedgerLine(KV_POOL, max(0, int(fraction * rest)), Origin.ASSUMED, why)

@@ -35,6 +35,13 @@ def _model(recipe: Recipe) -> Iterator[Complaint]:
         yield ("model", "path"), f"`model.path`: observed {shown(recipe.model.path)}; `..` is not allowed in it"
 
 
+def _on_disk(recipe: Recipe) -> Iterator[Complaint]:
+    size, stays = recipe.model.size, recipe.model.on_disk
+    if stays and stays >= size:
+        allowed = f"less than `model.size`, which is {size or 'not given'}"
+        yield ("model", "on_disk"), f"`model.on_disk`: observed {stays} bytes; allowed: {allowed}"
+
+
 def _simulated(recipe: Recipe) -> Iterator[Complaint]:
     place, twin = ("model", "simulated"), recipe.engine.name == "twin"
     if twin and not recipe.model.simulated:
@@ -124,6 +131,7 @@ def _published(recipe: Recipe) -> Iterator[Complaint]:
 
 CHECKS = (
     Check(("model", "model.id", "model.path"), _model),
+    Check(("model.size", "model.on_disk"), _on_disk),
     Check(("model.simulated", "engine.name"), _simulated),
     Check(("engine.runtime", "engine.image", "engine.image_note", "engine.venv"), _runtime),
     Check(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),

@@ -142,6 +142,7 @@ def digest(recipe: Recipe) -> str:
     facts = {k: v for k, v in asdict(recipe).items() if k not in PROSE}
     for name in ("image_note", "extra_env", "extra_flags"):  # what is said of the build, not what it is given
         facts["engine"].pop(name)
-    facts["model"].pop("shape")
+    for name in ("shape", "on_disk"):  # what is planned with
+        facts["model"].pop(name)
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

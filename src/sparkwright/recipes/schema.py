@@ -116,6 +116,7 @@ class ModelPart(Part):
     path: Annotated[Text, _PATH] = ""
     served_name: Annotated[Text, _WORD] = ""
     size: Size = 0
+    on_disk: Size = 0
     simulated: bool = False
     shape: ShapePart | None = None
 

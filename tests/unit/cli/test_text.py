@@ -172,6 +172,15 @@ def test_simulated_stands_first() -> None:
     assert answer_text(Answer("hi", 1, 1, 0.1, 0.2, simulated=True)).startswith("answer SIMULATED: 'hi'")
 
 
+@pytest.mark.parametrize("simulated", [True, False])
+def test_only_a_model_gives_real_tokens(simulated: bool) -> None:
+    """What the twin answers is never called real, whichever of deployment and answer says that it is simulated."""
+    answer = Answer("hi", 1, 1, 0.1, 0.2)
+    found = Deployment("big", DeploymentState.READY, (), answer=answer, simulated=simulated)
+    assert ("real token" in deployment_text(found)) is not simulated
+    assert "real" not in deployment_text(replace(found, answer=replace(answer, simulated=True)))
+
+
 def test_findings_say_only_what_they_have() -> None:
     """No empty labels; nothing is coloured where no terminal is (click takes the codes away)."""
     lines = findings_text((OVERRIDE,)).splitlines()

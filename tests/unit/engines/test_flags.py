@@ -68,6 +68,7 @@ def test_an_unknown_flag_names_the_right_one() -> None:
         ("--headless yes", "ENG003", "remove"),
         ("--load-format", "ENG003", "--load-format"),
         ("--tool-call-parser deepsek_v4", "ENG009", "did you mean deepseek_v4?"),
+        ("--quantization nvfp4", "ENG009", "did you mean modelopt_fp4?"),
     ],
 )
 def test_a_wrong_value_says_what_is_allowed(words: str, code: str, says: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from sparkwright.domain.facts import GpuProcess, Unknown
 from sparkwright.domain.ledger import IN_USE, KV_POOL, OVERHEAD, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.ledger import driver_retained, ledger
@@ -98,6 +99,30 @@ def test_unknown_weights_say_so() -> None:
     assert found.unknown == (WEIGHTS,)
 
 
+def test_what_stays_on_disk_takes_no_memory() -> None:
+    """DeepSeek-V4.1-Flash has 189 GiB of Engram tables on each node's disk: counted, four nodes would not hold it."""
+    model = replace(RECIPE.model, on_disk=49_000_000_000)
+    for checkpoint in (None, WHOLE):
+        found = line(made(replace(RECIPE, model=model), checkpoint), WEIGHTS)
+        assert found.bytes == (SIZE - 49_000_000_000) // 2
+        assert "less 45.6 GiB that stay on disk" in found.why
+
+
+def test_weights_are_counted_where_no_size_is_given() -> None:
+    """As for the table of splits, whose figures would stand beside `not known`; it is marked as an estimate."""
+    shape = ModelShape(
+        layers=36, heads=32, kv_heads=8, hidden=4096, head_dim=128, vocab=151936, intermediate=12288, format="bf16"
+    )
+    found = made(replace(RECIPE, model=Model("org/big", shape=shape)), None)
+    assert gib(line(found, WEIGHTS).bytes) == "7.6 GiB"  # Qwen3-8B's files have 16.4 GB
+    assert (line(found, WEIGHTS).origin, line(found, KV_POOL).origin) == (Origin.ASSUMED, Origin.ASSUMED)
+    assert "counted from the model's dimensions" in line(found, WEIGHTS).why and found.unknown == ()
+    there = made(replace(RECIPE, model=Model("org/big")), replace(ABSENT, shape=shape))
+    assert line(there, WEIGHTS) == line(found, WEIGHTS)
+    vague = replace(shape, vocab=0)
+    assert made(replace(RECIPE, model=Model("org/big", shape=vague)), None).unknown == (WEIGHTS,)
+
+
 def test_a_share_of_what_unknown_weights_leave_is_unknown() -> None:
     """TensorRT-LLM's pool is reckoned after loading: a figure without the weights would be made up."""
     engine = replace(RECIPE.engine, name="trtllm")
@@ -135,7 +160,7 @@ def test_tensorrt_llm_takes_a_share_of_what_is_left() -> None:
     """Its fraction is of what weights leave: held to one of the pool, a recipe with 0.4 would seem not to fit."""
     engine = EngineChoice("trtllm", "1", Runtime.PROCESS)
     found = made(replace(RECIPE, engine=engine, serving=replace(RECIPE.serving, memory_fraction=0.4)))
-    rest = TOTAL - line(found, WEIGHTS).bytes - line(found, OVERHEAD).bytes
+    rest = TOTAL - sum(line(found, name).bytes for name in (IN_USE, WEIGHTS, OVERHEAD))
     assert (line(found, KV_POOL).bytes, found.claim) == (int(0.4 * rest), 0)
 
 

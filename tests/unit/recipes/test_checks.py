@@ -26,6 +26,21 @@ def test_model():
     assert silent(base=GOOD.replace("{id: org/name}", "{path: /data/x}")).model.label == "/data/x"
 
 
+def test_on_disk():
+    """A part of the checkpoint is less than the checkpoint, and not a part of nothing."""
+
+    def sized(more):
+        return GOOD.replace("org/name", f"org/name, {more}")
+
+    assert errors(sized("size: 2GB, on_disk: 2GB")) == [
+        "r.yaml:2: `model.on_disk`: observed 2000000000 bytes; allowed: less than `model.size`, which is 2000000000"
+    ]
+    assert errors(sized("on_disk: 1GB")) == [
+        "r.yaml:2: `model.on_disk`: observed 1000000000 bytes; allowed: less than `model.size`, which is not given"
+    ]
+    assert silent(base=sized("size: 2GB, on_disk: 1GB")).model.on_disk == 1_000_000_000
+
+
 def test_simulated():
     """Simulated is never passed off as real, in neither direction."""
     assert errors(TWIN) == [

@@ -37,6 +37,12 @@ def test_cosmetic_edits_keep_it(more):
     assert digest(BASE + more) == digest(BASE)
 
 
+def test_what_is_only_planned_with_keeps_it():
+    """How much of the model stays on disk is for the ledger; the same ranks are started."""
+    sized = BASE.replace("model: {", "model: {size: 2GB, ")
+    assert digest(sized.replace("2GB", "2GB, on_disk: 1GB")) == digest(sized)
+
+
 def test_other_writing_keeps_it():
     """The title, the order of keys and the way a value is written do not matter."""
     assert digest(BASE.replace("A test", "Another title")) == digest(BASE)

@@ -9,16 +9,19 @@ import pytest
 from sparkwright.adapters.files import Places, find_recipe, recipe_names
 from sparkwright.domain.facts import Checkpoint, FabricChoice
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.ledger import WEIGHTS
 from sparkwright.domain.plan import Placement
 from sparkwright.domain.recipe import RecipeState, Runtime
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.review import review
 from sparkwright.facts.model_config import parse
+from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parameters import missing
 from sparkwright.recipes.load import load_recipe
 from sparkwright.rules.catalog import check_all
+from sparkwright.rules.memory import has_no_kv
 from unit.engines.samples import hub_context, local_context
-from unit.rules.samples import context
+from unit.rules.samples import context, healthy, memory
 
 NOWHERE = Places(Path("/nonexistent"), Path("/nonexistent"))
 NAMES = recipe_names(NOWHERE)
@@ -90,6 +93,21 @@ def test_what_is_ready_has_a_figure_of_somebody(recipe):
     """`ready` rests on a published measurement; the tiny ones rest on the tests."""
     served = shipped(recipe.name).published + recipe.published
     assert served or recipe.name in TINY
+
+
+@pytest.mark.parametrize("recipe", [p for p in VARIANTS if p.values[0].state is not RecipeState.REFUSED])
+def test_what_is_shipped_fits(recipe):
+    """On nodes that were just started there is memory for it; the weights of what has dimensions are known."""
+    found = ledger(recipe, healthy("spark-1", memory=memory(7)), None, recipe.nodes)
+    assert found.fits and not has_no_kv(found)
+    assert recipe.model.shape is None or WEIGHTS not in found.unknown
+
+
+def test_no_quantization_is_named_that_the_engine_has_not():
+    """`nvfp4` is no name of vLLM's, and a recipe that is copied would carry it on (ENG009 is a warning only)."""
+    given = [p.values[0] for p in VARIANTS if "quantization" in p.values[0].flags]
+    found = [finding.title for recipe in given for finding in review(recipe, rendered(recipe))]
+    assert given and not [title for title in found if "--quantization" in title]
 
 
 @pytest.mark.parametrize("recipe", REFUSED)
