@@ -1,6 +1,7 @@
 """The real Ray in two network namespaces, started with exactly the words, files and environment that render() gives."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -150,10 +151,11 @@ def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> 
     cluster.start(1, token="cd" * 32, wait="12")
     assert cluster.started[0].wait(40) == 1
     assert cluster.started[1].wait(40) == 1
-    missing = "ray: error: the cluster did not come up: 1 of 2 nodes active, 1 of 2 GPUs; missing: 10.77.0.2"
-    assert missing in cluster.log(0)
+    # A machine that is busy with other things may not have brought up the head's own Ray by then.
+    missing = re.compile(r"ray: error: the cluster did not come up: [01] of 2 nodes active.*missing:.* 10\.77\.0\.2")
+    assert any(map(missing.match, cluster.log(0)))
     assert not any(line.startswith("arguments") for line in cluster.log(0))
-    assert read_log(cluster.log(0), engine("vllm-ray").read).root.endswith("missing: 10.77.0.2")
+    assert read_log(cluster.log(0), engine("vllm-ray").read).root.endswith("10.77.0.2")
     until(lambda: not cluster.left(), f"gone: {cluster.left()}", 10)
 
 
