@@ -5,8 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer, Phase
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.published import Published
 
 
 class Host(Protocol):
@@ -60,6 +63,14 @@ class Endpoint(Protocol):
         ...
 
 
+class ModelHub(Protocol):
+    """Where models are published."""
+
+    async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
+        """What it says of a model; Unknown with why when it says no, None when it cannot be reached. Never raises."""
+        ...
+
+
 class Clock(Protocol):
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -75,6 +86,18 @@ class Artifacts(Protocol):
 
     def save(self, deployment: str, name: str, text: str) -> str:
         """Stores text beside the other evidence of this run of this process; returns the path shown to the user."""
+        ...
+
+
+class Calibrations(Protocol):
+    """What engines said at earlier starts, kept on this machine."""
+
+    def save(self, calibration: Calibration) -> str:
+        """Keeps it in place of an earlier one of the same family and place; returns why it could not, '' if it did."""
+        ...
+
+    def like(self, conditions: Conditions) -> tuple[Calibration, ...]:
+        """All that is kept of the family of these conditions; what cannot be read counts as not kept."""
         ...
 
 

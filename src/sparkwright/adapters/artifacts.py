@@ -34,7 +34,7 @@ class FolderArtifacts:
     def _folder(self, deployment: str) -> Path:
         if deployment not in self._folders:
             runs = self._root / _plain(deployment)
-            _private(runs)
+            private_folder(runs)
             self._folders[deployment] = self._begin(runs)
             self._forget(runs)
         return self._folders[deployment]
@@ -63,10 +63,10 @@ def _age(run: Path) -> tuple[str, int]:
     return stamp, int(number or 1)
 
 
-def _private(folder: Path) -> None:
+def private_folder(folder: Path) -> None:
     """Makes missing parents private, too: mkdir(parents=True) would leave them to the umask."""
     if not folder.exists():
-        _private(folder.parent)
+        private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 

@@ -18,8 +18,44 @@ files() { if first "$1"; then printf '%s\0' "${1%-00001-of-*}"-[0-9]*-of-[0-9]*.
   else find -L "$1" -name @PARTIAL@ -prune -o -type f -print0 2>/dev/null; fi; }
 """.replace("@PARTIAL@", PARTIAL)
 
+# `head FILE PROMISED TENSORS` for each safetensors file that an engine loads: bytes that its own header promises, -1
+# for a file without one; then `tensor NAME DTYPE BYTES COUNT` over all of them, numbers between dots as `#`.
+# Only headers are read: 8 bytes of their length, little-endian whatever the node is, and JSON with one object a tensor.
+_HEADS = r"""
+named() { LC_ALL=C grep -oE '"[^"]*\.(safetensors|bin)"' "$1" | LC_ALL=C sort | uniq -c; }
+loaded() { i=model.safetensors.index.json
+  if [ -f $i ]; then named $i | sed 's/^ *[0-9]* "//;s/"$//'
+  elif [ -f model.safetensors ]; then echo model.safetensors
+  else for f in *.safetensors; do [ ! -f "$f" ] || printf '%s\n' "$f"; done; fi; }
+header() { set -- "$1" $(od -An -v -tu1 -N8 "$1")
+  if [ $# != 9 ] || [ "$6$7$8$9" != 0000 ]; then printf '\001-9\t%s\n' "$1"; return 0; fi
+  n=$(($2 + ($3 << 8) + ($4 << 16) + ($5 << 24)))
+  [ $n -le 100000000 ] || { printf '\001-9\t%s\n' "$1"; return 0; }
+  printf '\001%s\t%s\n' "$n" "$1"; tail -c +9 "$1" | head -c "$n" | tr -d '\n' | tr '}' '\n'; echo; }
+heads() { (cd "$1" 2>/dev/null && loaded | while IFS= read -r f; do [ ! -f "$f" ] || header "$f"; done) | LC_ALL=C awk '
+function told() { if (file != "") printf "head\t%s\t%.0f\t%d\n", file, 8 + long + end, many }
+substr($0, 1, 1) == "\001" { told(); tab = index($0, "\t"); long = substr($0, 2, tab - 2) + 0
+  file = substr($0, tab + 1); end = many = 0; next }
+match($0, /"data_offsets" *: *\[ *[0-9]+ *, *[0-9]+/) {
+  split(substr($0, RSTART, RLENGTH), part, /[^0-9]+/); from = part[2] + 0; to = part[3] + 0; if (to > end) end = to
+  type = match($0, /"dtype" *: *"[A-Za-z0-9_]+/) ? substr($0, RSTART, RLENGTH) : "?"; sub(/.*"/, "", type)
+  name = match($0, /"[^"]+" *: *[{]/) ? substr($0, RSTART + 1, RLENGTH - 1) : "?"; sub(/" *: *[{]$/, "", name)
+  while (sub(/\.[0-9]+\./, ".#.", name)); sub(/\.[0-9]+$/, ".#", name); gsub(/\t/, " ", name)
+  key = name "\t" type; bytes[key] += to - from; count[key]++; many++ }
+END { told(); for (key in bytes) printf "tensor\t%s\t%.0f\t%d\n", key, bytes[key], count[key] }'; }
+index() { named "$1" | LC_ALL=C awk -v name="${1##*/}" -v total="$(
+    LC_ALL=C grep -oE '"total_size" *: *[0-9]+' "$1" | LC_ALL=C grep -oE '[0-9]+$' | head -n 1)" '
+  { n += $1; sub(/^ *[0-9]+ /, ""); print "shard\t" $0 } END { printf "index\t%s\t%s\t%d\n", name, total, n }'; }
+gguf() { [ -f "$1" ] || for f in "$1"/*.safetensors "$1"/*.gguf; do [ ! -f "$f" ] || { set -- "$f"; break; }; done
+  case "$1" in *.gguf) [ ! -f "$1" ] || {
+    printf 'gguf\t'; head -c @GGUF@ "$1" | gzip -1c | base64 | tr -d '\n'; echo; } ;; esac; }
+"""
+# What stands before the tensors of a GGUF file is mostly its tokenizer: 6 to 10 MB, and a third of it when packed.
+_GGUF_HEAD = 12 * 1024 * 1024
+
 _LIST = (
     _PARTS
+    + _HEADS.replace("@GGUF@", str(_GGUF_HEAD))
     + r"""
 one() { printf 'path\t%s\nroot\t%s\nrevision\t%s\n' "$1" "$2" "$3"
   [ -e "$1" ] || [ -L "$1" ] || return 0
@@ -28,10 +64,11 @@ one() { printf 'path\t%s\nroot\t%s\nrevision\t%s\n' "$1" "$2" "$3"
   else find -L "$1" -name @PARTIAL@ -prune -o -type f -printf 'file\t%s\t%P\n' 2>/dev/null; fi
   find "$1" -xtype l -printf 'broken\t%P\n'
   find "$2" -name '*.incomplete' -printf 'incomplete\t%P\n' 2>/dev/null
-  for i in "$1"/*.index.json; do
-    [ -f "$i" ] && grep -oE '"[^"]*\.(safetensors|bin)"' "$i" | sort -u | sed 's/^/shard\t/'
+  for i in "$1"/*.index.json; do [ ! -f "$i" ] || index "$i"; done
+  for c in config hf_quant_config; do
+    [ ! -f "$1/$c.json" ] || { printf '%s\t' $c; head -c 33554432 "$1/$c.json" | tr -d '\n\t'; echo; }
   done
-  [ -f "$1/config.json" ] && { printf 'config\t'; tr -d '\n\t' < "$1/config.json"; echo; }; :; }
+  heads "$1"; gguf "$1"; }
 """.replace("@PARTIAL@", PARTIAL)
 )
 _HUB = (
@@ -41,6 +78,8 @@ root="$(x "$1")/models--$(printf %s "$2" | sed 's,/,--,g')"; rev="$3"
 if [ -z "$rev" ] || [ "$rev" = main ]; then
   if [ -f "$root/refs/main" ]; then
     rev=$(cat "$root/refs/main"); [ "$(printf %s "$rev" | wc -c)" = "$(wc -c < "$root/refs/main")" ] || echo badref
+    if [ ! -d "$root/snapshots/$rev" ] && s=$(ls -t "$root/snapshots" 2>/dev/null | head -1) && [ -n "$s" ]; then
+      printf 'lostref\t%s\t%s\n' "$(printf %s "$rev" | tr '\n\t' '  ')" "$s"; rev="$s"; fi
   elif [ -d "$root/snapshots" ]; then echo noref; rev=$(ls -t "$root/snapshots" | head -1); else rev=; fi
 elif [ -f "$root/refs/$rev" ]; then rev=$(cat "$root/refs/$rev"); fi
 if [ -n "$rev" ]; then one "$root/snapshots/$rev" "$root" "$rev"; else one "" "$root" ""; fi

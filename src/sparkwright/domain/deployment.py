@@ -49,7 +49,8 @@ def is_deployment_name(text: str) -> bool:
 class LogEvent:
     """One engine log line understood. done/total in `unit` (GiB, shards, graphs, %); fact: a figure worth keeping.
 
-    alive: the line only proves that the rank lives (it must not count as progress of a phase).
+    alive: the line only proves that the rank lives (it must not count as progress of a phase). A fact named `a+b` adds
+    to fact `a` (facts.figures). who: the process that spoke, where several write the same into one log.
     """
 
     phase: Phase
@@ -61,6 +62,7 @@ class LogEvent:
     ready: bool = False
     error: bool = False
     alive: bool = False
+    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
     SparkwrightError
       UsageError            exit 2   wrong words on the command line
         RecipeError                  a recipe or cluster file that cannot be used
-      Refused               exit 1   the plan or the nodes do not allow it (carries findings)
+      Refused               exit 1   the plan or the nodes do not allow it (carries findings, and what would be allowed)
       NodeError             exit 3
         Unreachable                  no ssh connection, host key changed, timeout
         CommandFailed                a command on a node that had to work did not
@@ -17,6 +17,7 @@ A message says: subject, what, observed against wanted; `cure` says what to do.
 from collections.abc import Sequence
 
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.verdict import Remedy
 
 
 class SparkwrightError(Exception):
@@ -39,9 +40,11 @@ class RecipeError(UsageError):
 class Refused(SparkwrightError):
     exit_code = 1
 
-    def __init__(self, message: str, findings: Sequence[Finding] = (), cure: str = "") -> None:
+    def __init__(
+        self, message: str, findings: Sequence[Finding] = (), cure: str = "", remedies: Sequence[Remedy] = ()
+    ) -> None:
         super().__init__(message, cure)
-        self.findings = tuple(findings)
+        self.findings, self.remedies = tuple(findings), tuple(remedies)
 
 
 class NodeError(SparkwrightError):

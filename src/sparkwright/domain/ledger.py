@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sparkwright.domain.kv import KvCapacity
+
 
 class Origin(StrEnum):
     """Where a line comes from."""
@@ -17,13 +19,36 @@ class Origin(StrEnum):
 IN_USE = "in use now"
 WEIGHTS = "weights"
 OVERHEAD = "engine overhead"
+PROCESSES = "engine's processes"
+COMMUNICATION = "communication buffers"
+CONTEXT = "CUDA kernels"
+ACTIVATIONS = "activations"
+GRAPHS = "CUDA graphs"
 KV_POOL = "KV pool"
+STATES = "states of sequences"
+LOADER = "loader's buffers"
+LOADING = "load-time peak"
+
+
+class Lack(StrEnum):
+    """Why a recipe does not fit on a node.
+
+    claim: the memory fraction is more than is free now. pool: weights and the engine's own needs leave nothing for a KV
+    pool. node: all lines together, or the peak while loading, are more than the node has. context: the pool is smaller
+    than one sequence of full length, and the engine ends at start.
+    """
+
+    CLAIM = "claim"
+    POOL = "pool"
+    NODE = "node"
+    CONTEXT = "context"
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
     """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence.
 
+    low, high: the range that it is believed to be in, None when the figure is exact.
     known: False when nothing tells how much it is; bytes is 0 then, which is no figure.
     """
 
@@ -31,6 +56,8 @@ class LedgerLine:
     bytes: int
     origin: Origin
     why: str = ""
+    low: int | None = None
+    high: int | None = None
     known: bool = True
 
 
@@ -39,13 +66,30 @@ class MemoryLedger:
     """pool: the node's MemTotal. lines: what takes from it. left = pool - sum(lines); below 0 it does not fit.
 
     claim: bytes of the pool that the engine wants to find free at start (its memory fraction); 0: it has no such check.
+    outside: names of the engine's own lines that come on top of the claim. capacity: what the KV pool holds, None when
+    nothing tells it; kv_needed: bytes of one sequence of full length, without which the engine does not start.
+    loading: the most that is taken while weights are read, None where nothing is.
     """
 
     node: str
     pool: LedgerLine
     lines: tuple[LedgerLine, ...]
-    kv_tokens: int | None = None
     claim: int = 0
+    outside: tuple[str, ...] = ()
+    capacity: KvCapacity | None = None
+    kv_needed: int | None = None
+    loading: LedgerLine | None = None
+
+    @property
+    def kv_tokens(self) -> int | None:
+        """Tokens as the engine will print them."""
+        return self.capacity.reported if self.capacity and not self.capacity.unknown else None
+
+    @property
+    def engine_bytes(self) -> int:
+        """What the engine has to find within its claim before a KV pool: weights and its own needs."""
+        apart = (IN_USE, KV_POOL, STATES, *self.outside)
+        return sum(line.bytes for line in self.lines if line.name not in apart)
 
     def line(self, name: str) -> LedgerLine | None:
         """The first line of that name."""
@@ -61,5 +105,63 @@ class MemoryLedger:
         return self.pool.bytes - sum(line.bytes for line in self.lines)
 
     @property
+    def free(self) -> int:
+        """What the next engine can have now, the driver-retained pages included."""
+        used = self.line(IN_USE)
+        return self.pool.bytes - (used.bytes if used else 0)
+
+    @property
+    def loads(self) -> bool:
+        """Whether what is free now is enough while weights are read, by the least that has been seen to be taken."""
+        peak = self.loading
+        least = 0 if peak is None else peak.bytes if peak.low is None else peak.low
+        return least <= self.free
+
+    @property
     def fits(self) -> bool:
-        return self.left >= 0
+        """Whether it is within the pool, while loading and after.
+
+        What comes on top of the claim counts with the least that has been seen: nodes started with less room than its
+        middle leaves, and serve.
+        """
+        slack = (line.bytes - line.low for line in self.lines if line.name in self.outside and line.low is not None)
+        return self.left + sum(slack) >= 0 and self.loads
+
+    @property
+    def claims_too_much(self) -> bool:
+        return self.claim > self.free
+
+    @property
+    def has_no_kv(self) -> bool:
+        """Weights and the engine's needs are more than it may take; engines that claim no share are not asked."""
+        kv = self.line(KV_POOL)
+        return self.claim > 0 and kv is not None and kv.bytes <= 0
+
+    @property
+    def too_short(self) -> bool:
+        """The KV pool holds less than one sequence of full length: the engine ends, or cuts what it accepts."""
+        kv = self.line(KV_POOL)
+        return self.kv_needed is not None and kv is not None and 0 < kv.bytes < self.kv_needed
+
+    @property
+    def lack(self) -> Lack | None:
+        """What is in the way of a start, the first of them; None when it starts."""
+        if self.claims_too_much:
+            return Lack.CLAIM
+        if self.has_no_kv:
+            return Lack.POOL
+        if not self.fits:
+            return Lack.NODE
+        return Lack.CONTEXT if self.too_short else None
+
+    @property
+    def short(self) -> int:
+        """Bytes that are missing for a start with one sequence of full length; 0 when it starts."""
+        kv, needed = self.line(KV_POOL), self.kv_needed or 0
+        missing = {
+            Lack.CLAIM: self.claim - self.free,
+            Lack.POOL: self.engine_bytes + needed - self.claim,
+            Lack.NODE: max(-self.left, self.loading.bytes - self.free if self.loading else 0),
+            Lack.CONTEXT: needed - (kv.bytes if kv else 0),
+        }
+        return max(1, missing[self.lack]) if self.lack else 0

@@ -13,12 +13,24 @@ class ModelShape:
     Layers: full_layers keep KV of the whole context, window_layers of the last `window` tokens, state_layers (Mamba,
     linear attention) a state instead. compress: tokens per KV entry, layer by layer (0: only its window).
     single_blocks: a layer is attention or FFN, not both; then ffn_layers says how many are FFN.
-    Experts: moe_layers have `experts` of expert_intermediate each, per_token of them work, shared_experts always do.
-    expert_hidden: width that routed experts read and write where it is not `hidden` (they share a way in and out).
-    ungated: an FFN is two matrices (ReLU²), not three (SwiGLU).
+    What the cache holds beyond that: index_layers keep a row of index_dim a token for a lightning indexer (index_heads
+    queries ask it, index_topk tokens are read); index_kind: dsa (FP8 rows with a scale), msa and qsa (plain rows);
+    index_ratio: tokens a row where they are pooled (0: each token, or as `compress` says). Window layers may have
+    dimensions of their own (window_kv_heads, window_head_dim, window_value_dim; 0: as the others). shared_kv_layers
+    have no cache of their own, shared_full_layers of them would keep the whole context: they use another layer's, which
+    kv_sources names where compressed entries are shared (then the indexer's rows are there too).
+    State: state_kind (gdn, kda, mamba1, mamba2, lightning, sconv), a convolution state_conv wide over state_conv_width
+    numbers, and a matrix of state_matrix numbers a sequence and layer, written in state_format ('': as the engine
+    likes). sconv without state_layers: every attention layer has such convolutions beside its KV.
+    draft_architecture: of a draft model inside the checkpoint (MTP, DSpark). senses: has an encoder of images or sound.
+    Experts: moe_layers have `experts` of expert_intermediate each, per_token of them work, shared_experts always do (a
+    wider shared FFN counts as several). expert_hidden: what routed experts read and write where that is narrower than
+    hidden. ungated: an FFN is two matrices, not three.
+    Tables beside the vocabulary, of which a token needs single rows (n-grams, Engram, embeddings of each layer): so
+    many numbers in table_format ('': as the checkpoint likes); tables_unknown: there are some, but not told how large.
     Weights: format of the numbers (bf16, fp8, int8, int4, nvfp4, mxfp4), expert_format where experts differ;
     quantization: the method's name in the config; group: how many inputs share a scale (expert_group: of experts),
-    rows: how many outputs do.
+    rows: how many outputs do. kv_format: what the checkpoint wants its KV cache to be (fp8, nvfp4; '': its own type).
     """
 
     layers: int
@@ -42,6 +54,25 @@ class ModelShape:
     state_layers: int = 0
     state_heads: int = 0
     state_width: int = 0
+    state_kind: str = ""
+    state_conv: int = 0
+    state_conv_width: int = 0
+    state_matrix: int = 0
+    state_format: str = ""
+    index_layers: int = 0
+    index_heads: int = 0
+    index_dim: int = 0
+    index_topk: int = 0
+    index_kind: str = ""
+    index_ratio: int = 0
+    window_kv_heads: int = 0
+    window_head_dim: int = 0
+    window_value_dim: int = 0
+    shared_kv_layers: int = 0
+    shared_full_layers: int = 0
+    kv_sources: tuple[int, ...] = ()
+    draft_architecture: str = ""
+    senses: bool = False
     single_blocks: bool = False
     ffn_layers: int = 0
     intermediate: int = 0
@@ -54,12 +85,16 @@ class ModelShape:
     ungated: bool = False
     mtp_layers: int = 0
     tied: bool = False
+    tables: int = 0
+    table_format: str = ""
+    tables_unknown: bool = False
     quantization: str = ""
     format: str = ""
     group: int = 0
     rows: int = 0
     expert_format: str = ""
     expert_group: int = 0
+    kv_format: str = ""
 
     @property
     def attention_layers(self) -> int:

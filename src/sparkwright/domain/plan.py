@@ -10,6 +10,8 @@ from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.speed import Speed
+from sparkwright.domain.verdict import Remedy, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,11 @@ class RankSpec:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """specs[rank]; ledgers per node; findings that came up while planning. bind: where the API listens on the head."""
+    """specs[rank]; ledgers per node; findings that came up while planning. bind: where the API listens on the head.
+
+    verdict: of all ledgers together, None before they are weighed. remedies: what would fit where this does not.
+    speeds: what is expected of one stream, of one at full depth, and of many.
+    """
 
     deployment: str
     recipe: Recipe
@@ -102,6 +108,9 @@ class Plan:
     port: int
     served_name: str
     advice: Advice | None = None
+    verdict: Verdict | None = None
+    remedies: tuple[Remedy, ...] = ()
+    speeds: tuple[Speed, ...] = ()
 
     @property
     def head(self) -> str:

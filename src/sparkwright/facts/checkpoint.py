@@ -1,18 +1,34 @@
-"""Is a model on a node, and all of it?"""
+"""Is a model on a node, all of it, and what are its weights?"""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from sparkwright.commands.staging import COPYING
 from sparkwright.domain.command import Completed
-from sparkwright.domain.facts import Checkpoint, Unknown
-from sparkwright.facts import model_config
+from sparkwright.domain.facts import Checkpoint, TensorGroup, Unknown
+from sparkwright.domain.flaw import MISSING, Defect, Flaw
+from sparkwright.domain.model import ModelShape
+from sparkwright.facts import gguf, model_config, safetensors
+from sparkwright.facts.checkpoint_index import INDEX, Index, indexes, main_index, sums
+from sparkwright.facts.fact import whole
+from sparkwright.facts.model_doubts import doubts
+from sparkwright.facts.model_match import differences
 
 _WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 _PART = re.compile(r"(?P<stem>.*-)\d{5}-of-(?P<count>\d{5})(?P<end>\.(?:safetensors|gguf|bin))", re.ASCII)
-_ONE = ("path", "root", "revision", "config")
+_ONE = ("path", "root", "revision", "config", "hf_quant_config", "gguf")
 Rows = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The rows of commands.staging's listing; files: name -> bytes; one: what is said once."""
+
+    rows: Rows
+    files: Mapping[str, int]
+    one: Mapping[str, str]
+    indexes: tuple[Index, ...]
 
 
 def parse(done: Completed) -> Checkpoint | Unknown:
@@ -21,45 +37,107 @@ def parse(done: Completed) -> Checkpoint | Unknown:
         return Unknown(done.stderr.strip()[:200], f"exit {done.exit_code}")
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     one = {row[0]: row[1] for row in rows if len(row) == 2 and row[0] in _ONE}
-    files = {row[2]: int(row[1]) for row in rows if row[0] == "file" and len(row) == 3 and row[1].isdigit()}
-    path = one.get("path", "")
-    missing = tuple(f"{name} ({why})" if name else why for name, why in _missing(rows, files).items())
+    sizes = ((row[2], whole(row[1])) for row in rows if row[0] == "file" and len(row) == 3)
+    files = {name: size for name, size in sizes if size is not None and size >= 0}
+    return _checkpoint(Listing(rows, files, one, tuple(indexes(rows))))
+
+
+def _checkpoint(listing: Listing) -> Checkpoint:
+    path, files, one = listing.one.get("path", ""), listing.files, listing.one
+    shape, tensors = _model(listing)
+    flaws = tuple(_flaws(listing)) if path else ()
+    misleading = next((flaw for flaw in flaws if flaw.defect in (Defect.CONFIG, Defect.GARBAGE)), None)
+    if misleading and misleading.defect is Defect.CONFIG and isinstance(shape, ModelShape):
+        shape = Unknown("", str(misleading))
     return Checkpoint(
         path=path if files else "",
         root=one.get("root", ""),
         revision=one.get("revision", ""),
         bytes=sum(files.values()),
         files=len(files),
-        missing=missing if path else (),
+        missing=tuple(str(flaw) for flaw in flaws if flaw.defect in MISSING),
         config=one.get("config", ""),
-        shape=model_config.parse(one["config"]) if one.get("config") else None,
+        shape=shape,
+        tensors=tensors,
+        weights=_weights(listing),
+        flaws=flaws,
+        doubts=() if misleading else doubts(one.get("config", ""), shape),
     )
 
 
-def _missing(rows: Rows, files: Mapping[str, int]) -> dict[str, str]:
-    """File -> what is wrong with it, the plainest reason only; '' is the path itself."""
-    found = dict(_marked(rows))
-    found |= {name: "empty" for name, size in files.items() if not size and (name or "x.gguf").endswith(_WEIGHTS)}
-    listed = [json.loads(row[1]) for row in rows if row[0] == "shard" and len(row) == 2]
-    for name in (*listed, *_parts(files)):
+def _model(listing: Listing) -> tuple[ModelShape | Unknown | None, tuple[TensorGroup, ...]]:
+    """Shape and tensors: of config.json and the safetensors headers, or of a GGUF file's header."""
+    if packed := listing.one.get("gguf"):
+        header = gguf.unpack(packed)
+        parts = _weights(listing) if header and header.parts > 1 else 0
+        return gguf.shape(header), gguf.groups(header, parts)
+    text = listing.one.get("config", "")
+    shape = model_config.parse(text, listing.one.get("hf_quant_config", "")) if text else None
+    return shape, safetensors.groups(listing.rows)
+
+
+def _weights(listing: Listing) -> int:
+    """Bytes that an engine loads: the files whose headers it reads, else all weights beside config.json."""
+    names = safetensors.loaded(listing.rows) or [
+        name for name in listing.files if "/" not in name and (name or "x.gguf").endswith(_WEIGHTS)
+    ]
+    return sum(listing.files.get(name, 0) for name in names)
+
+
+def _flaws(listing: Listing) -> Iterator[Flaw]:
+    """Each file once, with the plainest reason; whether files fit each other is asked when all are there."""
+    found: dict[str, Flaw] = {}
+    for flaw in (*_gone(listing), *_damaged(listing), *_odd(listing)):
+        if flaw.file not in found or flaw.defect not in MISSING:
+            found.setdefault(flaw.file, flaw)
+            yield flaw
+    if not any(flaw.defect in {*MISSING, Defect.GARBAGE} for flaw in found.values()):
+        yield from _contradictions(listing)
+
+
+def _damaged(listing: Listing) -> Iterator[Flaw]:
+    """Files that are not what their own headers say."""
+    yield from safetensors.flaws(listing.rows, listing.files)
+    names = sorted(name for name in listing.files if (name or "x.gguf").endswith(".gguf"))
+    if (packed := listing.one.get("gguf")) and names and (size := listing.files[names[0]]):
+        header = gguf.unpack(packed)
+        if said := gguf.damage(header, size):
+            short = header is not None and header.whole
+            yield Flaw(Defect.SHORT if short else Defect.GARBAGE, names[0], said)
+
+
+def _gone(listing: Listing) -> Iterator[Flaw]:
+    """Files that are not there, or not with all that they hold."""
+    files, index = listing.files, main_index(listing.indexes)
+    yield from (
+        Flaw(Defect.EMPTY, name, "empty")
+        for name, size in files.items()
+        if not size and (name or "x.gguf").endswith(_WEIGHTS)
+    )
+    marked = tuple(_marked(listing.rows))
+    yield from marked
+    wanted = (*index.shards, *_parts(files)) if index else tuple(_parts(files))
+    for name in wanted:
         if name not in files:
-            found.setdefault(name, "absent, and the model needs it")
-    if files and not listed and not found and not _is_model(files):
-        found[""] = "no weights and no config.json"
-    return found
+            yield Flaw(Defect.ABSENT, name, "absent, and the model needs it")
+    if files and not wanted and not marked and not _is_model(files):
+        yield Flaw(Defect.ABSENT, "", "no weights and no config.json")
 
 
-def _marked(rows: Rows) -> Iterator[tuple[str, str]]:
+def _marked(rows: Rows) -> Iterator[Flaw]:
     for kind, *rest in rows:
         if kind == "incomplete" and rest:
-            yield rest[0], "a copy that was not finished" if rest[0].endswith(COPYING) else "unfinished download"
+            copy = rest[0].endswith(COPYING)
+            yield Flaw(Defect.UNFINISHED, rest[0], "a copy that was not finished" if copy else "unfinished download")
         elif kind == "broken" and rest:
-            yield rest[0], "broken link"
+            yield Flaw(Defect.BROKEN_LINK, rest[0], "broken link")
         # The hub client in offline mode finds a snapshot only by refs/main, and a newline in it breaks the path.
         elif kind == "noref":
-            yield "refs/main", "absent: offline loading needs it"
+            yield Flaw(Defect.REF, "refs/main", "absent: offline loading needs it")
         elif kind == "badref":
-            yield "refs/main", "ends with a newline"
+            yield Flaw(Defect.REF, "refs/main", "ends with a newline")
+        elif kind == "lostref" and len(rest) == 2:
+            yield Flaw(Defect.REF, "refs/main", f"names {rest[0]}, of which there is no snapshot; there is {rest[1]}")
 
 
 def _parts(files: Mapping[str, int]) -> Iterator[str]:
@@ -71,3 +149,30 @@ def _parts(files: Mapping[str, int]) -> Iterator[str]:
 
 def _is_model(files: Mapping[str, int]) -> bool:
     return "" in files or any(name.endswith((*_WEIGHTS, "config.json")) for name in files)
+
+
+def _odd(listing: Listing) -> Iterator[Flaw]:
+    """What no file misses and an engine stumbles over all the same, or loads in another way than one thinks."""
+    loaded = safetensors.loaded(listing.rows)
+    if loaded and "config.json" not in listing.files and "params.json" not in listing.files:
+        yield Flaw(Defect.CONFIG, "config.json", "absent: no engine can tell what the weights are")
+    elif isinstance(broken := model_config.mapping(listing.one.get("config", "{}")), Unknown):
+        yield Flaw(Defect.CONFIG, "config.json", broken.why.removeprefix("config.json "))
+    index = main_index(listing.indexes)
+    if index and not index.shards:
+        yield Flaw(Defect.NO_INDEX, index.name, "names no file: it was cut off or is none")
+    if len(loaded) > 1 and not listing.indexes:
+        yield Flaw(Defect.NO_INDEX, INDEX, f"absent beside {len(loaded)} shards")
+    if len(listing.indexes) > 1:
+        names = ", ".join(index.name for index in listing.indexes)
+        main = main_index(listing.indexes)
+        yield Flaw(Defect.MANY_INDEXES, "", f"{names}; engines load what {main.name if main else INDEX} names")
+
+
+def _contradictions(listing: Listing) -> Iterator[Flaw]:
+    """Files that are all there and not of one model or release."""
+    shape, tensors = _model(listing)
+    if other := " and ".join(differences(shape, tensors)) if isinstance(shape, ModelShape) else "":
+        yield Flaw(Defect.CONFIG, "config.json", f"is of another model: it says {other}")
+    elif index := main_index(listing.indexes):
+        yield from sums(index, safetensors.groups(listing.rows))

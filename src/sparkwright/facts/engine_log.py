@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
+from sparkwright.facts.figures import Figures
 
 Read = Callable[[str], LogEvent | None]
 _STAMP = re.compile(r"(?:^|\s|\[)(?:\d{4}-)?(?:\d\d-)?(\d\d)[ T]+(\d\d):(\d\d):(\d\d)\b")
@@ -40,20 +41,20 @@ class LogStory:
 
 def read_log(lines: Iterable[str], read: Read) -> LogStory:
     """Reads a log of one rank from its beginning. Never raises on odd lines."""
-    clock, phases, facts, errors = _Clock(), list[tuple[Phase, float]](), dict[str, str](), list[str]()
+    clock, phases, figures, errors = _Clock(), list[tuple[Phase, float]](), Figures(), list[str]()
     ready: float | None = None
     for line in lines:
         after = clock.at(line)
         event = read(line)
         if event is None:
             continue
-        facts.update(event.facts)
+        figures.note(event)
         if event.error:
             errors.append(event.text)
         elif not event.alive and _is_later(event.phase, phases):
             phases.append((event.phase, after))
         ready = after if event.ready and ready is None else ready
-    return LogStory(tuple(phases), tuple(facts.items()), ready, tuple(errors), root_error(errors))
+    return LogStory(tuple(phases), tuple(figures.facts.items()), ready, tuple(errors), root_error(errors))
 
 
 def root_error(errors: Iterable[str]) -> str:

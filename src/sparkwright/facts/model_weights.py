@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-Config = Mapping[str, Any]
+from sparkwright.facts.config_values import Config, number, part
 
 _PLAIN = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", "bf16": "bf16", "fp16": "bf16"}
 _ALGORITHMS = {
@@ -21,86 +22,112 @@ _MIXERS = r"attn|attention|mixer\.\w+_proj"  # Nemotron-H calls attention and Ma
 _EXPERT_TYPES = {"fp4": "mxfp4", "mxfp4": "mxfp4", "nvfp4": "nvfp4", "fp8": "fp8", "bf16": "bf16"}
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One format; rows, group: how many outputs and inputs share a scale."""
+
+    format: str = ""
+    rows: int = 0
+    group: int = 0
+
+
 def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
     """ModelShape's fields about formats. A format that no key tells is ''."""
     plain = _PLAIN.get(str(config.get("dtype") or config.get("torch_dtype") or top.get("torch_dtype") or ""), "")
     found = _quantization(top, config)
     if not found:
         return {"format": plain}
-    method = str(found.get("quant_method") or "")
-    written, rows, group = _numbers(found)
-    named = {"quantization": "".join(method.split())[:40]}
-    if isinstance(listed := found.get("quantized_layers"), Mapping):
-        rest = {"format": written, "rows": rows, "group": group} if written else {"format": plain}
-        return named | _mixed(listed, rest)
-    experts = _EXPERT_TYPES.get(str(config.get("expert_dtype") or ""), "")
+    rest, experts = _parts(found, config, plain)
+    if not experts and _attention_left_out(found, layers):
+        # What a quantizer leaves as it was has 16 bits in every family; gpt-oss does not say so.
+        rest, experts = Written(plain or "bf16"), rest
+    named: dict[str, Any] = {"quantization": "".join(str(found.get("quant_method") or "").split())[:40]}
     if experts:
-        special = {"expert_format": experts, "expert_group": _BLOCKS.get(experts, 0)}
-        return named | {"format": written, "rows": rows, "group": group} | special
-    if _attention_left_out(found, layers):
-        return named | {"format": plain, "expert_format": written, "expert_group": max(rows, group)}
-    return named | {"format": written, "rows": rows, "group": group}
+        named |= {"expert_format": experts.format, "expert_group": max(experts.rows, experts.group)}
+    return named | {"format": rest.format, "rows": rest.rows, "group": rest.group, "kv_format": _cache(found)}
 
 
-def _mixed(listed: Config, rest: dict[str, Any]) -> dict[str, Any]:
-    """ModelOpt's MIXED_PRECISION names each quantized layer: what most experts have, and most attention or Mamba.
-
-    A dense model has its FFN's instead, which is most of it. rest: what is so where no name tells it. Draft layers,
-    shared experts and other tables are not looked at.
-    """
-    experts, attention, ffn = (_usual(listed, part) for part in (r"\.experts(\.|$)", _MIXERS, "mlp"))
-    told = attention if experts else ffn or attention
-    special = {"expert_format": experts[0], "expert_group": experts[1]} if experts else {}
-    return ({"format": told[0], "group": told[1]} if told else rest) | special
-
-
-def _usual(listed: Config, part: str) -> tuple[str, int] | None:
-    """(format, group) of most layers whose name has this part; None when none has."""
-    named = (row for name, row in listed.items() if re.search(part, name) and not name.startswith("mtp"))
-    rows = [row for row in named if isinstance(row, Mapping)]
-    told = Counter((str(row.get("quant_algo")).lower(), _first(row, "group_size")) for row in rows)
-    if not told:
-        return None
-    (algorithm, group), _ = told.most_common(1)[0]
-    written = _ALGORITHMS.get(algorithm, "")
-    return written, group or _BLOCKS.get(written, 0)
+def _cache(found: Config) -> str:
+    """The type of the KV cache that the checkpoint was made for: engines take it unless told another."""
+    scheme = part(found, "kv_cache_scheme")
+    if scheme:
+        return {8: "fp8", 4: "nvfp4"}.get(number(scheme, "num_bits"), "") if scheme.get("type") == "float" else ""
+    named = str(found.get("kv_cache_quant_algo") or "").lower()
+    return named if named in ("fp8", "nvfp4") else ""
 
 
 def _quantization(top: Config, config: Config) -> Config:
-    for place in (top, config):
-        for name in ("quantization_config", "compression_config"):
-            found = place.get(name)
-            if isinstance(found, Mapping):
-                return found
-    return {}
+    """What the config says of it; ModelOpt's older files keep the method one level deeper."""
+    places = (part(place, name) for place in (top, config) for name in ("quantization_config", "compression_config"))
+    found = next(filter(None, places), {})
+    return {**found, **part(found, "quantization")}
 
 
-def _numbers(found: Config) -> tuple[str, int, int]:
-    """(format, outputs that share a scale, inputs that share one)."""
+def _parts(found: Config, config: Config, plain: str) -> tuple[Written, Written | None]:
+    """(format of most numbers, of the experts' where the config tells them apart)."""
+    experts = _EXPERT_TYPES.get(str(config.get("expert_dtype") or found.get("expert_dtype") or ""), "")
+    if experts:
+        return _numbers(found), Written(experts, 0, _BLOCKS.get(experts, 0))
+    if listed := part(found, "quantized_layers"):
+        return _mixed(listed, _numbers(found), plain)
+    method, groups = str(found.get("quant_method") or "").lower(), part(found, "config_groups")
+    if method == "compressed-tensors" or (groups and not found.get("quant_algo")):
+        rows = [group for group in groups.values() if isinstance(group, Mapping)]
+        return _apart({f"{n} {group.get('targets')}": _group(part(group, "weights")) for n, group in enumerate(rows)})
+    return _numbers(found), None
+
+
+def _mixed(listed: Config, whole: Written, plain: str) -> tuple[Written, Written | None]:
+    """ModelOpt's MIXED_PRECISION names each quantized layer: what most experts have, and most attention or Mamba.
+
+    A dense model has its FFN's instead, which is most of it. whole: what is so where no name tells it. Draft layers,
+    shared experts and other tables are not looked at.
+    """
+    experts, attention, ffn = (_usual(listed, name) for name in (r"\.experts(\.|$)", _MIXERS, "mlp"))
+    told = attention if experts else ffn or attention
+    return told or (whole if whole.format else Written(plain)), experts
+
+
+def _usual(listed: Config, name: str) -> Written | None:
+    """The format of most layers whose name has this part; None when none has."""
+    rows = (row for key, row in listed.items() if re.search(name, str(key)) and not str(key).startswith("mtp"))
+    told = Counter(_numbers(row) for row in rows if isinstance(row, Mapping))
+    return _most(told) if told else None
+
+
+def _apart(kinds: Mapping[str, Written]) -> tuple[Written, Written | None]:
+    """Formats by what they are for: the experts' most common one, and the most common one of everything else."""
+    experts = Counter(kind for name, kind in kinds.items() if "expert" in name and "shared" not in name)
+    rest = Counter(kind for name, kind in kinds.items() if "expert" not in name)
+    if not experts or not rest:
+        return _most(experts or rest), None
+    return _most(rest), _most(experts)
+
+
+def _most(kinds: Counter[Written]) -> Written:
+    return kinds.most_common(1)[0][0] if kinds else Written()
+
+
+def _numbers(found: Config) -> Written:
     method = str(found.get("quant_method") or "").lower()
     algorithm = str(found.get("quant_algo") or "").lower()
-    group = _first(found, "group_size")
-    if method == "compressed-tensors" or (not algorithm and "config_groups" in found):
-        return _compressed(found)
+    group = number(found, "group_size")
     written = _ALGORITHMS.get(algorithm) or _METHODS.get(method, "")
     if method in _INTEGERS or method.startswith("auto"):
-        written = {4: "int4", 8: "int8"}.get(_first(found, "bits", "w_bit"), "")
+        written = {4: "int4", 8: "int8"}.get(number(found, "bits", "w_bit"), "")
     block = found.get("weight_block_size")
     rows, columns = _pair(block) if block else (0, group or _BLOCKS.get(written, 0))
-    return written, rows, columns
+    return Written(written, rows, columns)
 
 
-def _compressed(found: Config) -> tuple[str, int, int]:
-    """The first group of a compressed-tensors config: what its weights are."""
-    groups = found.get("config_groups")
-    inner = next((g.get("weights") for g in _values(groups) if isinstance(g, Mapping)), None)
-    kind = inner if isinstance(inner, Mapping) else {}
-    bits, group = _first(kind, "num_bits"), _first(kind, "group_size")
+def _group(kind: Config) -> Written:
+    """The weights of one group of a compressed-tensors config."""
+    bits, group = number(kind, "num_bits"), number(kind, "group_size")
     written = f"{'fp' if kind.get('type') == 'float' else 'int'}{bits}"
     if written == "fp4":
         written = "mxfp4" if group == _BLOCKS["mxfp4"] else "nvfp4"
     rows, columns = _pair(kind.get("block_structure")) if kind.get("block_structure") else (0, group)
-    return (written if written in ("nvfp4", "mxfp4", "fp8", "int4", "int8") else ""), rows, columns
+    return Written(written if written in ("nvfp4", "mxfp4", "fp8", "int4", "int8") else "", rows, columns)
 
 
 def _attention_left_out(found: Config, layers: int) -> bool:
@@ -111,11 +138,6 @@ def _attention_left_out(found: Config, layers: int) -> bool:
 
 def _values(value: Any) -> Iterator[Any]:
     yield from value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-
-
-def _first(config: Config, *names: str) -> int:
-    values = (config.get(name) for name in names)
-    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), 0)
 
 
 def _pair(value: Any) -> tuple[int, int]:

@@ -65,8 +65,10 @@ def _model(part: ModelPart) -> Model:
 
 
 def _shape(part: ShapePart | None) -> ModelShape | None:
-    fields = part.model_dump(exclude={"compress"}) if part else {}
-    return ModelShape(**fields, compress=tuple(part.compress)) if part else None
+    if part is None:
+        return None
+    fields = part.model_dump(exclude={"compress", "kv_sources"})
+    return ModelShape(**fields, compress=tuple(part.compress), kv_sources=tuple(part.kv_sources))
 
 
 def _engine(part: EnginePart) -> EngineChoice:

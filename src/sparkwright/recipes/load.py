@@ -53,7 +53,7 @@ def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
     return _chosen(_file(text, source), profile, source)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _file(text: str, source: str) -> _File:
     """All of a file: whoever asks for its profiles one after the other has it read once. Raises RecipeError."""
     document = read_yaml(text, source)

@@ -27,6 +27,7 @@ _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
 _JOBS = Within(1, 256, "each compiler of CUDA code takes gigabytes; 16 is proven on a GB10 (GanyX19)", zero=True)
 _COUNT = Within(1, 10_000_000, "it is a count or a width of a model's parts", zero=True)
+_NUMBERS = Within(1, 10_000_000_000_000, "it is a count of a model's numbers", zero=True)
 _SOME = Within(1, 10_000_000, "it is a count of a model's parts, and every model has some")
 
 _ENV_NAME = Matching(r"[A-Za-z_][A-Za-z0-9_]*", "the NAME of an environment variable, never the key itself", hide=True)
@@ -90,6 +91,25 @@ class ShapePart(Part):
     state_layers: Annotated[int, _COUNT] = 0
     state_heads: Annotated[int, _COUNT] = 0
     state_width: Annotated[int, _COUNT] = 0
+    state_kind: Annotated[Text, _WORD] = ""
+    state_conv: Annotated[int, _COUNT] = 0
+    state_conv_width: Annotated[int, _COUNT] = 0
+    state_matrix: Annotated[int, _COUNT] = 0
+    state_format: Literal["", "fp32", "bf16"] = ""
+    index_layers: Annotated[int, _COUNT] = 0
+    index_heads: Annotated[int, _COUNT] = 0
+    index_dim: Annotated[int, _COUNT] = 0
+    index_topk: Annotated[int, _COUNT] = 0
+    index_kind: Annotated[Text, _WORD] = ""
+    index_ratio: Annotated[int, _COUNT] = 0
+    window_kv_heads: Annotated[int, _COUNT] = 0
+    window_head_dim: Annotated[int, _COUNT] = 0
+    window_value_dim: Annotated[int, _COUNT] = 0
+    shared_kv_layers: Annotated[int, _COUNT] = 0
+    shared_full_layers: Annotated[int, _COUNT] = 0
+    kv_sources: list[Annotated[int, _COUNT]] = []
+    draft_architecture: Annotated[Text, _WORD] = ""
+    senses: bool = False
     single_blocks: bool = False
     ffn_layers: Annotated[int, _COUNT] = 0
     intermediate: Annotated[int, _COUNT] = 0
@@ -102,12 +122,16 @@ class ShapePart(Part):
     ungated: bool = False
     mtp_layers: Annotated[int, _COUNT] = 0
     tied: bool = False
+    tables: Annotated[int, _NUMBERS] = 0
+    table_format: Literal["", "bf16", "fp8", "mxfp8", "nvfp4"] = ""
+    tables_unknown: bool = False
     quantization: Annotated[Text, _WORD] = ""
     format: Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"] = ""
     group: Annotated[int, _COUNT] = 0
     rows: Annotated[int, _COUNT] = 0
     expert_format: Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"] = ""
     expert_group: Annotated[int, _COUNT] = 0
+    kv_format: Literal["", "fp8", "nvfp4"] = ""
 
 
 class ModelPart(Part):

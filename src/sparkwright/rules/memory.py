@@ -1,25 +1,9 @@
 """What the memory rules read from a ledger."""
 
 from sparkwright.domain.facts import GpuProcess, NodeFacts
-from sparkwright.domain.ledger import IN_USE, KV_POOL, MemoryLedger
+from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.units import gib
 from sparkwright.rules.reading import known
-
-
-def free_now(ledger: MemoryLedger) -> int:
-    """What the next engine can have, the driver-retained pages included."""
-    used = ledger.line(IN_USE)
-    return ledger.pool.bytes - (used.bytes if used else 0)
-
-
-def claims_too_much(ledger: MemoryLedger) -> bool:
-    return ledger.claim > free_now(ledger)
-
-
-def has_no_kv(ledger: MemoryLedger) -> bool:
-    """Weights and overhead alone are more than the engine may take; engines that claim no share are not asked."""
-    line = ledger.line(KV_POOL)
-    return ledger.claim > 0 and line is not None and line.bytes <= 0
 
 
 def arithmetic(ledger: MemoryLedger) -> str:

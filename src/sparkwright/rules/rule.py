@@ -10,6 +10,7 @@ from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
 
 
@@ -17,7 +18,8 @@ from sparkwright.domain.recipe import Recipe
 class Context:
     """What is known when rules are asked. facts and checkpoints: by node name, only of nodes that answered.
 
-    images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked.
+    images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
+    the hub says of a model that no node has, where the plan was made with it.
     `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
     """
 
@@ -30,6 +32,7 @@ class Context:
     checkpoints: Mapping[str, Checkpoint | Unknown] = field(default_factory=dict)
     images: Mapping[str, int] = field(default_factory=dict)
     advice: Advice | None = None
+    published: Published | None = None
 
     def facts_of(self, spec: RankSpec) -> NodeFacts | None:
         return self.facts.get(spec.node)

@@ -87,6 +87,15 @@ def test_a_bad_ref_is_told(sh: Sh, root: Path, text: str) -> None:
     assert any("refs/main" in one for one in model.missing), model.missing
 
 
+def test_a_ref_to_another_snapshot_is_told(sh: Sh, root: Path) -> None:
+    """The weights are all there, and nobody finds them: what is there is named beside what is not."""
+    (root / "refs/main").write_text("f" * 40)
+    model = found(sh)
+    assert (model.path.endswith(f"snapshots/{REVISION}"), model.revision, model.complete) == (True, REVISION, False)
+    wanted = f"refs/main (names {'f' * 40}, of which there is no snapshot; there is {REVISION})"
+    assert model.missing == (wanted,)
+
+
 def test_a_model_that_is_not_there_is_nothing(sh: Sh) -> None:
     """No files and no path; where it would be is known all the same."""
     model = found(sh)

@@ -110,7 +110,7 @@ def test_any_tree(tree):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 def test_reference_with_one_thing_changed(data):
     """A good file in which one value was replaced."""
     which = data.draw(st.sampled_from(sorted(LOADS)))

@@ -1,6 +1,7 @@
 """reference.yaml is schema, manual and test: it names every key, its comments are true, and it loads."""
 
 import re
+from functools import cache
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ WHICH = [("recipe", RecipeFile), ("cluster", ClusterPart)]
 PHASE_KEYS = {f"phases.{p.value}.{k}" for p in Phase for k in ("usual", "stuck_after")}
 
 
+@cache
 def written(which):
     """Key paths of the reference without list numbers, with their lines; what stands in free mappings is left out."""
     lines = read_yaml(reference(which), "reference").lines
@@ -32,6 +34,7 @@ def written(which):
     return found
 
 
+@cache
 def documented(which):
     """Key path -> (unit, allowed, default) of the comment's last line above it."""
     text = reference(which).splitlines()

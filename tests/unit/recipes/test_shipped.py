@@ -19,7 +19,6 @@ from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parameters import missing
 from sparkwright.recipes.load import load_recipe
 from sparkwright.rules.catalog import check_all
-from sparkwright.rules.memory import has_no_kv
 from unit.engines.samples import hub_context, local_context
 from unit.rules.samples import context, healthy, memory
 
@@ -97,9 +96,9 @@ def test_what_is_ready_has_a_figure_of_somebody(recipe):
 
 @pytest.mark.parametrize("recipe", [p for p in VARIANTS if p.values[0].state is not RecipeState.REFUSED])
 def test_what_is_shipped_fits(recipe):
-    """On nodes that were just started there is memory for it; the weights of what has dimensions are known."""
+    """On nodes that were just started there is memory for it and for one request of full length; weights are known."""
     found = ledger(recipe, healthy("spark-1", memory=memory(7)), None, recipe.nodes)
-    assert found.fits and not has_no_kv(found)
+    assert found.lack is None
     assert recipe.model.shape is None or WEIGHTS not in found.unknown
 
 

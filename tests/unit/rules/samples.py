@@ -18,6 +18,7 @@ from sparkwright.domain.facts import (
     Unknown,
 )
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.flaw import MISSING, Defect, Flaw
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, RecipeState, Runtime, Serving
 from sparkwright.domain.units import GIB
@@ -46,6 +47,9 @@ BY_PATH = replace(RECIPE, model=Model(path="big", size=SIZE))
 PLAYED = replace(RECIPE, engine=EngineChoice("twin", "0.21.0", Runtime.PROCESS), model=Model("org/big", simulated=True))
 WHOLE = Checkpoint("/hub/big/snapshots/1", "/hub/big", "1", SIZE, 46)
 ABSENT = Checkpoint("", "/hub/big", "", 0, 0)
+OTHERS = dict.fromkeys(NODES, ABSENT)
+EMBEDDED = replace(CLUSTER, simulated=True)
+SHARD, INDEX = "model-00001-of-00046.safetensors", "model.safetensors.index.json"
 
 
 def memory(used: float = 9.0, unexplained: float = 6.0) -> Memory:
@@ -120,3 +124,10 @@ def found(code: str, where: Context) -> list[Finding]:
 
 def severities(code: str, where: Context) -> list[Severity]:
     return [finding.severity for finding in found(code, where)]
+
+
+def flawed(defect: Defect, file: str, said: str, others: dict[str, Checkpoint] | None = None, **more: Any) -> Context:
+    """The model on spark-1 with one thing wrong with it."""
+    flaw = Flaw(defect, file, said)
+    there = replace(WHOLE, flaws=(flaw,), missing=(str(flaw),) if defect in MISSING else ())
+    return context(checkpoints={"spark-1": there, **(others or {})}, **more)

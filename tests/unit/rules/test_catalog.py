@@ -83,7 +83,7 @@ CHECKPOINTS = st.dictionaries(st.sampled_from([*NODES, "else"]), st.sampled_from
 EMPTY = MemoryLedger("spark-1", LedgerLine("pool", 0, Origin.ASSUMED), ())
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     first=some_facts("spark-1"),
     second=some_facts("spark-2"),

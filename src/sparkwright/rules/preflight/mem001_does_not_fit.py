@@ -1,7 +1,8 @@
 """The model does not fit into the node's memory.
 
-Detects: nothing is left for the KV pool after weights and the engine's own needs, or all lines of the node's ledger
-  together exceed the pool. A memory fraction that is merely too high for what is free now is MEM002.
+Detects: nothing is left for the KV pool after weights and the engine's own needs, all lines of the node's ledger
+  together exceed the pool, or reading the weights takes more than is free. A memory fraction that is merely too high
+  for what is free now is MEM002.
 Why: the engine would read all weights, for minutes, and then end with `No available memory for the cache blocks`, or
   the machine would freeze: CPU and GPU share the one pool.
 Evidence: the ledger as one sum.
@@ -13,7 +14,7 @@ References: https://docs.nvidia.com/dgx/dgx-spark/known-issues.html;
 from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.ledger import OVERHEAD, WEIGHTS, MemoryLedger
+from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.rules import memory
@@ -31,8 +32,8 @@ def check(context: Context) -> Iterator[Finding]:
     if recipe is None or simulated(context):
         return
     for ledger in context.ledgers:
-        no_kv = memory.has_no_kv(ledger)
-        if no_kv or (not ledger.fits and not memory.claims_too_much(ledger)):
+        no_kv = ledger.has_no_kv
+        if no_kv or (not ledger.fits and not ledger.claims_too_much):
             yield Finding(
                 CODE,
                 SEVERITY,
@@ -59,7 +60,7 @@ def _remedies(context: Context, recipe: Recipe, ledger: MemoryLedger, no_kv: boo
 
 def _enough(ledger: MemoryLedger) -> float:
     """The fraction that leaves 1 GiB for the KV pool, rounded up; 0 when so much is not free now."""
-    needed = GIB + sum(line.bytes for name in (WEIGHTS, OVERHEAD) if (line := ledger.line(name)))
-    if not ledger.pool.bytes or needed > memory.free_now(ledger):
+    needed = GIB + ledger.engine_bytes
+    if not ledger.pool.bytes or needed > ledger.free:
         return 0.0
     return min(0.99, -(-100 * needed // ledger.pool.bytes) / 100)

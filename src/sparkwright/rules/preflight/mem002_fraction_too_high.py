@@ -13,7 +13,7 @@ References: https://docs.nvidia.com/dgx/dgx-spark/known-issues.html (what CUDA c
 from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.ledger import IN_USE, OVERHEAD, WEIGHTS, MemoryLedger
+from sparkwright.domain.ledger import IN_USE, MemoryLedger
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.rules import memory
@@ -31,7 +31,7 @@ def check(context: Context) -> Iterator[Finding]:
     if recipe is None or simulated(context):
         return
     for ledger in context.ledgers:
-        if memory.claims_too_much(ledger):
+        if ledger.claims_too_much:
             used, fraction = ledger.line(IN_USE), ledger.claim / ledger.pool.bytes
             yield Finding(
                 CODE,
@@ -39,17 +39,15 @@ def check(context: Context) -> Iterator[Finding]:
                 ledger.node,
                 f"memory fraction {fraction:.2f} is more than is free",
                 f"{fraction:.2f} x {gib(ledger.pool.bytes)} = {gib(ledger.claim)} wanted, "
-                f"{gib(memory.free_now(ledger))} free now"
-                + (f" ({gib(used.bytes)} in use: {used.why})" if used else ""),
+                f"{gib(ledger.free)} free now" + (f" ({gib(used.bytes)} in use: {used.why})" if used else ""),
                 "other processes hold memory of the one pool that CPU and GPU share",
                 _remedies(context, recipe, ledger),
             )
 
 
 def _remedies(context: Context, recipe: Recipe, ledger: MemoryLedger) -> str:
-    fits = memory.free_now(ledger) * 100 // ledger.pool.bytes / 100
-    needed = sum(line.bytes for name in (WEIGHTS, OVERHEAD) if (line := ledger.line(name)))
-    enough = fits * ledger.pool.bytes > needed + recipe.serving.kv_cache_bytes
+    fits = ledger.free * 100 // ledger.pool.bytes / 100
+    enough = fits * ledger.pool.bytes > ledger.engine_bytes + recipe.serving.kv_cache_bytes
     found = [f"serving.memory_fraction: {fits:.2f}"] if enough else []
     process = memory.biggest_process(context.facts.get(ledger.node))
     found += [process or f"stop what holds it (on {ledger.node}: ps aux --sort=-rss | head)"]

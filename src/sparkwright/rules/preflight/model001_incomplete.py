@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sparkwright.domain.facts import Checkpoint
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.flaw import Defect
 from sparkwright.rules.reading import played
 from sparkwright.rules.rule import Context
 
@@ -21,6 +22,7 @@ SEVERITY = Severity.BLOCK
 TITLE = "the checkpoint is incomplete on every node"
 
 _SHOWN = 3
+_OTHERS = frozenset({Defect.SHORT, Defect.POINTER, Defect.REF})  # MODEL005, MODEL006
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -31,18 +33,24 @@ def check(context: Context) -> Iterator[Finding]:
     if any(checkpoint.complete for checkpoint in found.values()):
         return
     for name, checkpoint in found.items():
-        if checkpoint.missing:
+        if missing := _missing(checkpoint):
             yield Finding(
                 CODE,
                 SEVERITY if model.path else Severity.WARN,
                 name,
                 f"{model.label} is incomplete",
-                f"{checkpoint.root or checkpoint.path}: {_listed(checkpoint.missing)}",
+                f"{checkpoint.root or checkpoint.path}: {_listed(missing)}",
                 "a download or copy was not finished, and no other node has the rest",
                 f"copy the missing files into {checkpoint.path} on one node"
                 if model.path
                 else f"nothing to do: `up` fetches the rest; by hand: hf download {model.id}",
             )
+
+
+def _missing(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Without what other rules name: damaged files, which fetching the rest does not mend, and refs/main."""
+    others = {str(flaw) for flaw in checkpoint.flaws if flaw.defect in _OTHERS}
+    return tuple(text for text in checkpoint.missing if text not in others)
 
 
 def _listed(missing: tuple[str, ...]) -> str:

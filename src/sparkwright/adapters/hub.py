@@ -1,0 +1,166 @@
+"""The Hugging Face hub, or what speaks its API: a model's config.json and the sizes of its files, before any download.
+
+Two requests, both small: `/api/models/ID/tree/REV` and `/ID/resolve/REV/config.json`. The answer is kept for a day.
+"""
+
+import asyncio
+import json
+import re
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urljoin, urlsplit
+
+import httpcore
+
+from sparkwright.adapters.artifacts import private_folder
+from sparkwright.domain.command import Secret
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.published import Published
+from sparkwright.ports import Clock
+
+HUB = "https://huggingface.co"
+_UNREACHED = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, TimeoutError, OSError)
+_FRESH = 24 * 3600.0
+_MOST_BYTES = 32 * 1024 * 1024
+_MOST_PAGES = 20
+_MOST_HOPS = 3
+_OK, _MOVED, _NO_RIGHTS, _NOT_FOUND = 200, (301, 302, 303, 307, 308), (401, 403), 404
+_NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
+# Which files engines load, the first pattern that any file matches: a second copy of the weights is not counted.
+_LOADED = (r"model[^/]*\.safetensors", r"(?!consolidated)[^/]+\.safetensors", r"[^/]+\.safetensors", r"[^/]+\.bin")
+
+
+class _Refused(Exception):
+    """The hub answered, and not with what was asked for."""
+
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__(url)
+        self.url, self.status = url, status
+
+
+class HttpHub:
+    """Implements ports.ModelHub. limit: seconds for everything together. Goes through no proxy."""
+
+    def __init__(
+        self, root: Path, clock: Clock, at: str = HUB, token: Secret | None = None, limit: float = 8.0
+    ) -> None:
+        self._root, self._clock, self._token, self._limit = root, clock, token, limit
+        self._at = at.rstrip("/") or HUB
+
+    async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
+        wanted = revision or "main"
+        kept, age = self._kept(model, wanted)
+        if kept and age < _FRESH:
+            return kept
+        try:
+            async with asyncio.timeout(self._limit):
+                found = await self._ask(model, wanted)
+        except _Refused as refused:
+            return Unknown(refused.url, _why(refused.status))
+        except (ValueError, httpcore.UnsupportedProtocol) as error:
+            return Unknown(self._at, f"the hub's answer is none: {str(error)[:100]}")
+        except _UNREACHED:
+            return kept
+        self._keep(found)
+        return found
+
+    async def _ask(self, model: str, revision: str) -> Published:
+        # Reading the system's certificates takes 20 ms, which plain http has no use for.
+        secure = self._at.startswith("https:")
+        context = ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        name, at = quote(model), quote(revision, safe="")
+        async with httpcore.AsyncConnectionPool(ssl_context=context) as pool:
+            tree = await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")
+            sizes = dict(_sizes(tree))
+            config = b""
+            if "config.json" in sizes:
+                config, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/config.json")
+        return Published(model, revision, config.decode("utf-8", "replace"), _weights(sizes))
+
+    async def _tree(self, pool: httpcore.AsyncConnectionPool, url: str) -> list[Any]:
+        """All pages of a listing."""
+        found: list[Any] = []
+        for _ in range(_MOST_PAGES):
+            body, link = await self._get(pool, url)
+            page = json.loads(body)
+            found += page if isinstance(page, list) else []
+            if not (more := _NEXT.search(link)):
+                break
+            url = urljoin(url, more[1])
+        return found
+
+    async def _get(self, pool: httpcore.AsyncConnectionPool, url: str) -> tuple[bytes, str]:
+        """Body and Link header. The token goes to the hub's own host only. Raises _Refused."""
+        host = urlsplit(self._at).netloc
+        for _ in range(_MOST_HOPS + 1):
+            ours = urlsplit(url).netloc == host and self._token is not None
+            headers = {"Authorization": f"Bearer {self._token.reveal()}"} if ours and self._token else {}
+            status, told, body = await _read(pool, url, headers)
+            if status not in _MOVED or "location" not in told:
+                break
+            url = urljoin(url, told["location"])
+        if status != _OK:
+            raise _Refused(url, status)
+        return body, told.get("link", "")
+
+    def _file(self, model: str, revision: str) -> Path:
+        return self._root / re.sub(r"[^A-Za-z0-9._@-]", "-", f"{model.replace('/', '--')}@{revision}.json")
+
+    def _kept(self, model: str, revision: str) -> tuple[Published | None, float]:
+        """What is kept of it and its age in seconds; nothing for a file that is not ours."""
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            data = json.loads(self._file(model, revision).read_bytes())
+            age = self._clock.now() - float(data.pop("at"))
+            found = Published(**data)
+            if (found.model, found.revision) == (model, revision):
+                return found, abs(age)
+        return None, 0.0
+
+    def _keep(self, found: Published) -> None:
+        """A full disk is no reason to end a plan."""
+        path = self._file(found.model, found.revision)
+        with suppress(OSError):
+            private_folder(self._root)
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps({"at": self._clock.now(), **asdict(found)}), encoding="utf-8")
+            part.replace(path)
+
+
+async def _read(
+    pool: httpcore.AsyncConnectionPool, url: str, headers: Mapping[str, str]
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers with lower-case names, body. Raises ValueError for one that is longer than any of use."""
+    timeout = {"connect": 3.0, "read": 5.0, "write": 5.0, "pool": 5.0}
+    body = bytearray()
+    sent: list[tuple[str | bytes, str | bytes]] = list(headers.items())
+    async with pool.stream("GET", url, headers=sent, extensions={"timeout": timeout}) as response:
+        async for chunk in response.aiter_stream():
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                raise ValueError("too long")
+    told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    return response.status, told, bytes(body)
+
+
+def _sizes(tree: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    for entry in tree:
+        path, size = (entry.get("path"), entry.get("size")) if isinstance(entry, Mapping) else (None, None)
+        if isinstance(path, str) and isinstance(size, int) and entry.get("type", "file") == "file":
+            yield path, size
+
+
+def _weights(sizes: Mapping[str, int]) -> int:
+    for pattern in _LOADED:
+        if found := [size for path, size in sizes.items() if re.fullmatch(pattern, path)]:
+            return sum(found)
+    return 0
+
+
+def _why(status: int) -> str:
+    if status in _NO_RIGHTS:
+        return "the hub wants to know who asks: export HF_TOKEN, and accept the model's terms on its page"
+    return "the hub has no such model or revision" if status == _NOT_FOUND else f"the hub answered HTTP {status}"

@@ -1,0 +1,121 @@
+"""Whether a recipe fits in what its nodes have free, what would make it fit, and what that costs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from sparkwright.domain.kv import KvCapacity
+from sparkwright.domain.ledger import Lack
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.speed import Speed
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """short: bytes that `node`, the worst, lacks. room: bytes that stay free on the fullest node.
+
+    kv: of the rank with the smallest pool, None when nothing tells it. known: False where a node's memory, or
+    what a line of its ledger takes, is not: it fits as far as anybody can tell.
+    """
+
+    fits: bool
+    lack: Lack | None = None
+    short: int = 0
+    node: str = ""
+    room: int = 0
+    kv: KvCapacity | None = None
+    known: bool = True
+
+    @property
+    def sequences(self) -> float:
+        """How many sequences of full length fit at once; 0 when it is not known."""
+        return self.kv.sequences if self.kv else 0.0
+
+
+class ActionKind(StrEnum):
+    DROP_CACHE = "drop the page cache"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something to do on a node. frees: bytes that it gives back at most. lost: what somebody has no more then.
+
+    pids: GPU processes that end with it. deployment: the one of ours that ends with it, '' for none.
+    """
+
+    node: str
+    kind: ActionKind
+    command: str
+    frees: int
+    lost: str = ""
+    pids: tuple[int, ...] = ()
+    deployment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A recipe's keys with other values (`serving.context` -> 131072; None: leave the key out), and actions."""
+
+    changes: tuple[tuple[str, Any], ...] = ()
+    actions: tuple[Action, ...] = ()
+
+    def __add__(self, other: "Variant") -> "Variant":
+        return Variant((*self.changes, *other.changes), (*self.actions, *other.actions))
+
+    @property
+    def keys(self) -> Mapping[str, Any]:
+        return dict(self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One way to make it fit. change: what to write in the recipe or to do, exactly. costs: what is given up for it.
+
+    verdict: what is judged of `recipe` (the changed one) once the actions are done.
+    """
+
+    change: str
+    costs: tuple[str, ...]
+    variant: Variant
+    recipe: Recipe
+    verdict: Verdict
+
+
+class Goal(StrEnum):
+    """What `--optimize` looks for.
+
+    context: the longest context. throughput: most tokens/s of many requests. latency: the soonest whole answer.
+    """
+
+    CONTEXT = "context"
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to set the limits, and what comes of it. alone: one stream; together: `together.load.concurrency`."""
+
+    variant: Variant
+    recipe: Recipe
+    verdict: Verdict
+    alone: Speed | None = None
+    together: Speed | None = None
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """best is before itself where nothing better was found. table: what other settings would give, best first.
+
+    why: in one sentence what was looked for. judged: how many settings were judged.
+    """
+
+    goal: Goal
+    before: Choice
+    best: Choice
+    table: tuple[Choice, ...] = field(default_factory=tuple)
+    why: str = ""
+    judged: int = 0

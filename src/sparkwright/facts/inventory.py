@@ -1,0 +1,63 @@
+"""All checkpoints of a node: the listing of commands.inventory, entry by entry."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sparkwright.commands.inventory import ENTRY
+from sparkwright.domain.command import Completed
+from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.inventory import Stored
+from sparkwright.domain.model import ModelShape
+from sparkwright.facts import checkpoint, gguf
+
+# `general.file_type` of a GGUF header -> the name that its publishers give it (llama.h, enum llama_ftype).
+_FILE_TYPES = {
+    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S", 12: "Q3_K_M",
+    13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS", 20: "IQ2_XS",
+    21: "Q2_K_S", 22: "IQ3_XS", 23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M", 28: "IQ2_S",
+    29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4",
+}  # fmt: skip
+_MARK = f"\n{ENTRY}\t"
+
+
+def parse(done: Completed, node: str) -> tuple[Stored, ...] | Unknown:
+    """In the order of the listing. Never raises; an entry that cannot be read is left out."""
+    if not done.ok:
+        return Unknown(done.stderr.strip()[:200], f"exit {done.exit_code}")
+    return tuple(_entries(done.stdout, node))
+
+
+def _entries(text: str, node: str) -> Iterator[Stored]:
+    for entry in text.split(_MARK)[1:]:
+        head, _, rows = entry.partition("\n")
+        name, _, place = head.partition("\t")
+        found = checkpoint.parse(Completed(0, rows, ""))
+        if isinstance(found, Checkpoint):
+            yield Stored(node, name, place, _format(found, rows), found, _missing(found))
+
+
+def _missing(found: Checkpoint) -> tuple[str, ...]:
+    if not found.files:
+        return found.missing or ("no file of it is there",)
+    return found.missing if found.weights or found.missing else ("no weights",)
+
+
+def _format(found: Checkpoint, rows: str) -> str:
+    """`nvfp4 experts, bf16`, `int4 (gptq)`, `gguf Q4_K_M`; '?' where nothing tells it."""
+    packed = next((row.partition("\t")[2] for row in rows.splitlines() if row.startswith("gguf\t")), "")
+    if packed:
+        return f"gguf {_file_type(packed)}"
+    shape = found.shape
+    return _written(shape) if isinstance(shape, ModelShape) else "?"
+
+
+def _file_type(packed: str) -> str:
+    header = gguf.unpack(packed)
+    kind: Any = header.metadata.get("general.file_type") if header else None
+    return _FILE_TYPES.get(kind, "?") if isinstance(kind, int) else "?"
+
+
+def _written(shape: ModelShape) -> str:
+    rest, experts = shape.format or "?", shape.expert_format
+    method = f" ({shape.quantization})" if rest.startswith("int") and shape.quantization else ""
+    return f"{experts} experts, {rest}" if experts and experts != rest else f"{rest}{method}"

@@ -1,0 +1,58 @@
+"""What the headers of safetensors files say: bytes by kind of tensor, and whether each file is as long as it promises.
+
+The node reads the headers and adds them up (commands.staging); format: 8 bytes length, JSON, then the numbers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sparkwright.domain.facts import TensorGroup
+from sparkwright.domain.flaw import Defect, Flaw
+from sparkwright.domain.units import gib
+from sparkwright.facts.fact import whole
+
+Rows = Sequence[Sequence[str]]
+# Git LFS leaves these 130 bytes in place of a file that was not fetched: `git clone` without `git lfs install`.
+_POINTER = range(100, 200)
+
+
+def groups(rows: Rows) -> tuple[TensorGroup, ...]:
+    """By name and type, sorted; rows that are none are left out."""
+    found = (_group(row) for row in rows if row[0] == "tensor" and len(row) == 5)
+    return tuple(sorted(filter(None, found), key=lambda group: (group.name, group.dtype)))
+
+
+def _group(row: Sequence[str]) -> TensorGroup | None:
+    size, count = whole(row[3]), whole(row[4])
+    return TensorGroup(row[1], row[2], size, count) if size and count and size > 0 < count else None
+
+
+def tensors(rows: Rows) -> int:
+    """How many tensors the headers describe."""
+    return sum(group.count for group in groups(rows))
+
+
+def loaded(rows: Rows) -> tuple[str, ...]:
+    """The files whose headers were read: those that an engine loads."""
+    return tuple(row[1] for row in rows if row[0] == "head" and len(row) == 4)
+
+
+def flaws(rows: Rows, files: Mapping[str, int]) -> Iterator[Flaw]:
+    """Of the files that are there and not empty."""
+    for row in rows:
+        size = files.get(row[1], 0) if row[0] == "head" and len(row) == 4 else 0
+        promised = whole(row[2]) if size else None
+        if promised is None or promised == size:
+            continue
+        if promised < 0:
+            yield _no_header(row[1], size)
+        elif size < promised:
+            said = f"cut short: {gib(size)} of the {gib(promised)} that its header promises"
+            yield Flaw(Defect.SHORT, row[1], said)
+        else:
+            yield Flaw(Defect.GARBAGE, row[1], f"{size - promised} bytes longer than its header says")
+
+
+def _no_header(name: str, size: int) -> Flaw:
+    if size in _POINTER:
+        return Flaw(Defect.POINTER, name, f"{size} bytes: a Git LFS pointer in place of the file")
+    return Flaw(Defect.GARBAGE, name, "does not begin with a safetensors header")

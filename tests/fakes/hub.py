@@ -1,0 +1,16 @@
+"""A hub that says what it was told to say, and remembers what it was asked."""
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.published import Published
+
+
+class FakeHub:
+    """Implements ports.ModelHub."""
+
+    def __init__(self, answer: Published | Unknown | None = None) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, str]] = []
+
+    async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
+        self.asked.append((model, revision))
+        return self.answer
