@@ -1,163 +1,229 @@
-"""The first, simple memory ledger of a node: what is in use, what the engine will take, what is left.
+"""The memory ledger of a node: what is in use, what the engine will take line by line, and what is left.
 
-The pool is what the kernel counts (119.7 or 121.6 GiB on a GB10), never the 128 GB on the box.
+The pool is what the kernel counts (119.7 or 121.6 GiB on a GB10), never the 128 GB on the box; on a GPU with memory of
+its own it is that. vLLM's fraction is of the whole pool and holds weights, activations and, since 0.21.0, graphs;
+SGLang's is of what is free when it starts, and holds weights and KV only; TensorRT-LLM's is of what weights leave.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from sparkwright.domain.facts import Memory, NodeFacts, Unknown
-from sparkwright.domain.ledger import IN_USE, KV_POOL, OVERHEAD, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
+from sparkwright.domain.ledger import KV_POOL, STATES, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import GIB, gib
-from sparkwright.planner.weights import Found, weights_line
+from sparkwright.domain.units import gib
+from sparkwright.planner import kv_cache
+from sparkwright.planner.kv_layout import layers
+from sparkwright.planner.kv_sglang import token_pool
+from sparkwright.planner.limits import VLLM
+from sparkwright.planner.load_peak import load_peak
+from sparkwright.planner.once import once
+from sparkwright.planner.overhead import before, outside, overhead
+from sparkwright.planner.parallelism import known_shape
+from sparkwright.planner.pool import POOL, Pool, pool
+from sparkwright.planner.weights import Found, rank_weights
 
-POOL = "pool"
 # vLLM 0.21.0's own default when the recipe gives no memory_fraction (engines/data/vllm-0.21.0.json).
 VLLM_FRACTION = 0.92
 # SGLang reckons its fraction from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
 SGLANG_FRACTION = 0.85
 # trtllm-serve's default, of what is free once the weights are loaded (engines/data/trtllm-1.3.0rc.json).
 TRTLLM_FRACTION = 0.9
-# A freshly booted GB10 has 5.4-7.6 GiB that no counter explains (firmware, carve-outs; fixtures of field guide A1).
-# Only what exceeds them can be pages that the driver kept of an engine that has gone.
-UNEXPLAINED_AT_BOOT = 8 * GIB
 
 
-@dataclass(frozen=True, slots=True)
-class _Overhead:
-    """What an engine takes beside weights and KV pool: GiB, its range, what the range is, and of what it consists."""
+def ledgers(
+    recipe: Recipe,
+    facts: Mapping[str, NodeFacts],
+    checkpoints: Mapping[str, Checkpoint | Unknown],
+    nodes: Sequence[str],
+    deployment: str,
+) -> tuple[MemoryLedger, ...]:
+    """One for each node of the deployment; a node without the files will get those of a node that has them.
 
-    gib: float
-    low: float
-    high: float
-    source: str
-    basis: str = "seen"
+    Nodes of which all that is read is the same are counted once: many are, where a search asks for more than there are.
+    """
+    known = known_shape(recipe, checkpoints)
+    shaped = replace(recipe, model=replace(recipe.model, shape=known.shape))
+    made: list[tuple[object, MemoryLedger]] = []
+    for name in nodes:
+        here, checkpoint = facts[name], _whole(checkpoints.get(name)) or known.checkpoint
+        read = here.memory, here.gpus, here.gpu_processes, here.ranks, checkpoint
+        alike = next((one for other, one in made if other == read), None)
+        one = replace(alike, node=here.node) if alike else ledger(shaped, here, checkpoint, len(nodes), deployment)
+        made.append((read, one))
+    return tuple(one for _, one in made)
 
-    @property
-    def bytes(self) -> int:
-        return int(self.gib * GIB)
 
-
-_GUESS = "estimated"
-_VLLM = _Overhead(4.5, 3.4, 8.3, "context, graphs, activations up to 8192 batched tokens; more tokens take more")
-_OVERHEADS = {
-    "vllm": _VLLM,
-    "vllm-ray": _Overhead(6.5, 4.4, 10.3, "as vLLM, and Ray: 1 GiB of object store and its processes", _GUESS),
-    "sglang": _Overhead(10.0, 5.0, 14.0, "graphs, activations, runtime; beside its fraction", _GUESS),
-    "trtllm": _Overhead(10.0, 4.0, 10.0, "one project's reserve for TensorRT-LLM", _GUESS),
-    "llama-cpp": _Overhead(1.0, 0.3, 2.0, "compute buffers of llama.cpp's server", _GUESS),
-    "twin": _Overhead(0.2, 0.1, 0.3, "the twin's own processes"),
-}
+def _whole(found: Found) -> Checkpoint | None:
+    return found if isinstance(found, Checkpoint) and found.complete else None
 
 
 def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, deployment: str = "") -> MemoryLedger:
     """One node's ledger; world: how many nodes the ranks are spread over. A pool that is not known has no lines.
 
-    deployment: the name it will have; its running ranks are replaced, so what they hold counts as free.
+    deployment: the name it will have; its running ranks are replaced, so what they hold counts as free. The model's
+    dimensions are the checkpoint's, else the recipe's.
     """
-    memory = facts.memory
-    if isinstance(memory, Unknown):
-        why = f"the node's memory could not be read: {memory.why or memory.raw}"
+    here = pool(facts, deployment or recipe.deployment, -(-recipe.parallelism.world_size // max(world, 1)))
+    if isinstance(here, Unknown):
+        why = f"the node's memory could not be read: {here.why or here.raw}"
         return MemoryLedger(facts.node, LedgerLine(POOL, 0, Origin.ASSUMED, why), ())
-    used = _in_use(facts, memory, deployment or recipe.deployment)
-    ranks_here = -(-recipe.parallelism.world_size // max(world, 1))
-    lines = _engine_lines(recipe, memory.total, checkpoint, ranks_here, used.bytes)
-    pool = LedgerLine(POOL, memory.total, Origin.MEASURED, "MemTotal of this node")
-    return MemoryLedger(facts.node, pool, (used, *lines), claim=int(_fraction(recipe) * memory.total))
+    if simulated(recipe):
+        real = replace(recipe, engine=replace(recipe.engine, name="vllm")) if recipe.engine.name == "twin" else recipe
+        return _imagined(_counted(real, facts.node, here, checkpoint), recipe)
+    return _counted(recipe, facts.node, here, checkpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """What ranks take wherever they are and however large their KV pool is: the same on nodes that are alike."""
+
+    taken: tuple[LedgerLine, ...]
+    kv_needed: int | None
+    loading: LedgerLine | None
+
+
+@once
+def _fixed(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, sharing: int, unified: bool) -> _Fixed:
+    weights = rank_weights(recipe, shape, checkpoint, sharing)
+    taken = (weights, *(_times(line, sharing) for line in overhead(recipe, shape, unified)))
+    return _Fixed(taken, _needed(recipe, shape), load_peak(recipe, shape, weights))
+
+
+def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> MemoryLedger:
+    shape = _shape(recipe, checkpoint)
+    fixed = _fixed(recipe, shape, checkpoint, here.sharing, here.unified)
+    taken, known = fixed.taken, fixed.taken[0].known
+    kv = _cut(recipe, shape, _kv_line(recipe, shape, here, taken))
+    return MemoryLedger(
+        node,
+        here.total,
+        (here.used, *taken, *kv),
+        claim=_claim(recipe, here),
+        outside=outside(recipe),
+        capacity=kv_cache.capacity(recipe, shape, kv[0].bytes // here.sharing) if shape and known else None,
+        kv_needed=fixed.kv_needed,
+        loading=fixed.loading,
+    )
 
 
 def simulated(recipe: Recipe) -> bool:
     return recipe.model.simulated or recipe.engine.name == "twin"
 
 
-def driver_retained(facts: NodeFacts) -> int:
-    """Bytes that the driver kept of CUDA processes that have gone; the next CUDA process gets them (field guide A1).
+def _shape(recipe: Recipe, checkpoint: Found) -> ModelShape | None:
+    own = checkpoint.shape if isinstance(checkpoint, Checkpoint) else None
+    return own if isinstance(own, ModelShape) else recipe.model.shape
 
-    0 while a GPU process lives or when it is not known whether one does: its pages look just the same.
-    """
-    if isinstance(facts.memory, Unknown) or isinstance(facts.gpu_processes, Unknown) or facts.gpu_processes:
+
+def _times(line: LedgerLine, ranks: int) -> LedgerLine:
+    if ranks == 1:
+        return line
+    low, high = ((None if size is None else size * ranks) for size in (line.low, line.high))
+    return replace(line, bytes=line.bytes * ranks, why=f"{line.why}; x {ranks} ranks here", low=low, high=high)
+
+
+def memory_fraction(recipe: Recipe) -> float:
+    """The recipe's, else what the engine takes without one."""
+    defaults = {"sglang": SGLANG_FRACTION, "trtllm": TRTLLM_FRACTION}
+    return recipe.serving.memory_fraction or defaults.get(recipe.engine.name, VLLM_FRACTION)
+
+
+def _claim(recipe: Recipe, here: Pool) -> int:
+    """What the engine takes for its fraction; 0 for engines that take only what they need."""
+    if recipe.engine.name in ("llama-cpp", "trtllm"):
         return 0
-    return max(0, facts.memory.unaccounted - UNEXPLAINED_AT_BOOT)
+    return int(memory_fraction(recipe) * (_found(here)[0] if recipe.engine.name == "sglang" else here.total.bytes))
 
 
-def _fraction(recipe: Recipe) -> float:
-    """What the engine claims of the pool at start; 0 for engines that take only what they need."""
-    if simulated(recipe) or recipe.engine.name in ("llama-cpp", "trtllm"):
-        return 0.0
-    return recipe.serving.memory_fraction or _default_fraction(recipe)
+def _found(here: Pool) -> tuple[int, int, int]:
+    """What SGLang sees free when its processes are up (0.5.10 to 0.5.23: MemAvailable on a GB10), least and most."""
+    taken, least, most = before(here.unified)
+    return max(0, here.free - taken), max(0, here.free - most), max(0, here.free - least)
 
 
-def _default_fraction(recipe: Recipe) -> float:
-    return SGLANG_FRACTION if recipe.engine.name == "sglang" else VLLM_FRACTION
-
-
-def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
-    taken = memory.total - memory.available
-    why = f"{gib(memory.total)} total - {gib(memory.available)} available"
-    retained, replaced = driver_retained(facts), _replaced(facts, deployment)
-    if retained:
-        why += f" - {gib(retained)} kept by the driver (no GPU process lives; the next one gets them)"
-    if replaced:
-        why += f" - {gib(replaced)} of the running {deployment}, which is replaced"
-    return LedgerLine(IN_USE, max(0, taken - retained - replaced), Origin.MEASURED, why)
-
-
-def _replaced(facts: NodeFacts, deployment: str) -> int:
-    """GPU memory of our own running ranks of that name, when they are the only ones of ours on the node."""
-    if isinstance(facts.ranks, Unknown) or isinstance(facts.gpu_processes, Unknown):
-        return 0
-    names = {rank.deployment for rank in facts.ranks if rank.running and not rank.simulated}
-    sizes = [p.used for p in facts.gpu_processes if isinstance(p.used, int)]
-    return sum(sizes) if names == {deployment} else 0
-
-
-def _engine_lines(recipe: Recipe, total: int, checkpoint: Found, ranks_here: int, used: int) -> tuple[LedgerLine, ...]:
-    overhead = _overhead_line(recipe, ranks_here)
-    weights = weights_line(recipe, checkpoint, ranks_here)
-    if simulated(recipe):
-        return (_imagined(weights), overhead, _imagined(_kv_line(recipe, total, weights, _overhead_of(_VLLM), used)))
-    return weights, overhead, _kv_line(recipe, total, weights, overhead, used)
-
-
-def _imagined(line: LedgerLine) -> LedgerLine:
-    why = f"simulated: the twin allocates nothing; a real engine would take {gib(line.bytes)}: {line.why}"
-    return LedgerLine(line.name, 0, Origin.COMPUTED, why)
-
-
-def _overhead_line(recipe: Recipe, ranks_here: int) -> LedgerLine:
-    return _overhead_of(_OVERHEADS.get(recipe.engine.name, _VLLM), ranks_here)
-
-
-def _overhead_of(known: _Overhead, ranks_here: int = 1) -> LedgerLine:
-    why = f"{known.gib:g} GiB a rank, {known.low:g}-{known.high:g} {known.basis}: {known.source}"
-    return LedgerLine(OVERHEAD, known.bytes * ranks_here, Origin.ASSUMED, why)
-
-
-def _kv_line(recipe: Recipe, total: int, weights: LedgerLine, overhead: LedgerLine, used: int) -> LedgerLine:
+def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLine:
     s = recipe.serving
     if s.kv_cache_bytes:
-        return LedgerLine(KV_POOL, s.kv_cache_bytes, Origin.COMPUTED, "pinned by serving.kv_cache_bytes")
+        return _times(
+            LedgerLine(KV_POOL, s.kv_cache_bytes, Origin.COMPUTED, "pinned by serving.kv_cache_bytes"), here.sharing
+        )
     if recipe.engine.name == "llama-cpp":
-        why = "not known: it grows with context x sequences and the model's layers, and is taken at start"
-        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
+        return _slots(recipe, shape)
     if recipe.engine.name == "trtllm":
-        rest = total - used - weights.bytes - overhead.bytes
-        return _share_of_the_rest(s.memory_fraction or TRTLLM_FRACTION, rest, weights)
-    fraction = s.memory_fraction or _default_fraction(recipe)
-    whose = "" if s.memory_fraction else " (the engine's default)"
-    # SGLang's fraction holds weights and KV pool only: graphs and activations come on top (--mem-fraction-static).
-    inside = 0 if recipe.engine.name == "sglang" else overhead.bytes
-    why = f"{fraction:.2f}{whose} x {gib(total)} - {gib(weights.bytes)} weights - {gib(inside)} overhead"
-    why += "" if weights.known else "; the weights are a part of it"
-    size = int(fraction * total) - weights.bytes - inside
-    assumed = not s.memory_fraction or weights.origin is Origin.ASSUMED
-    return LedgerLine(KV_POOL, max(0, size), Origin.ASSUMED if assumed else Origin.COMPUTED, why)
+        return _rest(memory_fraction(recipe), here, taken)
+    apart = outside(recipe)
+    return _within(recipe, here, [line for line in taken if line.name not in apart])
 
 
-def _share_of_the_rest(fraction: float, rest: int, weights: LedgerLine) -> LedgerLine:
-    """TensorRT-LLM's fraction is of what is free once the weights are loaded, not of the pool."""
-    if not weights.known:
+def _slots(recipe: Recipe, shape: ModelShape | None) -> LedgerLine:
+    """llama.cpp takes the cache of every slot when it starts."""
+    slots = recipe.serving.sequences or 1
+    size = kv_cache.needed(recipe, shape, slots) if shape else Unknown("", "the model's dimensions are not known")
+    if isinstance(size, Unknown):
+        why = f"not known: {size.why}; taken at start for every slot"
+        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
+    return LedgerLine(KV_POOL, size, Origin.COMPUTED, f"{slots} slots of full length, taken at start")
+
+
+def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLine:
+    """TensorRT-LLM's fraction is of what weights and others leave, not of the pool."""
+    if not all(line.known for line in taken):
         why = f"not known: {fraction:.2f} of what the weights leave"
         return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
-    why = f"{fraction:.2f} x {gib(max(0, rest))}, what is free beside weights and overhead"
-    return LedgerLine(KV_POOL, max(0, int(fraction * rest)), Origin.ASSUMED, why)
+    left = here.free - sum(line.bytes for line in taken)
+    why = f"{fraction:.2f} x {gib(max(0, left))}, what weights, overhead and others leave"
+    return LedgerLine(KV_POOL, max(0, int(fraction * left)), Origin.ASSUMED, why)
+
+
+def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerLine:
+    """What the lines inside the fraction leave of it; as sure as they are."""
+    fraction, sglang = memory_fraction(recipe), recipe.engine.name == "sglang"
+    claims = [int(fraction * size) for size in _found(here)] if sglang else [_claim(recipe, here)] * 3
+    whose = "" if recipe.serving.memory_fraction else " (the engine's default)"
+    of = f"{gib(_found(here)[0])} free" if sglang else gib(here.total.bytes)
+    why = f"{fraction:.2f}{whose} x {of}" + "".join(f" - {gib(line.bytes)} {line.name}" for line in inside)
+    taken = (
+        sum(line.bytes for line in inside),
+        sum(line.bytes if line.high is None else line.high for line in inside),
+        sum(line.bytes if line.low is None else line.low for line in inside),
+    )
+    size, low, high = (max(0, claim - own) for claim, own in zip(claims, taken, strict=True))
+    known = all(line.known for line in inside)
+    why += "" if known else "; the weights are a part of it"
+    assumed = not recipe.serving.memory_fraction or not known
+    return LedgerLine(KV_POOL, size, Origin.ASSUMED if assumed else Origin.COMPUTED, why, low, high)
+
+
+def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[LedgerLine, ...]:
+    """SGLang keeps states of sequences and others' rows apart from keys and values, and prints these alone."""
+    if recipe.engine.name != "sglang" or shape is None:
+        return (kv,)
+    kinds = layers(recipe, shape)
+    keys = kv.bytes if isinstance(kinds, Unknown) else token_pool(recipe, shape, kinds, kv.bytes)
+    if keys >= kv.bytes:
+        return (kv,)
+    apart = LedgerLine(STATES, kv.bytes - keys, kv.origin, "SGLang's pools of states, drafts and index rows")
+    low, high = (None if size is None else int(size * keys / kv.bytes) for size in (kv.low, kv.high))
+    return replace(kv, bytes=keys, why=f"{kv.why} - {gib(apart.bytes)} {STATES}", low=low, high=high), apart
+
+
+def _needed(recipe: Recipe, shape: ModelShape | None) -> int | None:
+    """What vLLM checks before it starts. SGLang starts with less than one full context, and refuses long requests."""
+    if shape is None or recipe.engine.name not in VLLM:
+        return None
+    size = kv_cache.needed(recipe, shape)
+    return size if isinstance(size, int) else None
+
+
+def _imagined(found: MemoryLedger, recipe: Recipe) -> MemoryLedger:
+    """What a real engine would take, as lines of nothing; and what the played one does."""
+    lines = [_nothing(line) for line in found.lines if line.name in (WEIGHTS, KV_POOL)]
+    own = overhead(recipe, None) if recipe.engine.name == "twin" else ()
+    return replace(found, lines=(found.lines[0], lines[0], *own, *lines[1:]), claim=0, loading=None)
+
+
+def _nothing(line: LedgerLine) -> LedgerLine:
+    why = f"simulated: the twin allocates nothing; a real engine would take {gib(line.bytes)}: {line.why}"
+    return LedgerLine(line.name, 0, Origin.COMPUTED, why)

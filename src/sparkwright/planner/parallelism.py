@@ -14,7 +14,6 @@ from sparkwright.planner.weights import checkpoint_size
 
 _DEFAULT_BATCH = 8
 _NEAR = 8  # node counts up to this are looked at for one that works
-_KV_BYTES = {"fp8": 1.0, "nvfp4": 0.5625, "int8": 1.0, "fp4": 0.5625}
 
 Checkpoints = Mapping[str, Checkpoint | Unknown]
 
@@ -71,11 +70,6 @@ def splits(nodes: int, shape: ModelShape | None) -> Iterator[Parallelism]:
                 yield replace(split, ep=True)
 
 
-def kv_number(kv_dtype: str) -> float:
-    """Bytes of one cached number; 2 (bf16) unless the name of the type says otherwise."""
-    return next((size for name, size in _KV_BYTES.items() if kv_dtype.startswith(name)), 2.0)
-
-
 def _judge(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Split:
     against = refusals(known.shape, recipe, split)
     return Split(split, against, None if against else _cost(recipe, known, split, batch))
@@ -85,7 +79,7 @@ def _cost(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Split
     if known.shape is None or _uncounted(known.shape):
         return None
     size, _ = checkpoint_size(recipe, known.checkpoint)
-    return cost(known.shape, split, kv_number(recipe.serving.kv_dtype), size, batch)
+    return cost(replace(recipe, parallelism=split), known.shape, size, batch)
 
 
 def _uncounted(shape: ModelShape | None) -> str:

@@ -1,16 +1,20 @@
 """How many bytes the parts of a model take, and how a split shares each of them out."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism
 
 # Bytes of a number without its scales.
-_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5}
+_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5,
+          "mxfp8": 1 + 1 / 32}  # fmt: skip
 # Bytes of the scale that a group shares: FP8 (E4M3) for NVFP4, E8M0 for MXFP4, 16 bits for integers (GPTQ, AWQ).
 _SCALE = {"nvfp4": 1.0, "mxfp4": 1.0, "int4": 2.0, "int8": 2.0}
+TABLES = "tables of single rows"
+UNTOLD_TABLES = f"{TABLES}, in numbers not told"
+_TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
 
 
 class Spread(StrEnum):
@@ -26,7 +30,7 @@ class Spread(StrEnum):
 class Weights:
     """One part of the whole model: its bytes. ends: on the first or last pipeline stage; else spread over the layers.
 
-    idle: not read for a decoded token (the embedding, of which one row is).
+    idle: not read for a decoded token (the embedding and other tables, of which single rows are).
     """
 
     name: str
@@ -67,6 +71,25 @@ def share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
 def size(written: str, group: int) -> float:
     """Bytes of one number with its share of the scale. FP8 blocks of 128 x 128 cost nothing worth counting."""
     return _BYTES[written] + (_SCALE.get(written, 0.0) / group if group else 0.0)
+
+
+def table_size(s: ModelShape) -> float:
+    """Bytes of a number of the tables. Not told: a release in FP8 has them in it, tools for other formats skip them."""
+    written = s.table_format or ("fp8" if s.format == "fp8" else "bf16")
+    return size(written, _TABLE_GROUP)
+
+
+def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelShape:
+    """The shape with the tables that are in memory, in the format that explains the size best where none is told.
+
+    checkpoint: bytes that go into memory, 0 if not known; on_disk: those of tables that do not.
+    """
+    if not shape.tables:
+        return shape
+    if not shape.table_format and checkpoint:
+        choices = [replace(shape, table_format=written) for written in _TABLE_FORMATS]
+        shape = min(choices, key=lambda one: abs(sum(part.bytes for part in parts(one)) - checkpoint - on_disk))
+    return replace(shape, tables=max(0, int(shape.tables - on_disk / table_size(shape))))
 
 
 def _attention(s: ModelShape) -> Iterator[Weights]:
@@ -111,6 +134,10 @@ def _feed_forward(s: ModelShape) -> Iterator[Weights]:
 def _ends(s: ModelShape) -> Iterator[Weights]:
     """Vocabularies: hardly any checkpoint quantizes them."""
     table = s.vocab * s.hidden * (_BYTES["fp32"] if s.format == "fp32" else _BYTES["bf16"])
+    if s.tables:
+        yield Weights(
+            TABLES if s.table_format else UNTOLD_TABLES, s.tables * table_size(s), Spread.HEADS, ends=True, idle=True
+        )
     if not s.tied:
         yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)
     yield Weights("output", table, Spread.HEADS, ends=True)

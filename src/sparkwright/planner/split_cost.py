@@ -8,9 +8,14 @@ from math import sqrt
 from statistics import NormalDist
 
 from sparkwright.domain.advice import Range, SplitCost
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.kv import CacheKind
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.recipe import Parallelism
-from sparkwright.planner.parameters import Spread, Weights, parts, share
+from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.planner.extra_parts import main
+from sparkwright.planner.kv_layout import cache_type, kv_heads, layers
+from sparkwright.planner.kv_numbers import number
+from sparkwright.planner.parameters import Spread, Weights, settled, share
 
 # Bytes a second that decoding really reads: 240e9 is the most measured (field guide D4). The least on one node was 80 %
 # of the nominal 273e9 for dense models and 57 % for sparse ones, whose small kernels wait for launches.
@@ -22,12 +27,16 @@ WORST_READ = {"dense": 0.80 * 273e9, "sparse": 0.57 * 273e9}
 EXCHANGE: dict[bool, Range] = {True: (40e-6, 150e-6), False: (100e-6, 240e-6)}
 # Bytes a second over the cable: both halves of the port under NCCL, and one 100 Gb/s half (B6).
 LINK: Range = (23.8e9, 12.5e9)
+_GROWING = (CacheKind.FULL, CacheKind.MLA, CacheKind.COMPRESSED, CacheKind.INDEX)
 _ACTIVATION = 2  # bytes of a number that travels
 
 
-def cost(shape: ModelShape, split: Parallelism, kv_bytes: float, checkpoint: int, batch: int) -> SplitCost:
-    """kv_bytes: of one cached number. checkpoint: bytes on disk, 0 if not known; what is not in the shape is in it."""
-    everything = parts(shape)
+def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> SplitCost:
+    """Of the recipe's own split. checkpoint: bytes that go into memory, 0 if not known; what no dimension tells of is
+    in it, too."""
+    split = recipe.parallelism
+    shape = settled(shape, checkpoint, recipe.model.on_disk)
+    everything = main(shape)
     total = sum(part.bytes for part in everything)
     # Far from the count it is another thing: a folder without weights (`--load-format dummy`), or several copies.
     scale = checkpoint / total if total / 2 < checkpoint < total * 2 else 1.0
@@ -35,7 +44,7 @@ def cost(shape: ModelShape, split: Parallelism, kv_bytes: float, checkpoint: int
     return SplitCost(
         weights=int(weights),
         copies=max(0, int(weights - scale * total / split.world_size)),
-        kv_token=kv_token(shape, split, kv_bytes),
+        kv_token=kv_token(recipe, shape),
         read=int(read(everything, shape, split, 1)),
         collectives=collectives(shape, split),
         sent=int(sent(shape, split, 1)),
@@ -45,26 +54,36 @@ def cost(shape: ModelShape, split: Parallelism, kv_bytes: float, checkpoint: int
 
 
 def held(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism) -> float:
-    """Bytes of weights on the fullest rank: the stage with most layers, and the larger of the two vocabularies."""
+    """Bytes of weights on the fullest rank: the stage with most layers, and what the first or the last has beside them.
+
+    Tables and encoders, which no token reads whole, are on the first; the output and drafts on the last.
+    """
     layers = -(-shape.layers // split.pp) / shape.layers
     inner = sum(p.bytes * share(p, shape, split) for p in everything if not p.ends)
-    ends = [p.bytes * share(p, shape, split) for p in everything if p.ends]
-    return inner * layers + (sum(ends) if split.pp == 1 else max(ends))
+    ends = [p for p in everything if p.ends]
+    first, last = (sum(p.bytes * share(p, shape, split) for p in ends if p.idle is idle) for idle in (True, False))
+    return inner * layers + (first + last if split.pp == 1 else max(first, last))
 
 
-def kv_token(shape: ModelShape, split: Parallelism, each: float) -> float:
-    """Bytes of KV that a token takes on a node. MLA and compressed KV are whole on every rank of tp.
+def kv_token(recipe: Recipe, shape: ModelShape) -> float:
+    """Bytes of KV that a token more takes on the fullest node: what grows with the context, as the KV pool is counted.
 
-    With dp a token is on one of the ranks only: the mean. Index rows and scales of compressed KV are not counted.
+    With dp a token is on one of the ranks only: the mean. Of a layout that is not known in full, what entries take.
     """
-    stages = split.pp * split.dp
-    if shape.compress:
-        return each * sum(shape.head_dim / ratio for ratio in shape.compress if ratio) / stages
-    if shape.latent:
-        return each * shape.growing_layers * shape.latent / stages
-    width = shape.head_dim + (shape.value_dim or shape.head_dim)
-    heads = shape.kv_heads / min(split.tp, shape.kv_heads)
-    return each * shape.growing_layers * width * heads / stages
+    kinds, split = layers(recipe, shape), recipe.parallelism
+    if isinstance(kinds, Unknown):
+        return _entries(shape, split.tp) * number(cache_type(recipe, shape)) / (split.pp * split.dp)
+    return sum(kind.layers * kind.row / kind.ratio for kind in kinds if kind.kind in _GROWING) / split.dp
+
+
+def _entries(s: ModelShape, tp: int) -> float:
+    """Numbers a token and rank; of compressed entries with their indexers' rows, in the layers that have their own."""
+    if not s.compress:
+        heads = kv_heads(s.kv_heads, tp) * (s.head_dim + (s.value_dim or s.head_dim))
+        return (s.growing_layers - s.shared_full_layers) * (s.latent or heads)
+    kept = [s.compress[n] for n in s.kv_sources if n < len(s.compress)] if s.kv_sources else s.compress
+    indexed = s.index_dim if s.index_layers else 0
+    return sum((s.head_dim + indexed) / ratio for ratio in kept if ratio)
 
 
 def read(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism, batch: int) -> float:

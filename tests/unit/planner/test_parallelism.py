@@ -16,9 +16,9 @@ from sparkwright.domain.facts import Checkpoint, Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB
-from sparkwright.planner.parallelism import advise, known_shape, kv_number, splits
-from sparkwright.planner.parameters import parts
-from sparkwright.planner.split_cost import busiest, collectives, cost, touched
+from sparkwright.planner.parallelism import advise, known_shape, splits
+from sparkwright.planner.parameters import Spread, Weights, parts
+from sparkwright.planner.split_cost import busiest, collectives, cost, held, touched
 from sparkwright.recipes.load import load_recipe
 from sparkwright.rules.rule import Context
 from unit.facts.test_model_config import GLM52, GPT_OSS, GPTQ, KIMI, NEMOTRON, QWEN35, read
@@ -39,6 +39,7 @@ def shipped(name: str) -> ModelShape:
 
 SUPER = shipped("nemotron-3-super-120b")
 MINIMAX, DSV4, QWEN8, QWEN30 = map(shape, ("minimax-m2.7-nvfp4", "deepseek-v4-flash", "qwen3-8b", "qwen3-30b-a3b"))
+V41 = shape("deepseek-v4.1-flash")
 # 640 wide experts in blocks of 128 (Qwen3.8-Flash-Next-FP8 on SGLang, two nodes: `320 is not divisible by ... 128`).
 NARROW = replace(QWEN30, expert_intermediate=640, format="fp8", rows=128, group=128)
 
@@ -125,7 +126,30 @@ def test_weights_are_what_an_engine_reported() -> None:
 def test_a_checkpoint_on_disk_counts_more() -> None:
     """Guards the scale: what files hold beyond the counted parts is shared alike; an empty folder tells nothing."""
     for size, weights in ((0, 62.6), (140_000_000_000, 65.2), (900, 62.6)):
-        assert cost(MINIMAX, Parallelism(2), 2.0, size, 1).weights / GIB == pytest.approx(weights, abs=0.1)
+        assert cost(recipe(MINIMAX, 2), MINIMAX, size, 1).weights / GIB == pytest.approx(weights, abs=0.1)
+
+
+def test_ends_of_a_pipeline() -> None:
+    """Guards the fullest stage: the first has all tables, the last the output and the drafts; neither has both."""
+    made = (
+        Weights("layers", 100.0, Spread.HEADS),
+        Weights("embedding", 10.0, Spread.HEADS, ends=True, idle=True),
+        Weights("tables", 7.0, Spread.HEADS, ends=True, idle=True),
+        Weights("output", 10.0, Spread.HEADS, ends=True),
+    )
+    stages = [held(made, QWEN8, Parallelism(1, pp)) for pp in (1, 2)]
+    assert stages == [127, 67]
+
+
+def test_tables_on_disk_are_no_weights_of_a_split() -> None:
+    """Guards the advisor for V4.1: its Engram tables stay on NVMe in the shipped recipe, and in memory elsewhere."""
+    made = load_recipe((files("sparkwright.recipes") / "shipped" / "deepseek-v4.1-flash.yaml").read_text(), "v41")
+    assert made.model.shape
+    kept = cost(made, made.model.shape, made.model.size - made.model.on_disk, 1)
+    loaded = replace(made, model=replace(made.model, on_disk=0))
+    assert kept.weights / GIB == pytest.approx(72, rel=0.02)
+    assert cost(loaded, made.model.shape, made.model.size, 1).weights / GIB == pytest.approx(72 + 47, rel=0.02)
+    assert kept.read == pytest.approx(cost(loaded, made.model.shape, 0, 1).read, rel=0.001)
 
 
 @pytest.mark.parametrize(("name", "billions"), [("qwen3-8b", 8.19), ("qwen3-30b-a3b", 30.53), ("dsv2-lite", 15.71)])
@@ -139,10 +163,13 @@ def test_parameters_are_those_of_the_model_cards(name: str, billions: float) -> 
     [
         (MINIMAX, (2,), "", 126_976),  # measured on two nodes, bf16
         (MINIMAX, (16,), "", 31_744),  # 8 KV heads: one each, no less
-        (read(GLM52), (4,), "fp8", 78 * 576),  # MLA is whole on every rank
-        (read(GLM52), (1, 2), "fp8", 39 * 576),
+        (shape("glm-5.2"), (4,), "fp8", 78 * 656 + 21 * 132),  # MLA and index rows are whole on every rank
+        (shape("glm-5.2"), (1, 2), "fp8", 39 * 656 + 11 * 132),
         (read(QWEN35), (4,), "fp8_e4m3", 7_680),  # 15 of 60 layers, 2 KV heads
-        (DSV4, (2,), "fp8", 21 * 512 / 4 + 20 * 512 / 128),
+        (DSV4, (2,), "fp8", 21 * (584 + 132) / 4 + 20 * 584 / 128),  # 3,850: as vLLM's pools of it come to
+        (V41, (4,), "fp8", 3 * 640 / 2 + 640),  # four layers of 40 keep entries; how they are paged is not known
+        (shape("gemma-4-26b-a4b"), (1,), "", 5 * 2 * 2 * 512 * 2),  # windows do not grow
+        (replace(shape("kimi-linear-48b"), state_conv=0, state_matrix=0), (1,), "", 7 * 576 * 2),  # states are untold
         (MINIMAX, (1, 1, 2), "", 126_976),  # half the sequences are here
     ],
 )
@@ -180,7 +207,7 @@ def test_an_ffn_of_two_matrices_and_experts_in_a_latent() -> None:
 def test_measured_speeds_lie_in_the_range(model: ModelShape, split: Parallelism, measured: float) -> None:
     """Guards the step model by published single-stream figures (docs/parallelism.md has the sources)."""
     model = replace(model, format=model.format or "bf16")
-    best, worst = cost(model, split, 2.0, 0, 1).step
+    best, worst = cost(replace(recipe(model), parallelism=split), model, 0, 1).step
     assert 1 / worst < measured < 1 / best
 
 
@@ -189,7 +216,7 @@ def test_whole_experts_wait_for_the_busiest_rank() -> None:
     assert busiest(MINIMAX, 2, 1) == pytest.approx(4 + 1.11, abs=0.1)  # exact: 4 + E|X - 4| = 5.1
     assert touched(MINIMAX, 1) == pytest.approx(8)
     for batch in (1, 8, 64):
-        slices, whole = (cost(MINIMAX, Parallelism(2, ep=ep), 2.0, 0, batch) for ep in (False, True))
+        slices, whole = (cost(recipe(MINIMAX, 2, ep=ep), MINIMAX, 0, batch) for ep in (False, True))
         assert slices.collectives == whole.collectives == 124
         assert slices.batch_step[0] < whole.batch_step[0] < 1.25 * slices.batch_step[0]
     assert busiest(MINIMAX, 2, 4096) == pytest.approx(128)
@@ -246,12 +273,6 @@ def test_the_recipes_own_comes_first() -> None:
     assert [s.possible for s in advice(DSV4, 3).splits] == [False, True, True, False, False]
 
 
-@pytest.mark.parametrize(("name", "size"), [("", 2), ("auto", 2), ("fp8_e4m3", 1), ("nvfp4_ds_mla", 0.5625)])
-def test_bytes_of_a_cached_number(name: str, size: float) -> None:
-    """Guards the names that engines give KV types."""
-    assert kv_number(name) == size
-
-
 SHIPPED = sorted((files("sparkwright.recipes") / "shipped").iterdir(), key=str)
 
 
@@ -269,5 +290,5 @@ def test_the_shipped_v4_flash_has_the_shape_of_its_config() -> None:
     made = load_recipe(path.read_text(), path.name)
     assert made.model.shape
     assert found("MODEL003", Context(CLUSTER, recipe=made, checkpoints={"a": checkpoint(DSV4)})) == []
-    step = cost(made.model.shape, Parallelism(2), 1.0, made.model.size, 1).step
+    step = cost(made, made.model.shape, made.model.size, 1).step
     assert 1 / step[1] < 27.1 < 1 / step[0]

@@ -1,0 +1,211 @@
+"""What can be turned to make a recipe fit: each knob's steps from the mildest on, and what a step costs its user.
+
+The cost ("loss") is a number only to put remedies in order, by what the user gives up:
+
+| knob | loss |
+|---|---|
+| drop the page cache | 0.01: files are read again |
+| another memory fraction (or pinned KV) | 0.02, and 0.2 for each whole fraction of distance |
+| fewer batched tokens | 0.04 for each halving: prefill is slower |
+| KV cache of 8 bits | 0.12: some precision |
+| fewer sequences | 0.25 x the part of them that is lost |
+| shorter context | the part of it that is lost |
+| stop something else on a node | 0.4: somebody else's work |
+| no CUDA graphs | 0.55: decoding that much slower (gpt-oss-120b on a GB10: 59 to 26 tokens/s) |
+| another checkpoint of the model | 0.6: another precision, to be judged anew |
+| more nodes | 1 for each doubling |
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from math import log2
+from typing import Any
+
+from sparkwright.domain.inventory import Stored, Use
+from sparkwright.domain.ledger import Lack
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.domain.units import GIB
+from sparkwright.domain.verdict import Action, ActionKind, Variant
+from sparkwright.planner import limits
+from sparkwright.planner.parallelism import splits
+from sparkwright.planner.split_limits import refusals
+
+FINE, COARSE, LONG = 1024, 4096, 32768
+_LEAST_CONTEXT = 2048
+_BATCHED = (16384, 8192, 4096, 2048, 1024, 512)
+_SEQUENCES = (256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
+# The most that a recipe may ask for (recipes/schema.py): the system needs the rest.
+LEAST_FRACTION, MOST_FRACTION, MOST_PINNED = 0.30, 0.92, 112 * GIB
+TOO_HIGH = frozenset({Lack.CLAIM, Lack.NODE})
+TOO_LOW = frozenset({Lack.POOL, Lack.CONTEXT})
+_EAGER = {"vllm": "enforce-eager", "vllm-ray": "enforce-eager", "sglang": "disable-cuda-graph"}
+_EIGHT_BITS = ("fp8", "fp8_e4m3", "q8_0")
+_NARROW = ("fp8", "int8", "nvfp4", "fp4", "turboquant", "q8", "q4", "mxfp8", "int4")
+_MORE_NODES = (2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What there is besides the recipe. nodes: of the cluster. kv_dtypes: types of KV cache that the engine takes.
+
+    fraction: what the engine takes when the recipe gives none, 0 for one that claims no share. actions: each group does
+    one thing on one or more nodes. checkpoints: of the same model in another form, on some node's disk.
+    """
+
+    nodes: int = 1
+    shape: ModelShape | None = None
+    kv_dtypes: tuple[str, ...] = ()
+    fraction: float = 0.0
+    actions: tuple[tuple[Action, ...], ...] = ()
+    checkpoints: tuple[tuple[Stored, Use], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    variant: Variant
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """steps: the mildest first. past: lacks that say that a step went too far, of what can be too high and too low.
+
+    Knobs of one kind are ways to the same end: only the cheapest that fits is told.
+    """
+
+    kind: str
+    steps: tuple[Step, ...]
+    past: frozenset[Lack] = field(default=frozenset())
+
+
+def knobs(recipe: Recipe, world: Surroundings) -> tuple[Knob, ...]:
+    """All that can be turned for this recipe, cheapest kinds first."""
+    found = [
+        *_acts(world, ActionKind.DROP_CACHE, 0.01),
+        *_pool(recipe, world),
+        Knob("batched tokens", tuple(_batched(recipe))),
+        Knob("KV type", tuple(_kv_type(recipe, world))),
+        Knob("sequences", tuple(_sequences(recipe))),
+        Knob("context", tuple(_context(recipe, world.shape))),
+        *_acts(world, ActionKind.STOP, 0.4),
+        Knob("CUDA graphs", tuple(_eager(recipe))),
+        *_checkpoints(recipe, world),
+        *(Knob("nodes", (step,)) for step in _nodes(recipe, world)),
+    ]
+    return tuple(knob for knob in found if knob.steps)
+
+
+def context_of(recipe: Recipe, shape: ModelShape | None) -> int:
+    """The longest sequence that the engine will take: the recipe's, else the model's."""
+    return recipe.serving.context or (shape.positions if shape else 0)
+
+
+def contexts(most: int, least: int = _LEAST_CONTEXT) -> tuple[int, ...]:
+    """Friendly lengths up to `most`, longest first: every 4,096, below 32,768 every 1,024."""
+    coarse = range(most - most % COARSE, LONG - 1, -COARSE)
+    fine = range(min(most - most % FINE, LONG - FINE), least - 1, -FINE)
+    return (*coarse, *fine)
+
+
+def eight_bits(recipe: Recipe, types: Sequence[str]) -> str:
+    """The engine's KV type of 8 bits where the recipe's own is wider; '' when there is none."""
+    if recipe.serving.kv_dtype.startswith(_NARROW):
+        return ""
+    return next((name for name in _EIGHT_BITS if name in types), "")
+
+
+def setting(**serving: Any) -> Variant:
+    return Variant(tuple((f"serving.{name}", value) for name, value in serving.items()))
+
+
+def fractions(low: float, high: float) -> tuple[float, ...]:
+    """Every hundredth between them, rising."""
+    return tuple(n / 100 for n in range(round(low * 100), round(high * 100) + 1))
+
+
+def _acts(world: Surroundings, kind: ActionKind, loss: float) -> Iterator[Knob]:
+    for done in world.actions:
+        if done and done[0].kind is kind:
+            yield Knob(done[0].command, (Step(Variant(actions=done), loss),))
+
+
+def _pool(recipe: Recipe, world: Surroundings) -> Iterator[Knob]:
+    """The share of the pool, and KV that is pinned, both ways: less of what is not free, more where it is too small."""
+    now, pinned = recipe.serving.memory_fraction or world.fraction, recipe.serving.kv_cache_bytes
+    if now:
+        yield from _both_ways("memory_fraction", now, fractions(LEAST_FRACTION, MOST_FRACTION), 1.0)
+    if pinned:
+        yield from _both_ways("kv_cache_bytes", pinned, tuple(range(GIB, MOST_PINNED + 1, GIB)), MOST_PINNED)
+
+
+def _both_ways(name: str, now: float, values: Sequence[float], whole: float) -> Iterator[Knob]:
+    """values: rising; whole: the distance that costs 0.2."""
+
+    def steps(found: Iterable[float]) -> tuple[Step, ...]:
+        return tuple(Step(setting(**{name: value}), 0.02 + 0.2 * abs(value - now) / whole) for value in found)
+
+    yield Knob(f"less {name}", steps(value for value in reversed(values) if value < now), past=TOO_LOW)
+    yield Knob(f"more {name}", steps(value for value in values if value > now), past=TOO_HIGH)
+
+
+def _batched(recipe: Recipe) -> Iterator[Step]:
+    """vLLM wants as many batched tokens as sequences at least."""
+    now, least = limits.batched_tokens(recipe), max(512, limits.sequences(recipe))
+    if recipe.engine.name == "llama-cpp":
+        return
+    for tokens in _BATCHED:
+        if least <= tokens < now:
+            yield Step(setting(batched_tokens=tokens), 0.04 * log2(now / tokens))
+
+
+def _sequences(recipe: Recipe) -> Iterator[Step]:
+    now = limits.sequences(recipe)
+    for count in _SEQUENCES:
+        if count < now:
+            yield Step(setting(sequences=count), 0.25 * (1 - count / now))
+
+
+def _context(recipe: Recipe, shape: ModelShape | None) -> Iterator[Step]:
+    now = context_of(recipe, shape)
+    for tokens in contexts(now - 1):
+        yield Step(setting(context=tokens), 1 - tokens / now)
+
+
+def _kv_type(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
+    name = eight_bits(recipe, world.kv_dtypes)
+    if name:
+        yield Step(setting(kv_dtype=name), 0.12)
+
+
+def _eager(recipe: Recipe) -> Iterator[Step]:
+    flag = _EAGER.get(recipe.engine.name)
+    if flag and not limits.eager(recipe):
+        yield Step(Variant(((f"flags.{flag}", True),)), 0.55)
+
+
+def _checkpoints(recipe: Recipe, world: Surroundings) -> Iterator[Knob]:
+    """Smallest first, and each one's size, which the recipe may give of its own."""
+    for stored, use in world.checkpoints:
+        keys = dict(use.change)
+        own = {"model.path": ""} if "model.id" in keys and recipe.model.path else {}
+        size = {"model.size": stored.size} if recipe.model.size else {}
+        size |= {"model.on_disk": 0} if recipe.model.on_disk else {}
+        yield Knob(f"checkpoint {stored.label}", (Step(Variant(tuple({**keys, **own, **size}.items())), 0.6),))
+
+
+def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
+    """For each larger number of nodes the split that changes least and that model and engine allow."""
+    own = recipe.parallelism
+    for count in _MORE_NODES:
+        allowed = [s for s in splits(count, world.shape) if not refusals(world.shape, recipe, s)]
+        if count <= recipe.nodes or not allowed:
+            continue
+        best = min(allowed, key=lambda split: _unlike(split, own))
+        other = [(f"parallelism.{name}", new) for name, new in asdict(best).items() if new != getattr(own, name)]
+        yield Step(Variant((("nodes", count), *other)), log2(count / recipe.nodes))
+
+
+def _unlike(split: Parallelism, own: Parallelism) -> tuple[bool, int, int, int]:
+    """The kinds of parallelism that the recipe has grow; tensor parallelism grows before the others."""
+    return split.ep != own.ep, split.dp if own.dp == 1 else 0, split.pp if own.pp == 1 else 0, -split.tp

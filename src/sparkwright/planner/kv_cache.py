@@ -1,0 +1,100 @@
+"""The KV cache of one rank: what a pool holds and what full contexts need, for every engine.
+
+A figure that cannot be computed is `unknown` with the reason, never a guess.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.kv import CacheKind, CacheLayers, KvCapacity
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.planner import kv_drafts, kv_release, kv_sglang, kv_vllm
+from sparkwright.planner.kv_layout import layers
+from sparkwright.planner.limits import VLLM
+
+_TRTLLM_BLOCK = 32  # tokens_per_block of KvCacheConfig
+_LLAMA_BLOCK = 1
+
+
+def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
+    """What `kv_bytes` on one rank hold: tokens as the engine will print them, and as many as really fit.
+
+    SGLang: bytes of keys and values alone, as it prints them (kv_sglang.token_pool says how many those are).
+    """
+    kinds = _kinds(recipe, shape)
+    # SGLang keeps a draft's rows in a pool of its own.
+    unknown = "" if recipe.engine.name == "sglang" else kv_drafts.unknown(recipe, shape)
+    if unknown or isinstance(kinds, Unknown):
+        return KvCapacity(kv_bytes, unknown=kinds.why if isinstance(kinds, Unknown) else unknown)
+    found, doubt = _ranged(recipe, shape, kinds, kv_bytes), kv_drafts.assumed(recipe, shape)
+    return replace(found, why=(*found.why, doubt)) if doubt else found
+
+
+def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
+    if recipe.engine.name == "sglang":
+        return kv_sglang.capacity(recipe, shape, kv_bytes)
+    if recipe.engine.name in ("llama-cpp", "trtllm"):
+        return _plain(recipe, shape, kinds, kv_bytes)
+    return kv_vllm.capacity(recipe, shape, kinds, kv_bytes)
+
+
+def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
+    """With what the neighbouring releases would hold where the version is none that was read, and they differ."""
+    found = _held(recipe, shape, kinds, kv_bytes)
+    others = kv_release.neighbours(recipe) if recipe.engine.name in VLLM and not found.unknown else ()
+    runs = [replace(recipe, engine=replace(recipe.engine, version=other)) for other in others]
+    counts = {one.tokens for run in runs if not (one := _held(run, shape, kinds, kv_bytes)).unknown} | {found.tokens}
+    if len(counts) == 1:
+        return found
+    low, high, name = min(counts), max(counts), recipe.engine.version or "this version"
+    why = f"{name} was not read: {low:,} to {high:,} tokens, as the releases {others[0]} to {others[-1]} would hold"
+    return replace(found, low=low, high=high, why=(*found.why, why))
+
+
+def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unknown:
+    """Bytes that one rank needs for so many sequences of the recipe's context, as the engine checks it.
+
+    At least: what a draft model of its own keeps is assumed.
+    """
+    kinds = _kinds(recipe, shape)
+    if isinstance(kinds, Unknown):
+        return kinds
+    if recipe.engine.name == "sglang":
+        return kv_sglang.needed(recipe, shape, sequences)
+    if recipe.engine.name in ("llama-cpp", "trtllm"):
+        return int(_sequence(recipe, shape, kinds) * sequences)
+    return kv_vllm.needed(recipe, shape, kinds, sequences)
+
+
+def _kinds(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unknown:
+    if not (recipe.serving.context or shape.positions):
+        return Unknown("", "neither the recipe nor the model says how long a context is")
+    if shape.compress and recipe.engine.name == "sglang":
+        return Unknown("", "SGLang's pools for compressed KV are not modelled")
+    return layers(recipe, shape)
+
+
+def _plain(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], size: int) -> KvCapacity:
+    """TensorRT-LLM and llama.cpp: rows of whole blocks; windows and states are what a sequence takes beside them."""
+    context, each = recipe.serving.context or shape.positions, _sequence(recipe, shape, kinds)
+    block = _TRTLLM_BLOCK if recipe.engine.name == "trtllm" else _LLAMA_BLOCK
+    fit = max(0, size) / each if each else 0.0
+    tokens = int(fit * context) // block * block
+    why = f"{size} B / {each} B for a sequence of {context} tokens, in blocks of {block}"
+    return KvCapacity(size, tokens, tokens, fit, block, each, why=(why,))
+
+
+def _sequence(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> int:
+    """Bytes of one sequence of full length on one rank. llama.cpp takes them for every slot when it starts."""
+    context = recipe.serving.context or shape.positions
+    return int(sum(kind.layers * _of(kind, context) for kind in kinds))
+
+
+def _of(kind: CacheLayers, context: int) -> float:
+    if kind.kind is CacheKind.STATE:
+        return kind.state
+    if kind.kind is CacheKind.WINDOW:
+        return min(kind.window, context) * kind.row
+    return context / kind.ratio * kind.row

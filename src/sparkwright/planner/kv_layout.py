@@ -1,0 +1,167 @@
+"""What each kind of layer keeps in the cache of one rank: rows a token, windows, states.
+
+Learned from vLLM 0.19.0 to 0.33.0 (kv_cache_interface.py, mamba_utils.py, the models' own cache specs) and SGLang
+0.5.10 to 0.5.23 (memory_pool.py); the figures are in the docstrings where they are used.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.planner.kv_drafts import drafted, foreign, indexed_layers, own_layers
+from sparkwright.planner.kv_gaps import gap
+from sparkwright.planner.kv_numbers import V4_OVERLAP, V4_ROW, V4_STATE_PAGE, heads_row, index_row, known, mla_row
+from sparkwright.planner.limits import flag
+from sparkwright.planner.once import once
+
+_FP32, _BF16 = 4, 2
+_V4_PAGE = 64  # tokens a page of DeepSeek V4's windows of 128
+_STATE_BYTES = {"fp32": _FP32, "float32": _FP32, "bf16": _BF16, "bfloat16": _BF16, "fp16": _BF16, "float16": _BF16}
+# Kinds of state that vLLM keeps in FP32 unless told otherwise; the rest follow the model's own type.
+_EXACT = ("kda", "lightning")
+_FP4_INDEX = ("indexer_kv_dtype", "use_fp4_indexer_cache")
+
+
+@once
+def layers(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unknown:
+    """Every kind of cached layer on the fullest rank; Unknown when the shape or the cache's type does not tell it."""
+    dtype = cache_type(recipe, shape)
+    unknown = gap(shape) if known(dtype) else f"nobody here knows the width of KV type {dtype}"
+    if unknown:
+        return Unknown(recipe.model.label, unknown)
+    if shape.compress:
+        found = tuple(_compressed(recipe, shape))
+    else:
+        found = (*_attention(recipe, shape), *_index(recipe, shape), *_states(recipe, shape))
+    kept = tuple(kind for kind in found if kind.layers > 0 and (kind.row or kind.state))
+    return kept or Unknown(recipe.model.label, "no layer is known to keep anything")
+
+
+def cache_type(recipe: Recipe, shape: ModelShape) -> str:
+    """How it is written: as the recipe says, else as the checkpoint was made for; '': of the model's own type."""
+    asked = recipe.serving.kv_dtype
+    return shape.kv_format if asked in ("", "auto") else asked
+
+
+def kv_heads(heads: int, tp: int) -> int:
+    """KV heads of one rank: with fewer heads than ranks each has a copy of one."""
+    return max(1, -(-heads // tp))
+
+
+def _here(count: int, recipe: Recipe) -> int:
+    """Layers of the fullest pipeline stage."""
+    return -(-count // recipe.parallelism.pp)
+
+
+def _attention(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
+    tp, dtype = recipe.parallelism.tp, cache_type(recipe, shape)
+    full = _here(shape.growing_layers - shape.shared_full_layers, recipe)
+    full += 0 if shape.window_layers else own_layers(recipe, shape)
+    if shape.latent:
+        row, why = mla_row(dtype, shape), f"a latent row of {shape.latent}, whole on every rank"
+        yield CacheLayers(CacheKind.MLA, full, row, why=why)
+        wide = heads_row(dtype, kv_heads(shape.kv_heads, tp), 2 * shape.head_dim)
+    else:
+        heads, width = kv_heads(shape.kv_heads, tp), shape.head_dim + (shape.value_dim or shape.head_dim)
+        row = wide = heads_row(dtype, heads, width)
+        yield CacheLayers(CacheKind.FULL, full, row, why=f"{heads} KV heads x {width} keys and values")
+    yield _window(recipe, shape)
+    yield from foreign(recipe, shape, wide)
+
+
+def _window(recipe: Recipe, shape: ModelShape) -> CacheLayers:
+    """Layers of a sliding window, the drafted ones among them (MiMo-V2.5, Step-3.5, Inkling).
+
+    vLLM can be told to keep the whole context for them, too.
+    """
+    key = shape.window_head_dim or shape.head_dim
+    width = key + (shape.window_value_dim or (shape.window_head_dim or shape.value_dim or shape.head_dim))
+    heads = kv_heads(shape.window_kv_heads or shape.kv_heads, recipe.parallelism.tp)
+    row = heads_row(cache_type(recipe, shape), heads, width)
+    own = shape.window_layers - (shape.shared_kv_layers - shape.shared_full_layers)
+    own = _here(own, recipe) + (own_layers(recipe, shape) if shape.window_layers else 0)
+    why = f"{heads} KV heads x {width} keys and values, {shape.window} tokens"
+    if str(flag(recipe, "disable-hybrid-kv-cache-manager")).lower() == "true":
+        return CacheLayers(CacheKind.FULL, own, row, why=f"{why}, kept for the whole context as told")
+    return CacheLayers(CacheKind.WINDOW, own, row, window=shape.window, why=why)
+
+
+def _index(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
+    """The lightning indexer's rows."""
+    if not shape.index_layers:
+        return
+    row, ratio = index_row(shape, _fp4_index(recipe)), shape.index_ratio or 1
+    count = _here(shape.index_layers, recipe) + indexed_layers(recipe, shape)
+    why = f"the indexer's row of {shape.index_dim} for {ratio} tokens"
+    yield CacheLayers(CacheKind.INDEX, count, row, ratio=ratio, why=why)
+
+
+def _fp4_index(recipe: Recipe) -> bool:
+    """Whether vLLM's attention-config, as a mapping or with dots, asks for rows of MXFP4."""
+    given = flag(recipe, "attention-config")
+    told = [given.get(name) for name in _FP4_INDEX] if isinstance(given, Mapping) else []
+    told += [flag(recipe, f"attention-config.{name}".replace("_", "-")) for name in _FP4_INDEX]
+    return any(str(value).lower() in ("mxfp4", "true") for value in told)
+
+
+def _states(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
+    """A convolution's last inputs (and those of drafted tokens) in the model's type, and a matrix, both over tp."""
+    beside = shape.state_kind == "sconv" and not shape.state_layers
+    if beside and recipe.engine.name != "sglang":
+        yield _beside(recipe, shape)
+        return
+    count = shape.attention_layers if beside else shape.state_layers
+    inputs = max(0, shape.state_conv - 1) + drafted(recipe) if shape.state_conv else 0
+    tp = recipe.parallelism.tp
+    conv = inputs * -(-shape.state_conv_width // tp) * _BF16
+    matrix = -(-shape.state_matrix // tp) * _matrix_bytes(recipe, shape)
+    name = shape.state_kind or "state"
+    why = f"{name}: {inputs} x {shape.state_conv_width} and {shape.state_matrix} numbers / tp {tp}"
+    yield CacheLayers(CacheKind.STATE, _here(count, recipe), state=conv + matrix, why=why)
+
+
+def _beside(recipe: Recipe, shape: ModelShape) -> CacheLayers:
+    """Convolutions beside each attention (Inkling): vLLM keeps them as windows, in pages of as many tokens.
+
+    A head's numbers are rounded up to a power of two. Windows count the tokens in flight, too: they take most of it.
+    """
+    each = -(-shape.state_conv_width // max(1, shape.kv_heads))
+    row = kv_heads(shape.kv_heads, recipe.parallelism.tp) * (1 << max(0, each - 1).bit_length()) * _BF16
+    layers, few = _here(shape.attention_layers, recipe), shape.state_conv
+    return CacheLayers(CacheKind.WINDOW, layers, row, window=few, why=f"convolutions over {few} tokens", block=few)
+
+
+def _matrix_bytes(recipe: Recipe, shape: ModelShape) -> int:
+    asked = flag(recipe, "mamba-ssm-cache-dtype") or flag(recipe, "mamba-ssm-dtype")
+    exact = shape.state_kind in _EXACT or shape.single_blocks or recipe.engine.name == "sglang"
+    usual = _STATE_BYTES.get(shape.state_format, _FP32 if exact else _BF16)
+    return _STATE_BYTES.get(str(asked), usual)
+
+
+def _compressed(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
+    """DeepSeek V4: entries for 4 or 128 tokens, the indexer's rows beside the former, and windows of all layers.
+
+    A compressor keeps keys and scores of the tokens that its open groups need in FP32, 2 numbers for each of a head's;
+    where groups overlap (4:1) it keeps two groups, and twice as much of each token.
+    """
+    counts = Counter(shape.compress)
+    for ratio in V4_STATE_PAGE:
+        count = _here(counts[ratio], recipe)
+        yield CacheLayers(CacheKind.COMPRESSED, count, V4_ROW, ratio=ratio, why=f"an entry for {ratio} tokens")
+        yield _compressor(count, ratio, shape.head_dim)
+        if ratio == V4_OVERLAP:
+            row = index_row(shape, _fp4_index(recipe))
+            yield CacheLayers(CacheKind.INDEX, count, row, ratio=ratio, why=f"the indexer's row for {ratio} tokens")
+            yield _compressor(count, ratio, shape.index_dim)
+    own = _here(shape.layers, recipe) + own_layers(recipe, shape)
+    why = f"every layer's last {shape.window} tokens"
+    yield CacheLayers(CacheKind.WINDOW, own, V4_ROW, window=shape.window, block=_V4_PAGE, why=why)
+
+
+def _compressor(layers: int, ratio: int, width: int) -> CacheLayers:
+    twice = 2 if ratio == V4_OVERLAP else 1
+    row, why = 2 * twice * width * _FP32, f"what the {ratio}:1 compressor still needs"
+    return CacheLayers(CacheKind.WINDOW, layers, row, window=twice * ratio, block=V4_STATE_PAGE[ratio], why=why)

@@ -1,0 +1,62 @@
+"""Bytes of what one token leaves in one layer's cache, for each way in which engines write it."""
+
+from sparkwright.domain.model import ModelShape
+
+BF16 = 2.0
+_FP32 = 4
+# Bytes of a cached number with its share of the scales. NVFP4: 4 bits and an FP8 scale for each 16 (vLLM 0.21.0,
+# utils/torch_utils.py; SGLang's fp4_e2m1 the same); llama.cpp's formats are blocks of 32 with a 16-bit scale.
+_BYTES = {
+    **dict.fromkeys(("", "auto", "bf16", "bfloat16", "fp16", "float16", "half", "f16"), BF16),
+    **dict.fromkeys(("fp32", "float32", "f32"), 4.0),
+    **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "int8"), 1.0),
+    **dict.fromkeys(("nvfp4", "fp4_e2m1", "fp4"), 0.5625),
+    "fp8_per_token_head": 1.0, "int8_per_token_head": 1.0, "int4_per_token_head": 0.5, "mxfp8": 1 + 1 / 32,
+    "q8_0": 34 / 32, "q5_1": 24 / 32, "q5_0": 22 / 32, "q4_1": 20 / 32, "q4_0": 18 / 32, "iq4_nl": 18 / 32,
+}  # fmt: skip
+_PER_HEAD = "_per_token_head"  # these write a 32-bit scale for each token and head, of keys and of values
+_PACKED = "_ds_mla"
+_SCALED = 128  # numbers that share a 32-bit scale in FP8 rows of MLA and of the indexer
+# One entry of DeepSeek V4: 448 numbers of FP8, 64 of BF16, 8 bytes of scales. nvfp4_ds_mla keeps that width.
+V4_ROW = 584
+# Pages, in tokens, of what its compressors still need, by how many tokens become one entry (vLLM,
+# deepseek_compressor.py); where groups overlap, windows of twice the ratio.
+V4_STATE_PAGE, V4_OVERLAP = {4: 4, 128: 8}, 4
+# vLLM 0.33.0, mla_attention.py: 512 numbers of NVFP4, and 64 of FP8 padded to whole 16 bytes.
+_NVFP4_MLA = 352
+_FP4_INDEX = 0.5 + 1 / 32  # MXFP4
+
+
+def known(dtype: str) -> bool:
+    return dtype in _BYTES or dtype.endswith(_PACKED)
+
+
+def number(dtype: str) -> float:
+    """Bytes of one cached number; packed rows have no such thing: their scales and parts differ in width."""
+    return _BYTES.get(dtype, 1.0)
+
+
+def heads_row(dtype: str, heads: int, width: int) -> float:
+    """width: numbers of a head, keys and values together."""
+    scales = 2 * _FP32 if dtype.endswith(_PER_HEAD) else 0
+    return heads * (width * number(dtype) + scales)
+
+
+def mla_row(dtype: str, shape: ModelShape) -> float:
+    """A latent row. With a lightning indexer FP8 means fp8_ds_mla, whose positional part stays BF16 (656 B)."""
+    plain = shape.latent - shape.rope_dim
+    if dtype == "nvfp4_ds_mla":
+        return _NVFP4_MLA
+    sparse = shape.index_layers and shape.rope_dim and number(dtype) == 1.0
+    if dtype == "fp8_ds_mla" or sparse:
+        return plain + plain // _SCALED * _FP32 + shape.rope_dim * BF16
+    return shape.latent * number(dtype)
+
+
+def index_row(shape: ModelShape, fp4: bool = False) -> float:
+    """The indexer's row: FP8 with a scale for dsa (132 B of 128), MXFP4 if asked (68 B); others write BF16."""
+    if shape.index_kind not in ("", "dsa"):
+        return shape.index_dim * BF16
+    if fp4:
+        return shape.index_dim * _FP4_INDEX
+    return shape.index_dim + shape.index_dim // _SCALED * _FP32

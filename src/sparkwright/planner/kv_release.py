@@ -1,0 +1,119 @@
+"""How versions of vLLM differ in what they do with the cache. Read in the wheels 0.19.0 to 0.33.0.
+
+A version between two that were read does as the newer one where a published log shows it, else as the older.
+"""
+
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.planner.kv_drafts import drafted
+from sparkwright.planner.limits import batched_tokens, flag, version
+
+READ = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
+# The first versions with names of their own; `0.1.dev1` is a build of a source tree without tags, so a recent one.
+_UNTAGGED = (0, 10)
+# 0.20.2 prints tokens as concurrency x context; before, the blocks of one group, wrong for models with several.
+_PRINTS_CONTEXTS = (0, 20, 2)
+# 0.27.1 counts the tokens of all steps in flight into every window, and lays groups over each other in a block, so
+# that blocks are what concurrency counts; 0.24.0 does neither. Published builds of 0.25.2 for GB10 do, and the pool of
+# one of 0.23.1rc1 (1.43 M tokens of DeepSeek V4) is as small as only that makes it.
+_COUNTS_FLIGHT = (0, 25)
+_DID_BEFORE = (0, 23)
+_PADS_PAGES = (0, 24)  # pages that do not divide are padded; before, the engine did not start
+_PACKS_BLOCKS = (0, 24)  # DeepSeek V4: a block is as large as its layers of each page size, not the same for all
+_CHECKS_BLOCKS = (0, 30)  # ... and what a request needs is counted in such blocks; before, in the larger ones of 0.21.0
+_RESERVES_NULL = (0, 31)  # 0.33.0 keeps the null block out of what it checks
+# Prefix caching of hybrids is on by default since 0.27.1 (off in 0.24.0). The whole history of Mamba-2 states was kept
+# ("all") where the model could, until 0.33.0 had only the last ones ("align").
+_CACHES_HYBRIDS = (0, 25)
+_KEEPS_LAST_ONLY = (0, 31)
+_ALIGNS_MLA = (0, 25)  # blocks of MLA hybrids are multiples of 128
+_HISTORY = ("mamba1", "mamba2")
+# 0.33.0 keeps one more state, of the last block's end inside a long prompt, where the kernels can write it: on sm_12x
+# and CUDA 13 those of these kinds, and then blocks are multiples of so many tokens.
+_KEEPS_CHECKPOINTS = (0, 31)
+_CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
+
+
+def since(recipe: Recipe, wanted: tuple[int, ...]) -> bool:
+    """A version that cannot be read, or of a build without tags, counts as new."""
+    found = version(recipe)
+    return found < _UNTAGGED or found >= wanted
+
+
+def neighbours(recipe: Recipe) -> tuple[str, ...]:
+    """The releases around a version whose code was not read; () for one that was. All for one that nobody can read."""
+    found, read = version(recipe), [tuple(map(int, name.split("."))) for name in READ]
+    if not found:
+        return READ
+    if found in read:
+        return ()
+    after = len(READ) if found < _UNTAGGED else sum(1 for one in read if one < found)
+    return READ[max(0, after - 1) : after + 1]
+
+
+def prints_contexts(recipe: Recipe) -> bool:
+    return since(recipe, _PRINTS_CONTEXTS)
+
+
+def pads_pages(recipe: Recipe) -> bool:
+    return since(recipe, _PADS_PAGES)
+
+
+def packs_blocks(recipe: Recipe) -> bool:
+    return since(recipe, _PACKS_BLOCKS)
+
+
+def overlays_groups(recipe: Recipe) -> bool:
+    return since(recipe, _COUNTS_FLIGHT) or version(recipe)[:2] == _DID_BEFORE
+
+
+def checks_blocks(recipe: Recipe) -> bool:
+    return since(recipe, _CHECKS_BLOCKS)
+
+
+def reserves_null(recipe: Recipe) -> bool:
+    return since(recipe, _RESERVES_NULL)
+
+
+def aligns_mla(recipe: Recipe) -> bool:
+    return since(recipe, _ALIGNS_MLA)
+
+
+def in_flight(recipe: Recipe) -> int:
+    """Tokens that a window holds beyond itself: one step's, or those of all steps that run at once."""
+    if not overlays_groups(recipe):
+        return batched_tokens(recipe)
+    pp, waits = recipe.parallelism.pp, str(flag(recipe, "async-scheduling")).lower() == "false"
+    waits = waits or str(flag(recipe, "no-async-scheduling")).lower() == "true"
+    return batched_tokens(recipe) * (pp if waits or (pp > 1 and not since(recipe, _RESERVES_NULL)) else pp + 1)
+
+
+def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
+    """Blocks of a state group that one sequence holds; pages: of the whole context.
+
+    One state and one for each drafted token; with prefix caching one or two more, or one for each of the pages.
+    """
+    more = drafted(recipe)
+    if not _caches_prefixes(recipe):
+        return 1 + more
+    return more + (pages if keeps_history(recipe, shape) else 2 + bool(checkpoint_tokens(recipe, shape)))
+
+
+def checkpoint_tokens(recipe: Recipe, shape: ModelShape) -> int:
+    """What blocks of states kept inside a prompt are multiples of; 0 when none are kept."""
+    keeps = _caches_prefixes(recipe) and since(recipe, _KEEPS_CHECKPOINTS)
+    return _CHECKPOINT_TOKENS.get(shape.state_kind, 0) if keeps else 0
+
+
+def keeps_history(recipe: Recipe, shape: ModelShape) -> bool:
+    """Whether a state is kept at the end of every block (`all`)."""
+    asked = str(flag(recipe, "mamba-cache-mode") or "")
+    able = shape.state_kind in _HISTORY and not since(recipe, _KEEPS_LAST_ONLY) and not recipe.speculation.method
+    return _caches_prefixes(recipe) and able and asked in ("", "all", "none")
+
+
+def _caches_prefixes(recipe: Recipe) -> bool:
+    off, on = flag(recipe, "no-enable-prefix-caching"), flag(recipe, "enable-prefix-caching")
+    if str(off).lower() == "true" or str(on).lower() == "false":
+        return False
+    return str(on).lower() == "true" or since(recipe, _CACHES_HYBRIDS)

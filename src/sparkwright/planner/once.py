@@ -1,0 +1,55 @@
+"""Work that several ask for with the same recipe, done once: nodes that are alike, and a search's many variants.
+
+What is kept depends on a recipe's model, engine, split and limits, never on the size of its KV pool: that differs from
+node to node, and a search over memory fractions asks for nothing else anew.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sparkwright.domain.recipe import Recipe
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_KEPT = 128  # a search of remedies asks for 20 to 70 recipes
+
+
+class _Asked:
+    """A recipe as far as the work reads it. Mappings are the same only where they are one: 1 and True are equal."""
+
+    __slots__ = ("_hash", "_key", "recipe")
+
+    def __init__(self, recipe: Recipe) -> None:
+        s = recipe.serving
+        limits = s.context, s.sequences, s.batched_tokens, s.kv_dtype
+        self.recipe = recipe
+        self._key = (limits, recipe.nodes, recipe.parallelism, recipe.engine, recipe.model)
+        mappings = id(recipe.flags), id(recipe.env), id(recipe.speculation)
+        self._hash = hash((limits, recipe.nodes, recipe.parallelism, recipe.engine.version, mappings))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Asked):
+            return NotImplemented
+        mine, its = self.recipe, other.recipe
+        one = mine.flags is its.flags and mine.env is its.env and mine.speculation is its.speculation
+        return one and self._key == other._key
+
+
+def once(work: Callable[Concatenate[Recipe, P], T]) -> Callable[Concatenate[Recipe, P], T]:
+    """`work`, which must be pure and must not read `memory_fraction` or `kv_cache_bytes`; few results are kept."""
+
+    call: Callable[..., T] = work
+
+    @lru_cache(maxsize=_KEPT)
+    def kept(asked: _Asked, rest: tuple[Any, ...]) -> T:
+        return call(asked.recipe, *rest)
+
+    def done(recipe: Recipe, /, *rest: P.args, **_: P.kwargs) -> T:
+        return kept(_Asked(recipe), rest)
+
+    done.__doc__ = work.__doc__
+    return done

@@ -1,0 +1,108 @@
+"""The cheapest ways to make a recipe fit that does not: found by asking a judge, never by rule of thumb."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from sparkwright.domain.ledger import Lack
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import gib
+from sparkwright.domain.verdict import Remedy, Variant, Verdict
+from sparkwright.planner.costs import costs
+from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, knobs
+from sparkwright.planner.search import Judge, Tries, first
+from sparkwright.planner.variants import changed, written
+
+WANTED = 3
+BUDGET = 99  # questions to the judge, all in all
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What was turned so far: knobs of these kinds; loss puts ways in order. verdict: what is judged of it."""
+
+    variant: Variant
+    loss: float
+    verdict: Verdict
+    kinds: frozenset[str] = frozenset()
+
+
+_Found = dict[frozenset[str], _Way]
+
+
+def remedies(recipe: Recipe, judge: Judge, world: Surroundings) -> tuple[Remedy, ...]:
+    """At most three that do fit, cheapest first; () when it fits as it is, or when nothing that is known helps.
+
+    One change each; two at once only where fewer than three single ones help.
+    """
+    ask = Tries(recipe, judge, BUDGET)
+    now = _Way(Variant(), 0.0, ask(Variant()))
+    if now.verdict.fits or not now.verdict.known:
+        return ()
+    every = knobs(recipe, world)
+    single = [way for knob in every if (way := _turned(ask, knob, now))]
+    found: _Found = {way.kinds: way for way in reversed(single) if way.verdict.fits}
+    if len(found) < WANTED:
+        weak = [way for way in single if way.kinds not in found]
+        _add_pairs(ask, [knob for knob in every if frozenset({knob.kind}) not in found], weak, found)
+    cheapest = sorted(found.values(), key=lambda way: way.loss)[:WANTED]
+    return tuple(_remedy(now.verdict, recipe, way, judge, world) for way in cheapest)
+
+
+def _turned(ask: Tries, knob: Knob, base: _Way) -> _Way | None:
+    """The mildest step that fits on top of `base`; else as far as it is worth turning before another one is, too."""
+    lack = base.verdict.lack
+    if lack in knob.past:
+        return None
+
+    def at(index: int) -> Verdict:
+        return ask(base.variant + knob.steps[index].variant)
+
+    found = first(len(knob.steps), lambda index: at(index).fits or at(index).lack in knob.past)
+    index = _extent(knob, lack) if found is None else found
+    if found is not None and lack in TOO_LOW and not at(found).fits:
+        index = found - 1  # the last one before it goes too far
+    if index is None or index < 0:
+        return None
+    step = knob.steps[index]
+    return _Way(base.variant + step.variant, base.loss + step.loss, at(index), base.kinds | {knob.kind})
+
+
+def _extent(knob: Knob, lack: Lack | None) -> int | None:
+    """How far to turn what nowhere fits alone; None for what has no natural end (a context can always be shorter)."""
+    return len(knob.steps) - 1 if len(knob.steps) == 1 or (knob.past and lack in TOO_LOW) else None
+
+
+def _add_pairs(ask: Tries, every: Sequence[Knob], starts: Sequence[_Way], found: _Found) -> None:
+    """Two at once of those that do not help alone, each pair once: what has one extent first, the other on top."""
+    for start in sorted(starts, key=lambda way: way.loss):
+        for knob in every:
+            kinds = start.kinds | {knob.kind}
+            if len(kinds) < 2 or kinds in found or start.loss + knob.steps[0].loss >= _dearest(found):
+                continue
+            way = _turned(ask, knob, start)
+            if way and way.verdict.fits:
+                found[kinds] = way
+
+
+def _dearest(found: _Found) -> float:
+    """What a way must cost less than to be told; anything may while there are too few."""
+    return sorted(way.loss for way in found.values())[WANTED - 1] if len(found) >= WANTED else inf
+
+
+def _remedy(now: Verdict, recipe: Recipe, way: _Way, judge: Judge, world: Surroundings) -> Remedy:
+    after = changed(recipe, way.variant)
+    lost = (*costs(recipe, after, judge, world), *_tokens(now, way.verdict), *_room(way))
+    lost += tuple(action.lost for action in way.variant.actions)
+    return Remedy(written(way.variant), lost, way.variant, after, way.verdict)
+
+
+def _tokens(before: Verdict, after: Verdict) -> Iterator[str]:
+    if before.kv and after.kv and 0 < after.kv.tokens < before.kv.tokens:
+        yield f"KV pool {before.kv.tokens:,} -> {after.kv.tokens:,} tokens"
+
+
+def _room(way: _Way) -> Iterator[str]:
+    """A larger share for the engine is taken from all else on the node."""
+    if "serving.memory_fraction" in way.variant.keys or "serving.kv_cache_bytes" in way.variant.keys:
+        yield f"{gib(way.verdict.room)} stay free on the fullest node"

@@ -1,0 +1,144 @@
+"""How fast a recipe will serve, each figure with an interval: decoding, prefill, first token, loading.
+
+Every estimate is the arithmetic of bytes, products and waits, done with three sets of rates (speed_rates.py): the
+likely ones give the value, the fast and the slow ones the interval. docs/planner-accuracy.md has what that reaches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, hypot, log
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.speed import Estimate, Load, Speed
+from sparkwright.planner.kv_layout import layers
+from sparkwright.planner.parameters import missing, settled
+from sparkwright.planner.speed_drafts import draft_seconds, drafted, method, yielded
+from sparkwright.planner.speed_loading import loading
+from sparkwright.planner.speed_prefill import Prefill, prefill, waiting
+from sparkwright.planner.speed_rates import Rates, rates
+from sparkwright.planner.speed_step import Model, step, together
+from sparkwright.planner.speed_weights import weighed
+from sparkwright.planner.speed_why import of_decode, of_loading, of_prefill
+
+_SHALLOW = 8192  # tokens of context up to which the cache is next to nothing beside the weights
+# One measured point fixes the curve within a tenth (seeds 003 and 004), less surely where steps are longer or shorter.
+_ANCHORED = 1.1
+_APART = 0.4
+_ANSWER = 256  # tokens of a short answer
+_PROMPT = 2048  # tokens of a prompt when nobody says: what most published benchmarks of these machines take
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one run of the same deployment gave: tokens/s of one stream at a depth and a concurrency.
+
+    accepted: probability that a draft token is accepted after accepted ones, 0 when not known.
+    """
+
+    decode: float = 0.0
+    depth: int = 0
+    concurrency: int = 1
+    accepted: float = 0.0
+
+
+def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Measured | None = None) -> Speed:
+    """size: bytes of the checkpoint, 0 if not known. What cannot be estimated is an Estimate of 0 that says why.
+
+    Without a prompt in the load, prefill and ttft are of a usual one.
+    """
+    shape = settled(shape, size, recipe.model.on_disk)
+    started = _started(recipe, shape, size)
+    cache = layers(recipe, shape)
+    why = _unknown(shape, size)
+    if isinstance(cache, Unknown):
+        why = why or (cache.why if load.depth + load.prompt > _SHALLOW else "")
+        cache = ()
+    if why:
+        none = Estimate(0.0, why=(why,))
+        return Speed(load, none, none, none, none, started)
+    model = Model(recipe, shape, size, cache)
+    one = _decode(model, load, anchor or Measured())
+    asked = load if load.prompt else replace(load, prompt=_PROMPT, depth=0)
+    prompts = tuple(prefill(model, asked, rate) for rate in rates(recipe))
+    first = _first(model, asked, prompts)
+    return Speed(load, one, _times(one, together(recipe, load)), _prefill(prompts), first, started)
+
+
+def _unknown(shape: ModelShape, size: int) -> str:
+    counted = weighed(shape, size) if _sound(shape) else ()
+    if counted and min(part.bytes for part in counted) >= 0:
+        return ""
+    name = missing(shape) or ("" if counted or not _sound(shape) else "number format")
+    return f"the model's {name} is not known" if name else "the model's dimensions contradict each other"
+
+
+def _sound(shape: ModelShape) -> bool:
+    """Whether the arithmetic has what it divides by."""
+    counted = (
+        min(shape.layers, shape.heads, shape.kv_heads) > 0 and min(shape.attention_layers, shape.dense_layers) >= 0
+    )
+    return counted and shape.experts_per_token <= shape.experts and shape.rope_dim <= (shape.latent or shape.head_dim)
+
+
+def _decode(model: Model, load: Load, anchor: Measured) -> Estimate:
+    """What is not known of the machine and what is not known of the text are independent: widths add as squares."""
+    how, tokens = method(model.recipe.speculation), drafted(model.recipe.speculation)
+    chances = (anchor.accepted or chance for chance in (how.high, how.likely, how.low))
+    most, middle, least = (yielded(tokens, chance) for chance in chances)
+    every = rates(model.recipe)
+    fast, likely, slow = (_step(model, load, rate) for rate in every)
+    slow += _crowded(model, load, every[2])
+    value, why = middle / likely, of_decode(model, load, every[1], middle)
+    low, high = _both(slow / likely, middle / least), _both(likely / fast, most / middle)
+    if anchor.decode:
+        there = replace(load, depth=anchor.depth, prompt=0, concurrency=anchor.concurrency)
+        apart = likely / _step(model, there, every[1])
+        value = anchor.decode / apart
+        said = f"scaled to {anchor.decode:g} tokens/s measured at {anchor.depth:,} tokens, {anchor.concurrency} at once"
+        low = high = _both(_ANCHORED, max(apart, 1 / apart) ** _APART)
+        why = (*why, said)
+    return Estimate(value, value / low, value * high, why)
+
+
+def _both(one: float, other: float) -> float:
+    """Two independent factors of uncertainty as one."""
+    return exp(hypot(log(one), log(other)))
+
+
+def _step(model: Model, load: Load, rate: Rates) -> float:
+    """Seconds of a step with its drafts."""
+    tokens = 1 + drafted(model.recipe.speculation)
+    return step(model, load, rate, tokens).seconds + draft_seconds(model, load, rate)
+
+
+def _crowded(model: Model, load: Load, rate: Rates) -> float:
+    """Seconds that a token may wait for prompts of others, where each of them comes anew for every short answer."""
+    others = together(model.recipe, load) - 1
+    return others * prefill(model, Load(prompt=load.depth), rate).seconds / _ANSWER if others and load.depth else 0.0
+
+
+def _prefill(prompts: Sequence[Prefill]) -> Estimate:
+    fast, likely, slow = (one.tokens / one.seconds for one in prompts)
+    return Estimate(likely, slow, fast, of_prefill(prompts[1]))
+
+
+def _first(model: Model, load: Load, prompts: Sequence[Prefill]) -> Estimate:
+    """Prompts of others that come first, the own one, and one step."""
+    before = waiting(model, load)
+    steps = [_step(model, load, rate) for rate in rates(model.recipe)]
+    fast, likely, slow = ((1 + before) * one.seconds + last for one, last in zip(prompts, steps, strict=True))
+    queue = (f"behind {before:g} other prompts",) if before else ()
+    return Estimate(likely, fast, slow, (*of_prefill(prompts[1]), *queue, f"one step: {steps[1] * 1000:.0f} ms"))
+
+
+def _times(one: Estimate, count: int) -> Estimate:
+    return replace(one, value=one.value * count, low=one.low * count, high=one.high * count)
+
+
+def _started(recipe: Recipe, shape: ModelShape, size: int) -> Estimate:
+    if not size:
+        return Estimate(0.0, why=("the checkpoint's size is not known",))
+    fast, likely, slow = loading(recipe, shape, size)
+    return Estimate(likely.seconds, fast.seconds, slow.seconds, of_loading(likely))

@@ -1,0 +1,102 @@
+"""Seconds to read a prompt: products, attention that grows with the square, exchanges, and the weights every chunk."""
+
+from dataclasses import dataclass
+
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.speed import Load
+from sparkwright.planner.limits import batched_tokens
+from sparkwright.planner.speed_cache import attended, reading
+from sparkwright.planner.speed_rates import Rates
+from sparkwright.planner.speed_step import Model, kernels
+from sparkwright.planner.speed_weights import products, weighed
+from sparkwright.planner.split_cost import collectives, read, sent
+
+# Paces against a dense BF16 product, fitted to 46 published prompts of 2K to 25K tokens. Attention by the width of a
+# head: wide ones leave sm_121's shared memory no room for two tiles. Heads that share one latent row; rows gathered for
+# each token, as an indexer picks them.
+_HEADS = ((128, 0.95), (256, 0.5), (1 << 30, 0.13))
+_LATENT = 0.5
+_PICKED = 0.1
+_SCAN = 10.5  # against a step's: a prompt keeps the indexer's products full
+# A state layer's scan takes as long as so many FLOP for each number of its width (DeltaNet, else as named).
+_STATES = {"mamba1": 19e3, "mamba2": 19e3, "kda": 180e3}
+_STATE = 90e3
+# Models of compressed attention keep four residual streams, which every attention and FFN reads and writes as BF16.
+_STREAMS = 4 * 2.0 * 3
+# llama.cpp multiplies quantized weights as they are: 3,670 tokens/s of gpt-oss-20b on GB10, where vLLM reads 8,658.
+_ENGINES = {"llama-cpp": 0.5}
+_EXPOSED = 0.6  # share of reading the weights that the products do not hide
+_START = 0.03  # seconds until a request is tokenized and scheduled
+
+
+@dataclass(frozen=True, slots=True)
+class Prefill:
+    """Seconds of all uncached tokens of one prompt, part by part. chunks: steps that it takes."""
+
+    tokens: int
+    chunks: int
+    products: float
+    attention: float
+    weights: float
+    exchanges: float
+    fixed: float
+
+    @property
+    def seconds(self) -> float:
+        return self.products + self.attention + self.weights + self.exchanges + self.fixed
+
+
+def prefill(model: Model, load: Load, rates: Rates) -> Prefill:
+    """One prompt alone, behind what is cached of it and behind `depth` tokens."""
+    shape, split = model.shape, model.recipe.parallelism
+    tokens = max(1, load.prompt - load.cached)
+    chunk = min(tokens, batched_tokens(model.recipe))
+    chunks = -(-tokens // chunk)
+    loaded = read(weighed(shape, model.size, rates.rest), shape, split, chunk)
+    waits = chunks * collectives(shape, split) * rates.exchange
+    return Prefill(
+        tokens=tokens,
+        chunks=chunks,
+        products=tokens * _products(model, rates),
+        attention=_attention(model, rates, load.depth + min(load.cached, load.prompt), tokens),
+        weights=_EXPOSED * chunks * loaded / rates.read,
+        exchanges=waits + tokens * sent(shape, split, 1) / rates.link,
+        fixed=_START + rates.cold + chunks * (kernels(shape) * rates.kernel + rates.step),
+    )
+
+
+def waiting(model: Model, load: Load) -> float:
+    """How many prompts of others come before one's first token when all arrive at once: all that share its steps, or
+    half of them where each fills steps of its own."""
+    shared = load.concurrency * max(1, load.prompt - load.cached) <= batched_tokens(model.recipe)
+    return (load.concurrency - 1) * (1.0 if shared else 0.5)
+
+
+def _products(model: Model, rates: Rates) -> float:
+    """Seconds a token: products, scans of state layers, residual streams."""
+    shape, split = model.shape, model.recipe.parallelism
+    scans = shape.state_layers * shape.state_width * _STATES.get(shape.state_kind, _STATE) / split.tp
+    pace = rates.gemm * _ENGINES.get(model.recipe.engine.name, 1.0)
+    return (products(shape, split) + scans) / pace + _streams(shape) / rates.cache
+
+
+def _streams(shape: ModelShape) -> float:
+    """Bytes a token."""
+    return 2 * shape.layers * shape.hidden * _STREAMS if shape.compress else 0.0
+
+
+def _attention(model: Model, rates: Rates, start: int, tokens: int) -> float:
+    """Scores and values of every token with all before it, at the middle of the stretch, stage after stage."""
+    shape, split, middle = model.shape, model.recipe.parallelism, start + tokens / 2
+    picked, others = attended(model.cache, shape, middle)
+    pace = _LATENT if shape.latent or shape.compress else next(pace for most, pace in _HEADS if shape.head_dim <= most)
+    flop = 2 * _width(shape) * shape.heads / split.tp * (picked / _PICKED + others / pace)
+    scan = reading(model.cache, shape, middle).flop / (rates.scan * _SCAN)
+    return split.pp * tokens * (flop / rates.gemm + scan)
+
+
+def _width(shape: ModelShape) -> int:
+    """Numbers of a query and of a value; rows that an indexer picked are read as latents."""
+    if shape.latent and shape.index_topk:
+        return 2 * shape.latent - shape.rope_dim
+    return shape.head_dim + (shape.value_dim or shape.head_dim)

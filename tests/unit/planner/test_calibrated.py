@@ -1,0 +1,85 @@
+"""A ledger with the engine's own figures of an earlier start."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.calibration import Calibration
+from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, WEIGHTS, LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import GIB, gib
+from sparkwright.planner.calibrate import conditions
+from sparkwright.planner.calibrated import calibrated
+from sparkwright.planner.ledger import ledger
+from unit.planner.memory_samples import node, recipe, shape
+
+DENSE = shape("qwen3-8b")
+PLAIN = recipe(DENSE, serving={"memory_fraction": 0.5, "context": 32768})
+COUNTED = ledger(PLAIN, node(), None, 1)
+FIGURES = {"weights": 15 * GIB, "kv": 40 * GIB, "graphs": GIB, "kv_tokens": 290_000}
+
+
+def said(**figures: int) -> Calibration:
+    return Calibration(conditions(PLAIN, False), source="v4", **figures)  # type: ignore[arg-type]
+
+
+def after(calibration: Calibration | None, planned: Recipe = PLAIN, counted: MemoryLedger = COUNTED) -> MemoryLedger:
+    known = {} if calibration is None else {"spark-1": calibration}
+    (found,) = calibrated((counted,), planned, DENSE, known)
+    return found
+
+
+def line(of: MemoryLedger, name: str) -> LedgerLine:
+    found = of.line(name)
+    assert found is not None
+    return found
+
+
+def test_nothing_known_changes_nothing() -> None:
+    """Guards that a first start, and a log without figures, leave the count as it is."""
+    assert after(None) == COUNTED
+    assert after(said()) == COUNTED
+
+
+def test_a_whole_start() -> None:
+    """Guards that its lines are taken, say where from, and still add up to what the engine claims."""
+    found = after(said(**FIGURES))
+    assert [gib(line(found, name).bytes) for name in (WEIGHTS, KV_POOL, GRAPHS)] == ["15.0 GiB", "40.0 GiB", "1.0 GiB"]
+    assert {line(found, name).origin for name in (WEIGHTS, KV_POOL, GRAPHS, ACTIVATIONS)} == {Origin.CALIBRATED}
+    assert line(found, WEIGHTS).why.startswith("measured")
+    assert found.engine_bytes + line(found, KV_POOL).bytes == found.claim
+    assert found.kv_tokens == 290_000
+    assert found.left == pytest.approx(COUNTED.left, abs=1)
+
+
+def test_other_limits_keep_the_weights_only() -> None:
+    """Guards that a longer context plans its own KV pool, beside the weights as they were measured."""
+    longer = replace(PLAIN, serving=replace(PLAIN.serving, batched_tokens=4096))
+    counted = ledger(longer, node(), None, 1)
+    found = after(said(**FIGURES), longer, counted)
+    assert (line(found, WEIGHTS).origin, line(found, KV_POOL).origin) == (Origin.CALIBRATED, Origin.COMPUTED)
+    freed = line(counted, WEIGHTS).bytes - 15 * GIB
+    assert line(found, KV_POOL).bytes == line(counted, KV_POOL).bytes + freed
+    assert found.capacity is not None and found.capacity.bytes == line(found, KV_POOL).bytes
+
+
+def test_a_pinned_pool_stays() -> None:
+    """Guards that measured weights do not move a pool that the recipe pins."""
+    pinned = replace(PLAIN, serving=replace(PLAIN.serving, kv_cache_bytes=12 * GIB))
+    found = after(said(weights=15 * GIB), pinned, ledger(pinned, node(), None, 1))
+    assert line(found, KV_POOL).bytes == 12 * GIB
+
+
+def test_another_recipe_is_not_calibrated() -> None:
+    """Guards that figures of another split say nothing here."""
+    other = recipe(DENSE, tp=2, serving={"memory_fraction": 0.5, "context": 32768})
+    counted = ledger(other, node(), None, 2)
+    assert after(said(**FIGURES), other, counted) == counted
+
+
+def test_ranks_that_share_a_pool_are_not_calibrated() -> None:
+    """Guards that the figures of one rank are not taken for those of two on one node."""
+    both = recipe(DENSE, tp=2, serving={"memory_fraction": 0.5, "context": 32768})
+    counted = ledger(both, node(), None, 1)
+    one = Calibration(conditions(both, False), weights=8 * GIB)
+    assert after(one, both, counted) == counted

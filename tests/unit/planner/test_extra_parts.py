@@ -1,0 +1,128 @@
+"""What a checkpoint and an engine hold beside the parts that a split's cost counts."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Speculation
+from sparkwright.planner.extra_parts import (
+    ENCODER,
+    beside,
+    draft_layers,
+    drafter,
+    drafts,
+    main,
+    repacked,
+    spread_encoder,
+)
+from sparkwright.planner.parameters import Spread, Weights, parts
+from unit.planner.memory_samples import recipe, shape
+
+V4 = shape("deepseek-v4-flash")
+DENSE = shape("qwen3-8b")
+
+
+def named(everything: tuple[Weights, ...]) -> dict[str, float]:
+    return {part.name: part.bytes for part in everything}
+
+
+def test_a_plain_model_has_nothing_more() -> None:
+    """Guards that dense and sparse GQA models are counted as the advisor counts them."""
+    assert main(DENSE) == parts(DENSE)
+
+
+def test_compressed_attention() -> None:
+    """Guards DeepSeek-V4's own parts, which every rank holds whole: 1 GiB of compressors, indexers and streams."""
+    more = [part for part in main(V4) if part not in parts(V4)]
+    assert {part.name for part in more} >= {"compressors", "hyper-connections"}
+    assert all(part.spread is Spread.COPY for part in more)
+
+
+def test_windows_of_another_width() -> None:
+    """Guards that window layers with heads of their own count with these: Gemma 4 has fewer, wider global heads."""
+    gemma = shape("gemma-4-26b-a4b")
+    both = sum(part.bytes for part in main(gemma) if part.name in ("attention", "keys and values"))
+    alike = replace(gemma, window_head_dim=0, window_kv_heads=0, window_value_dim=0)
+    assert both != sum(part.bytes for part in main(alike) if part.name in ("attention", "keys and values"))
+    assert named(main(gemma))[ENCODER] > 0
+
+
+def test_state_layers_by_what_their_convolution_sees() -> None:
+    """Guards the projections of linear attention: into convolution and gate, out of the state."""
+    hybrid = shape("qwen3.6-35b-a3b")
+    numbers = hybrid.state_layers * (hybrid.state_conv_width + 2 * hybrid.state_width) * hybrid.hidden
+    assert named(main(hybrid))["state layers"] == pytest.approx(2 * numbers)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "own", "other"),
+    [
+        ("", {}, False, False),
+        ("mtp", {}, True, False),
+        ("dspark", {}, True, False),
+        ("NEXTN", {}, True, False),
+        ("eagle3", {"model": "x"}, False, True),
+        ("mtp", {"model": "x"}, False, True),
+        ("ngram", {}, False, False),
+    ],
+)
+def test_who_drafts(method: str, options: dict[str, str], own: bool, other: bool) -> None:
+    """Guards that layers of the checkpoint, a model beside it, and looking text up are told apart."""
+    made = recipe(V4, speculation=Speculation(method, 2, options))
+    assert (drafts(made, V4), drafter(made, V4)) == (own, other)
+
+
+def test_a_model_without_draft_layers() -> None:
+    """Guards that a model without MTP layers drafts with another one, and has no draft parts."""
+    made = recipe(DENSE, speculation=Speculation("mtp", 2))
+    assert (drafts(made, DENSE), drafter(made, DENSE), draft_layers(DENSE)) == (False, True, ())
+
+
+def test_draft_layers_stay_in_bf16_where_a_tool_quantized() -> None:
+    """Guards that the MTP layer of an NVFP4 checkpoint counts with 2 bytes a number, of a native FP8 one with 1."""
+    moe = replace(shape("minimax-m2.7-nvfp4"), mtp_layers=1)
+    one = 3 * moe.experts * moe.hidden * moe.expert_intermediate
+    assert named(draft_layers(moe))["draft experts"] == pytest.approx(2 * one)
+    native = replace(moe, format="fp8", expert_format="")
+    assert named(draft_layers(native))["draft experts"] == pytest.approx(one, rel=0.01)
+
+
+def test_tables_of_the_engine() -> None:
+    """Guards cos and sin for every position, and SGLang's own way to measure weights."""
+    assert named(beside(recipe(DENSE), DENSE)) == {"tables of positions": DENSE.positions * 128 * 2.0}
+    assert [*named(beside(recipe(DENSE, "sglang 0.5.20"), DENSE))] == ["kernels loaded meanwhile"]
+
+
+def test_two_blocks_are_one_drafted_layer() -> None:
+    """Guards Nemotron-H's draft of two blocks, attention and experts, which is not two layers of both."""
+    hybrid = shape("nemotron-3-super")
+    assert hybrid.single_blocks and hybrid.mtp_layers == 2
+    assert draft_layers(hybrid) == draft_layers(replace(hybrid, mtp_layers=1)) != ()
+
+
+def test_only_vllm_pads_mxfp4() -> None:
+    """Guards that nothing else is repacked, and that experts that fit their tiles stay as they are."""
+    odd: ModelShape = shape("gpt-oss-120b")
+    assert repacked(main(odd), recipe(odd, "sglang 0.5.20"), odd) == main(odd)
+    assert repacked(main(V4), recipe(V4, tp=2), V4) == main(V4)
+    marlin, cutlass = (
+        sum(part.bytes for part in repacked(main(odd), recipe(odd, flags={"moe-backend": name}), odd))
+        for name in ("marlin", "flashinfer_cutlass")
+    )
+    assert marlin > cutlass > sum(part.bytes for part in main(odd))
+
+
+def test_cutlass_is_an_option_and_no_part_of_a_name() -> None:
+    """Guards that what an image is called, or a variable that is set to 0, changes nothing."""
+    odd, by = shape("gpt-oss-120b"), "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS"
+    plain = recipe(odd)
+    named = replace(plain, engine=replace(plain.engine, image="org/vllm-cutlass:1"), env={by: "0"})
+    assert repacked(main(odd), named, odd) == repacked(main(odd), plain, odd)
+    assert repacked(main(odd), replace(plain, env={by: "1"}), odd) != repacked(main(odd), plain, odd)
+
+
+def test_encoder_as_told() -> None:
+    """Guards vLLM's option that gives every rank the whole encoder."""
+    told = recipe(DENSE, flags={"mm-encoder-tp-mode": "data"})
+    assert (spread_encoder(recipe(DENSE)), spread_encoder(told)) == (Spread.HEADS, Spread.COPY)

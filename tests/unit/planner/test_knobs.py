@@ -1,0 +1,84 @@
+"""What can be turned: steps from the mildest on, nothing that the engine or the model refuses."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, Speculation
+from sparkwright.domain.verdict import Variant
+from sparkwright.planner.knobs import Knob, contexts, eight_bits, knobs, setting
+from sparkwright.planner.variants import changed, written, yaml_lines
+from unit.planner.toy import RECIPE, SHAPE, TWO_NODES, WORLD, recipe
+
+
+def of(given: Recipe, kind: str) -> Knob | None:
+    return next((knob for knob in knobs(given, WORLD) if knob.kind == kind), None)
+
+
+def test_steps_become_harder() -> None:
+    """Bisection and the order of remedies rest on it; the first steps are near the recipe's own values."""
+    for knob in knobs(RECIPE, WORLD):
+        assert all(one.loss < other.loss for one, other in pairwise(knob.steps)), knob.kind
+        assert all(step.loss > 0 for step in knob.steps)
+
+
+def test_contexts_are_friendly() -> None:
+    """Multiples of 4,096, below 32,768 of 1,024; a model's odd limit is rounded down."""
+    assert contexts(40000) == (36864, 32768, *range(31744, 2047, -1024))
+    assert contexts(0) == ()
+
+
+def test_batched_tokens_stay_above_the_sequences() -> None:
+    """vLLM ends at start otherwise."""
+    knob = of(recipe(sequences=2048, batched_tokens=8192), "batched tokens")
+    assert knob and [step.variant.keys["serving.batched_tokens"] for step in knob.steps] == [4096, 2048]
+
+
+@pytest.mark.parametrize(
+    ("now", "types", "name"),
+    [("", ("auto", "fp8"), "fp8"), ("bfloat16", ("fp8_e4m3",), "fp8_e4m3"), ("f16", ("q8_0",), "q8_0"),
+     ("fp8", ("fp8",), ""), ("fp8_ds_mla", ("fp8",), ""), ("", (), ""), ("nvfp4", ("fp8",), "")],
+)  # fmt: skip
+def test_only_a_wider_cache_can_be_narrowed(now: str, types: tuple[str, ...], name: str) -> None:
+    """By a type that this engine's version has."""
+    assert eight_bits(recipe(kv_dtype=now), types) == name
+
+
+def test_no_graphs_only_where_there_are_some() -> None:
+    """Each engine has its own option; one that runs eagerly already has none to turn."""
+    knob = of(RECIPE, "CUDA graphs")
+    assert knob and written(knob.steps[0].variant) == "flags.enforce-eager: true"
+    assert of(replace(RECIPE, flags={"--enforce_eager": True}), "CUDA graphs") is None
+    assert of(replace(RECIPE, engine=EngineChoice("llama-cpp", "b1")), "CUDA graphs") is None
+
+
+def test_more_nodes_split_as_the_model_allows() -> None:
+    """Tensor parallelism grows where heads divide; a split that is refused is not proposed."""
+    assert nodes(TWO_NODES) == [{"nodes": 4, "parallelism.tp": 4}, {"nodes": 8, "parallelism.tp": 8}]
+    few = replace(SHAPE, heads=6, kv_heads=2)
+    assert nodes(TWO_NODES, few)[0] == {"nodes": 4, "parallelism.pp": 2}
+    drafts = replace(TWO_NODES, speculation=Speculation("mtp", 1))
+    assert nodes(drafts, few)[0] == {"nodes": 4, "parallelism.dp": 2}
+    assert nodes(replace(RECIPE, nodes=8, parallelism=Parallelism(tp=8))) == []
+
+
+def nodes(given: Recipe, shape: ModelShape = SHAPE) -> list[dict[str, object]]:
+    """The changes of each step."""
+    found = knobs(given, replace(WORLD, shape=shape))
+    return [dict(step.variant.keys) for knob in found if knob.kind == "nodes" for step in knob.steps]
+
+
+def test_changes_are_written_as_in_a_recipe() -> None:
+    """Ready to paste; a flag that was spelled in another way is replaced, and null takes one away."""
+    variant = setting(context=4096, memory_fraction=0.8) + Variant((("flags.enforce-eager", True), ("nodes", 2)))
+    assert list(yaml_lines(variant)) == [
+        "serving:", "  context: 4096", "  memory_fraction: 0.8", "flags:", "  enforce-eager: true", "nodes: 2",
+    ]  # fmt: skip
+    given = replace(RECIPE, flags={"--enforce_eager": False, "other": 1})
+    after = changed(given, variant)
+    assert after.flags == {"other": 1, "enforce-eager": True}
+    assert (after.serving.context, after.serving.memory_fraction, after.nodes) == (4096, 0.8, 2)
+    assert changed(given, Variant((("flags.enforce-eager", None),))).flags == {"other": 1}
+    assert given.flags == {"--enforce_eager": False, "other": 1}

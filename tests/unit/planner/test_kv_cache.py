@@ -1,0 +1,114 @@
+"""The cache of every engine: what must hold for any model, pool and version."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import GIB
+from sparkwright.planner.kv_cache import capacity, needed
+from unit.planner.kv_samples import CONFIGS, recipe, shape
+
+MODELS = {path.name.removesuffix(".config.json"): path for path in sorted(CONFIGS.glob("*.config.json"))}
+COUNTED = sorted(MODELS.keys() - {"deepseek-v4.1-flash"})
+VERSIONS = ("0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.33.0")
+ENGINES = ("vllm", "vllm-ray", "twin", "sglang", "trtllm", "llama-cpp")
+RUNS = st.builds(
+    recipe,
+    st.integers(1, 1 << 20),
+    st.sampled_from(VERSIONS),
+    st.sampled_from(ENGINES),
+    tp=st.sampled_from((1, 2, 4, 8)),
+    pp=st.sampled_from((1, 2)),
+    kv=st.sampled_from(("", "auto", "bf16", "fp8", "nvfp4")),
+    batched=st.integers(1, 65536),
+    draft=st.sampled_from((("", 0), ("mtp", 3), ("dflash", 15), ("eagle3", 2), ("dspark", 5))),
+)
+
+
+@given(RUNS, st.sampled_from(COUNTED), st.integers(0, 200 * GIB), st.integers(0, 10 * GIB))
+def test_more_bytes_never_hold_fewer_tokens(run: Recipe, model: str, size: int, more: int) -> None:
+    """Guards search over limits: a pool that grows does not shrink."""
+    small, large = (capacity(run, shape(model), s) for s in (size, size + more))
+    assert small.tokens <= large.tokens
+    assert small.reported <= large.reported
+    assert small.sequences <= large.sequences
+
+
+@given(RUNS, st.sampled_from([name for name in COUNTED if not shape(name).state_kind]))
+def test_more_ranks_never_need_more_each(run: Recipe, model: str) -> None:
+    """Guards tp: a rank of twice as many keeps at most as much. (Blocks that must hold a state round up unevenly.)"""
+    wider = replace(run, parallelism=replace(run.parallelism, tp=run.parallelism.tp * 2))
+    one, two = needed(run, shape(model)), needed(wider, shape(model))
+    if isinstance(one, int) and isinstance(two, int):
+        assert two <= one
+
+
+@given(RUNS, st.sampled_from(COUNTED))
+def test_a_pool_of_what_one_context_needs_holds_it(run: Recipe, model: str) -> None:
+    """Guards that need and capacity are the same arithmetic: the engine would start with just that."""
+    size = needed(run, shape(model))
+    found = capacity(run, shape(model), size + 1 if isinstance(size, int) else 0)
+    if isinstance(size, int) and not found.unknown:
+        assert found.reported > run.serving.context - (32 if run.engine.name == "trtllm" else 2)
+
+
+NUMBERS = {f.name: st.integers(0, 300) for f in fields(ModelShape) if f.type == "int" or f.type is int}
+
+
+@given(RUNS, st.builds(ModelShape, **NUMBERS), st.integers(-GIB, GIB))
+def test_any_shape_gets_an_answer(run: Recipe, model: ModelShape, size: int) -> None:
+    """Guards that no config, however odd, ends the plan: a figure or a reason."""
+    found = capacity(run, model, size)
+    assert found.unknown or found.block > 0
+    assert isinstance(needed(run, model), (int, Unknown))
+
+
+@pytest.mark.parametrize("engine", ["trtllm", "llama-cpp"])
+def test_plain_engines_count_rows(engine: str) -> None:
+    """Guards the two engines without an arithmetic of groups; TensorRT-LLM's blocks hold 32 tokens."""
+    run, each = recipe(1000, "1", engine), 36 * 4096 * 1000
+    found = capacity(run, shape("qwen3-8b"), 3 * each + each // 100)
+    assert (found.tokens, found.block, found.per_sequence) == (
+        (3008, 32, each) if engine == "trtllm" else (3010, 1, each))  # fmt: skip
+    assert needed(run, shape("qwen3-8b"), 2) == 2 * each
+
+
+def test_llama_cpp_writes_keys_in_blocks_of_its_own() -> None:
+    """Guards q8_0: 34 bytes for 32 numbers."""
+    assert needed(recipe(1000, "1", "llama-cpp", kv="q8_0"), shape("qwen3-8b")) == 36 * 2048 * 34 // 32 * 1000
+
+
+def test_a_context_that_nobody_gives() -> None:
+    """Guards that the model's own length counts where the recipe has none, and that without either nothing is said."""
+    model = shape("qwen3-8b")
+    assert needed(recipe(), model) == needed(recipe(model.positions), model)
+    nowhere = replace(model, positions=0)
+    assert "how long a context is" in capacity(recipe(), nowhere, GIB).unknown
+    assert isinstance(needed(recipe(), nowhere), Unknown)
+
+
+def test_every_model_is_counted() -> None:
+    """Guards that a family whose config can be read has a cache that can be counted, or a reason."""
+    said = {name: capacity(recipe(8192), shape(name), 60 * GIB) for name in MODELS}
+    assert {name for name, found in said.items() if found.unknown} <= {"deepseek-v4.1-flash", "step-3.5-flash"}
+    assert all(isinstance(path, Path) for path in MODELS.values())
+
+
+@pytest.mark.parametrize(("model", "drafts"), [("glm-5.3-flash", "dflash"), ("qwen3-8b", "draft_model")])
+def test_a_draft_model_that_nothing_tells_of_gives_no_figure(model: str, drafts: str) -> None:
+    """Guards that a pool is not counted with a guess where none was ever met; the model's own need stays a bound."""
+    found, run = shape(model), recipe(4096, draft=(drafts, 4))
+    least, most = needed(recipe(4096), found), needed(run, found)
+    assert "whose layers are not known" in capacity(run, found, GIB).unknown
+    assert isinstance(least, int) and isinstance(most, int) and 0 < least <= most
+
+
+def test_what_is_assumed_of_a_draft_model_is_said() -> None:
+    """Guards that the arithmetic of a pool names the assumption that it rests on."""
+    assert "assumed 8 layers" in capacity(recipe(4096, draft=("dflash", 4)), shape("qwen3-8b"), GIB).why[-1]

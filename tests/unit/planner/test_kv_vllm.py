@@ -1,0 +1,233 @@
+"""What vLLM prints about its KV cache, held to our own logs of 0.21.0 and to the published ones that are exact."""
+
+from bisect import bisect_left
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import GIB
+from sparkwright.planner.kv_cache import capacity, needed
+from unit.planner.kv_samples import recipe, shape
+
+TINY = ModelShape(4, 8, 4, head_dim=64, positions=131072)
+QWEN36 = shape("qwen3.6-35b-a3b")
+# Qwen3.8-27B: 48 state layers and 16 of attention.
+QWEN27 = replace(QWEN36, layers=64, heads=24, kv_heads=4, full_layers=16, state_layers=48, state_conv_width=10240,
+                 state_matrix=48 * 128 * 128)  # fmt: skip
+FLASH_NEXT = replace(shape("qwen3.8-flash-next"), state_format="fp32")
+V4, MIMO, GLM53, GEMMA = map(shape, ("deepseek-v4-flash", "mimo-v2.5", "glm-5.3-flash", "gemma-4-26b-a4b"))
+MTP3 = ("mtp", 3)
+
+
+class Log(NamedTuple):
+    """gib: as printed, rounded to 0.01. fits: contexts that the log says fit at once."""
+
+    model: ModelShape
+    run: Recipe
+    gib: float
+    tokens: int
+    fits: str
+
+
+OURS = {
+    "8b": Log(shape("qwen3-8b"), recipe(32768), 52.19, 380048, "11.60"),
+    "8b, FP8 cache": Log(shape("qwen3-8b"), recipe(32768, kv="fp8"), 51.81, 754608, "23.03"),
+    "30b-a3b": Log(shape("qwen3-30b-a3b"), recipe(32768), 52.06, 568624, "17.35"),
+    "MLA": Log(shape("dsv2-lite"), recipe(65536), 52.4, 1808992, "27.60"),
+    "two nodes": Log(shape("minimax-m2.7-nvfp4"), recipe(196608, kv="fp8", tp=2), 48.18, 814848, "4.14"),
+    "DeepSeek V4": Log(V4, recipe(1048576, kv="fp8", tp=2), 26.72, 4047815, "3.86"),
+    "tiny": Log(TINY, recipe(32768), 27.41, 7186512, "219.31"),
+    "tiny, tp 2": Log(TINY, recipe(16384, tp=2), 41.31, 21656944, "1321.83"),
+    "tiny, n-gram": Log(TINY, recipe(32768, draft=("ngram", 5)), 26.68, 6995024, "213.47"),
+}
+# Logs that others published; the context and what else it takes are theirs.
+THEIRS = {
+    "states beside MTP": Log(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 66.74, 1883336, "7.18"),
+    "states, MTP, other share": Log(QWEN27, recipe(262144, "0.27.1", kv="fp8", draft=MTP3), 46.98, 1325364, "5.06"),
+    "states, without MTP": Log(QWEN27, recipe(262144, "0.27.1", kv="fp8"), 35.45, 1114865, "4.25"),
+    "states, prefix caching": Log(
+        QWEN36, recipe(262144, "0.24.0", kv="fp8", draft=MTP3, enable_prefix_caching=True), 41.3, 3487654, "13.30"),
+    "pooled index": Log(
+        GLM53, recipe(1048576, "0.30.0", kv="fp8", tp=4, batched=16384, draft=("dflash2", 7)), 24, 3834498, "3.66"),
+    "pooled index, half the context": Log(
+        GLM53, recipe(500000, "0.30.0", kv="fp8", tp=4, draft=("dflash2", 7)), 24, 3532196, "7.06"),
+    "pooled index, fewer batched": Log(
+        GLM53, recipe(1048576, "0.30.0", kv="fp8", tp=4, draft=("dflash2", 7)), 24, 3895606, "3.72"),
+    "sparse index of qsa": Log(FLASH_NEXT, recipe(262144, "0.27.1", batched=2048, draft=MTP3), 21.28, 736837, "2.81"),
+    "qsa, FP8": Log(FLASH_NEXT, recipe(262144, "0.27.1", kv="fp8", batched=2048, draft=MTP3), 16.46, 992584, "3.79"),
+}  # fmt: skip
+
+
+def size_for(log: Log) -> int:
+    """The smallest pool that prints at least so many tokens, within the rounding of its GiB."""
+    sizes = range(int((log.gib - 0.005) * GIB), int((log.gib + 0.005) * GIB))
+    at = bisect_left(sizes, log.tokens, key=lambda size: capacity(log.run, log.model, size).reported)
+    return sizes[min(at, len(sizes) - 1)]
+
+
+@pytest.mark.parametrize("log", [*OURS.values(), *THEIRS.values()], ids=[*OURS, *THEIRS])
+def test_the_engines_own_lines(log: Log) -> None:
+    """Guards `GPU KV cache size` and `Maximum concurrency` to the last printed digit."""
+    found = capacity(log.run, log.model, size_for(log))
+    assert (found.reported, f"{found.reported / log.run.serving.context:.2f}") == (log.tokens, log.fits)
+    assert found.tokens <= found.reported
+
+
+@pytest.mark.parametrize(("model", "run", "gib", "tokens"), [
+    (MIMO, recipe(1000000, kv="nvfp4", tp=2, batched=4096, draft=("mtp", 1)), 7.19, 2285451),
+    (MIMO, recipe(1000000, kv="nvfp4", tp=2, batched=2048, draft=("mtp", 2)), 6.78, 2197421),
+    (replace(QWEN36, kv_format="fp8"), recipe(32768, "0.22.1rc1", tp=2, enable_prefix_caching=True), 88.76, 13.2e6),
+    (replace(GEMMA, kv_format="fp8"), recipe(131072, "0.20.0"), 81.8, 714768),
+    (V4, recipe(1048576, "0.25.2.dev0", kv="nvfp4_ds_mla", tp=2, draft=("dspark", 5)), 14.48, 1488433),
+])  # fmt: skip
+def test_published_pools_that_are_rounded(model: ModelShape, run: Recipe, gib: float, tokens: float) -> None:
+    """Guards windows of their own width, a checkpoint's own FP8 cache, and V4 on a build between two versions."""
+    assert capacity(run, model, int(gib * GIB)).reported == pytest.approx(tokens, rel=0.02)
+
+
+@pytest.mark.parametrize(("size", "dcp", "tokens"), [
+    (12_000_000_000, 1, 219264), (10_950_000_000, 1, 200064), (1_810_000_000, 4, 132096)])  # fmt: skip
+def test_a_pinned_pool_of_sparse_mla(size: int, dcp: int, tokens: int) -> None:
+    """Guards GLM-5.2's rows: 79 of 656 B and 22 of the indexer's 132 B, the same on every rank unless dcp shards."""
+    run = recipe(tokens, "0.24.0", kv="fp8_ds_mla", tp=4, draft=("mtp", 4), decode_context_parallel_size=dcp)
+    assert capacity(run, shape("glm-5.2"), size).reported == tokens
+
+
+@pytest.mark.parametrize(("gib", "tokens", "fits"), [(40.61, 177440, 35.75), (44.03, 192368, 38.76)])
+def test_the_old_line_counted_blocks_of_one_group(gib: float, tokens: int, fits: float) -> None:
+    """Guards that 0.20.0's figure is given as it prints it, and the 1.65 times as many that fit beside it."""
+    run = recipe(8192, "0.20.0", batched=4096)
+    log = Log(GEMMA, run, gib, tokens, "")
+    found = capacity(run, GEMMA, size_for(log))
+    assert found.reported == tokens
+    assert found.sequences == pytest.approx(fits, abs=0.01)
+    assert found.tokens == pytest.approx(fits * 8192, rel=0.001)
+
+
+@pytest.mark.parametrize(("batched", "gib"), [(8192, 8.84), (16384, 15.66)])
+def test_what_one_request_needs(batched: int, gib: float) -> None:
+    """Guards DeepSeek V4's floor as two published refusals name it: windows hold the tokens of all steps in flight."""
+    runs = [recipe(500000, v, kv="fp8", tp=2, batched=batched, draft=("dspark", 5)) for v in ("0.27.1", "0.30.0")]
+    found, later = (needed(run, V4) for run in runs)
+    assert isinstance(found, int)
+    assert isinstance(later, int)
+    assert round(found / GIB, 2) == gib
+    assert capacity(runs[0], V4, later).reported == 500000
+
+
+def test_a_pinned_pool_of_compressed_kv() -> None:
+    """Guards DeepSeek V4 with DSpark: 20e9 B hold 652,465 tokens, 1.30 contexts of 500,000, as a log of it says."""
+    run = recipe(500000, "0.27.1", kv="fp8", tp=2, batched=16384, draft=("dspark", 5))
+    assert capacity(run, V4, 20_000_000_000).reported == 652465
+
+
+def test_our_own_refusal() -> None:
+    """Guards `5.62 GiB KV cache is needed` of the start whose context did not fit."""
+    assert needed(recipe(40960), shape("qwen3-8b")) == 5.625 * GIB
+
+
+def test_compressed_kv_holds_less_than_it_says() -> None:
+    """Guards the true figure beside 0.21.0's: it weighs groups by their bytes, but each takes whole blocks."""
+    found = capacity(recipe(1048576, tp=2), V4, int(26.72 * GIB))
+    assert found.tokens == pytest.approx(found.reported * 7065 / 7450, rel=0.001)
+    assert found.sequences == pytest.approx(3.66, abs=0.01)
+
+
+def test_versions_lay_compressed_kv_out_differently() -> None:
+    """Guards that a plan for another version is another plan: by far most tokens before steps in flight counted."""
+    tokens = {v: capacity(recipe(1048576, v, tp=2), V4, 15 * GIB).reported for v in ("0.21.0", "0.24.0", "0.33.0")}
+    assert tokens["0.33.0"] < 0.75 * tokens["0.21.0"] < 0.75 * tokens["0.24.0"]
+    waiting = recipe(1048576, "0.33.0", tp=2, no_async_scheduling=True)
+    assert capacity(waiting, V4, 15 * GIB).reported > 1.4 * tokens["0.33.0"]
+
+
+def test_an_unreadable_version_counts_as_new() -> None:
+    """Guards images without a version: the newest arithmetic is the most careful."""
+    new = capacity(recipe(1048576, "0.33.0"), V4, 15 * GIB)
+    for odd in ("", "nightly", "0.1.dev1+g6804e1b81"):
+        found = capacity(recipe(1048576, odd), V4, 15 * GIB)
+        assert replace(found, low=None, high=None, why=found.why[: len(new.why)]) == new
+
+
+def test_a_version_that_was_not_read_has_a_range() -> None:
+    """Guards figures that look exact: between two releases that share a pool out differently nobody knows which way."""
+    assert capacity(recipe(1048576, "0.24.0"), V4, 15 * GIB).low is None
+    old, new = (capacity(recipe(1048576, v), V4, 15 * GIB).tokens for v in ("0.24.0", "0.27.1"))
+    between, patched = (capacity(recipe(1048576, v), V4, 15 * GIB) for v in ("0.25.2", "0.27.2rc1.dev3+gabc"))
+    assert (between.low, between.high) == (min(old, new), max(old, new)) and old != new
+    assert between.why[-1].startswith("0.25.2 was not read: ")
+    assert between.why[-1].endswith("as the releases 0.24.0 to 0.27.1 would hold")
+    assert patched.tokens == capacity(recipe(1048576, "0.27.1"), V4, 15 * GIB).tokens
+    unread, newest = (capacity(recipe(1048576, v), V4, 15 * GIB) for v in ("nightly", "0.99.0"))
+    assert (unread.low, unread.high, newest.low) == (new, old, None)
+
+
+def test_the_null_block_is_set_aside() -> None:
+    """Guards 0.33.0's admission: a pool of just one context is refused by one block."""
+    old, new = (needed(recipe(32768, v), shape("qwen3-8b")) for v in ("0.30.0", "0.33.0"))
+    assert isinstance(old, int)
+    assert new == old + capacity(recipe(32768), shape("qwen3-8b"), old).per_sequence // 2048
+
+
+def test_small_windows_that_count_all_tokens_in_flight() -> None:
+    """Guards Inkling: six groups of convolutions hold most of a sequence's blocks (vllm-project issue 54703)."""
+    run = recipe(131072, "0.27.1", tp=2, batched=16384)
+    found = capacity(run, shape("inkling-small"), 40 * GIB)
+    assert "6 x 8,194 blocks of 4 tokens" in found.why[1]
+    assert found.per_sequence // (7 * 65536) == 4096 + 5 * 1041 + 6 * 8194
+
+
+def test_pages_that_do_not_divide() -> None:
+    """Guards what 0.21.0 cannot start, and what later versions pad."""
+    odd = replace(GEMMA, window_head_dim=192)
+    early = capacity(recipe(8192), odd, 10 * GIB)
+    assert early.unknown == "vLLM 0.21.0 cannot share blocks between pages of 65536 and 98304 B"
+    assert isinstance(needed(recipe(8192), odd), Unknown)
+    assert capacity(recipe(8192, "0.24.0"), odd, 10 * GIB).reported > 0
+
+
+def test_windows_kept_whole_when_told() -> None:
+    """Guards the option that costs Gemma most of its cache."""
+    usual, told = (capacity(r, GEMMA, 40 * GIB).tokens for r in (
+        recipe(131072), recipe(131072, disable_hybrid_kv_cache_manager=True)))  # fmt: skip
+    assert told < usual / 4
+
+
+def test_a_kept_history_of_states() -> None:
+    """Guards Mamba-2 with prefix caching: a state at the end of every block until 0.33.0, three since."""
+    model = shape("nemotron-3-super")
+    pools = [capacity(recipe(131072, v), model, 30 * GIB) for v in ("0.21.0", "0.27.1", "0.33.0")]
+    assert [pool.per_sequence // (8 * 8320 * 512) for pool in pools] == [16 + 5 * 1, 16 + 5 * 16, 16 + 5 * 3]
+    asked = capacity(recipe(131072, "0.27.1", mamba_cache_mode="align"), model, 30 * GIB)
+    assert "5 x 2 blocks" in asked.why[1]
+
+
+def test_states_inside_a_prompt() -> None:
+    """Guards 0.33.0's blocks for GDN: multiples of 64 tokens, and one state more than before."""
+    pools = [capacity(recipe(262144, v, kv="fp8", draft=MTP3), QWEN27, 30 * GIB) for v in ("0.30.0", "0.33.0")]
+    assert [pool.block for pool in pools] == [1600, 1600]
+    assert ["3 x 5 blocks" in pools[0].why[1], "3 x 6 blocks" in pools[1].why[1]] == [True, True]
+    off = recipe(262144, "0.33.0", kv="fp8", no_enable_prefix_caching=True)
+    assert capacity(off, QWEN27, 30 * GIB).block == 1568
+    assert capacity(replace(off, flags={}), QWEN27, 30 * GIB).block == 1600
+
+
+def test_a_block_holds_a_state() -> None:
+    """Guards the block size that vLLM raises until attention's page is as large as a state."""
+    assert capacity(recipe(131072, kv="fp8", draft=MTP3), QWEN27, 30 * GIB).block == 1600
+    assert capacity(recipe(32768, block_size=32), shape("qwen3-8b"), GIB).block == 32
+    assert capacity(recipe(32768, attention_backend="FLASHMLA"), shape("dsv2-lite"), GIB).block == 64
+
+
+def test_why_says_the_arithmetic() -> None:
+    """Guards `--why`: blocks, their bytes, and what a sequence holds of each group."""
+    found = capacity(recipe(262144, "0.27.1", kv="fp8", draft=MTP3), QWEN27, int(66.74 * GIB))
+    assert found.why == (
+        "1,286 blocks of 55,705,600 B",
+        "a sequence of 262,144 tokens holds 179: 1 x 164 blocks of 1,600 tokens, 3 x 5 blocks of 1,600 tokens",
+    )
+    assert found.per_sequence == 179 * 55705600

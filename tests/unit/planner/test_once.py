@@ -1,0 +1,65 @@
+"""What is kept of a recipe's arithmetic: told again for the same recipe only, whatever the size of its KV pool."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
+from sparkwright.planner.ledger import ledger, ledgers
+from sparkwright.planner.once import once
+from unit.planner.memory_samples import node, recipe, shape
+
+BASE = Recipe("m", "", Model("org/m"), EngineChoice("vllm", "0.21.0"), flags={"enforce-eager": True})
+
+
+class Counter:
+    """Work that counts how often it was done."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def __call__(self, _: Recipe, times: int = 1) -> int:
+        self.done += times
+        return self.done
+
+
+def test_the_same_is_worked_out_once() -> None:
+    """The memory fraction and pinned KV change nothing; other arguments do."""
+    work = Counter()
+    kept = once(work)
+    serving = Serving(memory_fraction=0.8, kv_cache_bytes=7)
+    assert [kept(BASE), kept(BASE), kept(replace(BASE, serving=serving)), kept(BASE, 5)] == [1, 1, 1, 6]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"nodes": 2},
+        {"parallelism": Parallelism(tp=2)},
+        {"serving": Serving(context=4096)},
+        {"serving": Serving(sequences=4)},
+        {"serving": Serving(batched_tokens=512)},
+        {"serving": Serving(kv_dtype="fp8")},
+        {"engine": EngineChoice("vllm-ray", "0.21.0")},
+        {"engine": EngineChoice("vllm", "0.20.2")},
+        {"model": Model("org/m", size=1)},
+        {"speculation": Speculation("mtp", 1)},
+        {"env": {}},
+        {"flags": {"enforce-eager": 1}},
+    ],
+    ids=str,
+)
+def test_another_recipe_is_worked_out_anew(changes: dict[str, object]) -> None:
+    """All that the arithmetic reads; a flag of 1 is not one of true, though Python calls them equal."""
+    kept = once(Counter())
+    assert [kept(BASE), kept(replace(BASE, **changes))] == [1, 2]  # type: ignore[arg-type]
+
+
+def test_each_node_has_the_ledger_that_it_has_alone() -> None:
+    """Nodes that are alike are counted once; one with less free, or with other work on it, is not among them."""
+    given = recipe(shape("minimax-m2.7-nvfp4"), tp=4, nodes=4, serving={"context": 65536, "memory_fraction": 0.8})
+    taken = {"a": 6.0, "b": 9.0, "c": 6.0, "d": 6.0}
+    facts = {name: replace(node(size), node=name) for name, size in taken.items()}
+    found = ledgers(given, facts, {}, list(facts), "big")
+    assert found == tuple(ledger(given, each, None, 4, "big") for each in facts.values())
+    assert [one.node for one in found] == list(facts) and found[1].free < found[0].free == found[2].free

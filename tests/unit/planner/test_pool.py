@@ -1,0 +1,70 @@
+"""What there is of memory, and what the next engine can have of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.domain.facts import GpuProcess, NodeFacts, Unknown
+from sparkwright.domain.units import GIB, gib
+from sparkwright.planner.pool import Pool, driver_retained, pool
+from unit.planner.memory_samples import H200, discrete, node
+from unit.rules.samples import healthy, memory, rank
+
+
+def found(facts: NodeFacts, ranks_here: int = 1) -> Pool:
+    made = pool(facts, "big", ranks_here)
+    assert isinstance(made, Pool)
+    return made
+
+
+def test_driver_retained_pages_are_free_for_the_next_engine() -> None:
+    """Guards field guide A1: MemAvailable alone would refuse a launch that works."""
+    made = found(healthy("spark-1", memory=memory(used=85, unexplained=82)))
+    assert gib(made.used.bytes) == "11.0 GiB"
+    assert "74.0 GiB kept by the driver (no GPU process lives" in made.used.why
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"gpu_processes": (GpuProcess(1, "x", 70 * GIB),)},
+        {"gpu_processes": Unknown("", "x")},
+        {"memory": Unknown("", "x")},
+        {"memory": memory(9, unexplained=7.6)},
+    ],
+)
+def test_nothing_is_credited_that_may_be_in_use(facts: dict[str, object]) -> None:
+    """Guards that pages of a living process, and what any idle machine leaves unexplained, are not called free."""
+    assert driver_retained(healthy("spark-1", **({"memory": memory(85, 82)} | facts))) == 0
+
+
+def test_our_own_running_rank_is_replaced() -> None:
+    """Guards that a second `up` with other limits is not refused for the memory of the first."""
+    own = (GpuProcess(1, "VLLM", 90 * GIB),)
+    made = found(healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank("big"),)))
+    assert gib(made.used.bytes) == "10.0 GiB"
+    assert made.used.why.endswith("- 90.0 GiB of the running big, which is replaced")
+    both = healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank("big"), rank("other")))
+    assert gib(found(both).used.bytes) == "100.0 GiB"
+
+
+def test_a_gpu_with_memory_of_its_own_is_the_pool() -> None:
+    """Guards that the machine's memory is not taken for the GPU's where they are two, one rank on each GPU."""
+    held = replace(discrete(), gpu_processes=(GpuProcess(1, "x", 4 * GIB), GpuProcess(2, "y", Unknown(""))))
+    made = found(held)
+    assert (made.total.bytes, made.used.bytes, made.unified) == (H200, 4 * GIB, False)
+    assert isinstance(held.gpus, tuple)
+    two = replace(held, gpus=held.gpus * 2)
+    assert [found(two, ranks).sharing for ranks in (1, 2, 3)] == [1, 1, 2]
+
+
+def test_ranks_share_the_one_pool_of_a_gb10() -> None:
+    """Guards that CPU and GPU count as one memory, which all ranks on the node live in."""
+    made = found(node(), 2)
+    assert (made.unified, made.sharing) == (True, 2)
+
+
+def test_memory_that_could_not_be_read() -> None:
+    """Guards that an unknown pool stays unknown, with its reason."""
+    made = pool(healthy("spark-1", memory=Unknown("cut off", "/proc/meminfo lacks Cached")), "big", 1)
+    assert made == Unknown("cut off", "/proc/meminfo lacks Cached")

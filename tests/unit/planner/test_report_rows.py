@@ -1,0 +1,220 @@
+"""Published rows become the recipe, the shape and the checkpoint that somebody would have had for that run."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import planner_report_models as models
+import planner_report_quant as quant
+import planner_report_words as words
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from planner_report_config import as_config
+from planner_report_rows import Case, load
+from planner_report_rows import case as make_case
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Parallelism
+from sparkwright.facts.model_config import parse
+from sparkwright.planner.extra_parts import main
+from unit.planner.report_samples import FACTS, MIXED, ROOT, ROW, row
+
+
+def cases(folder: Path, *rows: dict[str, Any]) -> tuple[Case, ...]:
+    (folder / "models.jsonl").write_text("".join(f"{json.dumps(facts)}\n" for facts in (FACTS, MIXED)))
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    return load(folder / "rows.jsonl")
+
+
+def case(folder: Path, **changes: Any) -> Case:
+    return cases(folder, row(**changes))[0]
+
+
+def shape(found: Case) -> ModelShape:
+    assert isinstance(found.shape, ModelShape)
+    return found.shape
+
+
+def test_a_row_becomes_a_recipe(tmp_path: Path) -> None:
+    """What the row says stands where a recipe has it; what it leaves open is left to the engine."""
+    found = case(tmp_path, tp=2, nodes=2, max_num_seqs=6, cuda_graphs="off (eager)", spec_decode="mtp, 2 tokens").recipe
+    assert (found.engine.name, found.engine.version) == ("vllm", "0.21.1rc1")
+    assert (found.parallelism, found.nodes) == (Parallelism(2), 2)
+    assert (found.serving.context, found.serving.sequences, found.serving.batched_tokens) == (32768, 6, 0)
+    assert (found.serving.kv_dtype, found.serving.memory_fraction) == ("fp8", 0.8)
+    assert (found.speculation.method, found.speculation.tokens) == ("mtp", 2)
+    assert found.flags == {"enforce-eager": True}
+
+
+def test_notes_carry_the_rest_of_the_command(tmp_path: Path) -> None:
+    """Quoted options, a pinned pool, block size and the node's memory stand in the notes only."""
+    notes = "extra args: --max-num-batched-tokens 4096 --moe-backend marlin --trust-remote-code | block-size 256, DCP4"
+    found = case(tmp_path, notes=f"{notes}; --kv-cache-memory-bytes 12000000000; GPU total 139.8 GiB")
+    assert found.recipe.serving.batched_tokens == 4096
+    assert found.recipe.serving.kv_cache_bytes == 12_000_000_000
+    options = {"moe-backend": "marlin", "trust-remote-code": True, "block-size": 256, "decode-context-parallel-size": 4}
+    assert found.recipe.flags == options
+    assert found.memory == int(139.8 * 2**30)
+
+
+def test_a_model_is_found_by_its_base_name(tmp_path: Path) -> None:
+    """Owner, packing and tuning of a row's name do not matter, its size does."""
+    assert case(tmp_path, model="somebody/Alpha-3-Coder-7B-it (FP8 build)").model == "maker/Alpha-3-7B-Instruct"
+    assert case(tmp_path, model="Beta 30B A3B uncensored").model == "maker/Beta-30B-A3B"
+    unknown = case(tmp_path, model="maker/Alpha-3-70B")
+    assert unknown.model == ""
+    assert isinstance(unknown.shape, Unknown)
+
+
+def test_the_checkpoint_is_the_one_that_the_row_means(tmp_path: Path) -> None:
+    """The row's own size first, then the published one with all its words; readings of a running engine never."""
+    assert case(tmp_path, checkpoint_gb=5.0).size == 5_000_000_000
+    assert case(tmp_path, model="packer/Alpha-3-7B-NVFP4").size == 4_500_000_000
+    assert case(tmp_path, model="other/Alpha-3-7B-NVFP4").size == 0
+
+
+def test_a_size_below_the_dimensions_was_gib(tmp_path: Path) -> None:
+    """12.6 GB of a model whose numbers alone take 13.4 GB: the page wrote GB and meant GiB."""
+    found = case(tmp_path, model="maker/Alpha-3-7B", quant="bf16", checkpoint_gb=12.6)
+    assert found.size == int(12.6 * 2**30)
+
+
+def test_the_width_that_nobody_published_follows_from_the_parameters(tmp_path: Path) -> None:
+    """Of a dense model the FFN is what all other parts leave of the published count."""
+    found = shape(case(tmp_path, quant="bf16"))
+    assert found.intermediate % 64 == 0
+    assert 10_000 < found.intermediate < 14_000
+
+
+@pytest.mark.parametrize(
+    ("quant", "rest", "experts"),
+    [("bf16", "bf16", ""), ("fp8", "fp8", ""), ("nvfp4 experts + fp8", "fp8", "nvfp4"), ("int4 autoround", "int4", "")],
+)
+def test_the_words_of_a_quantization(tmp_path: Path, quant: str, rest: str, experts: str) -> None:
+    """One format is of everything; of two the smaller is the experts'."""
+    found = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant=quant))
+    assert (found.format, found.expert_format) == (rest, experts)
+
+
+def test_attention_is_as_large_as_the_checkpoint_says(tmp_path: Path) -> None:
+    """`nvfp4` leaves open what its attention is written in: the size decides."""
+    small = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=15.5))
+    large = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=24))
+    assert (small.format, small.expert_format) == ("nvfp4", "")
+    assert (large.format, large.expert_format) == ("bf16", "nvfp4")
+
+
+def test_tables_are_written_as_the_checkpoint_says() -> None:
+    """51 billion numbers of n-grams: of three published NVFP4 checkpoints each has them in a format of its own."""
+    found = parse((ROOT / "tests" / "data" / "models" / "qwen3.8-flash-next.config.json").read_text())
+    assert isinstance(found, ModelShape) and not found.table_format
+    made = [quant.written(found, ("nvfp4",), int(gib * 2**30)) for gib in (99, 123.6, 170.3)]
+    assert [one.table_format for one in made] == ["nvfp4", "fp8", "bf16"]
+
+
+def test_kinds_of_layers_come_from_the_facts_words(tmp_path: Path) -> None:
+    """A count of full layers and a window in words is as good as a list of layers."""
+    found = shape(case(tmp_path, model="maker/Beta-30B-A3B"))
+    assert (found.full_layers, found.window_layers, found.window) == (8, 24, 512)
+
+
+def test_packings_without_a_size_of_a_number_stay_unknown(tmp_path: Path) -> None:
+    """EXL3 and two-bit GGUF have no bytes a number here: no format is better than a wrong one."""
+    assert shape(case(tmp_path, quant="exl3 3.5bpw")).format == ""
+
+
+@pytest.mark.parametrize(
+    ("engine", "said", "date", "version"),
+    [
+        ("vllm", "maker/image:0.1.1 (0.25.2.dev0+g752a3a504)", "", "0.25.2.dev0"),
+        ("vllm", "vllm/vllm-openai:v0.26.0-aarch64-cu129", "", "0.26.0"),
+        ("vllm", "PR 41834 b5c0d43b, FlashInfer 0.6.14", "2026-07-12", "0.24.0"),
+        ("vllm", "nightly", "2026-05", "0.21.0"),
+        ("sglang", "lmsysorg/sglang:dev", "2026-09-23", "0.5.20"),
+        ("llama-cpp", "b9536", "2026-06-07", "b9536"),
+    ],
+)
+def test_the_version_in_the_words_about_an_image(engine: str, said: str, date: str, version: str) -> None:
+    """An image's own tag is no version of the engine; without one it is the newest of that day."""
+    assert words.version(engine, said, date)[0] == version
+
+
+@pytest.mark.parametrize(
+    ("said", "method", "tokens"),
+    [
+        ("dspark, k=6", "dspark", 6),
+        ("MTP 8-1-9", "mtp", 8),
+        ("eagle3 (external 1-layer draft)", "eagle3", 0),
+        ("NEXTN + 65536-row token map", "nextn", 0),
+        ("{'method': 'dflash', 'model': '/m', 'num_speculative_tokens': 15}", "dflash", 15),
+    ],
+)
+def test_the_words_of_a_speculation(said: str, method: str, tokens: int) -> None:
+    """Method and length, however the source writes them."""
+    found = words.speculation(said)
+    assert (found.method, found.tokens) == (method, tokens)
+
+
+def test_a_row_without_a_date_is_as_old_as_its_source(tmp_path: Path) -> None:
+    """The version that nobody wrote is of the time of the author's other rows."""
+    dated, open_ = row(date="2026-05-20", engine_version_or_image=None), row(date=None, engine_version_or_image=None)
+    found = cases(tmp_path, dated, open_)
+    assert [one.recipe.engine.version for one in found] == ["0.21.0", "0.21.0"]
+    assert found[1].assumed == ("engine version 0.21.0",)
+
+
+ANYTHING = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(0, 1e6) | st.text(max_size=20)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(ROW.keys() - {"id", "result"})), ANYTHING | st.lists(ANYTHING)))
+def test_odd_values_make_a_case_too(fields: dict[str, Any]) -> None:
+    """A row is written by hand: a text where a number belongs costs that field, not the whole file."""
+    found = make_case(row(**fields), models.Known("x", ("x",), as_config(FACTS), parameters=6.7e9), "2026-06")
+    assert found.recipe.parallelism.tp >= 1
+    assert found.size >= 0
+    assert found.memory > 0
+
+
+@pytest.mark.parametrize("text", ["[]\n", '{"id": "x"}\n', "no json\n", '{"result": {}}\n'])
+def test_a_line_of_another_form_is_an_error(tmp_path: Path, text: str) -> None:
+    """A file that is no file of rows is refused, not reported as empty."""
+    (tmp_path / "rows.jsonl").write_text(text)
+    with pytest.raises(ValueError):
+        load(tmp_path / "rows.jsonl")
+
+
+def test_our_own_dimensions_add_up_to_the_models_names(tmp_path: Path) -> None:
+    """A mistyped width would move every answer about a model: the parts have as many numbers as its name says."""
+    wrong = {}
+    for one in models.load_models(tmp_path / "none.jsonl", tmp_path):
+        named, found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![\w])", one.id.lower()), parse(json.dumps(one.config))
+        if named and float(named[1]) >= 4 and isinstance(found, ModelShape):
+            plain = replace(found, format="bf16", group=0, rows=0, expert_format="", expert_group=0)
+            count = sum(part.bytes for part in main(plain)) / 2e9
+            wrong |= {one.id: count} if abs(count / float(named[1]) - 1) > 0.17 else {}
+    assert wrong == {}
+
+
+def test_every_entry_of_our_own_facts_is_a_model(tmp_path: Path) -> None:
+    """Each entry has a name to be found by; those that stand alone have layers and heads."""
+    known = models.load_models(tmp_path / "none.jsonl", tmp_path)
+    assert len(known) > 40
+    for one in known:
+        found = models.find(known, one.id)
+        assert found is not None and found.words == one.words, one.id
+
+
+@pytest.mark.parametrize(("fields", "kept"), [
+    ({"quant": "nvfp4, PLE memory-mapped"}, False),
+    ({"notes": "47.7 GiB FP8 N-gram table served from NVMe file"}, False),
+    ({"notes": "81.6 GiB a rank with Engram on NVMe"}, False),
+    ({"notes": "the checkpoint is on NVMe"}, True),
+])  # fmt: skip
+def test_tables_that_stay_on_disk_are_no_weights(tmp_path: Path, fields: dict[str, Any], kept: bool) -> None:
+    """A checkpoint's size is not what is loaded where a row says that its tables are read from disk."""
+    assert bool(case(tmp_path, checkpoint_gb=4.5, **fields).size) is kept

@@ -1,0 +1,249 @@
+"""How fast a recipe will serve: published runs, and what must hold for any."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.domain.speed import Estimate, Load, Speed
+from sparkwright.planner.speed import Measured, speed
+from unit.planner.speed_samples import (
+    GB,
+    GEMMA,
+    M27,
+    OSS,
+    QWEN8,
+    QWEN8_FP4,
+    QWEN30,
+    QWEN36,
+    SEED,
+    SEED_SIZE,
+    SUPER,
+    V4,
+    recipe,
+)
+
+# Seed 003: tokens of context -> tokens/s of one stream, and seconds to the first token of a prompt of that length.
+CURVE = {0: 45.7, 240_000: 39.4, 384_000: 36.4, 512_000: 36.1, 720_000: 35.0, 980_000: 30.4}
+FIRST = {240_000: 2.4 * 60, 384_000: 4.3 * 60, 512_000: 6.2 * 60, 720_000: 10.1 * 60, 980_000: 16.6 * 60}
+# Published decode of one stream on GB10: model, nodes, size of the checkpoint in GB (0: not given), tokens/s, source.
+PUBLISHED = {
+    "Qwen3-8B BF16 (byteshape)": (QWEN8, 1, 0, 13.87),
+    "Qwen3-8B NVFP4 (heitor-mocelin)": (QWEN8_FP4, 1, 0, 39.6),
+    "Qwen3-Omni-30B-A3B BF16 (martin)": (QWEN30, 1, 0, 30.8),
+    "Qwen3-VL-30B-A3B FP8 (martin)": (replace(QWEN30, format="fp8", group=128, rows=128), 1, 0, 52.7),
+    "Qwen3.6-35B-A3B FP8 (djangodevreng)": (replace(QWEN36, format="fp8", group=128, rows=128), 1, 0, 51.9),
+    "Gemma-4-26B-A4B BF16 (jethac)": (GEMMA, 1, 0, 24.3),
+    "gpt-oss-120b (martin)": (OSS, 1, 65.25, 56.1),
+    "MiniMax-M2.7 NVFP4 on two nodes (saricles)": (M27, 2, 130.6, 26.2),
+    "DeepSeek-V4-Flash on two nodes (pulsar)": (V4, 2, 160, 27.02),
+}
+ANY = st.sampled_from([QWEN8, QWEN8_FP4, QWEN30, QWEN36, M27, OSS, GEMMA, V4])
+DEPTHS = st.integers(0, 1_000_000)
+
+
+def measured(shape: ModelShape, made: Recipe, size: float = 0, anchor: Measured | None = None, **load: int) -> Speed:
+    return speed(made, shape, int(size), Load(**load), anchor)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_decoding_is_met(name: str) -> None:
+    """One stream without drafts, from dimensions alone: within a fifth, and inside the interval."""
+    shape, nodes, size, tokens = PUBLISHED[name]
+    found = measured(shape, recipe(nodes), size * GB).decode
+    assert found.value == pytest.approx(tokens, rel=0.2)
+    assert found.low <= tokens <= found.high
+
+
+def test_seed_003_is_met_from_its_first_point() -> None:
+    """Decoding down to 980,000 tokens of context follows from the figure at none, within a tenth."""
+    first = Measured(CURVE[0])
+    found = {depth: measured(V4, SEED, SEED_SIZE, first, depth=depth).decode.value for depth in CURVE}
+    assert found == pytest.approx(CURVE, rel=0.1)
+
+
+@pytest.mark.parametrize("depth", [240_000, 512_000, 980_000])
+def test_seed_003_is_met_from_a_deep_point(depth: int) -> None:
+    """It does not matter much where the one figure is from."""
+    found = {d: measured(V4, SEED, SEED_SIZE, Measured(CURVE[depth], depth), depth=d).decode.value for d in CURVE}
+    assert found == pytest.approx(CURVE, rel=0.11)
+
+
+def test_seed_003_waits_as_long_for_the_first_token() -> None:
+    """Prompts of 240,000 to 980,000 tokens take 2.4 to 16.6 minutes: within a tenth, without any calibration."""
+    found = {tokens: measured(V4, SEED, SEED_SIZE, prompt=tokens).ttft.value for tokens in FIRST}
+    assert found == pytest.approx(FIRST, rel=0.1)
+
+
+def test_seed_003_runs_two_streams() -> None:
+    """36.5 tokens/s alone and 54.4 for two together (its second table)."""
+    found = measured(V4, SEED, SEED_SIZE, Measured(36.5), concurrency=2).decode_all.value
+    assert found == pytest.approx(54.4, rel=0.1)
+
+
+@pytest.mark.parametrize(("asked", "published"), [(6, 98), (12, 98), (24, 101)])
+def test_seed_004_saturates_at_its_six_sequences(asked: int, published: float) -> None:
+    """From 37 tokens/s alone: the 1M profile runs six sequences, so more requests than that only wait."""
+    found = measured(V4, SEED, SEED_SIZE, Measured(37), concurrency=asked).decode_all.value
+    assert found == pytest.approx(published, rel=0.1)
+
+
+@settings(max_examples=40)
+@given(ANY, DEPTHS, st.integers(1, 64), st.integers(1, 4))
+def test_an_interval_holds_its_estimate(shape: ModelShape, depth: int, streams: int, nodes: int) -> None:
+    """Fast rates are never slower than likely ones, nor those than slow ones, whatever is asked."""
+    split = recipe(split=Parallelism(pp=nodes))
+    found = measured(shape, split, 100 * GB, depth=depth, concurrency=streams, prompt=1000)
+    for one in (found.decode, found.decode_all, found.prefill, found.ttft, found.loading):
+        assert 0 < one.low <= one.value <= one.high
+
+
+@settings(max_examples=40)
+@given(ANY, DEPTHS, DEPTHS, st.integers(1, 32))
+def test_more_context_is_never_faster(shape: ModelShape, one: int, other: int, streams: int) -> None:
+    """Every further token in the cache is read or asked."""
+    near, far = (measured(shape, recipe(), depth=d, concurrency=streams).decode for d in sorted((one, other)))
+    assert far.value <= near.value
+
+
+@settings(max_examples=40)
+@given(ANY, st.integers(1, 63))
+def test_more_streams_share(shape: ModelShape, streams: int) -> None:
+    """One more stream slows each of the others down."""
+    few, more = (measured(shape, recipe(), concurrency=n, depth=4096).decode for n in (streams, streams + 1))
+    assert more.value <= few.value
+
+
+def test_rates_are_the_machines() -> None:
+    """No estimate reads faster than the memory does: 8 billion BF16 numbers take 61 ms at 273 GB/s."""
+    assert 1 / measured(QWEN8, recipe()).decode.high > 15.1e9 / 273e9
+
+
+def test_llama_cpps_rpc_waits_longer_than_nccl() -> None:
+    """Nemotron-3-Super in Q8_0 on two nodes: 10.5 tokens/s (sparkbase), where bytes and kernels alone give 15."""
+    q8 = replace(SUPER, format="int8", group=32, expert_format="", expert_group=0, mtp_layers=0)
+    rpc, nccl = (recipe(split=Parallelism(pp=2), engine=name) for name in ("llama-cpp", "vllm"))
+    slow, fast = (measured(q8, made, 128 * GB).decode for made in (rpc, nccl))
+    assert slow.low < 10.5 < slow.high < fast.high
+    assert slow.value == pytest.approx(10.5, rel=0.2)
+
+
+def test_sockets_cost_more_than_rdma() -> None:
+    """Exchanges over TCP take a third of a millisecond and more: MiniMax has 124 of them a token."""
+    env = {"NCCL_IB_DISABLE": "1"}
+    tcp, rdma = (measured(M27, recipe(2, env=e), 130.6 * GB).decode for e in (env, {"NCCL_NET": "IB"}))
+    assert 1 / tcp.value - 1 / rdma.value == pytest.approx(124 * (400e-6 - 85e-6), rel=0.01)
+
+
+def test_eager_mode_hurts_where_kernels_are_small() -> None:
+    """gpt-oss-120b loses a third and more (59 -> 26 published); 24 billion dense BF16 numbers hide the launches."""
+    off = {"enforce-eager": True}
+    dense = replace(QWEN8, layers=40, hidden=5120, intermediate=32768)
+    lost = [1 - measured(s, recipe(flags=off)).decode.value / measured(s, recipe()).decode.value for s in (OSS, dense)]
+    assert lost[0] > 0.25
+    assert lost[1] == 0
+
+
+def test_batches_without_a_graph_are_launched_by_the_cpu() -> None:
+    """A graph captured for 8 tokens does not help 12 sequences (field guide: capture sequences x drafts)."""
+    tiny = replace(QWEN8_FP4, hidden=1024, heads=16, intermediate=3072, layers=28)
+    small, large = (recipe(flags={"max-cudagraph-capture-size": n}) for n in (8, 64))
+    assert measured(tiny, small, concurrency=12).decode.value < measured(tiny, large, concurrency=12).decode.value
+    assert measured(tiny, small, concurrency=8) == measured(tiny, large, concurrency=8)
+
+
+def test_a_cached_prefix_is_not_read_again() -> None:
+    """Nine tenths of a prompt in the prefix cache save most of the wait, but not its attention."""
+    cold = measured(QWEN8, recipe(), prompt=50_000).ttft.value
+    warm = measured(QWEN8, recipe(), prompt=50_000, cached=45_000).ttft.value
+    short = measured(QWEN8, recipe(), prompt=5_000).ttft.value
+    assert short < warm < 0.3 * cold
+
+
+def test_prompts_that_arrive_together_wait() -> None:
+    """Six cold prompts of 131,072 tokens: 282 s on the average where one takes 80 (MiaAI, two nodes)."""
+    one, six = (measured(V4, SEED, SEED_SIZE, prompt=131_072, concurrency=n).ttft.value for n in (1, 6))
+    assert six / one == pytest.approx(282 / 80.4, rel=0.05)
+
+
+def test_small_prompts_share_a_step() -> None:
+    """Two and four prompts of 2,048 tokens fit into one step of 8,192: 1.2 s, 2.2 s, 3.7 s (seed 003)."""
+    one, two, four = (measured(V4, SEED, SEED_SIZE, prompt=2048, concurrency=n).ttft.value for n in (1, 2, 4))
+    assert two / one == pytest.approx(2.2 / 1.2, rel=0.15)
+    assert four / one == pytest.approx(3.7 / 1.2, rel=0.3)
+
+
+def test_acceptance_narrows_the_interval() -> None:
+    """How many drafts are accepted is most of what nobody knows; once measured, only the machine is left."""
+    known = measured(V4, SEED, SEED_SIZE, Measured(accepted=0.8)).decode
+    guessed = measured(V4, SEED, SEED_SIZE).decode
+    assert known.high / known.low < guessed.high / guessed.low
+
+
+@pytest.mark.parametrize(
+    ("shape", "word"),
+    [
+        (replace(QWEN8, hidden=0), "hidden"),
+        (replace(QWEN8, format="q2_k"), "number format"),
+        (ModelShape(2, 8, 8), "hidden"),
+    ],
+)
+def test_what_is_not_known_is_not_guessed(shape: ModelShape, word: str) -> None:
+    """Without a dimension there is no figure, and the estimate says which one is missing."""
+    found = measured(shape, recipe(), 10 * GB)
+    for one in (found.decode, found.decode_all, found.prefill, found.ttft):
+        assert not one.known
+        assert word in one.why[0]
+    assert measured(shape, recipe()).loading == Estimate(0.0, why=("the checkpoint's size is not known",))
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        replace(QWEN8, kv_heads=0),
+        replace(QWEN30, experts_per_token=200),
+        replace(V4, rope_dim=1000),
+        replace(QWEN8, window_layers=50, state_layers=60, state_width=10, single_blocks=True, ffn_layers=-30),
+    ],
+)
+def test_nonsense_is_called_so(shape: ModelShape) -> None:
+    """A config.json may say anything: no division by nothing, and no negative bytes."""
+    assert "contradict" in measured(shape, recipe(2), 10 * GB).decode.why[0]
+
+
+def test_an_unknown_cache_only_hides_what_depends_on_it() -> None:
+    """A layout that nobody knows matters at depth, not for the first tokens."""
+    odd = replace(V4, compress=(1, 2) * 21 + (4,))
+    assert measured(odd, SEED, SEED_SIZE).decode.known
+    assert not measured(odd, SEED, SEED_SIZE, depth=100_000).decode.known
+
+
+def test_every_estimate_shows_its_arithmetic() -> None:
+    """`plan --why` has weights, cache, kernels, exchanges, drafts and the measurement that scaled them."""
+    found = measured(V4, SEED, SEED_SIZE, Measured(45.7), depth=240_000, prompt=4096)
+    said = "\n".join((*found.decode.why, *found.ttft.why, *found.loading.why))
+    for word in (
+        "weights",
+        "cache of 244,096 tokens",
+        "kernels",
+        "exchanges",
+        "mtp drafts 2",
+        "45.7 tokens/s measured",
+    ):
+        assert word in said
+    for word in ("4,096 tokens in 1 chunk", "attention", "one step", "files", "graphs"):
+        assert word in said
+
+
+def test_tables_are_not_read() -> None:
+    """Guards that tables of which a token needs single rows cost memory and no time, with a size and without."""
+    tabled = replace(QWEN8, tables=50 * GB, table_format="fp8")
+    for plain, more in ((0, 0), (int(16.38 * GB), 50 * GB)):
+        before, after = (
+            speed(recipe(), model, size, Load(prompt=2048)).decode.value
+            for model, size in ((QWEN8, plain), (tabled, plain + more))
+        )
+        assert after == pytest.approx(before, rel=0.01)

@@ -1,0 +1,229 @@
+"""The parts of an estimate of speed: bytes of weights and cache, drafts, prompts, loading."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Parallelism, Speculation
+from sparkwright.domain.speed import Load
+from sparkwright.planner.speed import Measured, speed
+from sparkwright.planner.speed_cache import attended, reading
+from sparkwright.planner.speed_drafts import drafted, method, yielded
+from sparkwright.planner.speed_loading import loading
+from sparkwright.planner.speed_prefill import prefill
+from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, rates
+from sparkwright.planner.speed_step import Model, step, together
+from sparkwright.planner.speed_weights import products, weighed
+from sparkwright.planner.split_cost import read
+from unit.planner.speed_samples import GB, GEMMA, M27, OSS, QWEN8, QWEN8_FP4, QWEN30, RDMA, SUPER, V4, recipe, shape
+
+ONE = Parallelism()
+
+
+def bytes_read(model: ModelShape, size: float = 0, rest: float = 0.0) -> float:
+    return read(weighed(model, int(size), rest), model, ONE, 1)
+
+
+def test_what_a_checkpoint_has_beyond_the_count_is_not_quantized() -> None:
+    """NVFP4 files that are 2 GB too large keep some layers as BF16, and those are read for every token."""
+    exact = sum(part.bytes for part in weighed(QWEN8_FP4, 0))
+    more = bytes_read(QWEN8_FP4, exact + 2 * GB)
+    assert more - bytes_read(QWEN8_FP4, exact) == pytest.approx(2 * GB, rel=0.01)
+
+
+def test_an_fp8_release_is_as_it_says() -> None:
+    """DeepSeek-V4-Flash-0731 is 7 GB larger by its draft stages: nothing of it is BF16 that its config calls FP8."""
+    assert bytes_read(V4, 167 * GB) == bytes_read(V4, 160 * GB)
+
+
+def test_a_plain_checkpoint_cannot_grow() -> None:
+    """BF16 is the most that a number takes: other bytes in the files are encoders and drafts."""
+    exact = sum(part.bytes for part in weighed(QWEN8, 0))
+    assert bytes_read(QWEN8, exact * 1.5) == bytes_read(QWEN8, exact)
+
+
+def test_draft_layers_are_no_unquantized_layers() -> None:
+    """Files that are larger by their MTP layers do not slow the main model."""
+    drafts = replace(M27, mtp_layers=1)
+    exact = sum(part.bytes for part in weighed(M27, 0))
+    assert bytes_read(drafts, exact + GB) == pytest.approx(bytes_read(drafts, exact), rel=0.01)
+
+
+def test_a_folder_of_something_else_changes_nothing() -> None:
+    """`--load-format dummy`: a folder with a config and no weights says nothing about bytes."""
+    assert bytes_read(QWEN8, 12_000) == bytes_read(QWEN8)
+
+
+def test_mxfp4_checkpoints_are_loaded_smaller() -> None:
+    """gpt-oss-120b reads less than its 5 GB of BF16 and MXFP4, or its published speed would exceed the memory's."""
+    assert 59 * bytes_read(OSS, 65.25 * GB) < 240e9
+
+
+def test_gguf_packs_the_vocabulary_too() -> None:
+    """gemma-4-26B-A4B in Q4_0 gives 75 to 77 tokens/s on a GB10: with an output matrix in BF16 it would be 58."""
+    four = replace(GEMMA, format="int4", group=32, expert_format="", expert_group=0)
+    plain, packed = (
+        {part.name: part.bytes for part in weighed(replace(four, quantization=name), 0)} for name in ("", "gguf")
+    )
+    ends = {name for name in plain if plain[name] != packed[name]}
+    assert ends and ends <= {"embedding", "output"}
+    assert all(packed[name] == pytest.approx(plain[name] * 210 / 512) for name in ends)
+    fast = speed(recipe(engine="llama-cpp"), replace(four, quantization="gguf"), int(14.4 * GB), Load()).decode
+    assert fast.low < 76 < fast.high and fast.value == pytest.approx(76, rel=0.15)
+
+
+def test_four_bits_without_a_size_are_uncertain() -> None:
+    """Nobody said which layers a quantizer left alone: slow takes them as BF16, fast as 4 bits."""
+    low, likely, high = (bytes_read(QWEN8_FP4, rest=r.rest) for r in (FAST, LIKELY, SLOW))
+    assert low <= likely < high
+
+
+def test_products_are_twice_the_parameters() -> None:
+    """A dense BF16 token takes two operations a number, without the vocabulary: 6.95 of 8.19 billion."""
+    assert products(QWEN8, ONE) == pytest.approx(2 * 6.95e9, rel=0.01)
+    assert products(QWEN8, Parallelism(2)) == pytest.approx(6.95e9, rel=0.01)
+
+
+FULL = CacheLayers(CacheKind.FULL, 10, row=1000.0)
+WINDOW = CacheLayers(CacheKind.WINDOW, 20, row=1000.0, window=128)
+STATE = CacheLayers(CacheKind.STATE, 30, state=1_000_000)
+INDEX = CacheLayers(CacheKind.INDEX, 21, row=132.0, ratio=4)
+C4, C128 = (CacheLayers(CacheKind.COMPRESSED, n, row=584.0, ratio=r) for n, r in ((21, 4), (20, 128)))
+
+
+def test_a_window_stops_growing() -> None:
+    """Full layers read the whole context, window layers the last 128 tokens, states always the same twice."""
+    held = reading((FULL, WINDOW, STATE), QWEN8, 10_000)
+    assert held.bytes == 10 * 10_000 * 1000 + 20 * 128 * 1000
+    assert held.state == 2 * 30 * 1_000_000
+    assert held.flop == 0
+
+
+def test_picked_rows_are_read_and_all_are_asked() -> None:
+    """V4 at 980,000 tokens: 512 picked entries a C4 layer, every C128 entry, and every row of the indexer."""
+    held = reading((C4, C128, INDEX), V4, 980_000)
+    assert held.bytes == pytest.approx(584 * (21 * 512 + 20 * 980_000 / 128) + 21 * 132 * 245_000)
+    assert held.flop == pytest.approx(21 * 245_000 * 2 * 64 * 128)
+    assert attended((C4, C128, INDEX), V4, 980_000) == (21 * 512, 20 * 980_000 / 128)
+
+
+def test_latent_layers_share_an_indexer() -> None:
+    """GLM-5.2: 79 layers read what 22 indexers picked."""
+    latent, index = CacheLayers(CacheKind.MLA, 79, row=656.0), CacheLayers(CacheKind.INDEX, 22, row=132.0)
+    held = reading((latent, index), replace(V4, index_topk=2048), 100_000)
+    assert held.bytes == 79 * 656 * 2048 + 22 * 132 * 100_000
+
+
+@given(st.integers(0, 12), st.floats(0, 1))
+def test_a_step_yields_at_least_its_own_token(tokens: int, accepted: float) -> None:
+    """Nothing accepted is one token a step, everything is all drafts and one."""
+    assert 1 <= yielded(tokens, accepted) <= tokens + 1
+    assert yielded(tokens, 1.0) == tokens + 1
+
+
+def test_methods_have_names_and_versions() -> None:
+    """`dflash2` is DFlash, `qwen3_next_mtp` is MTP; an unknown one gets the widest range, and 3 tokens if unsaid."""
+    assert method(Speculation("dflash2", 7)) == method(Speculation("dflash", 7))
+    assert method(Speculation("qwen3_next_mtp")) == method(Speculation("mtp"))
+    assert method(Speculation("new")).low <= min(method(Speculation(n)).low for n in ("mtp", "eagle", "dspark"))
+    assert [drafted(s) for s in (Speculation(), Speculation("mtp"), Speculation("mtp", 5))] == [0, 3, 5]
+
+
+def test_steps_are_nearly_constant_whatever_is_accepted() -> None:
+    """DSpark with 5 drafts on two nodes: 12.8 to 14.4 steps a second were published, 33 to 84 tokens/s by the text."""
+    made = recipe(2, speculation=("dspark", 5), env=RDMA, kv_dtype="nvfp4_ds_mla")
+    for accepted in (0.5, 0.8, 0.97):
+        found = speed(made, V4, 167 * GB, Load(), Measured(accepted=accepted)).decode.value
+        assert found / yielded(5, accepted) == pytest.approx(13.6, rel=0.06)
+
+
+def test_every_pass_of_a_draft_costs() -> None:
+    """GLM-5.2 on four nodes: 67 ms a step, 137 ms with five MTP passes (its author's own breakdown)."""
+    size, glm = 405 * GB, replace(shape("glm-5.2"), format="int8", expert_format="int4", group=128, expert_group=128)
+    plain, drafts = (recipe(4, kv_dtype="fp8_ds_mla", speculation=s) for s in ((), ("mtp", 5)))
+    steps = [1 / speed(plain, glm, size, Load()).decode.value]
+    steps.append(yielded(5, 0.8) / speed(drafts, glm, size, Load(), Measured(accepted=0.8)).decode.value)
+    assert steps == pytest.approx([0.067, 0.137], rel=0.1)
+
+
+def test_a_prompt_costs_its_square() -> None:
+    """Twice the tokens are twice the products and nearly four times the attention."""
+    model = Model(recipe(), QWEN8, 0, (FULL,))
+    one, two = (prefill(model, Load(prompt=n), LIKELY) for n in (8192, 16384))
+    assert two.products == pytest.approx(2 * one.products)
+    assert two.attention == pytest.approx(4 * one.attention)
+    assert (one.chunks, two.chunks) == (1, 2)
+
+
+def test_chunks_read_the_weights_again() -> None:
+    """A prompt of 32,768 tokens in chunks of 2,048 reads the weights sixteen times."""
+    model = Model(recipe(batched_tokens=2048), QWEN30, 0, ())
+    whole = Model(recipe(batched_tokens=32_768), QWEN30, 0, ())
+    many, once = (prefill(m, Load(prompt=32_768), LIKELY) for m in (model, whole))
+    assert many.weights == pytest.approx(16 * once.weights, rel=0.05)
+
+
+def test_wider_heads_are_slower() -> None:
+    """Attention of heads wider than 256 runs at a quarter of the pace (Gemma 4's full layers on sm_121)."""
+    narrow, wide = (Model(recipe(), replace(QWEN8, head_dim=d), 0, (FULL,)) for d in (256, 512))
+    one, other = (prefill(m, Load(prompt=8192), LIKELY).attention for m in (narrow, wide))
+    assert other / one == pytest.approx(2 * 0.5 / 0.13)
+
+
+def test_a_limit_of_sequences_makes_others_wait() -> None:
+    """serving.sequences bounds what runs at once; without one everything does; nothing at all counts as one."""
+    assert [together(recipe(sequences=n), Load(concurrency=12)) for n in (0, 6, 20)] == [12, 6, 12]
+    assert together(recipe(), Load(concurrency=0)) == 1
+
+
+def test_stages_read_their_parts_one_after_the_other() -> None:
+    """A pipeline of two has half the layers a stage: one sequence waits for both, more of them keep both busy."""
+    cache = CacheLayers(CacheKind.FULL, 5, row=1000.0)
+    whole, staged = Model(recipe(), QWEN8, 0, (FULL,)), Model(recipe(split=Parallelism(pp=2)), QWEN8, 0, (cache,))
+    for running in (1, 2, 8):
+        load = Load(depth=50_000, concurrency=running)
+        alone, two = (step(model, load, LIKELY).cache for model in (whole, staged))
+        assert two == pytest.approx(alone / min(running, 2))
+    one, other = (prefill(model, Load(prompt=4096), LIKELY).attention for model in (whole, staged))
+    assert other == pytest.approx(one)
+
+
+def test_spread_context_adds_exchanges() -> None:
+    """Decode context parallelism asks for queries and results over the link, twice a layer of attention."""
+    flags = {"decode-context-parallel-size": 2}
+    plain, spread = (step(Model(recipe(2, flags=f), M27, 0, ()), Load(), LIKELY).exchanges for f in ({}, flags))
+    assert spread - plain == pytest.approx(2 * 62 * LIKELY.exchange)
+
+
+def test_rdma_that_is_asked_for_is_not_doubted() -> None:
+    """A recipe that names the transport has a narrower range of waits than one that leaves it open."""
+    named, open_, many = (rates(recipe(n, env=e)) for n, e in ((2, RDMA), (2, {}), (4, {})))
+    assert named[2].exchange < open_[2].exchange
+    assert named[1].exchange == open_[1].exchange < many[1].exchange
+
+
+def test_the_sets_of_rates_are_in_order() -> None:
+    """Fast is fast in every rate: a swapped figure would turn an interval over."""
+    more = ("read", "cache", "scan", "link", "gemm")
+    less = ("kernel", "host", "step", "exchange", "cold", "alike", "crowd", "unsaid")
+    assert all(getattr(FAST, n) >= getattr(LIKELY, n) >= getattr(SLOW, n) > 0 for n in more)
+    assert all(getattr(FAST, n) <= getattr(LIKELY, n) <= getattr(SLOW, n) for n in less)
+
+
+def test_loading_is_what_was_published() -> None:
+    """80 GB a node took 80 s with a parallel loader and warm files, 552 s with the default one (field guide C2)."""
+    fast, likely, slow = loading(recipe(2), V4, 160 * GB)
+    assert fast.files <= 80 <= likely.files <= 552 <= slow.files
+    quick = loading(recipe(2, flags={"load-format": "instanttensor"}), V4, 160 * GB)
+    assert quick[1].files < likely.files
+
+
+def test_eager_mode_starts_sooner() -> None:
+    """Without graphs nothing is compiled and captured."""
+    eager, graphs = (loading(recipe(flags=f), SUPER, 75 * GB)[1] for f in ({"enforce-eager": True}, {}))
+    assert eager.prepared == 0 < graphs.prepared
+    assert eager.files == graphs.files

@@ -1,0 +1,202 @@
+"""Bytes of weights on the fullest rank, held to what real engines printed."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkwright.domain.facts import Checkpoint, TensorGroup, Unknown
+from sparkwright.domain.ledger import LedgerLine, Origin
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Parallelism, Recipe, Speculation
+from sparkwright.domain.units import GIB, gib
+from sparkwright.planner.parameters import settled
+from sparkwright.planner.weights import Fit, checkpoint_size, fitted, rank_weights
+from unit.planner.memory_samples import recipe, shape
+from unit.rules.samples import ABSENT, WHOLE
+
+MINIMAX = shape("minimax-m2.7-nvfp4")
+V4 = shape("deepseek-v4-flash")
+
+
+def sized(made: Recipe, size: float) -> Recipe:
+    return replace(made, model=replace(made.model, size=int(size)))
+
+
+def line(made: Recipe, checkpoint: object = None) -> LedgerLine:
+    return rank_weights(made, made.model.shape, checkpoint)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "tp", "printed"),
+    [
+        ("qwen3-8b", 1, 15.27),
+        ("qwen3-30b-a3b", 1, 56.88),
+        ("dsv2-lite", 1, 29.32),
+        ("minimax-m2.7-nvfp4", 2, 62.76),
+        ("deepseek-v4-flash", 2, 74.08),
+    ],
+)
+def test_as_vllm_printed_them(name: str, tp: int, printed: float) -> None:
+    """Guards the count against `Model loading took ... GiB` of our own captures (vLLM 0.21.0), within 0.3 %."""
+    found = line(recipe(shape(name), tp=tp))
+    assert found.bytes / GIB == pytest.approx(printed, rel=0.003)
+    assert found.low is not None and found.high is not None and found.low < printed * GIB < found.high
+
+
+def test_tables_beside_the_vocabulary() -> None:
+    """Guards the unsafe direction: without files or size, tables that only the config tells of are counted.
+
+    Gemma-4-E4B's files are 14.9 GiB; 189 of DeepSeek-V4.1's 475 GiB are Engram, in memory unless told otherwise.
+    """
+    assert line(recipe(shape("gemma-4-e4b"))).bytes / GIB == pytest.approx(14.9, rel=0.03)
+    engram = recipe(shape("deepseek-v4.1-flash"), tp=4)
+    off = replace(engram, model=replace(engram.model, on_disk=203_000_000_000))
+    assert (line(engram).bytes - line(off).bytes) * 4 / GIB == pytest.approx(189, rel=0.01)
+    assert line(sized(off, 510e9)).bytes == pytest.approx(line(off).bytes, rel=0.03)
+    assert line(sized(engram, 510e9)).bytes == pytest.approx(line(engram).bytes, rel=0.03)
+
+
+def test_numbers_of_tables_that_nobody_tells() -> None:
+    """Guards a format that no key names: the size tells it; without one the range holds all that are written."""
+    mixed = replace(shape("qwen3.8-flash-next"), expert_format="nvfp4", expert_group=16)
+    assert [settled(mixed, int(size)).table_format for size in (133e9, 183e9)] == ["fp8", "bf16"]
+    assert line(sized(recipe(mixed, tp=2), 133e9)).bytes * 2 / 1e9 == pytest.approx(129, rel=0.01)  # and 4 of MTP
+    found = line(recipe(mixed, tp=2))
+    assert found.low is not None and found.high is not None and found.origin is Origin.ASSUMED
+    assert found.low < 62e9 and 89e9 < found.bytes < found.high
+
+
+def test_tables_that_nobody_can_count() -> None:
+    """Guards that a low figure does not look exact where a config names tables without their size."""
+    untold = replace(shape("qwen3-8b"), tables_unknown=True)
+    found, plain = line(recipe(untold)), line(recipe(shape("qwen3-8b")))
+    assert found.high is not None and found.high > 2.4 * plain.bytes
+    assert found.origin is Origin.ASSUMED and "nobody can count" in found.why and plain.origin is Origin.COMPUTED
+    told = line(sized(recipe(untold), 16.4e9))
+    assert told.high is not None and told.high < 1.1 * plain.bytes
+
+
+def test_seed_minimax() -> None:
+    """Guards seed 001: about 65 GB of NVFP4 weights a node, and about 115 GB of FP8 ones, which leave no room."""
+    fp8 = replace(MINIMAX, format="fp8", group=128, rows=128, expert_format="", expert_group=0)
+    assert line(sized(recipe(MINIMAX, tp=2), 130.6e9)).bytes / 1e9 == pytest.approx(65, rel=0.05)
+    assert line(sized(recipe(fp8, tp=2), 229e9)).bytes / 1e9 == pytest.approx(115, rel=0.02)
+
+
+def test_draft_layers_are_loaded_for_speculation_only() -> None:
+    """Guards that MTP layers count when they draft, and that a draft model beside the checkpoint does too."""
+    plain, drafting, other = (
+        line(recipe(V4, tp=2, speculation=Speculation(method, 2))).bytes / GIB for method in ("", "mtp", "eagle3")
+    )
+    assert plain + 1 < drafting < plain + 2.5
+    assert plain < other < plain + 1
+    assert line(recipe(V4, tp=2, speculation=Speculation("ngram", 5))).bytes / GIB == plain
+
+
+def test_published_sizes() -> None:
+    """Guards how a size corrects the count: nothing when it is a little less, all parts when it is more."""
+    counted = line(recipe(MINIMAX, tp=2)).bytes
+    assert line(sized(recipe(MINIMAX, tp=2), 121.6 * GIB)).bytes == counted
+    more = line(sized(recipe(MINIMAX, tp=2), 131.4 * GIB)).bytes
+    assert more / counted == pytest.approx(131.4 / 125.2, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("size", "exact", "wanted"),
+    [
+        (0, False, Fit()),
+        (20, True, Fit()),
+        (103, False, Fit()),
+        (103, True, Fit(103 / 110, 103 / 110)),
+        (115, False, Fit(draft=1.5)),
+        (99, False, Fit(1.0, 0.0)),
+        (99, True, Fit(0.99, 0.0)),
+        (101, True, Fit(1.01, 0.0)),
+        (200, True, Fit(rest=90)),
+    ],
+)
+def test_what_a_size_tells(size: int, exact: bool, wanted: Fit) -> None:
+    """Guards each case by hand, for a model counted as 100 with draft layers of 10."""
+    assert fitted(100, 10, size, exact) == wanted
+
+
+def test_tables_that_no_dimension_tells_of() -> None:
+    """Guards that a checkpoint far beyond the count is shared out in full, and that the line says it is not sure."""
+    found = line(sized(recipe(MINIMAX, tp=2), 300 * GIB))
+    assert found.bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes + (300 - 125.3) / 2 * GIB, rel=0.01)
+    assert found.origin is Origin.ASSUMED
+    assert found.low is not None and found.low < 90 * GIB
+
+
+def test_tables_that_stay_on_disk() -> None:
+    """Guards that bytes that the recipe says are never loaded are no weights, of its own figure and of the files."""
+    made = recipe(MINIMAX, tp=2)
+    made = replace(made, model=replace(made.model, size=300 * GIB, on_disk=int(174.8 * GIB)))
+    files = replace(WHOLE, bytes=300 * GIB)
+    assert line(made).bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes, rel=0.01)
+    assert line(made, files).bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes, rel=0.01)
+
+
+def test_stages_of_a_pipeline() -> None:
+    """Guards that two stages hold half of the layers each, and the fuller one only one of the vocabularies."""
+    one = line(recipe(shape("qwen3-8b"))).bytes
+    two = line(recipe(shape("qwen3-8b"), parallelism=Parallelism(1, 2))).bytes
+    assert two == pytest.approx(one / 2, rel=0.01)
+
+
+def test_expert_tiles_are_padded() -> None:
+    """Guards Marlin's padding of gpt-oss: 2880 wide experts become 3072 x 2944, 9 % more than the files."""
+    plain = shape("gpt-oss-120b")
+    padded = line(recipe(plain)).bytes - line(recipe(plain, "sglang 0.5.20")).bytes
+    assert 3.5 * GIB < padded < 6 * GIB
+
+
+@pytest.mark.parametrize("found", [ABSENT, None, Unknown("", "x"), replace(WHOLE, bytes=GIB, missing=("x",))])
+def test_published_size_where_the_files_are_not_there(found: object) -> None:
+    """Guards that a checkpoint that is still to be copied, or half copied, counts with its published size."""
+    made = sized(recipe(None, tp=2), 100 * GIB)
+    assert line(made, found).bytes == 50 * GIB
+    assert "100.0 GiB (model.size of the recipe) / (tp 2 x pp 1), split evenly" in line(made, found).why
+    assert checkpoint_size(made, WHOLE) == (WHOLE.bytes, "files at /hub/big/snapshots/1")
+
+
+def test_nothing_known_says_so() -> None:
+    """Guards that a missing figure is a line of 0 that is marked."""
+    found = line(recipe(None))
+    assert (found.bytes, found.origin, found.why[:14]) == (0, Origin.ASSUMED, "size not known")
+
+
+def test_the_files_own_tensors_come_first() -> None:
+    """Guards that tensors decide where there are any: what TP splits, and what is whole on both ranks."""
+    groups = (
+        TensorGroup("model.layers.#.self_attn.q_proj.weight", "BF16", 8 * GIB, 36),
+        TensorGroup("model.layers.#.input_layernorm.weight", "BF16", 2 * GIB, 36),
+    )
+    files = replace(WHOLE, tensors=groups, bytes=10 * GIB)
+    found = line(recipe(shape("qwen3-8b"), "sglang 0.5.20", tp=2), files)
+    assert gib(found.bytes) == "6.4 GiB"  # 8 / 2 + 2, and what SGLang counts with them
+    assert found.why.endswith(": tensors of /hub/big/snapshots/1")
+
+
+def test_llama_cpp_splits_files_by_layers() -> None:
+    """Guards that a GGUF's own size is shared out over the stages, whatever its dimensions say."""
+    made = recipe(shape("qwen3-8b"), "llama-cpp 1", parallelism=Parallelism(1, 2))
+    assert line(sized(made, 10 * GIB)).bytes == 5 * GIB
+
+
+SHAPES = [
+    shape(name) for name in ("qwen3-8b", "dsv2-lite", "deepseek-v4-flash", "minimax-m2.7-nvfp4", "gemma-4-26b-a4b")
+]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.sampled_from(SHAPES), st.sampled_from([1, 2, 4, 8]), st.integers(0, 400), st.booleans())
+def test_more_ranks_never_hold_more_each(of: ModelShape, tp: int, size: int, whole: bool) -> None:
+    """Guards that splitting wider never raises what a rank holds, and that the range holds the figure."""
+    files = Checkpoint("/m", "/m", "", size * GIB, 1) if whole else None
+    found = [line(sized(recipe(of, tp=n), size * GIB), files) for n in (tp, 2 * tp)]
+    # Padding of narrow slices may eat up what a split saves, not more.
+    assert found[1].bytes <= found[0].bytes * 1.001
+    assert all((x.low or 0) <= x.bytes <= (x.high or 0) for x in found)
