@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format docs bench engine-data \
-        testbed testbed-down clean
+        planner-report testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ docs: setup     ## write the generated reference pages
 
 engine-data: setup ## read engines' flags from their wheels again (downloads 3 GB; ARGS="--check", "--wheels DIR")
 	@$(RUN) scripts/engine_data.py $(ARGS)
+
+planner-report: setup ## the planner held to published measurements (DATA=rows.jsonl, OUT=answers.jsonl)
+	@$(RUN) scripts/planner_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
 
 bench: setup    ## what sparkwright adds to the engine's own time, as ratios
 	@$(RUN) scripts/bench.py $(ARGS)

@@ -20,6 +20,7 @@ import bench_measures as measures
 import bench_nodes as where
 from bench_measures import Figure
 from bench_nodes import Nodes
+from bench_plans import plans_take
 
 FACTS_REPEATS = 3  # times --repeats: one takes a fraction of a second
 EIGHT = 8
@@ -49,6 +50,7 @@ Step = tuple[str, Callable[[Report], None]]
 
 def steps(repeats: int, testbed: bool) -> Iterator[Step]:
     yield "start of the command", lambda report: report.figures.append(measures.help_takes(2 * repeats))
+    yield "plans", lambda report: report.figures.extend(plans_take(repeats))
     yield "embedded nodes", lambda report: on_nodes(where.embedded(free_port), report, repeats)
     yield "nodes behind sshd on loopback", lambda report: on_nodes(where.over_ssh(free_port), report, repeats)
     yield "facts of many nodes", lambda report: facts_of_many(report, repeats)

@@ -208,10 +208,15 @@ def status_takes(nodes: Nodes, repeats: int) -> Figure:
     return Figure("status", nodes.kind, taken, "s", 0.7, base, "two nodes, a whole call, one real token")
 
 
+def python_alone() -> float:
+    """Seconds of a start of Python that does nothing: what this program's own work is compared to."""
+    return seconds(lambda: subprocess.run((sys.executable, "-c", "pass"), check=True))
+
+
 def help_takes(repeats: int) -> Figure:
     taken, bare = [], []
     for _ in range(repeats):
         taken.append(seconds(lambda: subprocess.run(HELP, capture_output=True, check=True)))
-        bare.append(seconds(lambda: subprocess.run((sys.executable, "-c", "pass"), check=True)))
+        bare.append(python_alone())
     base = f"python alone {statistics.median(bare):.2f} s"
     return Figure("--help", "this machine", tuple(taken), "s", 0.25, base, simulated=False)

@@ -1,0 +1,68 @@
+"""What the planner says to one row, quantity by quantity, beside what the row's source measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from planner_report_rows import Case
+
+from sparkwright.domain.facts import Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """predicted None: not predicted, for `reason`. low, high: the planner's own interval. peer: the other estimator's.
+
+    error: relative and signed. For `fits`, 1 where it says yes to what failed (unsafe), -1 where it says no to what
+    ran. kind: of the model's attention. conditions: of this figure, such as depth and concurrency.
+    """
+
+    id: str
+    quantity: str
+    kind: str
+    published: float | bool
+    predicted: float | bool | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+    peer: float | bool | None = None
+    conditions: dict[str, float | str] = field(default_factory=dict)
+
+    @property
+    def error(self) -> float | None:
+        return relative(self.predicted, self.published)
+
+    @property
+    def peer_error(self) -> float | None:
+        return relative(self.peer, self.published)
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the interval holds the published figure; None without an interval."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.published <= self.high
+
+
+def relative(predicted: float | bool | None, published: float | bool) -> float | None:
+    if predicted is None:
+        return None
+    if isinstance(published, bool):
+        return float(predicted) - float(published)
+    return (predicted - published) / published
+
+
+def kind(case: Case) -> str:
+    """The kind of attention, by what the model caches."""
+    shape = case.shape
+    if isinstance(shape, Unknown):
+        return "unknown"
+    if shape.compress:
+        return "compressed sparse (DeepSeek V4)"
+    if shape.state_layers:
+        return "linear or Mamba hybrid"
+    if shape.latent:
+        return "sparse MLA with indexer" if shape.index_layers else "MLA"
+    if shape.index_layers:
+        return "block-sparse GQA with indexer"
+    return "sliding window + full" if shape.window_layers else "GQA, MHA"

@@ -1,0 +1,191 @@
+"""Weights, KV pool, its tokens, and whether a row's configuration fits: the planner's answers beside the row's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import planner_report_peer as peer
+import planner_report_words as words
+from planner_report_answers import Answer, kind
+from planner_report_rows import NODE_GIB, Case
+
+from sparkwright.domain.facts import Gpu, Memory, NodeFacts, Unknown
+from sparkwright.domain.ledger import KV_POOL, LedgerLine, MemoryLedger
+from sparkwright.domain.ledger import WEIGHTS as WEIGHTS_LINE
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import GIB
+from sparkwright.engines.catalog import ENGINES
+from sparkwright.planner.kv_cache import capacity
+from sparkwright.planner.ledger import ledger
+from sparkwright.planner.limits import VLLM
+from sparkwright.planner.weights import rank_weights
+
+TOKENS, WEIGHTS, POOL, FITS = "kv_tokens_given_gib", "weights_gib", "kv_gib", "fits"
+# Printed GiB have two decimals.
+_ROUNDING = 0.005
+_COARSE = 0.03
+# What a GB10 without other services has taken before an engine starts: 111.0 to 111.8 of 121.69 GiB are free on clean
+# ones by most logs. Two rigs started at 0.95; which box it is decides, and the gate asks the node.
+_TAKEN = 10 * GIB
+# A failure of these kinds is one of memory; a missing kernel is not the planner's to foresee.
+_OF_MEMORY = re.compile(r"oom|memory|\bkv\b|\bgi?b\b|swap|floor", re.IGNORECASE)
+_NO_FRACTION = "the source gives no memory fraction"
+_PINNED = "the command fixes the pool: nothing to predict"
+_NO_SIZE = "the size of the checkpoint is not known"
+_ANY_FRACTION = (0.92, 0.88, 0.84, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3)
+_ANY_BATCH = (2048, 8192)  # defaults of today's engines
+_FEW = (16, 2048)  # sequences and batched tokens as careful recipes have them, far below the engines' defaults
+_HANGS = 0.15
+_ANY_CONTEXT = 4096  # tokens, where a row does not say how long its context is
+
+
+def answers(case: Case) -> Iterator[Answer]:
+    if case.recipe.engine.name not in ENGINES:
+        return
+    for ask in (_tokens, _weights, _pool, _fits):
+        yield from ask(case)
+
+
+def _tokens(case: Case) -> Iterator[Answer]:
+    given, published = _figure(case, "kv_cache_gib"), _figure(case, "kv_cache_tokens")
+    if given <= 0 or published <= 0:
+        return
+    other = peer.tokens(case, given * GIB)
+    if isinstance(case.shape, Unknown):
+        yield _unanswered(case, TOKENS, published, case.shape.why, other)
+        return
+    shape = case.shape
+    low, found, high = (capacity(case.recipe, shape, int((given + off) * GIB)) for off in (-_ROUNDING, 0, _ROUNDING))
+    why = found.unknown or _too_coarse(low.reported, high.reported) or _no_context(case, shape, found.bytes)
+    if why:
+        yield _unanswered(case, TOKENS, published, why, other)
+    else:
+        also = [capacity(recipe, shape, found.bytes).reported for recipe in _unsaid(case)]
+        edges = (float(min(low.reported, *also)), float(max(high.reported, *also)))
+        yield _answered(case, TOKENS, published, (found.reported, *edges), other)
+
+
+def _unsaid(case: Case) -> list[Recipe]:
+    """The recipe as it may have been, too: the engine's version and its steps' tokens where the row does not say them.
+
+    Windows hold the tokens of a step, and versions count them differently.
+    """
+    recipe, serving = case.recipe, case.recipe.serving
+    engines = [replace(recipe.engine, version=name) for name in words.releases(recipe.engine.name)]
+    made = [replace(recipe, engine=engine) for engine in engines if case.assumed]
+    sizes = () if serving.batched_tokens else _ANY_BATCH
+    return [recipe, *made, *(replace(recipe, serving=replace(serving, batched_tokens=size)) for size in sizes)]
+
+
+def _too_coarse(low: int, high: int) -> str:
+    return "the source's GiB are rounded too coarsely" if high - low > _COARSE * high else ""
+
+
+def _no_context(case: Case, shape: ModelShape, size: int) -> str:
+    """A count of tokens that hangs on the context's length, of a row that does not give it."""
+    if case.recipe.serving.context or case.recipe.engine.name not in VLLM:
+        return ""
+    short = replace(case.recipe, serving=replace(case.recipe.serving, context=shape.positions // 4 or 1))
+    once, again = capacity(case.recipe, shape, size).reported, capacity(short, shape, size).reported
+    return "the source gives no context length, and the count hangs on it" if abs(once - again) > 0.01 * once else ""
+
+
+def _weights(case: Case) -> Iterator[Answer]:
+    published = _figure(case, "weights_gib_per_node")
+    if published > 0:
+        line = rank_weights(case.recipe, case.recipe.model.shape, None)
+        yield _of_line(case, WEIGHTS, published, line, peer.weights(case))
+
+
+def _pool(case: Case) -> Iterator[Answer]:
+    published = _figure(case, "kv_cache_gib")
+    if published <= 0:
+        return
+    serving, other = case.recipe.serving, peer.pool(case)
+    if serving.kv_cache_bytes or not serving.memory_fraction:
+        yield _unanswered(case, POOL, published, _PINNED if serving.kv_cache_bytes else _NO_FRACTION, other)
+        return
+    found = _ledger(case, case.recipe)
+    line, weights = found.line(KV_POOL), found.line(WEIGHTS_LINE)
+    if line is None or not weights or not weights.bytes:
+        yield _unanswered(case, POOL, published, _NO_SIZE, other)
+    elif why := _no_limits(case, found, weights.bytes):
+        yield _unanswered(case, POOL, published, why, other)
+    else:
+        yield _of_line(case, POOL, published, line, other)
+
+
+def _no_limits(case: Case, found: MemoryLedger, weights: int) -> str:
+    """A pool that hangs on limits that the row does not give: on them rests much of what the weights leave."""
+    serving = case.recipe.serving
+    if serving.sequences or serving.batched_tokens or case.recipe.engine.name not in VLLM:
+        return ""
+    few = replace(case.recipe, serving=replace(serving, sequences=_FEW[0], batched_tokens=_FEW[1]))
+    rests = found.engine_bytes - _ledger(case, few).engine_bytes
+    why = "the source gives a limit neither on sequences nor on batched tokens, and the pool hangs on them"
+    return why if rests > _HANGS * (found.claim - weights) else ""
+
+
+def _fits(case: Case) -> Iterator[Answer]:
+    published, failure = case.result.get("fits"), str(case.result.get("failure") or "")
+    if not isinstance(published, bool) or (not published and not _OF_MEMORY.search(failure)):
+        return
+    other = peer.fits(case)
+    if isinstance(case.shape, Unknown):
+        yield _unanswered(case, FITS, published, case.shape.why, other)
+    elif not case.row.get("nodes"):
+        yield _unanswered(case, FITS, published, "the source does not say how many nodes", other)
+    elif not rank_weights(case.recipe, case.shape, None).bytes:
+        yield _unanswered(case, FITS, published, _NO_SIZE, other)
+    else:
+        yield Answer(case.id, FITS, kind(case), published, predicted=_verdict(case), peer=other)
+
+
+def _verdict(case: Case) -> bool:
+    """Where the row leaves fraction or context open: whether any would do."""
+    serving = case.recipe.serving
+    context = serving.context or _ANY_CONTEXT
+    fractions = (serving.memory_fraction,) if serving.memory_fraction else _ANY_FRACTION
+    tried = (replace(serving, context=context, memory_fraction=fraction) for fraction in fractions)
+    return any(_ledger(case, replace(case.recipe, serving=each)).lack is None for each in tried)
+
+
+def _ledger(case: Case, recipe: Recipe) -> MemoryLedger:
+    return ledger(recipe, _node(case), None, recipe.nodes)
+
+
+def _node(case: Case) -> NodeFacts:
+    """A node with nothing else on it: the GB10 of the row, or the discrete GPU that it says."""
+    unified = case.memory == int(NODE_GIB * GIB) or case.memory < 128 * GIB
+    free = case.memory - (_TAKEN if unified else 0)
+    memory = Memory(case.memory, free, free, 0, 0, 0, 0)
+    size: int | Unknown = Unknown("[N/A]", "not told") if unified else case.memory
+    gpu = Gpu("NVIDIA GB10" if unified else "discrete GPU", "", "12.1", size)
+    return NodeFacts("node", 0.0, memory=memory, gpus=(gpu,), gpu_processes=(), ranks=())
+
+
+def _of_line(case: Case, quantity: str, published: float, line: LedgerLine, other: float | None) -> Answer:
+    if not line.known:
+        return _unanswered(case, quantity, published, _NO_SIZE, other)
+    low, high = (line.bytes if edge is None else edge for edge in (line.low, line.high))
+    sizes = (line.bytes / GIB, low / GIB, high / GIB)
+    return _answered(case, quantity, published, sizes, other / GIB if other else None)
+
+
+def _answered(
+    case: Case, quantity: str, published: float, found: tuple[float, float, float], other: float | None
+) -> Answer:
+    value, low, high = found
+    return Answer(case.id, quantity, kind(case), published, value, low, high, peer=other)
+
+
+def _unanswered(case: Case, quantity: str, published: float | bool, why: str, other: float | bool | None) -> Answer:
+    return Answer(case.id, quantity, kind(case), published, reason=why, peer=other)
+
+
+def _figure(case: Case, name: str) -> float:
+    value = case.result.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,149 @@
+"""Decoding, prefill and first tokens of a row: each published point is one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import planner_report_words as words
+from planner_report_answers import Answer, kind
+from planner_report_rows import Case
+from planner_report_words import number
+
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.speed import Estimate, Load, Speed
+from sparkwright.planner.speed import Measured, speed
+
+Point = Mapping[str, Any]
+DECODE, CONCURRENT, DRAFTED = "decode_tps", "decode_tps_concurrent", "decode_tps_speculative"
+CALIBRATED = "decode_tps_calibrated"
+_OTHER_DRAFT = "this figure's speculation is not the row's"
+_CURVE = 3  # depths that make one
+PREFILL, PREFILL_CONCURRENT, FIRST = "prefill_tps", "prefill_tps_concurrent", "ttft_s"
+
+
+def answers(case: Case) -> Iterator[Answer]:
+    for point in case.result.get("decode_tps") or ():
+        yield from _decode(case, point)
+    yield from _calibrated(case)
+    for point in case.result.get("prefill_tps") or ():
+        yield from _prefill(case, point)
+    for point in case.result.get("ttft_s") or ():
+        yield from _first(case, point)
+
+
+def _decode(case: Case, point: Point) -> Iterator[Answer]:
+    published, streams = number(point.get("tps")), _count(point, "concurrency", 1)
+    if published <= 0:
+        return
+    drafted, said = bool(case.recipe.speculation.method), str(point.get("note") or "")
+    quantity = DRAFTED if drafted or words.drafts(said) else CONCURRENT if streams > 1 else DECODE
+    load = Load(depth=_count(point, "depth"), concurrency=streams)
+    found = _speed(_as(case, said), load) if drafted or quantity != DRAFTED else _OTHER_DRAFT
+    together = streams > 1 and bool(point.get("aggregate"))
+    answer = found if isinstance(found, str) else _of(found, together)
+    if not isinstance(found, str) and together:
+        answer = _served(case, found, load, _request(case, point))
+    yield _answer(case, quantity, published, answer, load)
+
+
+def _request(case: Case, point: Point) -> tuple[int, int]:
+    """Tokens of the prompt and of the answer, where the source measured whole requests; else 0 of one."""
+    prompt, written = words.lengths(str(case.row.get("notes") or ""))
+    return (_count(point, "depth") or prompt, _count(point, "gen") or written)
+
+
+def _served(case: Case, found: Speed, load: Load, request: tuple[int, int]) -> Estimate:
+    """Tokens/s of requests that begin together, each with its own prompt: what such benchmarks call their aggregate.
+
+    From the first one's first token to the last token of all: the others' prompts are read meanwhile.
+    """
+    prompt, written = request
+    prompts = _speed(case, Load(concurrency=load.concurrency, prompt=prompt)) if prompt and written else ""
+    if isinstance(prompts, str) or not prompts.prefill.known or not found.decode.known:
+        return found.decode_all
+    waited = (load.concurrency - 1) * prompt
+    rates = ((p, d) for p, d in zip(_edges(prompts.prefill), _edges(found.decode), strict=True))
+    value, low, high = (load.concurrency * written / (waited / read + written / wrote) for read, wrote in rates)
+    return Estimate(value, low, high)
+
+
+def _edges(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high
+
+
+def _calibrated(case: Case) -> Iterator[Answer]:
+    """One stream over several depths: the shallowest point calibrates, the others are predicted from it."""
+    alone = [
+        p for p in case.result.get("decode_tps") or () if _count(p, "concurrency", 1) == 1 and _depth(p) is not None
+    ]
+    curve = sorted(alone, key=lambda p: _depth(p) or 0)
+    if isinstance(case.shape, Unknown) or len({_depth(p) for p in curve}) < _CURVE or number(curve[0].get("tps")) <= 0:
+        return
+    anchor = Measured(number(curve[0]["tps"]), _depth(curve[0]) or 0)
+    for point in curve[1:]:
+        published, load = number(point.get("tps")), Load(depth=_depth(point) or 0)
+        if published > 0 and load.depth > anchor.depth:
+            found = speed(case.recipe, case.shape, case.size, load, anchor)
+            yield _answer(case, CALIBRATED, published, found.decode, load)
+
+
+def _depth(point: Point) -> int | None:
+    """None where the source does not say at which depth."""
+    return None if point.get("depth") is None else _count(point, "depth")
+
+
+def _prefill(case: Case, point: Point) -> Iterator[Answer]:
+    published, streams = number(point.get("tps")), _count(point, "concurrency", 1)
+    if published <= 0:
+        return
+    depth, prompt = _count(point, "depth"), _count(point, "prompt")
+    if words.whole_context(str(case.row.get("notes") or "")):
+        depth, prompt = 0, depth + prompt
+    load = Load(depth=depth, concurrency=streams, prompt=prompt)
+    found = _speed(case, load) if load.prompt else "the source does not say how long the prompt was"
+    answer = found if isinstance(found, str) else found.prefill
+    yield _answer(case, PREFILL_CONCURRENT if streams > 1 else PREFILL, published, answer, load)
+
+
+def _first(case: Case, point: Point) -> Iterator[Answer]:
+    published, streams = number(point.get("ttft_s")), _count(point, "concurrency", 1)
+    if published <= 0 or streams > 1:
+        return
+    load = Load(concurrency=streams, prompt=_count(point, "prompt"))
+    found = _speed(case, load) if load.prompt else "the source does not say how long the prompt was"
+    yield _answer(case, FIRST, published, found if isinstance(found, str) else found.ttft, load)
+
+
+def _as(case: Case, said: str) -> Case:
+    """The case of one figure whose remark names another network than the row."""
+    network = words.network(said)
+    return case if network is None else replace(case, recipe=replace(case.recipe, env=network))
+
+
+def _speed(case: Case, load: Load) -> Speed | str:
+    if isinstance(case.shape, Unknown):
+        return case.shape.why
+    return speed(case.recipe, case.shape, case.size, load)
+
+
+def _of(found: Speed, together: bool) -> Estimate:
+    return found.decode_all if together else found.decode
+
+
+def _answer(case: Case, quantity: str, published: float, found: Estimate | str, load: Load) -> Answer:
+    said: dict[str, float | str] = {"depth": load.depth, "concurrency": load.concurrency, "prompt": load.prompt}
+    if case.recipe.speculation.method:
+        said["speculation"] = f"{case.recipe.speculation.method} {case.recipe.speculation.tokens or ''}".strip()
+    conditions = {name: value for name, value in said.items() if value}
+    if isinstance(found, str) or not found.known:
+        why = found if isinstance(found, str) else " ".join(found.why) or "no estimate"
+        return Answer(case.id, quantity, kind(case), published, reason=why, conditions=conditions)
+    return Answer(
+        case.id, quantity, kind(case), published, found.value, found.low, found.high, conditions=conditions
+    )  # fmt: skip
+
+
+def _count(point: Point, name: str, default: int = 0) -> int:
+    return int(number(point.get(name))) or default

@@ -1,0 +1,127 @@
+"""Answers -> counts, medians and 90th percentiles; the targets that they are held against."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from planner_report_answers import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Of absolute relative errors, None where nothing is asked. inside: share of rows within the planner's interval.
+
+    title: of the quantity. limit: beyond it a row is named and explained; 0: when it leaves its interval.
+    """
+
+    title: str
+    median: float | None = None
+    ninety: float | None = None
+    inside: float | None = None
+    limit: float = 0.0
+
+
+# The targets of the planner's own specification; quantities without one are shown and not judged.
+TARGETS = {
+    "kv_tokens_given_gib": Target("KV tokens given the engine's own KV GiB", median=0.005, ninety=0.03, limit=0.03),
+    "weights_gib": Target("Weights, GiB a rank", ninety=0.03, limit=0.03),
+    "kv_gib": Target("KV GiB from recipe and node alone", median=0.06, ninety=0.15, limit=0.15),
+    "fits": Target("Fits or does not fit", limit=0.5),
+    "decode_tps": Target("Decode, one stream, no speculation", median=0.15, inside=0.9),
+    "prefill_tps": Target("Prefill, one stream", median=0.25),
+    "decode_tps_calibrated": Target("Decode at other depths, from one calibration point"),
+    "decode_tps_concurrent": Target("Decode, several streams"),
+    "decode_tps_speculative": Target("Decode with speculation"),
+    "prefill_tps_concurrent": Target("Prefill, several streams"),
+    "ttft_s": Target("Time to first token, one stream"),
+}
+NO_TO_WHAT_RAN = 0.05  # of `fits`: at most this share may be refused although it ran; the other way none
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """count: figures published; of them `answered` were predicted, from so many rows.
+
+    inside: share of published figures within the planner's interval; width: how many times its low end the high end
+    is, in the median. yes_no: whether it is a question of fitting. unsafe: predicted to fit, and failed. refused: not
+    to fit, and ran.
+    """
+
+    count: int
+    answered: int
+    rows: int
+    median: float | None
+    ninety: float | None
+    inside: float | None
+    width: float | None = None
+    yes_no: bool = False
+    unsafe: int = 0
+    refused: int = 0
+
+
+def figures(answers: Sequence[Answer], peer: bool = False) -> Figures:
+    """A row counts once, however many points its curve has: with their median error and its share of hits."""
+    errors, hits = defaultdict[str, list[float]](list), defaultdict[str, list[bool]](list)
+    for a in answers:
+        error = a.peer_error if peer else a.error
+        if error is not None:
+            errors[a.id].append(error)
+        if a.inside is not None and not peer:
+            hits[a.id].append(a.inside)
+    sizes = sorted(statistics.median(map(abs, mine)) for mine in errors.values())
+    yes_no = any(isinstance(a.published, bool) for a in answers)
+    every = [error for mine in errors.values() for error in mine]
+    return Figures(
+        len(answers),
+        len(every),
+        len(errors),
+        statistics.median(sizes) if sizes else None,
+        percentile(sizes, 0.9),
+        statistics.mean(sum(mine) / len(mine) for mine in hits.values()) if hits else None,
+        _width(answers) if hits else None,
+        yes_no,
+        sum(1 for e in every if e > 0) if yes_no else 0,
+        sum(1 for e in every if e < 0) if yes_no else 0,
+    )
+
+
+def _width(answers: Sequence[Answer]) -> float:
+    """Of the intervals; without end where a low end is 0."""
+    edges = [(a.low, a.high) for a in answers if a.low is not None and a.high is not None]
+    return statistics.median(high / low if low > 0 else math.inf for low, high in edges)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float | None:
+    """The smallest value that this share of all does not exceed."""
+    return ordered[math.ceil(share * len(ordered)) - 1] if ordered else None
+
+
+def met(target: Target, found: Figures) -> bool | None:
+    """Whether everything that is asked holds; None where nothing is asked or nothing was answered."""
+    if not found.answered:
+        return None
+    if found.yes_no:
+        return not found.unsafe and found.refused <= NO_TO_WHAT_RAN * found.answered
+    asked = [
+        value is not None and value < wanted
+        for value, wanted in ((found.median, target.median), (found.ninety, target.ninety))
+        if wanted is not None
+    ]
+    if target.inside is not None:
+        asked.append(found.inside is not None and found.inside >= target.inside)
+    return all(asked) if asked else None
+
+
+def over(answers: Iterable[Answer]) -> list[Answer]:
+    """Those beyond their quantity's limit, where there is a target for it."""
+    return [a for a in answers if a.error is not None and _over(a, TARGETS[a.quantity])]
+
+
+def _over(answer: Answer, target: Target) -> bool:
+    if target.limit:
+        return abs(answer.error or 0.0) > target.limit
+    return target.median is not None and answer.inside is False
