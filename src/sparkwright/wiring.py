@@ -10,9 +10,11 @@ from pathlib import Path
 
 from sparkwright.adapters.artifacts import FolderArtifacts
 from sparkwright.adapters.audit import whoami
+from sparkwright.adapters.calibrations import FolderCalibrations
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.hub import HUB, HttpHub
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.world import World
@@ -21,7 +23,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.ports import Sink
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
-_EVIDENCE = ".local/state/sparkwright/evidence"
+_STATE = Path(".local/state/sparkwright")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +54,27 @@ async def world(cluster: Cluster, where: Where, sink: Sink) -> AsyncIterator[Wor
             hosts=hosts,
             endpoint=OpenAiEndpoint(clock),
             clock=clock,
-            artifacts=FolderArtifacts(Path.home() / _EVIDENCE, clock),
+            artifacts=FolderArtifacts(Path.home() / _STATE / "evidence", clock),
+            calibrations=FolderCalibrations(Path.home() / _STATE / "calibrations"),
             sink=sink,
             who=whoami(),
             nonce=secrets.token_hex(8),
             secrets=masked(os.environ),
             python=sys.executable,
             launch_key=Secret(secrets.token_hex(32)),
+            hub=_hub(clock),
         )
     finally:
         await hosts.close(persist=True)
+
+
+def _hub(clock: SystemClock) -> HttpHub | None:
+    """With the variables that the hub's own client reads."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
+        return None
+    token = os.environ.get("HF_TOKEN", "")
+    at = os.environ.get("HF_ENDPOINT", "") or HUB
+    return HttpHub(Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
 
 
 def _ssh_settings(where: Where) -> SshSettings:

@@ -21,7 +21,9 @@ def content(name: str) -> bytes:
         return json.dumps(CONFIG).encode()
     if name.endswith(".index.json"):
         return json.dumps({"weight_map": {f"layers.{n}": shard for n, shard in enumerate(SHARDS)}}).encode()
-    return random.Random(name).randbytes(5 * MIB)
+    size = 5 * MIB
+    head = json.dumps({"weight": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    return len(head).to_bytes(8, "little") + head + random.Random(name).randbytes(size)
 
 
 FILES = {name: content(name) for name in (*SHARDS, "config.json", "model.safetensors.index.json")}

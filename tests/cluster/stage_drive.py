@@ -149,7 +149,7 @@ def put_hub_model(node: Node, shards: int = 3, size: int = 4 * MIB, revision: st
     lines = [f"mkdir -p {ROOT}/blobs {ROOT}/refs {ROOT}/snapshots/{revision}", f"cd {ROOT}"]
     lines.append(f"printf %s {revision} > refs/main")
     for name in (*names, *small):
-        content = f"printf %s '{small[name]}'" if name in small else f"yes {name} | head -c {size}"
+        content = f"printf %s '{small[name]}'" if name in small else shard(f"yes {name}", size)
         lines.append(f"{content} > new; h=$(sha256sum new | cut -c1-64); mv new blobs/$h")
         lines.append(f"ln -s ../../blobs/$h snapshots/{revision}/{name}")
     node.sh("set -e\n" + "\n".join(lines), user="spark")
@@ -157,10 +157,18 @@ def put_hub_model(node: Node, shards: int = 3, size: int = 4 * MIB, revision: st
 
 def put_folder(node: Node, path: str = FOLDER, shards: int = 3, size: int = 4 * MIB) -> None:
     names = shard_names(shards)
-    lines = [f"mkdir -p {path} && cd {path}"] + [f"head -c {size} /dev/urandom > {name}" for name in names]
+    lines = [f"mkdir -p {path} && cd {path}"] + [f"{shard('cat /dev/urandom', size)} > {name}" for name in names]
     lines += [f"printf %s '{json.dumps(CONFIG)}' > config.json"]
     lines += [f"printf %s '{json.dumps(index(names))}' > model.safetensors.index.json"]
     node.sh("set -e\n" + "\n".join(lines), user="spark")
+
+
+def shard(source: str, size: int) -> str:
+    """A command that writes a safetensors file of so many bytes: a true header, then what the source gives."""
+    head = json.dumps({"weight": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}})
+    rest = size - 8 - 128  # the header is padded, as its format allows
+    head = head.replace(str(size), str(rest)).ljust(128)
+    return f"{{ printf '\\200\\0\\0\\0\\0\\0\\0\\0%s' '{head}'; {source} | head -c {rest}; }}"
 
 
 def shard_names(count: int) -> list[str]:

@@ -51,7 +51,8 @@ def test_a_hub_model_goes_over_the_fabric(drive: Drive, nodes: list[Node]) -> No
     told = drive.up(TWIN)
     fabric, mgmt = (after - was for after, was in zip(received(here), before, strict=True))
     assert told.code == 0, told.text
-    assert (cached_bytes(here, ROOT), cached_bytes(there, ROOT)) == (0, 0)
+    # Looking into three shards' headers reads ahead a little of each.
+    assert max(cached_bytes(here, ROOT), cached_bytes(there, ROOT)) <= 3 * MIB
     assert tree(here, ROOT) == tree(there, ROOT)
     assert len([entry for entry in tree(here, ROOT) if ">../../blobs/" in entry]) == 5
     assert fabric > 36 * MIB and mgmt < 2 * MIB, (fabric, mgmt)

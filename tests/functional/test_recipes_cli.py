@@ -84,7 +84,7 @@ def test_show(call):
         "    KV pool                           1,430,000 tokens\n",
         "  [1] https://forums.developer.nvidia.com/t/374742\n",
         "  pp1024 tg128, memory fraction 0.82, this image [2]\n",
-        "    decode, one stream, depth 0       45.7 tokens/s\n",
+        "    decode, one stream, depth 0        45.7 tokens/s\n",
         "  512k  serving.context 524,288, serving.sequences 16\n",
         "build's own  VLLM_USE_B12X_MOE\n",
         '  --default-chat-template-kwargs {"thinking":true,"reasoning_effort":"high"}\n',

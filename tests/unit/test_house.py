@@ -20,7 +20,15 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def functions(path: Path) -> Iterator[Function]:
-    yield from (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, Function))
+    yield from (node for node in statements(ast.parse(path.read_text())) if isinstance(node, Function))
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All below the node; expressions hold no function with a name, so they are passed over."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, field, ()):
+            yield inner
+            yield from statements(inner)
 
 
 def length(function: Function) -> int:

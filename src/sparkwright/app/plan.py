@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+from sparkwright.app.gate import Weighed, weighed
+from sparkwright.app.published import completed
 from sparkwright.app.survey import model_path, nodes_for
 from sparkwright.app.world import Survey, Wish, World, expand, home_of, resolved_paths
 from sparkwright.domain.cluster import Node
@@ -20,7 +22,6 @@ from sparkwright.engines.identity import check_identity
 from sparkwright.engines.quantization import check_quantization
 from sparkwright.engines.review import review
 from sparkwright.planner.fabric import choose_fabrics
-from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.rules.catalog import check_all, worst_first
@@ -28,10 +29,13 @@ from sparkwright.rules.rule import Context
 
 _EVERYWHERE = "0.0.0.0"
 _NOT_INSIDE = ("PATH", "HOME")
+_OF_MEMORY = ("MEM001", "MEM002", "MEM003")
+_NOTHING = "no limit, KV type or number of nodes up to 8 makes it fit: a smaller checkpoint or another model is needed"
 
 
 def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     """The plan for what was surveyed. Findings do not raise: who acts on the plan looks at them (`stopping`)."""
+    wish = completed(wish, survey)
     recipe, nodes = wish.recipe, nodes_for(world, wish.recipe)
     decisions = choose_fabrics(nodes, survey.facts)
     findings = [f for d in decisions.values() for f in d.findings]
@@ -43,19 +47,18 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     findings += check_identity(recipe, survey.engines, survey.facts)
     advice = advise(recipe, survey.checkpoints)
     findings += check_quantization(recipe, advice.quantization)
-    ledgers = tuple(
-        ledger(recipe, survey.facts[n.name], survey.checkpoints.get(n.name), len(nodes), wish.deployment) for n in nodes
-    )
+    found = weighed(world, wish, survey, nodes)
     context = Context(
         cluster=world.cluster,
         facts=survey.facts,
         recipe=recipe,
         deployment=wish.deployment,
         specs=specs,
-        ledgers=ledgers,
+        ledgers=found.ledgers,
         checkpoints=survey.checkpoints,
         images={n.name: survey.images.get(n.name, ("", 0))[1] for n in nodes},
         advice=advice,
+        published=survey.published,
     )
     return Plan(
         deployment=wish.deployment,
@@ -63,13 +66,23 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         cluster=world.cluster,
         placement=placement,
         specs=specs,
-        ledgers=ledgers,
-        findings=worst_first((*findings, *check_all(context))),
+        ledgers=found.ledgers,
+        findings=worst_first((*findings, *(_remedied(f, found) for f in check_all(context)))),
         bind=_bind(recipe, choices.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
+        verdict=found.verdict,
+        remedies=found.remedies,
+        speeds=found.speeds,
     )
+
+
+def _remedied(finding: Finding, found: Weighed) -> Finding:
+    """The cheapest that the search found, or that it found nothing, in place of what a rule alone can guess."""
+    if finding.code not in _OF_MEMORY or not found.sought:
+        return finding
+    return replace(finding, remedy=found.remedies[0].change if found.remedies else _NOTHING)
 
 
 def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
 from sparkwright.app.identity import engines
+from sparkwright.app.published import published
 from sparkwright.app.world import Survey, World
 from sparkwright.commands import staging
 from sparkwright.domain.cluster import Node
@@ -47,7 +48,10 @@ async def survey(world: World, nodes: Sequence[Node], recipe: Recipe | None) -> 
     require_all(facts.result())
     found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result())
     others = [node for node in world.cluster.ordered if node not in nodes]
-    return await _beyond(world, others, recipe, found) if recipe and others else found
+    if recipe is None:
+        return found
+    found = await _beyond(world, others, recipe, found) if others else found
+    return replace(found, published=await published(world, recipe, found))
 
 
 async def _beyond(world: World, others: Sequence[Node], recipe: Recipe, found: Survey) -> Survey:

@@ -15,6 +15,7 @@ from sparkwright.domain.units import duration
 from sparkwright.engines.blame import lost_a_peer
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import why_stuck
+from sparkwright.facts.figures import Figures
 from sparkwright.ports import Notice, RankPhase
 
 _EXIT = "\x1eexit "
@@ -39,6 +40,7 @@ class RankWatch:
     done: float | None = None
     lines: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    figures: Figures = field(default_factory=Figures)
     ended: str = ""
     ended_at: float = 0.0
 
@@ -144,7 +146,7 @@ class Watch:
             return
         if event.error:
             rank.errors.append(line)
-        self.facts.update(event.facts)
+        self.facts.update(rank.figures.note(event))
         if not event.alive and not event.error:
             self._progress(rank, event)
         if event.ready and rank.spec.is_head:

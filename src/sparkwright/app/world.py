@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Checkpoint, EngineFound, NodeFacts, Unknown
+from sparkwright.domain.inventory import Stored
+from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
-from sparkwright.ports import Artifacts, Clock, Endpoint, Hosts, Sink
+from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, ModelHub, Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class World:
 
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
     python: interpreter for process-runtime engines whose recipe names no venv.
-    launch_key: random, for what the ranks of one launch must prove to each other.
+    launch_key: random, for what the ranks of one launch must prove to each other. hub: None to ask none.
     """
 
     cluster: Cluster
@@ -24,35 +27,47 @@ class World:
     endpoint: Endpoint
     clock: Clock
     artifacts: Artifacts
+    calibrations: Calibrations
     sink: Sink
     who: str
     nonce: str
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     python: str = "python3"
     launch_key: Secret | None = None
+    hub: ModelHub | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asked for. force: the reason given to override findings, '' for none."""
+    """What the user asked for. force: the reason given to override findings, '' for none.
+
+    measured: what logs that were given by hand say, in place of what is kept of earlier starts.
+    """
 
     recipe: Recipe
     deployment: str
     force: str = ""
     api_key: Secret | None = None
+    measured: tuple[Calibration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What the nodes said. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it.
 
-    engines: node -> the engine that is there, absent where nobody has looked yet.
+    engines: node -> the engine that is there, absent where nobody has looked yet. calibrations: node -> what the engine
+    said there (or elsewhere) at an earlier start of the same. stored: every checkpoint on the cluster's disks, () where
+    nobody has looked: that is done only for a plan that does not fit. published: what the hub says of a model that no
+    node has, None where it was not asked or did not answer.
     """
 
     facts: Mapping[str, NodeFacts]
     checkpoints: Mapping[str, Checkpoint | Unknown] = field(default_factory=dict)
     images: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     engines: Mapping[str, EngineFound | Unknown] = field(default_factory=dict)
+    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
+    stored: tuple[Stored, ...] = ()
+    published: Published | None = None
 
 
 def home_of(facts: NodeFacts) -> str:

@@ -15,7 +15,7 @@ from sparkwright.domain.errors import NotReady, Refused, SparkwrightError
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {
     "check": ("check", "check", "Look at all nodes in parallel: findings with evidence and remedy."),
-    "recipes": ("recipes", "recipes", "The shipped recipes and your own: list, show, validate, import."),
+    "recipes": ("recipes", "recipes", "Recipes: list, show, validate, import, inventory of checkpoints."),
     "plan": ("plan", "plan", "What would run where, with which exact commands, and does it fit."),
     "build": ("build", "build", "The image of a recipe from its pinned parts, the same on all nodes."),
     "up": ("up", "up", "From a recipe to an endpoint that has answered a real request."),
@@ -178,6 +178,10 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
         from sparkwright.cli.text import findings_text
 
         voice.say(findings_text(error.findings))
+        if error.remedies:
+            from sparkwright.cli.plan_outlook import remedies_text
+
+            voice.say(remedies_text(error.remedies))
     if isinstance(error, NotReady):
         for line in error.tail:
             voice.say(f"  | {line}")

@@ -5,6 +5,7 @@ import json
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -18,6 +19,7 @@ from sparkwright.wiring import Where, cluster_of, world
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+_NO_REASON = "\0"
 
 
 def where_options(function: F) -> F:
@@ -57,9 +59,27 @@ name_option = click.option(
     metavar="NAME",
     help="Name of the deployment. [default: the recipe's]",
 )
-force_option = click.option(
-    "--force", default="", metavar="REASON", help="Override findings that may be overridden; the reason is recorded."
-)
+
+
+def force_option(function: F) -> F:
+    """--force REASON, or --force --reason REASON; the function gets the reason as `force`."""
+
+    @wraps(function)
+    def with_reason(*args: Any, force: str, reason: str, **given: Any) -> Any:
+        if force == _NO_REASON and not reason:
+            raise click.UsageError("--force wants a reason, which is recorded: --force REASON")
+        if reason and not force:
+            raise click.UsageError("--reason goes with --force")
+        return function(*args, force=reason if force == _NO_REASON else force, **given)
+
+    told = "Override findings that may be overridden; the reason is recorded."
+    beside = click.option(
+        "--reason", default="", metavar="REASON", help="The reason, where --force has none of its own."
+    )
+    forced = click.option("--force", default="", is_flag=False, flag_value=_NO_REASON, metavar="REASON", help=told)
+    return forced(beside(with_reason))  # type: ignore[return-value]
+
+
 lease_option = click.option(
     "--break-lease", "seize", is_flag=True, help="Take over the nodes' leases from whoever holds them."
 )

@@ -1,67 +1,130 @@
 """`sparkwright plan`."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
 
+from sparkwright.app.compare import planned
+from sparkwright.app.gate import optimum
 from sparkwright.app.launch import Outcome, prepare
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.stage import staging_text
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
 from sparkwright.cli.emit import deliver, emit_option, emitted, out_option
+from sparkwright.cli.measured import from_log_option, from_logs, measured_json, measured_text, rank_option
 from sparkwright.cli.plan_advice import advice_json
+from sparkwright.cli.plan_compare import comparison_json, comparison_text
+from sparkwright.cli.plan_optimize import goal_option, optimum_json, optimum_text
 from sparkwright.cli.text import findings_text, plan_text
 from sparkwright.domain.errors import Refused
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.verdict import Goal, Remedy
 from sparkwright.wiring import Where, places
 
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
 _UNNAMED = "/snapshots/main"
+_SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 
 
 @click.command()
-@click.argument("recipe", metavar="RECIPE[@PROFILE]")
+@click.argument("recipes", metavar="RECIPE[@PROFILE]...", nargs=-1, required=True)
 @shared.profile_option
 @shared.name_option
 @shared.where_options
 @shared.force_option
 @click.option("--why", is_flag=True, help="With the arithmetic: where every figure comes from.")
+@goal_option
+@from_log_option
+@rank_option
 @emit_option
 @out_option
 @shared.json_option
-def plan(recipe: str, profile: str, name: str, **rest: Any) -> None:
+def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None:
     """What would run where, with which exact commands, and does it fit. Changes nothing; exit 1 when `up` would refuse.
+
+    Several recipes or profiles are compared side by side.
 
     \b
     Examples:
       sparkwright plan deepseek-v4-flash@1m --why
+      sparkwright plan deepseek-v4-flash@1m deepseek-v4-flash@256k
+      sparkwright plan deepseek-v4-flash@1m --optimize throughput
       sparkwright plan twin --json
+      sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --out ./v4
     """
     from sparkwright.adapters.files import open_recipe
 
+    _check_words(recipes, rest | {"name": name})
+    opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
+    where = Where(rest["cluster"], rest["ssh_config"])
+    if len(opened) > 1:
+        _compare(where, opened, rest["as_json"])
+        return
+    wish = Wish(opened[0], name or opened[0].deployment, rest["force"])
+    wish = replace(wish, measured=from_logs(opened[0], rest["logs"], rest["rank"]))
+    if rest["goal"]:
+        _optimize(where, wish, Goal(rest["goal"]), rest["as_json"])
+        return
+    outcome = shared.drive(where, lambda world: prepare(world, _keyed(world, wish)), quiet=True)
+    _tell(outcome, rest)
+    if stopping(outcome.plan, wish.force):
+        raise click.exceptions.Exit(1)
+
+
+def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
+    """Which options go together. Raises click.UsageError."""
     if rest["out"] and (rest["as_json"] or not rest["form"]):
         raise click.UsageError("--out goes with --emit, and not with --json")
-    opened = open_recipe(recipe, places(), profile)
-    where = Where(rest["cluster"], rest["ssh_config"])
-    outcome = shared.drive(where, lambda world: _plan(world, opened, name, rest["force"]), quiet=True)
+    if rest["goal"] and rest["form"]:
+        raise click.UsageError("--optimize goes without --emit: paste what it finds into the recipe first")
+    alone = ("goal", "form", "logs", "name", "force", "why")
+    given = [option for option in alone if rest[option]]
+    if len(recipes) > 1 and given:
+        raise click.UsageError(f"recipes are compared without --{_SPELLED.get(given[0], given[0])}: give one recipe")
+
+
+def _compare(where: Where, opened: Sequence[Recipe], as_json: bool) -> None:
+    """Exit 1 when `up` would refuse every one of them."""
+    found = shared.drive(where, lambda world: planned(world, opened), quiet=True)
+    if as_json:
+        shared.print_json(comparison_json(found, lambda made: plan_json(made, ())))
+    else:
+        click.echo(comparison_text(found))
+    if not any(one.outcome and not stopping(one.outcome.plan, "") for one in found):
+        raise click.exceptions.Exit(1)
+
+
+def _optimize(where: Where, wish: Wish, goal: Goal, as_json: bool) -> None:
+    found = shared.drive(where, lambda world: optimum(world, wish, goal), quiet=True)
+    if as_json:
+        shared.print_json(optimum_json(found))
+    else:
+        click.echo(optimum_text(found))
+    if not found.best.verdict.fits:
+        raise click.exceptions.Exit(1)
+
+
+def _keyed(world: World, wish: Wish) -> Wish:
+    return replace(wish, api_key=api_key(world, wish.recipe))
+
+
+def _tell(outcome: Outcome, rest: Mapping[str, Any]) -> None:
     staged = staging_text(outcome.plan, outcome.survey)
-    stops = stopping(outcome.plan, rest["force"])
     if rest["form"]:
-        if stops:
+        if stops := stopping(outcome.plan, rest["force"]):
             raise nothing_written(outcome.plan, stops)
         _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
     elif rest["as_json"]:
-        shared.print_json(plan_json(outcome.plan, staged))
+        shared.print_json(plan_json(outcome.plan, staged) | {"measured": measured_json(outcome.survey.calibrations)})
     else:
-        click.echo(plan_text(outcome.plan, staged, rest["why"]))
-    if stops:
-        raise click.exceptions.Exit(1)
+        known = measured_text(outcome.survey.calibrations)
+        click.echo("\n\n".join([*([known] if known else []), plan_text(outcome.plan, staged, rest["why"])]))
 
 
 def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
@@ -90,10 +153,6 @@ def nothing_written(made: Plan, stops: Sequence[Finding]) -> Refused:
     return Refused(f"{made.deployment}: nothing was written, {len(stops)} finding(s) forbid it", stops, cure)
 
 
-async def _plan(world: World, recipe: Recipe, name: str, force: str) -> Outcome:
-    return await prepare(world, Wish(recipe, name or recipe.deployment, force, api_key(world, recipe)))
-
-
 def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
     """The plan without recipe prose: deployment, ranks with argv and environment, ledgers (bytes), findings."""
     return {
@@ -108,10 +167,27 @@ def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
         "served_name": made.served_name,
         "fabric": {node: asdict(choice) for node, choice in made.placement.fabric.items()},
         "ranks": [_rank(spec) for spec in made.specs],
-        "memory": [asdict(entry) | {"left": entry.left, "fits": entry.fits} for entry in made.ledgers],
+        "memory": [
+            asdict(entry) | {"left": entry.left, "fits": entry.lack is None, "kv_tokens": entry.kv_tokens}
+            for entry in made.ledgers
+        ],
+        "verdict": asdict(made.verdict) if made.verdict else None,
+        "speeds": [asdict(speed) for speed in made.speeds],
+        "published": [asdict(figure) for figure in made.recipe.published],
         "splits": advice_json(made.advice) if made.advice else None,
         "staging": list(staged),
         "findings": [asdict(finding) for finding in made.findings],
+        "remedies": [_remedy(remedy) for remedy in made.remedies],
+    }
+
+
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "change": remedy.change,
+        "costs": list(remedy.costs),
+        "keys": remedy.variant.keys,
+        "actions": [asdict(action) for action in remedy.variant.actions],
+        "verdict": asdict(remedy.verdict),
     }
 
 

@@ -1,4 +1,4 @@
-"""`sparkwright recipes list | show | validate`: what can be served, all that is known of it, is a file right."""
+"""`sparkwright recipes list | show | validate | inventory`: what can be served, what is known of it, is it right."""
 
 import json
 from dataclasses import asdict
@@ -15,6 +15,7 @@ from sparkwright.adapters.files import (
     reference,
     split_profile,
 )
+from sparkwright.cli.inventory import inventory_command
 from sparkwright.cli.recipe_import import import_command
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.cli.rehearsed import Said, rehearsed
@@ -25,12 +26,13 @@ from sparkwright.recipes.load import load_recipe
 _JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 
 
-@click.group(name="recipes", help="The shipped recipes and your own: list, show, validate, import.")
+@click.group(name="recipes", help="The shipped recipes and your own: list, show, validate, import, inventory.")
 def recipes() -> None:
     pass
 
 
 recipes.add_command(import_command)
+recipes.add_command(inventory_command)
 
 
 @recipes.command(name="list", short_help="All recipes: shipped ones and your own.")

@@ -7,13 +7,14 @@ import click
 
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.plan_advice import advice_text
+from sparkwright.cli.plan_memory import memory_text
+from sparkwright.cli.plan_outlook import outlook_text, remedies_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.ledger import LedgerLine, MemoryLedger
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
-from sparkwright.domain.recipe import Expose, Figure, Runtime
-from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.recipe import Expose, Runtime
+from sparkwright.domain.units import duration
 
 SIMULATED = "SIMULATED"
 _SHORT = 16  # lines of a file that are shown; launchers are longer, options are not
@@ -40,22 +41,22 @@ def _finding(finding: Finding) -> str:
 
 
 def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
-    """The whole plan: where, what fits, what would be staged, the exact commands, the published figures, findings."""
-    recipe = plan.recipe
+    """The whole plan: where, what fits, how fast, what would be staged, the exact commands, findings, what does fit."""
     parts = [_title(plan), _where(plan)]
     if plan.ledgers:
-        parts.append("\n".join(ledger_text(entry, why) for entry in plan.ledgers))
+        parts.append(memory_text(plan.ledgers, why))
+    if outlook := outlook_text(plan, why):
+        parts.append(outlook)
     if plan.advice and (advice := advice_text(plan.advice)):
         parts.append(advice)
     staged = tuple(staging)
     if staged:
         parts.append("staging\n" + "\n".join(f"  {line}" for line in staged))
     parts.append(ranks_text(plan.specs) if plan.specs else "no commands: see the findings")
-    if recipe.published:
-        rows = [fold(f"  {f.what}: {_number(f.value)} {f.unit} ({_conditions(f)})", 6) for f in recipe.published]
-        parts.append("published figures (not ours)\n" + "\n".join(rows))
     if plan.findings:
         parts.append(findings_text(plan.findings))
+    if plan.remedies:
+        parts.append(remedies_text(plan.remedies))
     return "\n\n".join([*parts, _verdict(plan)])
 
 
@@ -65,14 +66,6 @@ def _verdict(plan: Plan) -> str:
     told = [f"{blocks} that must be mended"] if blocks else []
     told += [f"{overrides} that --force REASON overrides"] if overrides else []
     return f"`up` would refuse it: {' and '.join(told)}" if told else "nothing stands in the way of `up`"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,}"
-
-
-def _conditions(figure: Figure) -> str:
-    return "; ".join(part for part in (figure.conditions, figure.source) if part)
 
 
 def _title(plan: Plan) -> str:
@@ -90,23 +83,6 @@ def _where(plan: Plan) -> str:
         hcas = f", HCAs {','.join(choice.hcas)}" if choice and choice.hcas else ""
         rows.append((f"rank {rank}", node, "head" if rank == 0 else "", how + hcas))
     return f"ranks\n{aligned(rows)}"
-
-
-def ledger_text(ledger: MemoryLedger, why: bool) -> str:
-    """One line without `why`: the sums; with it every line and where it comes from."""
-    if not ledger.pool.bytes:
-        return f"memory {ledger.node}: not known: {ledger.pool.why}"
-    verdict = "fits" if ledger.fits else "DOES NOT FIT"
-    verdict += f" (without {' and '.join(ledger.unknown)}: not known)" if ledger.unknown else ""
-    head = f"memory {ledger.node}: {gib(ledger.pool.bytes)} pool, {gib(ledger.left)} left, {verdict}"
-    if not why:
-        return head + "".join(f"\n  {_amount(line)}  {line.name}" for line in ledger.lines)
-    rows = [f"  {_amount(line)}  {line.name:<16} {line.origin}: {line.why}" for line in (ledger.pool, *ledger.lines)]
-    return "\n".join([head, *(fold(row, 33) for row in rows)])
-
-
-def _amount(line: LedgerLine) -> str:
-    return f"{line.bytes / GIB:8.1f} GiB" if line.known else f"{'not known':>12}"
 
 
 def ranks_text(specs: Sequence[RankSpec]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from sparkwright.domain.deployment import LogEvent, Phase
@@ -102,7 +102,8 @@ def progress(bars: Bars, body: str) -> LogEvent | None:
 class Dialect:
     """A log of lines with a prefix before each message. begins: where one starts inside a line; failures: headlines
 
-    that are errors beside exceptions; of_a_request: exceptions that only say that a request was wrong (400).
+    that are errors beside exceptions; of_a_request: exceptions that only say that a request was wrong (400). A group
+    `who` in the prefix names the process.
     """
 
     begins: re.Pattern[str]
@@ -120,7 +121,9 @@ class Dialect:
         body = piece[prefix.end() :] if prefix else piece
         if self._is_error(body):
             return LogEvent(Phase.START, body.strip()[:500], error=True)
-        return progress(self.bars, body) or first(self.rules, body)
+        event = progress(self.bars, body) or first(self.rules, body)
+        who = prefix.groupdict().get("who") if prefix else None
+        return replace(event, who=who) if event and who else event
 
     def _is_error(self, body: str) -> bool:
         if EXCEPTION.match(body):

@@ -1,7 +1,8 @@
 """SGLang's log, as 0.5.10 to 0.5.23 write it (srt/model_executor, srt/managers/scheduler.py, srt/entrypoints).
 
 A line is `[2026-05-12 10:11:12 TP0] text`; ranks have their parallel places behind the time. Facts: weights_gib,
-load_seconds, kv_tokens, context, max_concurrency, graphs_gib, url.
+load_seconds, kv_gib, kv_tokens, context, max_concurrency, graphs_gib, url. A draft model and each pool (full, sliding
+window, state) have lines of their own: their GiB are added up.
 """
 
 import re
@@ -10,9 +11,10 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.dialect import Dialect, says
 
 _N = r"[\d.]+"
-_STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]+\d+)*\] "
-_BEGINS = re.compile(_STAMP)
-_PREFIX = re.compile(rf"(?:{_STAMP})?(?:(?:INFO|WARNING|ERROR|CRITICAL): +)?")
+_STAMP = r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+_PLACES = r"(?: [A-Z]+\d+)*"
+_BEGINS = re.compile(rf"{_STAMP}{_PLACES}\] ")
+_PREFIX = re.compile(rf"(?:{_STAMP}(?P<who>{_PLACES})\] )?(?:(?:INFO|WARNING|ERROR|CRITICAL): +)?")
 _BARS = (
     (re.compile(r"^Capturing (?:batches|num tokens)"), Phase.GRAPHS, "graphs"),
     (re.compile(r"[Aa]utotun|warmup|DeepGEMM|Compil"), Phase.WARMUP, "kernels"),
@@ -20,25 +22,32 @@ _BARS = (
     (re.compile(r"[Ll]oading|shards"), Phase.LOAD, "shards"),
 )
 _LOAD = (
-    says(Phase.START, r"^server_args=", "server arguments read"),
+    says(Phase.START, r"^(?P<s>server_args)=", "server arguments read", facts={"start": "s"}),
     says(Phase.RENDEZVOUS, r"^Init torch distributed begin", "ranks meet"),
     says(Phase.LOAD, rf"^Init torch distributed ends?\. elapsed=(?P<s>{_N}) s", "all ranks joined after {s} s"),
     says(Phase.LOAD, r"^Load weight begin", "loading weights"),
     says(Phase.LOAD, rf"^Load weight end\. elapsed=(?P<s>{_N}) s.* mem usage=(?P<g>{_N}) GB",
-         "{g} GiB loaded in {s} s", facts={"weights_gib": "g", "load_seconds": "s"}, done="g", total="g", unit="GiB"),
+         "{g} GiB loaded in {s} s", facts={"weights_gib+": "g", "load_seconds": "s"}, done="g", total="g", unit="GiB"),
     says(Phase.LOAD, r"^Load weight end\.", "weights loaded"),
 )  # fmt: skip
 _WARM = (
-    says(Phase.WARMUP, r"^KV Cache (?:is allocated|VA upper bound)\..*#tokens: (?P<n>\d+)", "KV cache of {n} tokens",
-         facts={"kv_tokens": "n"}),
+    says(Phase.WARMUP, rf"\bKV Cache is allocated\..*#tokens: (?P<n>\d+), (?:K size: (?P<k>{_N}) GB, V|KV) "
+         rf"size: (?P<v>{_N}) GB", "KV cache of {n} tokens",
+         facts={"kv_tokens": "n", "kv_gib+k": "k", "kv_gib+v": "v"}),
+    # Only a reservation of addresses: what is behind them is told after the graphs are captured.
+    says(Phase.WARMUP, r"KV Cache VA upper bound\..*#tokens: (?P<n>\d+)", "KV cache of up to {n} tokens"),
+    says(Phase.WARMUP, rf"^Mamba Cache is allocated\..* conv_state size: (?P<c>{_N})GB, ssm_state size: (?P<s>{_N})GB"
+         rf"(?: +intermediate_ssm_state_cache size: (?P<i>{_N})GB)?(?: +intermediate_conv_window_cache size: "
+         rf"(?P<w>{_N})GB)?", "states take {c} and {s} GiB",
+         facts={"kv_gib+c": "c", "kv_gib+s": "s", "kv_gib+i": "i", "kv_gib+w": "w"}),
     says(Phase.WARMUP, r"Cache is allocated|^Memory pool end", "cache allocated"),
-    says(Phase.WARMUP, r"^Post-capture KV sizing: KV cache allocated.*#tokens: (?P<n>\d+)", "KV cache of {n} tokens",
-         facts={"kv_tokens": "n"}),
+    says(Phase.WARMUP, rf"^Post-capture KV sizing: (?:draft )?KV cache allocated.*#tokens: (?P<n>\d+), KV size: "
+         rf"(?P<g>{_N}) GB", "KV cache of {n} tokens", facts={"kv_tokens": "n", "kv_gib+g": "g"}),
 )  # fmt: skip
 _GRAPHS = (
     says(Phase.GRAPHS, r"^Capture .*(?:graph|Graph)s? begin", "graph capture begins"),
     says(Phase.GRAPHS, rf"^Capture .*(?:graph|Graph)s? end\..*?elapsed[:=] ?(?P<s>{_N}) s.*mem usage=(?P<g>-?{_N})",
-         "captured in {s} s", facts={"graphs_gib": "g"}),
+         "captured in {s} s", facts={"graphs_gib+": "g"}),
 )  # fmt: skip
 _SERVER = (
     # The last line that every rank prints: from here on a worker is silent although all is well.

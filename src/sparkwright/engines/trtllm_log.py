@@ -2,7 +2,8 @@
 
 A line is `[12/20/2025-04:21:10] [TRT-LLM] [RANK 0] [I] text` (Python), `[TensorRT-LLM][INFO] text` (C++), uvicorn's, a
 tqdm bar, or `mpi: text` (launchers/mpi_launch.py). A worker's log ends with the agent's words: its ranks speak in rank
-0's log, so that line counts as the last phase. Facts: version, kv_gib, kv_tokens, context, max_concurrency, url.
+0's log, so that line counts as the last phase. Facts: version, weights_gib (what it prints as GB is divided by 2^30),
+kv_gib, kv_tokens, context, max_concurrency, url.
 """
 
 import re
@@ -28,7 +29,7 @@ _RULES = (
     says(Phase.START, r"^(?:Starting TensorRT-LLM init|TensorRT-LLM inited|Using LLM with (?P<b>\w+) backend)", ""),
     says(Phase.LOAD, r"^Prefetching (?P<w>\S+) ", "reading ahead {w}"),
     says(Phase.LOAD, rf"^Us(?:e|ing) (?P<g>{_N}) GB for model weights", "{g} GB of weights",
-         facts={"weights_gb": "g"}),
+         facts={"weights_gib": "g"}),
     says(Phase.WARMUP, rf"^Model init total -- (?P<s>{_N})s", "model in {s} s", facts={"load_seconds": "s"}),
     says(Phase.WARMUP, rf"Allocated (?P<g>{_N}) GiB for max tokens in paged KV cache \((?P<n>\d+)\)",
          "KV cache of {n} tokens", facts={"kv_gib": "g", "kv_tokens": "n"}),

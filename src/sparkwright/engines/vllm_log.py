@@ -1,8 +1,9 @@
 """vLLM's log, as 0.21.0 writes it: held against our recordings in tests/data/captures_logs.
 
-Facts that lines give: version, context, nccl, world, checkpoint_gib, weights_gib, load_seconds, read_seconds,
-compile_seconds, kv_gib, kv_tokens, max_concurrency, graphs_gib, init_seconds, url. The phase of an error or of a mere
-sign of life says nothing; phases only go forward.
+Facts that lines give: version, fraction, context, nccl, world, model, checkpoint_gib, weights_gib, load_seconds,
+read_seconds, compile_seconds, kv_gib, kv_tokens, max_concurrency, graphs_gib, graphs_estimate_gib, init_seconds, url;
+where VLLM_LOGGING_LEVEL is DEBUG also total_gib, activations_gib, other_gib (wheels 0.19.0 to 0.33.0). The phase of an
+error or of a mere sign of life says nothing; phases only go forward.
 """
 
 import re
@@ -24,6 +25,12 @@ _BARS = (
 )
 _START: tuple[Says, ...] = (
     says(Phase.START, r"(?:[█▄▀]|API server) +version (?P<v>\S+)$", "vLLM {v}", facts={"version": "v"}),
+    says(
+        Phase.START,
+        rf"^non-default args: .*'gpu_memory_utilization': (?P<f>{_N})",
+        "memory fraction {f}",
+        facts={"fraction": "f"},
+    ),
     says(Phase.START, r"^Resolved architecture: (?P<a>\w+)", "model {a}"),
     says(Phase.START, r"^Using max model len (?P<n>\d+)", "context {n}", facts={"context": "n"}),
     says(Phase.START, r"^Initializing a V1 LLM engine \(v(?P<v>[^)]+)\)", "engine core starts", facts={"version": "v"}),
@@ -37,10 +44,12 @@ _RENDEZVOUS = (
     says(Phase.RENDEZVOUS, r"^vLLM is using nccl==(?P<n>\S+)", "NCCL {n} connects", facts={"nccl": "n"}),
 )  # fmt: skip
 _LOAD = (
+    says(Phase.RENDEZVOUS, rf"^worker init memory snapshot: .*total_memory=(?P<t>{_N})GiB", "{t} GiB of memory",
+         facts={"total_gib": "t"}),
     # From here on all ranks have met. A worker prints nothing more until its weights are loaded.
     says(Phase.LOAD, r"^rank (?P<r>\d+) in world size (?P<w>\d+) is assigned", "all {w} ranks joined"),
     says(Phase.DOWNLOAD, rf"^Time spent downloading weights for .*: (?P<s>{_N}) seconds", "downloaded in {s} s"),
-    says(Phase.LOAD, r"^Starting to load model (?P<m>\S+?)\.*$", "loading {m}"),
+    says(Phase.LOAD, r"^Starting to load model (?P<m>\S+?)\.*$", "loading {m}", facts={"model": "m"}),
     says(Phase.LOAD, rf"Checkpoint size: (?P<g>{_N}) GiB", "checkpoint of {g} GiB", facts={"checkpoint_gib": "g"},
          total="g", unit="GiB"),
     says(Phase.LOAD, r"^Prefetching checkpoint files: \d+% \((?P<d>\d+)/(?P<t>\d+)\)", "reading ahead",
@@ -65,8 +74,12 @@ _COMPILE = (
 _WARMUP = (
     says(Phase.WARMUP, rf"^Initial profiling/warmup run took (?P<s>{_N}) s", "profiled in {s} s"),
     says(Phase.WARMUP, r"^Profiling CUDA graph memory", "measuring graph memory"),
-    says(Phase.WARMUP, r"^Estimated CUDA graph memory", ""),
+    says(Phase.WARMUP, rf"^Estimated CUDA graph memory: (?P<g>{_N}) GiB", "graphs will take {g} GiB",
+         facts={"graphs_estimate_gib": "g"}),
     says(Phase.WARMUP, r"TileLang (?P<w>begins|completes) to compile kernel `(?P<k>\w+)`", "TileLang {w} {k}"),
+    says(Phase.WARMUP, rf"^Memory profiling takes .*torch peak memory increase: (?P<a>{_N})GiB;"
+         rf"(?: non-torch forward increase memory: (?P<o>{_N})GiB)?", "activations of {a} GiB",
+         facts={"activations_gib": "a", "other_gib": "o"}),
     says(Phase.WARMUP, rf"^Available KV cache memory: (?P<g>-?{_N}) GiB", "{g} GiB for the KV cache",
          facts={"kv_gib": "g"}),
     says(Phase.WARMUP, rf"reserved (?P<g>{_N}) GiB memory for KV Cache as specified by kv_cache_memory_bytes",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
@@ -34,21 +35,26 @@ def parse(argv: list[str], version: str = OWN) -> argparse.Namespace:
 
     The result also has `given`: what differs from vLLM's defaults, in vLLM's order.
     """
-    rows = rows_of(f"vllm-{version}")
-    parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
-    parser.add_argument("model_tag", nargs="?")
-    defaults = fill(parser, rows)
-    kinds = {flag: row["kind"] for row in rows for flag in row["flags"]}
+    parser, defaults, kinds = _parser(version)
     args, unknown = parser.parse_known_args(_plain(_from_file(argv), kinds))
     if unknown:
         # The subcommand leaves what it does not know to the main parser, whose name and usage the message carries.
         parser.exit(2, f"usage: {MAIN_USAGE}\nmain.py: error: unrecognized arguments: {' '.join(unknown)}\n")
     if args.model_tag:
         args.model = args.model_tag
-    for name, value in (fill(Parser(), rows_of(f"vllm-{OWN}")) if version != OWN else {}).items():
+    for name, value in (_parser(OWN)[1] if version != OWN else {}).items():
         vars(args).setdefault(name, value)
     args.given = {k: v for k, v in _ordered(args, defaults) if v != defaults.get(k)}
     return args
+
+
+@lru_cache(maxsize=4)
+def _parser(version: str) -> tuple[Parser, dict[str, Any], dict[str, str]]:
+    """Of a version: what parses, the defaults, and the kind of each flag."""
+    rows = rows_of(f"vllm-{version}")
+    parser = Parser(prog="main.py serve", usage=USAGE, add_help=True)
+    parser.add_argument("model_tag", nargs="?")
+    return parser, fill(parser, rows), {flag: row["kind"] for row in rows for flag in row["flags"]}
 
 
 def _ordered(args: argparse.Namespace, defaults: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes.artifacts import FakeArtifacts
+from fakes.calibrations import FakeCalibrations
 from fakes.clock import FakeClock
 from fakes.endpoint import FakeEndpoint
 from fakes.hosts import FakeHosts
@@ -41,6 +42,7 @@ class Scene:
     sink: FakeSink = field(default_factory=FakeSink)
     endpoint: FakeEndpoint = field(default_factory=FakeEndpoint)
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
+    calibrations: FakeCalibrations = field(default_factory=FakeCalibrations)
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     nonce: str = "0123456789abcdef"
 
@@ -52,6 +54,7 @@ class Scene:
             endpoint=self.endpoint,
             clock=self.clock,
             artifacts=self.artifacts,
+            calibrations=self.calibrations,
             sink=self.sink,
             who="anna@laptop",
             nonce=self.nonce,

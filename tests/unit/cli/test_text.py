@@ -8,11 +8,11 @@ import pytest
 from click import unstyle
 
 from sparkwright.cli import columns
+from sparkwright.cli.plan_memory import ledger_text
 from sparkwright.cli.text import (
     answer_text,
     deployment_text,
     findings_text,
-    ledger_text,
     plan_text,
     ranks_text,
     reach_text,

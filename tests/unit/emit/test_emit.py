@@ -3,6 +3,7 @@
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import yaml
@@ -16,6 +17,9 @@ from sparkwright.emit.k8s import RDMA, k8s
 from sparkwright.emit.source import Source
 from sparkwright.emit.vary import vary
 from unit.emit.samples import KEY, awkward, deepseek, twin, with_files
+
+# As safe_load reads; with libyaml where PyYAML has it.
+read_all = partial(yaml.load_all, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 WORDS = st.lists(st.sampled_from(["--a", "--b", "-c", "x", "it's", "$", "", "serve"]), max_size=8)
 
@@ -110,7 +114,7 @@ def test_one_template_for_all_workers() -> None:
 def test_names_are_labels(given: str, wanted: str) -> None:
     """Capitals keep their letters; no name ends in a dash, begins with a digit or leaves no room for what LWS adds."""
     (file,) = k8s(changed(deepseek(), deployment=given, bind="0.0.0.0"))
-    names = [entry["metadata"]["name"] for entry in yaml.safe_load_all(file.text)]
+    names = [entry["metadata"]["name"] for entry in read_all(file.text)]
     assert names == [f"{wanted}-plan", wanted, f"{wanted}-api"]
     assert all(re.fullmatch("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", name) for name in names)
 
@@ -122,18 +126,18 @@ def test_names_are_labels(given: str, wanted: str) -> None:
 def test_the_service_leads_where_the_head_listens(bind: str, kinds: list[str]) -> None:
     """No Service promises an API that only loopback has; on the fabric it leads to that address."""
     (file,) = k8s(changed(deepseek(), bind=bind))
-    objects = list(yaml.safe_load_all(file.text))
+    objects = list(read_all(file.text))
     assert [entry["kind"] for entry in objects] == ["ConfigMap", "LeaderWorkerSet", *kinds]
     assert ("port-forward" in file.text) is (kinds == [])
 
 
 def test_devices_are_asked_for_as_the_plan_does() -> None:
     """A rank with a GPU and RDMA asks for both resources and may pin memory; a simulated one asks for nothing."""
-    group = list(yaml.safe_load_all(k8s(deepseek())[0].text))[1]["spec"]["leaderWorkerTemplate"]
+    group = list(read_all(k8s(deepseek())[0].text))[1]["spec"]["leaderWorkerTemplate"]
     (real,) = group["workerTemplate"]["spec"]["containers"]
     assert real["resources"]["limits"] == {"nvidia.com/gpu": 1, RDMA: 1}
     assert real["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
-    group = list(yaml.safe_load_all(k8s(twin("docker"))[0].text))[1]["spec"]["leaderWorkerTemplate"]
+    group = list(read_all(k8s(twin("docker"))[0].text))[1]["spec"]["leaderWorkerTemplate"]
     (simulated,) = group["leaderTemplate"]["spec"]["containers"]
     assert "resources" not in simulated and "securityContext" not in simulated
 

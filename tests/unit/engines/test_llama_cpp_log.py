@@ -33,3 +33,19 @@ def test_older_builds_are_ready_too() -> None:
     event = READ("main: server is listening on http://0.0.0.0:30000 - starting the main loop")
     assert event is not None
     assert event.ready
+
+
+def test_the_buffers_of_this_node_add_up() -> None:
+    """Each device and cache has its own line; what an RPC worker holds is not this node's memory."""
+    log = (
+        "0.00.000.300 I srv          init: build_info: b9000-abc",
+        "0.00.100.000 I load_tensors:        CUDA0 model buffer size =  4000.00 MiB",
+        "0.00.100.001 I load_tensors:   CPU_Mapped model buffer size =   250.50 MiB",
+        "0.00.100.002 I load_tensors: RPC0[192.168.100.11:50052] model buffer size =  4100.00 MiB",
+        "0.00.200.000 I llama_kv_cache:      CUDA0 KV buffer size =   512.00 MiB",
+        "0.00.200.001 I llama_kv_cache: size =  512.00 MiB (  4096 cells,  32 layers,  1/1 seqs), K (f16):  256.00 MiB",
+        "0.00.200.002 I llama_kv_cache:      CUDA0 KV buffer size =    64.00 MiB",
+        "0.00.200.003 I llama_memory_recurrent:      CUDA0 RS buffer size =    30.00 MiB",
+    )
+    facts = dict(read_log(log, READ).facts)
+    assert (facts["weights_mib"], facts["kv_mib"]) == ("4250.50", "606.00")

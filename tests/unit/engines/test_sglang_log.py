@@ -33,9 +33,34 @@ def test_a_good_start_passes_all_phases_and_is_ready() -> None:
     assert [phase for phase, _ in told.phases] == order
     assert told.ready_after == 9
     assert dict(told.facts) == {
-        "weights_gib": "62.76", "load_seconds": "80.10", "kv_tokens": "814848", "graphs_gib": "0.50",
-        "max_concurrency": "8", "context": "196608", "url": "http://127.0.0.1:8000",
+        "weights_gib": "62.76", "load_seconds": "80.10", "kv_gib": "48.18", "kv_tokens": "814848",
+        "graphs_gib": "0.50", "max_concurrency": "8", "context": "196608", "url": "http://127.0.0.1:8000",
     }  # fmt: skip
+
+
+def test_pools_and_draft_models_add_up() -> None:
+    """Weights, caches and graphs of target and draft are one rank's memory; a reservation of addresses is none."""
+    more = (
+        AT.format(4) + "Load weight end. elapsed=2.00 s, type=MTP, avail mem=48.10 GB, mem usage=1.24 GB.",
+        AT.format(5) + "Mamba Cache is allocated. max_mamba_cache_size: 8, conv_state size: 0.10GB, "
+        "ssm_state size: 2.00GB intermediate_ssm_state_cache size: 0.50GB intermediate_conv_window_cache size: 0.02GB ",
+        AT.format(5) + "KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 900000, KV size: 60.00 GB",
+        AT.format(6) + "Post-capture KV sizing: draft KV cache allocated. dtype: x, #tokens: 7, KV size: 0.20 GB",
+        AT.format(7) + "Capture draft cuda graph end. Time elapsed: 1 s. mem usage=0.25 GB. avail mem=2.10 GB.",
+    )
+    facts = dict(read_log((*GOOD[:10], *more), READ).facts)
+    assert (facts["weights_gib"], facts["kv_gib"], facts["graphs_gib"]) == ("64.00", "51.00", "0.75")
+
+
+def test_ranks_that_share_a_log_are_not_added_up() -> None:
+    """Two ranks of one node say the same of themselves: it is one rank's figure that is wanted."""
+    second = tuple(line.replace(" TP0]", " TP1]") for line in GOOD)
+    assert dict(read_log((*GOOD, *second[1:]), READ).facts)["weights_gib"] == "62.76"
+
+
+def test_a_restart_begins_anew() -> None:
+    """A container that Docker restarted goes on with its log: the first start's figures are history."""
+    assert dict(read_log((*GOOD, *GOOD), READ).facts)["weights_gib"] == "62.76"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +78,7 @@ def test_the_old_wording_of_a_capture_is_understood() -> None:
     """0.5.10 says `Time elapsed: 9.10 s.` where 0.5.23 says `elapsed=9.10 s`."""
     event = READ(AT.format(1) + "Capture cuda graph end. Time elapsed: 9.10 s. mem usage=0.50 GB. avail mem=2.10 GB.")
     assert event
-    assert (event.phase, event.text, event.facts) == (Phase.GRAPHS, "captured in 9.10 s", (("graphs_gib", "0.50"),))
+    assert (event.phase, event.text, event.facts) == (Phase.GRAPHS, "captured in 9.10 s", (("graphs_gib+", "0.50"),))
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,20 @@ def test_a_padded_line_is_read_at_once() -> None:
     assert time.process_time() - began < 1
 
 
+def test_a_talkative_log_tells_what_the_pool_was_made_of() -> None:
+    """With VLLM_LOGGING_LEVEL=DEBUG; the wording is that of the wheels 0.21.0 and 0.33.0."""
+    begin = "(EngineCore pid=7) DEBUG 11-21 04:05:27 [gpu_worker.py:304] "
+    took = "Memory profiling takes 3.1 seconds. Total non KV cache memory: 17GiB; torch peak memory increase: 1.52GiB; "
+    said = (
+        f"{begin}worker init memory snapshot: torch_peak=0.0GiB, free_memory=108.2GiB, total_memory=121.69GiB, auto=1",
+        f"{begin}{took}non-torch forward increase memory: 0.31GiB; weights memory: 15.27GiB.",
+    )
+    facts = dict(read_log(said, READ).facts)
+    assert (facts["total_gib"], facts["activations_gib"], facts["other_gib"]) == ("121.69", "1.52", "0.31")
+    later = f"{begin}{took}total consumed (from mem_get_info): 17.9GiB; weights memory: 15.27GiB."
+    assert dict(event(later).facts) == {"activations_gib": "1.52"}
+
+
 def test_every_fact_has_a_documented_name() -> None:
     """Others look facts up by name: none is invented that the module's docstring does not list."""
     names = {name for log in LOGS.glob("*.log") for name, _ in read_log(lines(log.stem), READ).facts}

@@ -1,0 +1,115 @@
+"""The gate: whether a recipe fits in what is really free on its nodes, and what would make it fit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparkwright.app.calibrate import calibrated
+from sparkwright.app.published import completed
+from sparkwright.app.survey import nodes_for, survey
+from sparkwright.app.world import Survey, Wish, World
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.speed import Load, Speed
+from sparkwright.domain.verdict import Goal, Optimum, Remedy, Verdict
+from sparkwright.engines.flag_data import flag_data
+from sparkwright.planner import limits
+from sparkwright.planner.actions import actions
+from sparkwright.planner.judge import Ground, RealJudge, verdict
+from sparkwright.planner.knobs import Surroundings, context_of
+from sparkwright.planner.ledger import memory_fraction, simulated
+from sparkwright.planner.optimize import optimize
+from sparkwright.planner.remedies import remedies
+from sparkwright.planner.usable import other_checkpoints
+
+PROMPT = 8192  # tokens of the prompt that speeds are told for: a coding agent's first request
+BUSY = 4096  # tokens before each of many requests at once, and in its prompt
+_KV_OPTION = {"llama-cpp": "cache-type-k"}
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """ledgers: in the order of ranks. sought: whether remedies were: it is real, and
+    known not to fit."""
+
+    ledgers: tuple[MemoryLedger, ...]
+    verdict: Verdict
+    remedies: tuple[Remedy, ...]
+    speeds: tuple[Speed, ...]
+    sought: bool
+
+
+def unreal(cluster: Cluster, recipe: Recipe) -> bool:
+    """Nothing simulated is kept from starting for want of memory."""
+    return cluster.simulated or simulated(recipe)
+
+
+def weighed(world: World, wish: Wish, survey: Survey, nodes: Sequence[Node]) -> Weighed:
+    """What the ledgers of the nodes say, for the recipe as it is and for what could be changed."""
+    judge = judge_of(wish, survey, nodes)
+    counted = judge.ground.ledgers(wish.recipe)
+    found = verdict(counted)
+    sought = not found.fits and found.known and not unreal(world.cluster, wish.recipe)
+    cures = remedies(wish.recipe, judge, surroundings(world, wish, survey, judge)) if sought else ()
+    return Weighed(counted, found, cures, speeds(wish.recipe, judge, found), sought)
+
+
+async def optimum(world: World, wish: Wish, goal: Goal) -> Optimum:
+    """Asks the nodes and searches the limits. Raises UsageError where there is nothing to search."""
+    if unreal(world.cluster, wish.recipe):
+        raise UsageError(f"{wish.recipe.label}: is simulated and takes no memory: there is nothing to optimize")
+    nodes = nodes_for(world, wish.recipe)
+    found = calibrated(world, wish, await survey(world, nodes, wish.recipe))
+    wish = completed(wish, found)
+    judge = judge_of(wish, found, nodes)
+    return optimize(wish.recipe, judge, surroundings(world, wish, found, judge), goal)
+
+
+def judge_of(wish: Wish, survey: Survey, nodes: Sequence[Node]) -> RealJudge:
+    names = tuple(node.name for node in nodes)
+    return RealJudge(
+        Ground(names, wish.deployment, survey.facts, survey.checkpoints, survey.calibrations, _others(wish, survey))
+    )
+
+
+def _others(wish: Wish, survey: Survey) -> dict[tuple[str, str], Checkpoint]:
+    """Checkpoints on any disk by what a recipe calls them, without the one that this recipe means."""
+    found: dict[tuple[str, str], Checkpoint] = {}
+    for stored in survey.stored:
+        one = stored.checkpoint
+        found |= {key: one for key in ((stored.id, ""), (stored.id, one.revision), (one.path, "")) if key[0]}
+    found.pop((wish.recipe.model.label, wish.recipe.model.revision), None)
+    return found
+
+
+def surroundings(world: World, wish: Wish, survey: Survey, judge: RealJudge) -> Surroundings:
+    recipe, facts = wish.recipe, [survey.facts[name] for name in judge.ground.nodes]
+    return Surroundings(
+        nodes=len(world.cluster.nodes),
+        shape=judge.ground.shape(recipe),
+        kv_dtypes=kv_dtypes(recipe),
+        fraction=0.0 if recipe.engine.name == "llama-cpp" else memory_fraction(recipe),
+        actions=actions(facts, wish.deployment),
+        checkpoints=other_checkpoints(recipe, survey.stored),
+    )
+
+
+def kv_dtypes(recipe: Recipe) -> tuple[str, ...]:
+    """Types of KV cache that this version of the engine takes, as far as its data tell."""
+    data, _ = flag_data(recipe.engine.name, recipe.engine.version)
+    option = data.options.get(_KV_OPTION.get(recipe.engine.name, "kv-cache-dtype")) if data else None
+    return tuple(str(name) for name in option.allowed("")) if option else ()
+
+
+def speeds(recipe: Recipe, judge: RealJudge, found: Verdict) -> tuple[Speed, ...]:
+    """Of one stream after a short prompt and at full depth, and of as many as the limits and the KV pool let in."""
+    depth = context_of(recipe, judge.ground.shape(recipe))
+    held = found.kv.tokens // (2 * BUSY) if found.kv else 1
+    loads = [Load(prompt=PROMPT)]
+    loads += [Load(depth=depth)] if depth > 2 * PROMPT else []
+    loads += (
+        [Load(depth=BUSY, prompt=BUSY, concurrency=busy)] if (busy := min(limits.sequences(recipe), held)) > 1 else []
+    )
+    return tuple(speed for load in loads if (speed := judge.speed(recipe, load)) is not None)

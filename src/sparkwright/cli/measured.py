@@ -1,0 +1,132 @@
+"""Figures that engines said of themselves: read from a log (`plan --from-log`), and shown."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import click
+
+from sparkwright.domain.calibration import Calibration
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import engine
+from sparkwright.facts.engine_log import LogStory, read_log
+from sparkwright.planner.calibrate import conditions, measured, told, without_pool
+from sparkwright.planner.ledger import simulated
+from sparkwright.twin.boot import SIMULATED
+
+_LONGEST = 65536
+_DIALECTS = ("vllm", "sglang", "trtllm", "llama-cpp")
+_MEMORY = {"weights_gib", "weights_mib", "kv_gib", "kv_mib"}
+_CURE = "give the log of a start that ended well: of rank 0, from its first line"
+
+from_log_option = click.option(
+    "--from-log",
+    "logs",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="Plan with the figures of this engine log, from anywhere. Several files: of rank 0, 1, ... in this order.",
+)
+rank_option = click.option(
+    "--rank", type=click.IntRange(min=0), default=None, help="The rank that the file of --from-log is of. [default: 0]"
+)
+
+
+def from_logs(recipe: Recipe, logs: Sequence[str], rank: int | None) -> tuple[Calibration, ...]:
+    """What each file says of a rank of the recipe. Raises UsageError for a file that says nothing of memory."""
+    if rank is not None and len(logs) != 1:
+        raise UsageError("--rank goes with one --from-log", "without --rank several files are of rank 0, 1, ...")
+    return tuple(_from_log(recipe, log, number) for number, log in enumerate(logs, rank or 0))
+
+
+def _from_log(recipe: Recipe, log: str, rank: int) -> Calibration:
+    story = _story(recipe, log, recipe.engine.name)
+    facts = dict(story.facts)
+    under = conditions(recipe, simulated(recipe), rank=rank)
+    phases = tuple((str(phase), after) for phase, after in story.phases)
+    found = measured(facts, under, source=log, differs=_differences(recipe, facts), phases=phases)
+    if found.says_nothing:
+        said = f"{log}: holds no line of {recipe.engine.name} about weights or KV cache"
+        raise UsageError(f"{said}{_instead(recipe, log)}", _CURE)
+    return _fitting(recipe, log, found, facts)
+
+
+def _fitting(recipe: Recipe, log: str, found: Calibration, facts: Mapping[str, str]) -> Calibration:
+    """Without what holds for the log's own limits only. Raises UsageError for a log of another number of ranks."""
+    split, world = recipe.parallelism, facts.get("world", "")
+    ranks = split.tp * split.pp  # vLLM counts those of dp or does not, from version to version
+    if world not in ("", str(ranks), str(ranks * split.dp)):
+        said = f"{log}: is of a start with {world} rank(s), the recipe has {ranks}"
+        raise UsageError(said, "give a log of its split")
+    if _other_context(recipe, facts):  # tokens of a hybrid model's pool hang on it
+        found = replace(found, kv_tokens=None)
+    fraction, wanted = facts.get("fraction", ""), recipe.serving.memory_fraction
+    other = fraction and wanted and fraction.rstrip("0") != f"{wanted:g}"
+    return without_pool(found, f"memory fraction {fraction}") if other else found
+
+
+def _other_context(recipe: Recipe, facts: Mapping[str, str]) -> str:
+    """The log's context where it is not the recipe's, '' where it is or one of the two does not tell."""
+    told, wanted = facts.get("context", ""), recipe.serving.context
+    return told if told and wanted and told != str(wanted) else ""
+
+
+def _story(recipe: Recipe, log: str, dialect: str) -> LogStory:
+    lines = _lines(log)
+    return read_log(lines if simulated(recipe) else _real(log, lines), engine(dialect).read)
+
+
+def _lines(log: str) -> Iterator[str]:
+    """Never more than a piece of the file at once, whatever is in it."""
+    with click.open_file(log, encoding="utf-8", errors="replace") as file:
+        yield from iter(lambda: file.readline(_LONGEST), "")
+
+
+def _real(log: str, lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if SIMULATED in line:
+            raise UsageError(f"{log}: is a log of the twin; a real engine is not planned with simulated figures", _CURE)
+        yield line
+
+
+def _instead(recipe: Recipe, log: str) -> str:
+    """Why it says nothing: it is another engine's, or its start broke off."""
+    if log == "-":
+        return ""
+    for name in _DIALECTS:
+        if name != recipe.engine.name and _MEMORY & dict(_story(recipe, log, name).facts).keys():
+            return f": it is a log of {name}"
+    root = _story(recipe, log, recipe.engine.name).root
+    return f"; its start failed: {root}" if root else ""
+
+
+def _differences(recipe: Recipe, facts: Mapping[str, str]) -> tuple[str, ...]:
+    """What the log says of its conditions that is not the recipe's; where it is from, nobody knows."""
+    version, context = facts.get("version", ""), _other_context(recipe, facts)
+    found = ["a log given by hand"]
+    if version and not version.startswith(recipe.engine.version):
+        found.append(f"version {version}")
+    if context:
+        found.append(f"a context of {context} tokens")
+    model, name = facts.get("model", "").lower(), recipe.model.label.rstrip("/").rpartition("/")[2].lower()
+    if model and name not in model:
+        found.append(f"model {facts['model']}")
+    return tuple(found)
+
+
+def measured_text(found: Mapping[str, Calibration]) -> str:
+    """What the plan takes for measured, a line for each node; '' for nothing."""
+    lines = [f"  {node}: {_figures(one)} ({told(one)})" for node, one in found.items()]
+    return "\n".join(["measured at an earlier start", *lines]) if lines else ""
+
+
+def measured_json(found: Mapping[str, Calibration]) -> dict[str, Any]:
+    return {node: asdict(one) for node, one in found.items()}
+
+
+def _figures(one: Calibration) -> str:
+    sizes = {"weights": one.weights, "KV cache": one.kv, "CUDA graphs": one.graphs}
+    said = [f"{gib(size)} {name}" for name, size in sizes.items() if size is not None]
+    return ", ".join([*said, f"{one.kv_tokens:,} tokens"] if one.kv_tokens is not None else said)

@@ -1,0 +1,54 @@
+"""After an `up` the next plan knows what the engine said: the twin on two node entries that are this machine."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from functional.command import Shell
+
+TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    entry = (
+        "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
+        " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
+    )
+    nodes = "".join(entry.format(name, tmp_path, number) for number, name in enumerate("ab", 1))
+    (tmp_path / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")
+    ports = [free_port(), free_port()]
+    text = TWIN.read_text().replace("serving:\n", "serving:\n  port: {}\n  master_port: {}\n".format(*ports))
+    (tmp_path / "twin.yaml").write_text(text)
+    return Shell(tmp_path)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_next_plan_knows_what_was_said(shell: Shell) -> None:
+    """Each node's own figures, kept for this user alone and marked as simulated: no ledger counts them."""
+    _, before, _ = shell.run("plan", "./twin.yaml", "--json")
+    try:
+        code, out, err = shell.run("up", "./twin.yaml", "--force", "no GPU here")
+        assert code == 0, out + err
+        _, out, _ = shell.run("plan", "./twin.yaml", "--json")
+    finally:
+        shell.run("down", "twin")
+        shell.clean()
+    found = json.loads(out)["measured"]
+    assert json.loads(before)["measured"] == {}
+    assert {node: (one["conditions"]["rank"], one["differs"]) for node, one in found.items()} == {
+        "a": (0, []),
+        "b": (1, []),
+    }
+    assert found["a"]["kv_tokens"] > 0
+    assert found["a"]["weights"] == found["b"]["weights"] > 0
+    assert all(line["origin"] != "calibrated" for ledger in json.loads(out)["memory"] for line in ledger["lines"])
+    kept = list((shell.folder / ".local/state/sparkwright/calibrations").iterdir())
+    assert sorted(oct(path.stat().st_mode)[-3:] for path in kept) == ["600", "600"]

@@ -1,0 +1,148 @@
+"""The gate in a plan: what does not fit is refused with what would, and nothing simulated is."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from sparkwright.app.compare import planned
+from sparkwright.app.gate import judge_of, kv_dtypes, optimum
+from sparkwright.app.plan import make_plan, stopping
+from sparkwright.app.world import Survey
+from sparkwright.cli.plan import plan_json
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.inventory import Stored
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
+from sparkwright.domain.units import GIB
+from sparkwright.domain.verdict import Goal
+from sparkwright.planner.variants import yaml_lines
+from sparkwright.recipes.load import load_recipe
+from sparkwright.recipes.overlay import overlay
+from unit.app.scene import SHIPPED, recipe, scene, wish
+from unit.app.test_plan import IDENTITY
+from unit.planner.memory_samples import node, shape
+
+NVFP4 = shape("minimax-m2.7-nvfp4")
+
+
+def surveyed(taken: float = 6.0, stored: tuple[Stored, ...] = ()) -> Survey:
+    facts = {name: replace(node(taken), node=name, identity=IDENTITY) for name in ("spark-1", "spark-2")}
+    return Survey(facts, stored=stored)
+
+
+def real(**serving: object) -> Recipe:
+    """Two ranks of vLLM with weights of about 63 GiB each."""
+    model = Model("org/minimax", shape=NVFP4)
+    limits = Serving(**{"context": 196608, "sequences": 8, "memory_fraction": 0.82, **serving})  # type: ignore[arg-type]
+    return replace(recipe(), model=model, engine=EngineChoice("vllm", "0.21.0"), serving=limits)
+
+
+def made(given: Recipe, survey: Survey) -> Plan:
+    return make_plan(scene().world, wish(recipe=given), survey)
+
+
+def memory_findings(plan: Plan) -> dict[str, str]:
+    return {found.code: found.remedy for found in stopping(plan, "") if found.code.startswith("MEM")}
+
+
+def test_what_fits_passes() -> None:
+    """With figures of what it will hold and how fast it will be."""
+    plan = made(real(), surveyed())
+    assert plan.verdict and plan.verdict.fits and not plan.remedies and not memory_findings(plan)
+    assert plan.verdict.kv and plan.verdict.kv.tokens > 196608
+    assert [(speed.load.depth, speed.load.concurrency) for speed in plan.speeds[:2]] == [(0, 1), (196608, 1)]
+    assert plan.speeds[2].load.concurrency == 8
+
+
+def test_what_does_not_fit_is_refused_with_what_does() -> None:
+    """The finding says what the search found, in place of a rule's own guess; a reason lifts it."""
+    plan = made(real(memory_fraction=0.9), surveyed(taken=20.0))
+    told = memory_findings(plan)
+    assert list(told) == ["MEM002"] and plan.verdict and plan.verdict.lack == "claim"
+    assert told["MEM002"] == plan.remedies[0].change
+    assert plan.remedies[0].variant.keys.keys() == {"serving.memory_fraction"}
+    assert not memory_findings(made(plan.remedies[0].recipe, surveyed(taken=20.0)))
+    assert not [found for found in stopping(plan, "I know") if found.code == "MEM002"]
+
+
+def test_the_json_has_all_of_it() -> None:
+    """Keys to write, actions to take, costs, and the verdict after them."""
+    told = plan_json(made(real(memory_fraction=0.9), surveyed(taken=20.0)), ())
+    first = told["remedies"][0]
+    assert list(first) == ["change", "costs", "keys", "actions", "verdict"] and first["verdict"]["fits"]
+    assert not told["verdict"]["fits"] and not told["memory"][0]["fits"]
+    assert told["speeds"][0]["load"]["depth"] == 0
+
+
+def test_another_checkpoint_on_a_disk_is_a_remedy() -> None:
+    """Seed 001: the one that fits had been on both disks for weeks."""
+    files = Checkpoint("/hub/snapshots/x", "/hub", "x", 122 * GIB, 20, shape=NVFP4)
+    stored = Stored("spark-2", "org/minimax-nvfp4", "", "nvfp4", files)
+    large = replace(real(), model=replace(real().model, size=230 * GIB))
+    plan = made(large, surveyed(stored=(stored,)))
+    (found,) = (remedy for remedy in plan.remedies if "org/minimax-nvfp4" in remedy.change)
+    assert found.verdict.fits and any("122.0 GiB on spark-2" in cost for cost in found.costs)
+
+
+def test_where_nothing_helps_that_is_said() -> None:
+    """Not a guess of a rule that has not been tried."""
+    plan = made(replace(real(), model=replace(real().model, size=900 * GIB)), surveyed())
+    assert not plan.remedies
+    assert all("a smaller checkpoint or another model is needed" in told for told in memory_findings(plan).values())
+
+
+def test_nothing_simulated_is_kept_from_starting() -> None:
+    """The twin allocates nothing, whatever the nodes have; and there is nothing to optimize."""
+    plan = made(recipe(), surveyed(taken=110.0))
+    assert plan.remedies == () and not memory_findings(plan)
+    with pytest.raises(UsageError) as caught:
+        asyncio.run(optimum(scene().world, wish(), Goal.CONTEXT))
+    assert "there is nothing to optimize" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "has", "lacks"),
+    [("vllm", "0.21.0", "fp8", "q8_0"), ("sglang", "0.5.23", "fp8_e4m3", "fp8"), ("llama-cpp", "b1", "q8_0", "fp8")],
+)
+def test_kv_types_are_the_engines_own(engine: str, version: str, has: str, lacks: str) -> None:
+    """What its version takes, from the data of its options."""
+    types = kv_dtypes(replace(real(), engine=EngineChoice(engine, version)))
+    assert has in types and lacks not in types
+
+
+async def test_a_recipe_that_cannot_be_planned_does_not_hide_the_others() -> None:
+    """Too few nodes for one: the reason in its place, the others planned."""
+    small = replace(recipe(), name="small", nodes=1, parallelism=replace(recipe().parallelism, tp=1))
+    found = await planned(scene(1).world, [recipe(), small])
+    assert [bool(one.outcome) for one in found] == [False, True]
+    assert "wants 2 nodes, cluster lab has 1" in found[0].trouble
+
+
+QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+NOT_NEEDED = ("default_profile", "notes", "references", "conditions", "published", "phases")
+SHIPPED_REAL = [path.stem for path in sorted(SHIPPED.glob("*.yaml")) if "simulated: true" not in path.read_text()]
+
+
+@pytest.mark.parametrize("name", SHIPPED_REAL)
+def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
+    """Pasted as a profile it loads, means what was judged, and fits just so when nothing of the search is kept."""
+    text = (SHIPPED / f"{name}.yaml").read_text()
+    data, given = yaml.load(text, QUICK), load_recipe(text, f"{name}.yaml")
+    facts = {f"spark-{i}": replace(node(50.0), node=f"spark-{i}", identity=IDENTITY) for i in range(1, 5)}
+    here = scene(max(2, given.nodes))
+    plan = make_plan(here.world, wish(recipe=given), Survey(facts))
+    judge = judge_of(wish(recipe=given), Survey(facts), here.world.cluster.nodes[: given.nodes])
+    assert plan.verdict and (plan.verdict.fits or plan.remedies or "sglang" in name)
+    for remedy in plan.remedies:
+        profile = (data.get("profiles") or {}).get(given.profile, {})
+        told = overlay(profile, yaml.safe_load("\n".join(yaml_lines(remedy.variant))))
+        alone = {key: value for key, value in data.items() if key not in NOT_NEEDED}
+        pasted = load_recipe(yaml.safe_dump({**alone, "profiles": {"pasted": told}}), f"{name}.yaml", "pasted")
+        assert (pasted.serving, pasted.nodes, pasted.parallelism) == (
+            remedy.recipe.serving, remedy.recipe.nodes, remedy.recipe.parallelism,
+        )  # fmt: skip
+        assert dict(pasted.flags) == dict(remedy.recipe.flags)
+        assert judge.verdict(pasted, remedy.variant.actions) == remedy.verdict

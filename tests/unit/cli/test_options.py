@@ -1,0 +1,37 @@
+"""Options that several verbs share."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from sparkwright.cli.options import force_option
+
+
+@click.command()
+@click.argument("recipe")
+@force_option
+def verb(recipe: str, force: str) -> None:
+    """Says what it was given."""
+    click.echo(f"{recipe}|{force}")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "x|"),
+        (["--force", "I know"], "x|I know"),
+        (["--force", "--reason", "I know"], "x|I know"),
+        (["--force=I know"], "x|I know"),
+    ],
+)
+def test_a_reason_comes_with_the_force_or_beside_it(words: list[str], told: str) -> None:
+    """Both ways of writing give the verb the same."""
+    found = CliRunner().invoke(verb, ["x", *words])
+    assert (found.exit_code, found.output) == (0, f"{told}\n")
+
+
+@pytest.mark.parametrize("words", [["--force"], ["--reason", "I know"], ["--force", "--reason", ""]])
+def test_neither_stands_alone(words: list[str]) -> None:
+    """What is overridden is recorded with its reason, and a reason is for something."""
+    found = CliRunner().invoke(verb, ["x", *words])
+    assert found.exit_code == 2 and ("wants a reason" in found.output or "goes with --force" in found.output)
