@@ -82,10 +82,11 @@ def test_a_model_on_the_other_node_comes_to_the_head(
 def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
     drive: Drive, nodes: list[Node], derived: dict[str, Any]
 ) -> None:
-    """The engine exits, the answer names the root cause from its log, nothing runs on."""
+    """Named before the start; forced, the engine exits, the answer has the root cause of its log, nothing runs on."""
     head = nodes[0]
     head.put(GGUF, b"this is no GGUF at all" * 100)
-    told = up(drive, derived)
+    up(drive, derived).is_one_message(1, "MODEL006", "spark-1", "tiny.gguf")
+    told = drive.run("up", "./tiny-llama-cpp.yaml", "--force", "to hear llama.cpp's own word")
     told.is_one_message(5, "rank 0 on spark-1 exited with code 1", "invalid magic")
     assert not [p for p in head.processes() if "llama_server" in p.command]
     assert drive.run("down", "tiny-llama-cpp").code == 0
