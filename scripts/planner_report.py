@@ -32,6 +32,10 @@ def main(words: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="exit 1 when docs/planner-accuracy.md is stale")
     chosen = parser.parse_args(words)
     data = chosen.data or DATA
+    if not data.is_file():
+        cure = "the published rows are not part of this project: make planner-report DATA=rows.jsonl"
+        print(f"planner-report: no file {data}\ncure: {cure}", file=sys.stderr)
+        return 2
     try:
         cases = load(data)
     except (OSError, ValueError) as error:
