@@ -28,14 +28,10 @@ def memory_text(ledgers: Sequence[MemoryLedger], why: bool) -> str:
     above: list[str] = []
     for ledger in ledgers:
         below = body(ledger, why)
-        told += [*head(ledger), *(below if below != above else ["  line by line as above"] if why else [])]
+        same = ["  line by line as above"] if why else []
+        told += [*head(ledger), *(same if below and below == above else below)]
         above = below
     return "\n".join(told)
-
-
-def ledger_text(ledger: MemoryLedger, why: bool) -> str:
-    """The sums, the bar and its legend; with `why` every line and where it comes from."""
-    return "\n".join([*head(ledger), *body(ledger, why)])
 
 
 def head(ledger: MemoryLedger) -> list[str]:

@@ -10,7 +10,7 @@ from sparkwright.app.launch import Outcome
 from sparkwright.app.world import Survey
 from sparkwright.cli import plan_memory
 from sparkwright.cli.plan_compare import comparison_json, comparison_text
-from sparkwright.cli.plan_memory import bar, ledger_text, legend, memory_text
+from sparkwright.cli.plan_memory import bar, legend, memory_text
 from sparkwright.cli.plan_optimize import optimum_json, optimum_text
 from sparkwright.cli.plan_outlook import kv_text, remedies_text, speeds_text
 from sparkwright.domain.kv import KvCapacity
@@ -66,7 +66,7 @@ def test_what_is_too_much_stands_beyond_the_pool() -> None:
     full = ledger(25, 100, 0, 0)
     assert bar(full, 20) == "|▒▒▒▒████████████|!!!!"
     assert legend(full).endswith("! too much 25.0 GiB")
-    assert "DOES NOT FIT, 25.0 GiB short: more than the node has" in ledger_text(full, why=False)
+    assert "DOES NOT FIT, 25.0 GiB short: more than the node has" in memory_text((full,), why=False)
 
 
 def test_an_alike_node_needs_no_second_legend() -> None:
@@ -81,7 +81,7 @@ def test_why_has_every_line_with_its_range_and_origin() -> None:
     """Also the peak while loading, which is no part of the sum."""
     line = replace(POOL, name="weights", bytes=50 * GIB, origin=Origin.ASSUMED, low=48 * GIB, high=54 * GIB)
     found = replace(ledger(1, 1, 1, 1), lines=(line,), loading=replace(line, name="load-time peak", why="twice"))
-    shown = ledger_text(found, why=True)
+    shown = memory_text((found,), why=True)
     assert "      50.0 GiB  weights               assumed (48.0 to 54.0): MemTotal" in shown
     assert "load-time peak" in shown and "twice" in shown
     assert memory_text([found, replace(found, node="spark-2")], why=True).count("load-time peak") == 1

@@ -8,7 +8,7 @@ import pytest
 from click import unstyle
 
 from sparkwright.cli import columns
-from sparkwright.cli.plan_memory import ledger_text
+from sparkwright.cli.plan_memory import memory_text
 from sparkwright.cli.text import (
     answer_text,
     deployment_text,
@@ -145,22 +145,22 @@ def test_a_secret_is_a_mask() -> None:
 
 
 def test_a_pool_that_is_not_known_does_not_claim_to_fit() -> None:
-    """No arithmetic with nothing."""
+    """No arithmetic with nothing, and nothing above that it could be like."""
     unknown = MemoryLedger("spark-1", LedgerLine("pool", 0, Origin.ASSUMED, "could not be read"), ())
-    assert ledger_text(unknown, why=True) == "memory spark-1: not known: could not be read"
+    assert memory_text((unknown,), why=True) == "memory spark-1: not known: could not be read"
 
 
 def test_what_is_not_known_is_no_figure() -> None:
     """`0.0 GiB weights, fits` would be a promise that nobody can give."""
     lines = (LedgerLine("weights", 0, Origin.ASSUMED, "size not known", known=False),)
-    shown = ledger_text(replace(MEMORY, lines=lines), why=False)
+    shown = memory_text((replace(MEMORY, lines=lines),), why=False)
     assert "fits (without weights: not known)" in shown and "not known  weights" in shown and "  0.0 GiB" not in shown
 
 
 def test_too_much_is_said_loudly() -> None:
     """Not as a minus sign among figures."""
     full = replace(MEMORY, lines=(LedgerLine("weights", 130 * GIB, Origin.COMPUTED),))
-    assert "DOES NOT FIT" in ledger_text(full, why=False)
+    assert "DOES NOT FIT" in memory_text((full,), why=False)
 
 
 def test_simulated_stands_first() -> None:

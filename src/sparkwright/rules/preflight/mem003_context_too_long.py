@@ -6,7 +6,7 @@ Why: vLLM ends after minutes of loading with `To serve at least one request with
   start all the same, and refuse or cut long requests, are not held to it.
 Evidence: what the pool has, what one sequence needs, and the range that the pool is believed to be in.
 Remedy: the context that does fit, a narrower KV type, more memory for the engine, more nodes.
-References: vLLM 0.21.0 v1/core/kv_cache_utils.py (_check_enough_kv_cache_memory); memory-and-speed section 2.
+References: vLLM 0.21.0 v1/core/kv_cache_utils.py (_check_enough_kv_cache_memory).
 """
 
 from collections.abc import Iterator
