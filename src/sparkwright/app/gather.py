@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NOT_ASKED, Driver, NodeFacts, RankStatus, Unknown
+from sparkwright.facts.activity import ACTIVITY
 from sparkwright.facts.addresses import ADDRESSES
+from sparkwright.facts.board import BOARD
+from sparkwright.facts.containers import CONTAINERS
 from sparkwright.facts.disk import disks
 from sparkwright.facts.docker import DOCKER
 from sparkwright.facts.driver import DRIVER
@@ -17,8 +21,16 @@ from sparkwright.facts.fact import Fact
 from sparkwright.facts.gpu import GPU_PROCESSES, GPUS
 from sparkwright.facts.identity import IDENTITY
 from sparkwright.facts.kernel import KERNEL
+from sparkwright.facts.kernel_log import KERNEL_LOG
 from sparkwright.facts.memory import MEMORY
+from sparkwright.facts.network import NETWORK
+from sparkwright.facts.nic import NIC
+from sparkwright.facts.packages import PACKAGES
 from sparkwright.facts.ports import LISTENERS
+from sparkwright.facts.settings import SETTINGS
+from sparkwright.facts.stores import model_stores
+from sparkwright.facts.times import TIMES
+from sparkwright.facts.upkeep import UPKEEP
 from sparkwright.ports import Clock, Host, Hosts
 
 T = TypeVar("T")
@@ -37,6 +49,16 @@ _ALWAYS: tuple[Fact[object], ...] = (
     ADDRESSES,
     DOCKER,
     LISTENERS,
+    KERNEL_LOG,
+    PACKAGES,
+    ACTIVITY,
+    TIMES,
+    UPKEEP,
+    BOARD,
+    NIC,
+    NETWORK,
+    SETTINGS,
+    CONTAINERS,
 )
 
 
@@ -71,16 +93,18 @@ class _Questions:
         own = node.paths
         self.node = node.name
         self.disks = disks((own.models, own.hub, own.cache, own.state, DOCKER_ROOT, *paths))
+        self.stores = model_stores((own.models, own.hub))
         self.ranks = ranks(node) if ranks else None
-        self.facts = (*_ALWAYS, self.disks, *([self.ranks] if self.ranks else []))
+        self.facts = (*_ALWAYS, self.disks, self.stores, *([self.ranks] if self.ranks else []))
 
 
 async def _ask(host: Host, clock: Clock, questions: _Questions) -> NodeFacts | NodeError:
+    began = clock.now()
     try:
         answers = await host.run_all([fact.command for fact in questions.facts])
     except NodeError as error:
         return error
-    return _read(questions, answers, clock.now())
+    return replace(_read(questions, answers, clock.now()), asked=began)
 
 
 def _read(questions: _Questions, answers: Sequence[Completed], at: float) -> NodeFacts:
@@ -106,4 +130,15 @@ def _read(questions: _Questions, answers: Sequence[Completed], at: float) -> Nod
         disks=of(questions.disks),
         listeners=of(LISTENERS),
         ranks=of(questions.ranks) if questions.ranks else NOT_ASKED,
+        kernel_log=of(KERNEL_LOG),
+        packages=of(PACKAGES),
+        activity=of(ACTIVITY),
+        times=of(TIMES),
+        upkeep=of(UPKEEP),
+        board=of(BOARD),
+        nic=of(NIC),
+        network=of(NETWORK),
+        settings=of(SETTINGS),
+        containers=of(CONTAINERS),
+        stores=of(questions.stores),
     )

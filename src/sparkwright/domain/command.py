@@ -27,14 +27,16 @@ class Command:
     env: extra environment for this call (no secrets: these are visible in listings; use stdin or a 0600 file).
     stdin: bytes given to the program. timeout: seconds. changes: what it changes on the node, for the audit log;
     empty for a command that only reads. forward_agent: the program may use the user's ssh agent (node to node copies).
+    typed: how a person would type it, with sudo where root is needed; empty where that is argv.
     """
 
     argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, hash=False)
     stdin: bytes | None = field(default=None, repr=False)  # may be a token
     timeout: float = 30.0
     changes: str = ""
     forward_agent: bool = False
+    typed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
 from sparkwright.domain.flaw import Defect, Flaw
+from sparkwright.domain.host_facts import Activity, Board, KernelLog, Package, Times, Upkeep
 from sparkwright.domain.model import ModelShape
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """A fact that could not be read: the line that was not understood, and why."""
-
-    raw: str
-    why: str = ""
-
-    def __bool__(self) -> bool:
-        return False
-
-
-NOT_ASKED = Unknown("", "not asked")
+from sparkwright.domain.unknown import NOT_ASKED as NOT_ASKED
+from sparkwright.domain.unknown import Unknown as Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +44,7 @@ class Memory:
 
     with no CUDA process alive these are the driver-retained pool, which the next CUDA process can reuse.
     huge_pages, huge_free: the reserved pool of default-size huge pages and what of it is not in use.
+    cma_total, cma_free: the contiguous allocator's; corrupted: pages taken out of use after a memory error.
     """
 
     total: int
@@ -65,6 +56,9 @@ class Memory:
     unaccounted: int
     huge_pages: int = 0
     huge_free: int = 0
+    cma_total: int = 0
+    cma_free: int = 0
+    corrupted: int = 0
 
     @property
     def allocatable(self) -> int:
@@ -74,10 +68,15 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """version: of the kernel module; gsp_firmware: what the GPU runs. Unequal: a torn update (field guide A2)."""
+    """version: of the kernel module; gsp_firmware: what the GPU runs. Unequal: a torn update (field guide A2).
+
+    persistence: the driver stays loaded without a client. slowdowns: reasons that hold the clocks down now.
+    """
 
     version: str | Unknown
     gsp_firmware: str | Unknown
+    persistence: bool | Unknown = NOT_ASKED
+    slowdowns: tuple[str, ...] = ()
 
     @property
     def torn(self) -> bool | Unknown:
@@ -163,6 +162,7 @@ class Docker:
     """The daemon as this user sees it. version '' with trouble: not installed, not running, or no rights.
 
     said: Docker's own first line about the trouble. cdi: the daemon can hand out NVIDIA GPUs by CDI name.
+    proxy, no_proxy: the daemon's own, without user and password.
     """
 
     version: str
@@ -175,6 +175,9 @@ class Docker:
     said: str = ""
     rootless: bool = False
     can_raise_memlock: bool | Unknown = NOT_ASKED
+    log_driver: str = ""
+    proxy: str = ""
+    no_proxy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +233,10 @@ class RankStatus:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """Everything gathered from one node in one go. `at`: seconds since the epoch on the control machine."""
+    """Everything gathered from one node in one go.
+
+    asked, at: seconds since the epoch on the control machine when the node was asked and when its answer was there.
+    """
 
     node: str
     at: float
@@ -247,6 +253,18 @@ class NodeFacts:
     disks: tuple[Disk, ...] | Unknown = NOT_ASKED
     listeners: tuple[Listener, ...] | Unknown = NOT_ASKED
     ranks: tuple[RankStatus, ...] | Unknown = NOT_ASKED
+    nic: Nic | Unknown = NOT_ASKED
+    network: Network | Unknown = NOT_ASKED
+    settings: Settings | Unknown = NOT_ASKED
+    containers: Containers | Unknown = NOT_ASKED
+    stores: tuple[Store, ...] | Unknown = NOT_ASKED
+    kernel_log: KernelLog | Unknown = NOT_ASKED
+    packages: tuple[Package, ...] | Unknown = NOT_ASKED
+    activity: Activity | Unknown = NOT_ASKED
+    times: Times | Unknown = NOT_ASKED
+    upkeep: Upkeep | Unknown = NOT_ASKED
+    board: Board | Unknown = NOT_ASKED
+    asked: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

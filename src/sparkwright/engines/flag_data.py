@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.version import Key, version_key
 from sparkwright.engines.flag_values import Option
 
 # The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
@@ -20,10 +21,7 @@ DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}
 ABBREVIATING = frozenset({"vllm", "sglang"})
 # Parsers that read `_` in a name as `-`.
 DASHING = frozenset({"vllm", "llama-cpp"})
-_FINAL, _STAGES = 0, {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
-_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[.-]?(dev|rc|a|b|post)(\d*))?")
 _SAME = re.compile(r"\+cu\d+$")  # the same sources for another CUDA
-Key = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +94,6 @@ def read_data(engine: str, version: str) -> FlagData:
     """The data of a version that has some. Raises FileNotFoundError otherwise."""
     path = files("sparkwright.engines") / "data" / f"{DATA_OF.get(engine, engine)}-{version}.json"
     return load_flags(path.read_text(encoding="utf-8"))
-
-
-def version_key(engine: str, version: str) -> Key:
-    """For comparing: (major, minor, patch, stage, number); () for what is no version.
-
-    llama.cpp counts builds: `b10269`, and 2026.10.11549 of the wheel that carries build 11549.
-    """
-    if engine == "llama-cpp":
-        numbers = re.findall(r"\d+", version)
-        return (int(numbers[-1]),) if numbers else ()
-    match = _VERSION.match(version)
-    if not match:
-        return ()
-    stage = _STAGES.get(match[4] or "", _FINAL)
-    return (int(match[1]), int(match[2] or 0), int(match[3] or 0), stage, int(match[5] or 0))
 
 
 def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding, ...]]:

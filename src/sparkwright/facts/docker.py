@@ -13,6 +13,7 @@ _SNAP_ROOT = "/var/snap/"
 _SYS_RESOURCE = 24
 _CAPS = re.compile(r"^CapEff:\s*([0-9a-f]{1,16})$", re.MULTILINE)
 _LOCKED = re.compile(r"^Max locked memory\s+\S+\s+(\S+)", re.MULTILINE)
+_USER = re.compile(r"(?<=://)[^/@]*@")
 _WHOLE_MACHINE = re.compile(r"^\s*0\s+0\s+4294967295\s*$", re.MULTILINE)
 Info = dict[str, object]
 
@@ -36,6 +37,9 @@ def parse(done: Completed) -> Docker | Unknown:
         snap=_string(info, "DockerRootDir").startswith(_SNAP_ROOT),
         storage=_string(info, "Driver"),
         can_raise_memlock=_can_raise_memlock(parts.get("daemon", "")),
+        log_driver=_string(info, "LoggingDriver"),
+        proxy=_USER.sub("", _string(info, "HTTPProxy") or _string(info, "HTTPSProxy")),
+        no_proxy=_string(info, "NoProxy"),
         rootless=any(str(option).startswith("name=rootless") for option in _list(info.get("SecurityOptions"))),
     )
 

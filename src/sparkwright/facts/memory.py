@@ -34,6 +34,9 @@ def parse(done: Completed) -> Memory | Unknown:
         unaccounted=_unaccounted(count),
         huge_pages=count.get("HugePages_Total", 0) * page,
         huge_free=count.get("HugePages_Free", 0) * page,
+        cma_total=count.get("CmaTotal", 0),
+        cma_free=count.get("CmaFree", 0),
+        corrupted=count.get("HardwareCorrupted", 0),
     )
 
 

@@ -5,12 +5,12 @@ A ConnectX-7 cage of a GB10 is two RDMA devices and two netdevs on two PCI domai
 between nodes; what has to agree is the subnet.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from sparkwright.domain.cluster import Fabric, Node
+from sparkwright.domain.fabric_facts import cage
 from sparkwright.domain.facts import FabricChoice, Interface, NodeFacts, RdmaPort, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.planner import fabric_findings as say
@@ -18,7 +18,6 @@ from sparkwright.planner import fabric_findings as say
 LOOPBACK = FabricChoice("127.0.0.1", "lo", notes=("a single node needs no fabric",))
 # Bridges that a container runtime or a hypervisor makes are the same on every machine and lead to none of them.
 _VIRTUAL = ("docker", "br-", "veth", "virbr", "lxc", "cni", "flannel", "podman")
-_DOMAIN = re.compile(r"^(roce|ibp?|en)P[0-9]+(?=p[0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,6 @@ def choose_fabric(node: Node, facts: NodeFacts, peers: Sequence[NodeFacts]) -> D
     if wrong:
         return Decision(None, tuple(wrong))
     return _given(view) if wish.address or wish.interface else _found(view)
-
-
-def cage(name: str) -> str:
-    """The name that both twins share: `roceP2p1s0f1` -> `rocep1s0f1`. The function number stays: it is the cage."""
-    return _DOMAIN.sub(r"\1", name)
 
 
 def _unread(node: str, wish: Fabric, facts: NodeFacts) -> list[Finding]:

@@ -122,11 +122,12 @@ async def test_facts_come_to_their_own_places() -> None:
     """Guards that each answer is read by the fact that asked for it; what was not told is Unknown, not missing."""
     found = (await gather(fleet(Scripted("one")), nodes("one"), Stopped()))["one"]
     assert isinstance(found, NodeFacts)
-    assert (found.node, found.at) == ("one", 1700.0)
+    assert (found.node, found.at, found.asked) == ("one", 1700.0, 1700.0)
     assert isinstance(found.memory, Memory)
     assert found.memory.unaccounted == 400 * 1024
     others = [found.identity, found.kernel, found.gpus, found.gpu_processes, found.driver, found.gsp_firmware]
     others += [found.rdma, found.interfaces, found.docker, found.listeners]
+    others += [found.kernel_log, found.packages, found.activity, found.times, found.upkeep, found.board]
     assert all(isinstance(fact, Unknown) and fact != NOT_ASKED for fact in others)
     assert found.ranks == NOT_ASKED
 

@@ -8,7 +8,30 @@ from pathlib import Path
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts import addresses, disk, docker, driver, fabric, gids, gpu, identity, kernel, memory, ports
+from sparkwright.facts import (
+    activity,
+    addresses,
+    board,
+    containers,
+    disk,
+    docker,
+    driver,
+    fabric,
+    gids,
+    gpu,
+    identity,
+    kernel,
+    kernel_log,
+    memory,
+    network,
+    nic,
+    packages,
+    ports,
+    settings,
+    stores,
+    times,
+    upkeep,
+)
 from sparkwright.facts.fact import Fact
 
 DATA = Path(__file__).parents[2] / "data" / "facts"
@@ -25,6 +48,17 @@ ALL_FACTS: dict[str, Fact[object]] = {
     "docker": docker.DOCKER,
     "listeners": ports.LISTENERS,
     "disks": disk.disks(("~/models",)),
+    "kernel_log": kernel_log.KERNEL_LOG,
+    "activity": activity.ACTIVITY,
+    "times": times.TIMES,
+    "packages": packages.PACKAGES,
+    "upkeep": upkeep.UPKEEP,
+    "board": board.BOARD,
+    "nic": nic.NIC,
+    "network": network.NETWORK,
+    "settings": settings.SETTINGS,
+    "containers": containers.CONTAINERS,
+    "stores": stores.model_stores(("~/models", "~/.cache/huggingface/hub")),
 }
 
 
@@ -51,6 +85,17 @@ SUBJECTS: dict[str, Callable[[Completed], object]] = {
     "docker": docker.DOCKER.read,
     "df": below("@@ 1\n", ALL_FACTS["disks"]),
     "ss": ports.LISTENERS.read,
+    "kernel-log": kernel_log.KERNEL_LOG.read,
+    "activity": activity.ACTIVITY.read,
+    "times": times.TIMES.read,
+    "packages": packages.PACKAGES.read,
+    "upkeep": upkeep.UPKEEP.read,
+    "board": board.BOARD.read,
+    "nic": nic.NIC.read,
+    "network": network.NETWORK.read,
+    "settings": settings.SETTINGS.read,
+    "containers": containers.CONTAINERS.read,
+    "stores": ALL_FACTS["stores"].read,
 }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from sparkwright.domain.cluster import Fabric, Node
+from sparkwright.domain.fabric_facts import cage
 from sparkwright.domain.facts import Address, Gid, Gpu, Interface, NodeFacts, RdmaPort, Unknown
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.planner.fabric import Decision, cage, choose_fabric, choose_fabrics
+from sparkwright.planner.fabric import Decision, choose_fabric, choose_fabrics
 
 LO = Interface("lo", True, 65536, (Address("127.0.0.1", 8),))
 DOCKER0 = Interface("docker0", True, 1500, (Address("172.17.0.1", 16),))

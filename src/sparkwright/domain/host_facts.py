@@ -1,0 +1,155 @@
+"""What is known of a node's system beside the basics in domain/facts.py: settings, packages, activity, kernel log."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.domain.unknown import NOT_ASKED, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class KernelNote:
+    """Lines of this boot's kernel log that differ in nothing but numbers.
+
+    text, latest: the first and the last of them, without time stamp and host. first, last: seconds after boot.
+    """
+
+    text: str
+    count: int = 1
+    first: float | None = None
+    last: float | None = None
+    latest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLog:
+    """lines: how many were read; notes: what may matter of them, in order (commands/kernel.py says which)."""
+
+    lines: int
+    notes: tuple[KernelNote, ...] = ()
+
+    def matching(self, pattern: re.Pattern[str]) -> tuple[KernelNote, ...]:
+        return tuple(note for note in self.notes if pattern.search(note.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An installed Debian package; held: `apt` leaves it as it is."""
+
+    name: str
+    version: str
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """rss: bytes; unit: the systemd unit that it belongs to, '' for none. Arguments are never read: they hold keys."""
+
+    pid: int
+    name: str
+    rss: int
+    user: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """swapped_in, swapped_out: pages within `seconds`. stall_some, stall_full: percent of the last 10 s in which some
+    or all tasks waited for memory (PSI). oom_kills: since boot. processes: the biggest, biggest first."""
+
+    swapped_in: int | Unknown = NOT_ASKED
+    swapped_out: int | Unknown = NOT_ASKED
+    stall_some: float | Unknown = NOT_ASKED
+    stall_full: float | Unknown = NOT_ASKED
+    oom_kills: int | Unknown = NOT_ASKED
+    processes: tuple[Process, ...] | Unknown = NOT_ASKED
+    seconds: float = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """now: seconds since the epoch by the node's own clock. ntp: a service is set to keep it; synchronized: it does.
+
+    unclean: the boot before this one ended without a shutdown.
+    """
+
+    now: float | Unknown
+    uptime: float | Unknown = NOT_ASKED
+    synchronized: bool | Unknown = NOT_ASKED
+    ntp: bool | Unknown = NOT_ASKED
+    unclean: bool | Unknown = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A systemd unit: load is loaded, masked or not-found; active is active, inactive, failed; enabled as it says.
+
+    says: the service's own words about what it does, '' for none.
+    """
+
+    name: str
+    load: str
+    active: str
+    enabled: str = ""
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """How the system is set up and kept.
+
+    sysctls: `vm.swappiness` -> `60`. memlock: KiB that a login may lock, None for no limit. target: what is booted to.
+    reboot_for: packages that wait for a reboot. host_keys: fingerprints of the ssh host keys (`SHA256:...`).
+    wifi: the interface of the default route when it is a wireless one; power_save: its own setting.
+    """
+
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    memlock: int | Unknown | None = NOT_ASKED
+    target: str = ""
+    reboot_needed: bool = False
+    reboot_for: tuple[str, ...] = ()
+    locale: str = ""
+    grub_timeout: int | Unknown = NOT_ASKED
+    host_keys: tuple[str, ...] = ()
+    wifi: str = ""
+    power_save: bool | Unknown = NOT_ASKED
+
+    def active(self, unit: str) -> bool:
+        return unit in self.units and self.units[unit].active == "active"
+
+    def sysctl(self, name: str) -> int | None:
+        """The value as a whole number, None when it is none or is not known."""
+        value = self.sysctls.get(name, "")
+        return int(value) if re.fullmatch(r"[0-9]{1,18}", value, re.ASCII) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """libcuda as programs find it: the file behind the link, and its bytes. version: of its name, '' without one."""
+
+    path: str
+    size: int
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Firmware, sensors and what the driver has put onto the disk.
+
+    bios, ec: versions, '' when not told. zones: thermal zone -> °C, the hottest of those with one name.
+    nvidia: NVIDIA's PCI functions, address -> `10de:2e12`. devices: those of /dev/nvidia* that are there.
+    module: the version of the driver that the next boot loads. drm: lines of /etc/modprobe.d about nvidia-drm, with
+    their files. modeset: its value now, only readable as root.
+    """
+
+    bios: str = ""
+    bios_date: str = ""
+    ec: str = ""
+    zones: Mapping[str, float] = field(default_factory=dict)
+    nvidia: Mapping[str, str] | Unknown = NOT_ASKED
+    devices: tuple[str, ...] | Unknown = NOT_ASKED
+    libcuda: Library | Unknown = NOT_ASKED
+    module: str | Unknown = NOT_ASKED
+    drm: tuple[str, ...] = ()
+    modeset: bool | Unknown = NOT_ASKED

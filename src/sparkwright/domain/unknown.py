@@ -1,0 +1,17 @@
+"""What is not known. It stays so: nothing in its place is guessed."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A fact that could not be read: the line that was not understood, and why."""
+
+    raw: str
+    why: str = ""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+NOT_ASKED = Unknown("", "not asked")

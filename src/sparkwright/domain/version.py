@@ -1,0 +1,41 @@
+"""Versions of engines: which of two is the newer, and whether one is in a range."""
+
+import re
+
+_FINAL, _STAGES = 0, {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
+_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[.-]?(dev|rc|a|b|post)(\d*))?")
+_BOUND = re.compile(r"(<=|>=|<|>|==)\s*([\w.]+)$")
+Key = tuple[int, ...]
+
+
+def version_key(engine: str, version: str) -> Key:
+    """For comparing: (major, minor, patch, stage, number); () for what is no version.
+
+    llama.cpp counts builds: `b10269`, and 2026.10.11549 of the wheel that carries build 11549.
+    """
+    if engine == "llama-cpp":
+        numbers = re.findall(r"\d+", version)
+        return (int(numbers[-1]),) if numbers else ()
+    match = _VERSION.match(version)
+    if not match:
+        return ()
+    stage = _STAGES.get(match[4] or "", _FINAL)
+    return (int(match[1]), int(match[2] or 0), int(match[3] or 0), stage, int(match[5] or 0))
+
+
+def bounds(wanted: str) -> tuple[tuple[str, str], ...]:
+    """`>=0.5.10,<0.5.13` as (operator, version) pairs; '' has none. Raises ValueError on anything else."""
+    matches = [_BOUND.match(part.strip()) for part in wanted.split(",")] if wanted else []
+    if not all(matches):
+        raise ValueError(f"{wanted!r} is no range; write it as in `>=0.5.10,<0.5.13`")
+    return tuple((match[1], match[2]) for match in matches if match)
+
+
+def within(engine: str, version: str, wanted: str) -> bool:
+    """Whether the version keeps every bound of the range. What is no version is in no range but ''."""
+    key = version_key(engine, version)
+    return all(key and _holds(sign, key, version_key(engine, bound)) for sign, bound in bounds(wanted))
+
+
+def _holds(sign: str, key: Key, bound: Key) -> bool:
+    return {"<": key < bound, "<=": key <= bound, ">": key > bound, ">=": key >= bound, "==": key == bound}[sign]

@@ -1,0 +1,64 @@
+"""The record of `check --fix` on a node, written and read; and the rights that the ssh user has there."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sparkwright.commands import changes
+from sparkwright.domain.change import Change, Rights
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.finding import Fix
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.fact import Fact, first_line, not_understood
+
+VERSION = 1
+
+
+def recorded(state: str) -> Fact[tuple[Change, ...]]:
+    """In the order in which they were made. state: Node.paths.state."""
+    return Fact(changes.show(state), _parse)
+
+
+def text(made: Sequence[Change]) -> bytes:
+    """As `recorded` reads it."""
+    return json.dumps({"version": VERSION, "changes": [asdict(change) for change in made]}, indent=1).encode()
+
+
+def _parse(done: Completed) -> tuple[Change, ...] | Unknown:
+    if not done.ok:
+        return not_understood(done, "cat")
+    if not done.stdout.strip():
+        return ()
+    try:
+        data = json.loads(done.stdout)
+        if data["version"] != VERSION:
+            return Unknown(f"version {data['version']}", "another version of sparkwright wrote it")
+        return tuple(_change(row) for row in data["changes"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return Unknown(first_line(done), f"not what sparkwright writes ({error})")
+
+
+def _change(row: Any) -> Change:
+    given = dict(row["fix"])
+    do, undo = (tuple(_command(one) for one in given[name]) for name in ("do", "undo"))
+    says, sets = str(given["says"]), str(given["sets"])
+    fix = Fix(str(given["node"]), says, do, undo, _command(given["look"]), sets, bool(given["root"]))
+    circumstances = str(row["before"]), float(row["at"]), str(row["who"]), bool(row["done"])
+    return Change(str(row["code"]), fix, *circumstances)
+
+
+def _command(row: Any) -> Command:
+    argv = tuple(str(word) for word in row["argv"])
+    return Command(argv, timeout=float(row["timeout"]), changes=str(row["changes"]), typed=str(row["typed"]))
+
+
+def _rights(done: Completed) -> Rights:
+    if done.ok:
+        return Rights(root=done.stdout.strip() == "root")
+    if done.exit_code == changes.NO_SUDO:
+        return Rights(why="sudo is not installed there")
+    return Rights(why=f"`sudo -n` says there: {first_line(done) or f'exit {done.exit_code}'}")
+
+
+RIGHTS: Fact[Rights] = Fact(changes.rights(), _rights)

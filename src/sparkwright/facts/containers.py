@@ -1,0 +1,79 @@
+"""What the Docker daemon has beside our ranks: containers, images, the NVIDIA container toolkit."""
+
+import json
+import re
+
+from sparkwright.commands import containers
+from sparkwright.domain.command import Completed
+from sparkwright.domain.fabric_facts import Container, Containers, Image
+from sparkwright.domain.facts import Unknown
+from sparkwright.facts.fact import Fact, not_understood, sections
+
+_VERSION = re.compile(r"version ([0-9]+(?:\.[0-9]+)+)", re.ASCII)
+_SHOWN = 6
+Row = dict[str, object]
+
+
+def parse(done: Completed) -> Containers | Unknown:
+    """Without Docker, or without the right to ask it: no containers and no images (facts/docker.py says why)."""
+    parts = sections(done.stdout)
+    if "client" not in parts:
+        return not_understood(done, "docker")
+    version = _VERSION.search(parts.get("toolkit", ""))
+    return Containers(
+        containers=tuple(_container(row) for row in _rows(parts.get("containers", ""))),
+        images=tuple(_image(row) for row in _rows(parts.get("images", ""))),
+        toolkit=version[1] if version else "",
+        daemon=tuple(line.strip() for line in parts.get("daemon", "").splitlines()),
+    )
+
+
+def _rows(text: str) -> list[Row]:
+    found = []
+    for line in text.splitlines():
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        found += [row] if isinstance(row, dict) else []
+    return found
+
+
+def _container(row: Row) -> Container:
+    return Container(
+        name=_text(row, "name").removeprefix("/"),
+        image=_text(row, "image"),
+        running=row.get("running") is True,
+        restart=_text(row, "restart"),
+        gpu=_has_gpu(row),
+        ours=bool(row.get("ours")),
+        network=_text(row, "network"),
+        command=_command(row),
+    )
+
+
+def _has_gpu(row: Row) -> bool:
+    devices = row.get("devices")
+    asked = [entry for entry in devices if isinstance(entry, dict)] if isinstance(devices, list) else []
+    return _text(row, "runtime") == "nvidia" or any("gpu" in json.dumps(entry) for entry in asked)
+
+
+def _command(row: Row) -> str:
+    """The first words up to the first option: an option's value may be a key."""
+    args = row.get("args")
+    words = [_text(row, "path"), *(str(word) for word in (args if isinstance(args, list) else []))]
+    first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    return " ".join(words[: min(first, _SHOWN)])[:200]
+
+
+def _image(row: Row) -> Image:
+    tags = row.get("tags")
+    return Image(_text(row, "id"), _text(row, "arch"), tuple(str(t) for t in (tags if isinstance(tags, list) else [])))
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
+
+
+CONTAINERS: Fact[Containers] = Fact(containers.containers(), parse)

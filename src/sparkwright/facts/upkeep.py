@@ -1,0 +1,82 @@
+"""How a node's system is set up: sysctl values, services, limits, ssh host keys, what waits for a reboot."""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator
+
+from sparkwright.commands import upkeep
+from sparkwright.domain.command import Completed
+from sparkwright.domain.host_facts import Unit, Upkeep
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.fact import Fact, assignments, not_understood, sections, whole
+
+_NO_LIMIT = "unlimited"
+_ON_OFF = {"Power save: on": True, "Power save: off": False}
+
+
+def parse(done: Completed) -> Upkeep | Unknown:
+    """Each part as far as the node tells it; a setting that is not told is not there."""
+    parts = sections(done.stdout)
+    if "sysctl" not in parts:
+        return not_understood(done, "sh")
+    locale = dict(assignments(parts.get("locale", "")))
+    grub = dict(assignments(parts.get("grub", "")))
+    return Upkeep(
+        sysctls=dict(_sysctls(parts["sysctl"])),
+        units=dict(_units(parts.get("units", ""))),
+        memlock=_memlock(parts.get("memlock", "")),
+        target=parts.get("target", ""),
+        reboot_needed="reboot" in parts,
+        reboot_for=tuple(dict.fromkeys(parts.get("reboot-for", "").split())),
+        locale=next((locale[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if locale.get(name)), ""),
+        grub_timeout=_number(grub.get("GRUB_TIMEOUT", ""), "no GRUB_TIMEOUT in /etc/default/grub"),
+        host_keys=tuple(_fingerprints(parts.get("host-keys", ""))),
+        wifi=parts.get("wifi", ""),
+        power_save=_power_save(parts.get("power-save", "")),
+    )
+
+
+def _sysctls(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        path, colon, value = line.partition(":")
+        if colon:
+            yield path.replace("/", "."), " ".join(value.split())
+
+
+def _units(text: str) -> Iterator[tuple[str, Unit]]:
+    """By each name that a unit has: display-manager.service is a second name of gdm.service."""
+    for block in text.split("\n\n"):
+        told = dict(assignments(block))
+        state = [told.get(name, "") for name in ("LoadState", "ActiveState", "UnitFileState", "StatusText")]
+        for name in told.get("Names", "").split():
+            yield name, Unit(name, *state)
+
+
+def _memlock(text: str) -> int | Unknown | None:
+    return None if text == _NO_LIMIT else _number(text, "the shell does not tell `ulimit -l`")
+
+
+def _number(text: str, why: str) -> int | Unknown:
+    value = whole(text)
+    return Unknown(text[:80], why) if value is None else value
+
+
+def _power_save(text: str) -> bool | Unknown:
+    found = _ON_OFF.get(text)
+    return Unknown(text[:80], "iw does not tell the power saving") if found is None else found
+
+
+def _fingerprints(text: str) -> Iterator[str]:
+    """As `ssh-keygen -l` prints them, sorted: `SHA256:` and base64 without padding."""
+    for line in sorted(text.splitlines()):
+        words = line.split()
+        try:
+            blob = base64.b64decode(words[1], validate=True) if len(words) > 1 and words[0].isascii() else b""
+        except (binascii.Error, ValueError):
+            continue
+        if blob:
+            yield "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+UPKEEP: Fact[Upkeep] = Fact(upkeep.upkeep(), parse)

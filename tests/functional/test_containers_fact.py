@@ -1,0 +1,59 @@
+"""What a real Docker daemon says of its containers and images, as `check` reads it."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from functional import dockerd
+from functional.dockerd import BASE
+from sparkwright.domain.command import Completed
+from sparkwright.domain.fabric_facts import Containers
+from sparkwright.domain.facts import Docker
+from sparkwright.facts.containers import CONTAINERS
+from sparkwright.facts.docker import DOCKER
+from sparkwright.facts.fact import Fact
+
+pytestmark = dockerd.skipped()
+ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@pytest.fixture(scope="module")
+def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dockerd.Dockerd]:
+    with dockerd.running(tmp_path_factory.mktemp("empty")) as daemon:
+        yield daemon
+
+
+def ask(fact: Fact[object], docker: dockerd.Dockerd, **env: str) -> object:
+    environ = {**os.environ, "DOCKER_HOST": docker.host, **env}
+    done = subprocess.run(fact.command.argv, env=environ, capture_output=True, text=True, timeout=30, check=False)
+    return fact.read(Completed(done.returncode, done.stdout, done.stderr))
+
+
+def test_an_empty_daemon_has_one_image(docker: dockerd.Dockerd) -> None:
+    """Guards that no container is an answer, and that the image's architecture is this machine's."""
+    found = ask(CONTAINERS, docker)
+    assert isinstance(found, Containers)
+    assert found.containers == ()
+    assert [(image.tags, image.arch) for image in found.images] == [((BASE,), ARCH[os.uname().machine])]
+
+
+def test_policy_label_and_command_are_told(docker: dockerd.Dockerd) -> None:
+    """Guards the fields of `docker inspect` that the rules read, and that no option's value is kept."""
+    policy = ("--restart", "unless-stopped", "--network", "host", "--name", "qwen", "--entrypoint", "vllm")
+    docker.docker("create", *policy, BASE, "serve", "m", "--api-key", "S3CR3T")
+    docker.docker("create", "--label", "sparkwright.deployment=big", "--name", "ours", BASE)
+    found = ask(CONTAINERS, docker)
+    assert isinstance(found, Containers)
+    told = {c.name: (c.image, c.running, c.restart, c.gpu, c.ours, c.network, c.command) for c in found.containers}
+    assert told["qwen"] == (BASE, False, "unless-stopped", False, False, "host", "vllm serve m")
+    assert told["ours"][4] is True
+    assert "S3CR3T" not in repr(found)
+
+
+def test_log_driver_is_told(docker: dockerd.Dockerd) -> None:
+    """Guards the daemon's own default, which has no end."""
+    found = ask(DOCKER, docker)
+    assert isinstance(found, Docker)
+    assert (found.log_driver, found.proxy) == ("json-file", "")
