@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sparkwright.domain.command import Command
+
 
 class Severity(StrEnum):
     """How a finding weighs: `block` cannot be overridden, `override` with --force and a reason."""
@@ -18,6 +20,25 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Fix:
+    """What `check --fix` may do by itself: small, wanted on every such node, and undone by `undo` exactly.
+
+    says: what changes, with the value before and after. do, undo: run on `node` in order, as root where `root`.
+    Command.changes is set: it goes to the node's audit log. Never where sources contradict each other.
+    look: prints what it is now, as the ssh user; `sets` once do has run, so that it can be told from what somebody
+    else has set since.
+    """
+
+    node: str
+    says: str
+    do: tuple[Command, ...]
+    undo: tuple[Command, ...]
+    look: Command
+    sets: str
+    root: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One defect. `subject` is a node, rank, file or recipe; `evidence` the line or figure that proves it."""
 
@@ -28,3 +49,4 @@ class Finding:
     evidence: str = ""
     cause: str = ""
     remedy: str = ""
+    fix: Fix | None = None

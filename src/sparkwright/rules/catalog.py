@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.rules.compat.catalog import COMPAT
+from sparkwright.rules.host_catalog import HOST
+from sparkwright.rules.link_catalog import LINK
 from sparkwright.rules.preflight import (
     disk001_no_room,
     dock001_no_daemon,
@@ -74,8 +77,10 @@ PREFLIGHT: tuple[Rule, ...] = (
     mem003_context_too_long,
     rank001_other_deployment,
     port001_taken,
+    *HOST,
+    *LINK,
 )
-RULES: tuple[Rule, ...] = PREFLIGHT
+RULES: tuple[Rule, ...] = (*PREFLIGHT, *COMPAT)
 
 _ORDER = tuple(Severity)
 

@@ -9,6 +9,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.measured import Measured
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
@@ -20,6 +21,7 @@ class Context:
 
     images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
     the hub says of a model that no node has, where the plan was made with it.
+    measured: by `check --deep`.
     `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
     """
 
@@ -33,6 +35,7 @@ class Context:
     images: Mapping[str, int] = field(default_factory=dict)
     advice: Advice | None = None
     published: Published | None = None
+    measured: Measured | None = None
 
     def facts_of(self, spec: RankSpec) -> NodeFacts | None:
         return self.facts.get(spec.node)

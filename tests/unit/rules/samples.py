@@ -4,13 +4,26 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.fabric_facts import (
+    Containers,
+    Network,
+    Nic,
+    PciFunction,
+    RdmaDevice,
+    Route,
+    Settings,
+    Store,
+)
 from sparkwright.domain.facts import (
+    Address,
     Checkpoint,
     Disk,
     Docker,
     Driver,
+    Gid,
     Gpu,
     Identity,
+    Interface,
     Memory,
     NodeFacts,
     RankStatus,
@@ -25,10 +38,12 @@ from sparkwright.domain.units import GIB
 from sparkwright.planner.ledger import ledger
 from sparkwright.rules.catalog import RULES
 from sparkwright.rules.rule import Context
+from unit.rules.host_samples import host_facts
 
 ODD = Unknown("odd text", "not understood")
 NODES = ("spark-1", "spark-2")
 CLUSTER = Cluster("desk", tuple(Node(name, name) for name in NODES), "spark-1", "cluster.yaml")
+DGX = ("NVIDIA NVIDIA_DGX_Spark", "DGX Spark", "7.6.0")
 READY = Docker("28.5.1", runtimes=("nvidia", "runc"), root="/var/lib/docker", can_raise_memlock=True)
 TOTAL = 130_596_000_000  # 121.6 GiB
 SIZE = 149_000_000_000
@@ -52,6 +67,15 @@ EMBEDDED = replace(CLUSTER, simulated=True)
 SHARD, INDEX = "model-00001-of-00046.safetensors", "model.safetensors.index.json"
 
 
+RAILS = (("rocep1s0f0", "enp1s0f0np0", 40), ("roceP2p1s0f0", "enP2p1s0f0np0", 41))
+NIC = Nic(
+    functions=tuple(PciFunction(f"000{d}:01:00.{f}", 32.0, 4) for d in (0, 2) for f in (0, 1)),
+    devices=tuple(RdmaDevice(device, "28.45.4028", 200.0) for device, _, _ in RAILS),
+    verbs=("uverbs0", "uverbs1"),
+    tools=("ib_write_bw", "rdma"),
+)
+
+
 def memory(used: float = 9.0, unexplained: float = 6.0) -> Memory:
     """GiB in use, and GiB that no counter explains."""
     available = TOTAL - int(used * GIB)
@@ -67,18 +91,47 @@ def healthy(name: str, **changes: Any) -> NodeFacts:
     facts = NodeFacts(
         name,
         0.0,
-        identity=Identity(name, f"{number:032x}", "aarch64", f"boot-{number}", "ai", "/home/ai"),
+        identity=Identity(name, f"{number:032x}", "aarch64", f"boot-{number}", "ai", "/home/ai", *DGX),
         memory=memory(),
         gpus=(Gpu("NVIDIA GB10", "580.142", "12.1", ODD),),
         gpu_processes=(),
         driver=Driver("580.142", "580.142"),
-        rdma=(RdmaPort("rocep1s0f0", 1, "ACTIVE", "LINK_UP", "enp1s0f0np0"),),
+        rdma=ports(number),
+        interfaces=interfaces(number),
+        nic=NIC,
+        network=Network((Route("default", "10.1.0.1", "enP7s7"), Route("10.1.0.0/24", "", "enP7s7"))),
+        settings=Settings(),
+        containers=Containers(toolkit="1.19.0", daemon=('"max-size": "64m"',)),
+        stores=tuple(Store(path, "ext4", 1000, 900) for path in ("~/models", "~/.cache/huggingface/hub")),
         docker=READY,
         disks=tuple(disk(p, 2000) for p in ("~/models", "~/.cache/huggingface/hub", "/var/lib/docker")),
         listeners=(),
         ranks=(),
     )
-    return replace(facts, **changes)
+    return replace(facts, **(host_facts(number) | changes))
+
+
+def ports(number: int, *down: str) -> tuple[RdmaPort, ...]:
+    """Both twins of the first cage; `down`: devices that are not ACTIVE."""
+    return tuple(
+        RdmaPort(device, 1, "DOWN" if device in down else "ACTIVE", "LINK_UP", netdev, gids(f"10.{net}.0.{number}"))
+        for device, netdev, net in RAILS
+    )
+
+
+def gids(ipv4: str, index: int = 3) -> tuple[Gid, ...]:
+    return (
+        Gid(0, "fe80::1", "v1"),
+        Gid(1, "fe80::1", "v2"),
+        Gid(2, "::ffff", "v1", ipv4),
+        Gid(index, "::", "v2", ipv4),
+    )
+
+
+def interfaces(number: int) -> tuple[Interface, ...]:
+    """Both rails in a subnet of their own with jumbo frames, and the wire to the house."""
+    rails = (Interface(n, True, 9000, (Address(f"10.{net}.0.{number}", 24),), 200_000) for _, n, net in RAILS)
+    return (*rails, Interface("enP7s7", True, 1500, (Address(f"10.1.0.{number}", 24),), 10_000))
 
 
 def rank(deployment: str, node: str = "spark-1", number: int = 0, **more: Any) -> RankStatus:

@@ -11,18 +11,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sparkwright.commands.kernel import WORTH
 from sparkwright.domain.facts import NOT_ASKED, Docker, Driver, Gpu, GpuProcess, Listener, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.host_facts import KernelLog
 from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
 from sparkwright.planner.ledger import ledger
-from sparkwright.rules import preflight
+from sparkwright.rules import compat, preflight
 from sparkwright.rules.catalog import RULES, check_all, worst_first
-from unit.rules import samples
+from unit.rules import fabric_cases, host_cases, host_values, link_values, recipe_cases, samples, test_rules
 from unit.rules.samples import ABSENT, BY_PATH, NODES, ODD, PLAYED, READY, RECIPE, WHOLE, context, healthy
-from unit.rules.test_rules import FIRING, PARTIAL, SILENT
+from unit.rules.test_rules import PARTIAL
 
 HEADINGS = ["Detects", "Why", "Evidence", "Remedy", "References"]
-FILES = sorted(path.stem for path in Path(preflight.__path__[0]).glob("*.py") if path.stem != "__init__")
+# One table of cases for each family of rules.
+TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases)
+FOLDERS = [Path(package.__path__[0]) for package in (preflight, compat)]
+FILES = sorted(p.stem for f in FOLDERS for p in f.glob("*.py") if re.match(r"[a-z]+[0-9]{3}_", p.stem))
 
 
 def name(rule: object) -> str:
@@ -49,7 +54,27 @@ def test_every_file_is_in_the_catalog_once() -> None:
 
 def test_every_rule_has_cases_of_both_kinds() -> None:
     """Guards that each rule is shown to fire and to be silent."""
-    assert {rule.CODE for rule in RULES} == set(FIRING) == {code for code, _, _ in SILENT}
+    firing = [code for table in TABLES for code in table.FIRING]
+    assert {rule.CODE for rule in RULES} == set(firing) == {code for table in TABLES for code, _, _ in table.SILENT}
+    assert len(firing) == len(set(firing))
+
+
+KERNEL_LINES = sorted(
+    {
+        note.text
+        for table in TABLES
+        for where in table.FIRING.values()
+        for facts in where.facts.values()
+        if isinstance(facts.kernel_log, KernelLog)
+        for note in facts.kernel_log.notes
+    }
+)
+
+
+@pytest.mark.parametrize("line", KERNEL_LINES)
+def test_lines_that_rules_look_for_leave_the_node(line: str) -> None:
+    """Guards that the node's own filter of its kernel log lets pass what a rule would find there."""
+    assert re.search("|".join(WORTH), line)
 
 
 def test_worst_comes_first_and_equals_stay_in_order() -> None:
@@ -61,13 +86,16 @@ def test_worst_comes_first_and_equals_stay_in_order() -> None:
 
 ANY = st.sampled_from([ODD, NOT_ASKED])
 VALUES: dict[str, st.SearchStrategy[Any]] = {
+    **host_values.VALUES,
+    **link_values.VALUES,
     "memory": st.builds(samples.memory, st.floats(0, 200), st.floats(0, 200)),
     "gpus": st.sampled_from([(), (Gpu("NVIDIA GB10", "x", ODD, ODD),)]),
     "gpu_processes": st.sampled_from([(), (GpuProcess(1, "", ODD),), (GpuProcess(2, "a/", 9**12),)]),
     "driver": st.builds(Driver, st.sampled_from([ODD, "", "590", "590.1", "57.0"]), st.sampled_from([ODD, "580.1"])),
     "docker": st.builds(replace, st.just(READY), can_raise_memlock=st.sampled_from([ODD, False]), root=st.text())
-    | st.just(Docker("")),
-    "listeners": st.sampled_from([(), (Listener("", 8000),), (Listener("::", 25000, "x"),)]),
+    | st.just(Docker(""))
+    | link_values.DOCKER,
+    "listeners": st.sampled_from([(), (Listener("", 8000),), (Listener("::", 25000, "x"),)]) | link_values.LISTENERS,
     "ranks": st.sampled_from([(), (samples.rank(""),), (samples.rank("big"), samples.rank("b", number=1))]),
 }
 

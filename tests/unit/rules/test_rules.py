@@ -254,7 +254,7 @@ MESSAGES = {
         "driver 590.48.01 is known to deadlock",
         "kernel module 590.48.01; wanted: 580.142 or a later paired 580",
         "CUDA-graph capture hangs on 590.x and 595.x with GB10, without an error line",
-        "install the driver that DGX OS pairs (DGX Dashboard, http://localhost:11000), then reboot",
+        "install the driver that DGX OS pairs: the update of the DGX Dashboard (http://localhost:11000), then reboot",
     ),
 }
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.driver import driver_versions
+from sparkwright.rules.remedies import DASHBOARD
 from sparkwright.rules.rule import Context
 
 CODE = "DRV001"
@@ -31,5 +32,5 @@ def check(context: Context) -> Iterator[Finding]:
                 f"driver {version} is known to deadlock",
                 f"kernel module {version}; wanted: 580.142 or a later paired 580",
                 "CUDA-graph capture hangs on 590.x and 595.x with GB10, without an error line",
-                "install the driver that DGX OS pairs (DGX Dashboard, http://localhost:11000), then reboot",
+                f"install the driver that DGX OS pairs: the update of {DASHBOARD}, then reboot",
             )

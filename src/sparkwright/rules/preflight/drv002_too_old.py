@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.driver import driver_versions
+from sparkwright.rules.remedies import DASHBOARD
 from sparkwright.rules.rule import Context
 
 CODE = "DRV002"
@@ -29,5 +30,5 @@ def check(context: Context) -> Iterator[Finding]:
                 f"driver {version} is too old for GB10",
                 f"kernel module {version}; wanted: 580.142 or a later paired 580",
                 "GB10 (sm_121) needs CUDA 13 and with it driver 580",
-                "update through the DGX Dashboard (http://localhost:11000), then reboot",
+                f"update through {DASHBOARD}, then reboot",
             )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.reading import gpu_may_be_used, known
+from sparkwright.rules.remedies import DASHBOARD
 from sparkwright.rules.rule import Context
 
 CODE = "DRV003"
@@ -33,5 +34,5 @@ def check(context: Context) -> Iterator[Finding]:
                 "torn update: driver and GPU firmware differ",
                 f"kernel module {driver.version}, GSP firmware {driver.gsp_firmware}",
                 "an update was not finished, or `apt upgrade` pulled only half of it",
-                f"update through the DGX Dashboard (http://localhost:11000), or: {_UPDATE}",
+                f"update through {DASHBOARD}, or: {_UPDATE}",
             )

@@ -15,17 +15,13 @@ from itertools import groupby
 from sparkwright.domain.facts import Identity
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.reading import known
+from sparkwright.rules.remedies import NEW_IDENTITY
 from sparkwright.rules.rule import Context
 
 CODE = "HOST001"
 STATUS = "stable"
 SEVERITY = Severity.WARN
 TITLE = "two nodes have the same machine-id"
-
-_RENEW = (
-    "sudo rm /etc/machine-id /var/lib/dbus/machine-id; sudo systemd-machine-id-setup; "
-    "sudo rm /etc/ssh/ssh_host_*; sudo ssh-keygen -A; sudo reboot"
-)
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -42,7 +38,7 @@ def check(context: Context) -> Iterator[Finding]:
                 "one machine-id on different machines",
                 f"machine-id {machine_id} on {' and '.join(nodes)}",
                 "the OEM's image came with a ready-made id (CVE-2026-24218); the ssh host keys may be shared too",
-                f"on {nodes[-1]}: {_RENEW}",
+                f"on {nodes[-1]}: {NEW_IDENTITY}",
             )
 
 

@@ -1,0 +1,38 @@
+"""The record of what `check --fix` changed on a node, and the way to root there."""
+
+from dataclasses import replace
+
+from sparkwright.commands.host import script
+from sparkwright.domain.command import Command
+
+NO_SUDO = 127
+_RIGHTS = r"""
+if [ "$(id -u)" = 0 ]; then echo root; exit 0; fi
+command -v sudo >/dev/null 2>&1 || exit 127
+LC_ALL=C exec sudo -n true
+"""
+# sudo empties the environment: what says where a test's tree is goes along by hand.
+_AS_ROOT = r"""
+[ "$(id -u)" != 0 ] || exec "$@"
+exec sudo -n ${SPARKWRIGHT_SYSROOT:+env "SPARKWRIGHT_SYSROOT=$SPARKWRIGHT_SYSROOT"} "$@"
+"""
+
+
+def file(state: str) -> str:
+    """Where the record is; state: Node.paths.state."""
+    return f"{state}/fixes.json"
+
+
+def show(state: str) -> Command:
+    """The record as JSON; nothing where there is none."""
+    return script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', file(state))
+
+
+def rights() -> Command:
+    """Prints `root` where the ssh user is root; else exit 0 when sudo asks for no password, 127 when there is none."""
+    return script(_RIGHTS, timeout=10.0)
+
+
+def as_root(command: Command) -> Command:
+    """The same, by sudo where the ssh user is not root; never asks for a password."""
+    return replace(command, argv=("sh", "-c", _AS_ROOT, "sparkwright", *command.argv))
