@@ -9,6 +9,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
+from sparkwright.cli.recipe_known import known_lines
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.recipe import Figure, Recipe, RecipeState, Runtime
 from sparkwright.domain.units import duration, gib
@@ -99,6 +100,7 @@ def describe(recipe: Recipe, others: Sequence[Recipe] = ()) -> str:
         ("Expected times", _phases(recipe)),
         ("Other profiles, and what they change", ((other.profile, changes(recipe, other)) for other in others)),
         ("Conditions", (("-", text) for text in recipe.conditions)),
+        ("Known of this engine, model and chip (others tried it)", known_lines(recipe)),
     )
     after = (
         ("Notes", (("-", text) for text in recipe.notes)),

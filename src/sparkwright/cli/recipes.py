@@ -17,10 +17,11 @@ from sparkwright.adapters.files import (
 )
 from sparkwright.cli.inventory import inventory_command
 from sparkwright.cli.recipe_import import import_command
+from sparkwright.cli.recipe_known import known_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.cli.rehearsed import Said, rehearsed
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.recipes.load import load_recipe
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
@@ -107,8 +108,11 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
-    """The resolved recipe as JSON: fields of domain.recipe.Recipe; sizes in bytes, times in seconds."""
-    return asdict(recipe)
+    """The resolved recipe as JSON: fields of domain.recipe.Recipe; sizes in bytes, times in seconds.
+
+    known: what the compatibility table has of its combination.
+    """
+    return asdict(recipe) | {"known": known_json(recipe)}
 
 
 def _bare(name: str, recipe: Recipe) -> str:
@@ -160,7 +164,7 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
 
 
 def _validated(name: str, places: Places) -> dict[str, Any]:
-    """One row of the result: name, source, valid, profiles, hash; errors, warnings and notes (one line each)."""
+    """One row: name, source, valid, profiles, hash; refused: why, or empty; errors, warnings and notes: lines."""
     base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", **asdict(Said())}
     try:
         bare, profile = split_profile(name, places)
@@ -171,7 +175,8 @@ def _validated(name: str, places: Places) -> dict[str, Any]:
     variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
     said = rehearsed(variants, found.source)
     base |= {"valid": not said.errors, **asdict(said)}
-    return base | {"profiles": list(recipe.profiles), "hash": recipe.hash}
+    refused = first_sentence(recipe.state_reason) if recipe.state is RecipeState.REFUSED else ""
+    return base | {"profiles": list(recipe.profiles), "hash": recipe.hash, "refused": refused}
 
 
 def _say(result: dict[str, Any]) -> None:
@@ -179,7 +184,8 @@ def _say(result: dict[str, Any]) -> None:
         click.echo(line, err=True)
     if result["valid"]:
         profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
-        click.echo(f"{result['name']}: good (hash {result['hash']}{profiles})")
+        but = f", and refused by `up`: {result['refused']}" if result.get("refused") else ""
+        click.echo(f"{result['name']}: good (hash {result['hash']}{profiles}){but}")
         return
     for line in result["errors"]:
         click.echo(line)

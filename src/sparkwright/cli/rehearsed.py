@@ -9,6 +9,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.rehearsal import rehearse
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe
+from sparkwright.rules.compat.catalog import COMPAT
 from sparkwright.rules.preflight import par001_split_impossible
 from sparkwright.rules.rule import Context
 
@@ -28,12 +29,13 @@ class Said:
 
 
 def rehearsed(variants: Sequence[Recipe], source: str) -> Said:
-    """What the engine's flags and variables and the model's shape say of a recipe and its profiles, each thing once."""
+    """What flags, variables, the model's shape and what others found say of a recipe and its profiles, each once."""
     found: dict[Finding, str] = {}
     for recipe in variants:
-        split = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
+        alone = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
         asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe))
-        for finding in (*asked, *par001_split_impossible.check(split)):
+        ruled = (finding for rule in (par001_split_impossible, *COMPAT) for finding in rule.check(alone))
+        for finding in (*asked, *ruled):
             found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
     lines: dict[str, list[str]] = {"errors": [], "warnings": [], "notes": []}
     for finding, profile in found.items():

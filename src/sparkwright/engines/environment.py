@@ -107,7 +107,7 @@ def offline() -> tuple[Variable, ...]:
 
 
 def check_env(recipe: Recipe) -> tuple[Finding, ...]:
-    """ENG010 a per-rank variable in the recipe, ENG011 a secret in it, ENG012 a fixed GID index."""
+    """ENG010 a per-rank variable in the recipe, ENG011 a secret in a recipe, ENG012 a fixed GID index."""
     return (*_identity(recipe.env), *_secrets(recipe.env), *_gid(recipe.env))
 
 

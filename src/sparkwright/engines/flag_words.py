@@ -6,7 +6,8 @@ Only meanings whose names differ are listed; what an engine had before or will h
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwright.engines.flag_data import DATA_OF, FlagData, read_data, version_key, versions
+from sparkwright.domain.version import version_key
+from sparkwright.engines.flag_data import DATA_OF, FlagData, read_data, versions
 from sparkwright.engines.flag_values import Problem
 from sparkwright.engines.options import option_name
 

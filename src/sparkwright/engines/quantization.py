@@ -11,7 +11,7 @@ _ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 
 
 def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:
-    """ENG030 when the names of the engine's own data lack the method of config.json; '' is no quantization.
+    """ENG030 a quantization method that this version does not know, by config.json; '' is no quantization.
 
     A plugin may bring a method of its own, so --force passes it; what only a neighbouring version's data lack is a
     warning, as with flags.

@@ -1,0 +1,37 @@
+"""What the compatibility table knows of a recipe's combination: as lines of `recipes show`, and as JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.recipe import Recipe
+from sparkwright.rules.compat.combination import combination
+from sparkwright.rules.compat.schema import RowPart
+from sparkwright.rules.compat.table import known_of, unheard
+from sparkwright.rules.compat.verdicts import told
+from sparkwright.rules.rule import Context
+
+
+def known_json(recipe: Recipe) -> list[dict[str, Any]]:
+    """verdict, reason, alternative, otherwise, source, date of each row that the recipe meets on GB10 nodes."""
+    shown = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
+    return [row.model_dump(include=shown) for row in _rows(recipe)]
+
+
+def known_lines(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """(verdict, what is known and who says so)."""
+    for row in _rows(recipe):
+        instead = f"; instead: {row.alternative}" if row.alternative and row.verdict != "works" else ""
+        yield "disputed" if row.otherwise else row.verdict, f"{told(row)}{instead}"
+    asked = combination(_context(recipe))
+    if asked and unheard(asked):
+        yield "unknown", f"nothing is known of {asked.engine} with {asked.architecture} on {asked.chip}"
+
+
+def _rows(recipe: Recipe) -> tuple[RowPart, ...]:
+    asked = combination(_context(recipe))
+    return known_of(asked) if asked else ()
+
+
+def _context(recipe: Recipe) -> Context:
+    return Context(Cluster("", (), ""), recipe=recipe)
