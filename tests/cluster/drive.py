@@ -148,12 +148,14 @@ class Drive:
     env: dict[str, str] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=dict)
     simulated: bool = False  # the cluster file says so: real engines' recipes are then marked, too
+    node_env: dict[str, str] = field(default_factory=dict)  # of every call on the nodes
     calls: list[Call] = field(default_factory=list)
 
     @property
     def cluster(self) -> Path:
+        env = {"env": self.node_env} if self.node_env else {}
         nodes = [
-            {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name}
+            {"name": n.name, "ssh": f"{self.users[n.name]}@{n.name}" if n.name in self.users else n.name, **env}
             for n in self.testbed.nodes
         ]
         mark = {"simulated": True} if self.simulated else {}

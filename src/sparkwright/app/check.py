@@ -1,23 +1,54 @@
-"""`check`: facts of all nodes, then the rules that need nothing but facts."""
+"""`check`: facts of all nodes, then the rules that need nothing but facts; with `--deep`, measurements, too."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sparkwright.app.deep import deep
 from sparkwright.app.gather import gather, lost, reached
+from sparkwright.app.lease import holding
 from sparkwright.app.survey import ranks_fact
 from sparkwright.app.world import World
 from sparkwright.domain.errors import NodeError
+from sparkwright.domain.facts import FabricChoice, NodeFacts
 from sparkwright.domain.finding import Finding
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.rules.catalog import check_all, worst_first
 from sparkwright.rules.rule import Context
 
-Checked = tuple[tuple[Finding, ...], tuple[NodeError, ...], int]
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """findings: worst first; lost: nodes that did not answer; asked: how many were asked.
+
+    facts, fabric: of the nodes that answered, by name; None where no way to the peers was found. seconds: it took.
+    """
+
+    findings: tuple[Finding, ...]
+    lost: tuple[NodeError, ...]
+    asked: int
+    facts: Mapping[str, NodeFacts]
+    fabric: Mapping[str, FabricChoice | None]
+    seconds: float = 0.0
 
 
 async def check_nodes(world: World) -> Checked:
-    """Findings worst first, nodes that did not answer, and how many were asked. Changes nothing."""
-    nodes = world.cluster.ordered
+    """Changes nothing."""
+    began, nodes = world.clock.monotonic(), world.cluster.ordered
     gathered = await gather(world.hosts, nodes, world.clock, ranks_fact)
     facts = reached(gathered)
-    present = [node for node in nodes if node.name in facts]
-    fabric = [f for d in choose_fabrics(present, facts).values() for f in d.findings]
+    chosen = choose_fabrics([node for node in nodes if node.name in facts], facts)
+    fabric = [finding for decision in chosen.values() for finding in decision.findings]
     findings = worst_first((*fabric, *check_all(Context(world.cluster, facts))))
-    return findings, tuple(lost(gathered).values()), len(nodes)
+    ways = {name: decision.choice for name, decision in chosen.items()}
+    took = world.clock.monotonic() - began
+    return Checked(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
+
+
+async def check_deeply(world: World, seize: bool = False) -> Checked:
+    """Also measures, under the leases of the nodes that answered: a start must not meet a load. Raises Busy."""
+    began = world.clock.monotonic()
+    checked = await check_nodes(world)
+    async with holding(world, list(checked.facts), "check --deep", seize):
+        measured = await deep(world, world.cluster.ordered, checked.facts)
+    findings = worst_first((*checked.findings, *measured))
+    return replace(checked, findings=findings, seconds=world.clock.monotonic() - began)

@@ -1,74 +1,159 @@
 """`sparkwright check` and `facts`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from sparkwright.app.check import Checked, check_deeply, check_nodes
+from sparkwright.app.fix import Outcome
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.survey import ranks_fact
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
+from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
+from sparkwright.cli.check_text import entries_text, shown, summary
 from sparkwright.cli.facts_text import facts_text
-from sparkwright.cli.text import findings_text, mark
+from sparkwright.cli.text import mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Severity
 from sparkwright.wiring import Where, cluster_of
+
+_MODES = ("fix", "undo", "deep")
 
 
 @click.command()
 @shared.where_options
+@click.option("--fix", is_flag=True, help="Make the safe changes that findings carry: shown first, then asked for.")
+@click.option("--undo", is_flag=True, help="Take back what --fix has changed, the last change first.")
+@click.option("--deep", is_flag=True, help="Measure, too: RDMA bandwidth, and clocks under ten seconds of load.")
+@click.option("--yes", is_flag=True, help="With --fix or --undo: do not ask.")
+@click.option("--dry-run", is_flag=True, help="With --fix or --undo: only show what would change.")
+@click.option("--only", multiple=True, metavar="CODE", help="With --fix or --undo: only these; may be repeated.")
+@click.option(
+    "--severity",
+    type=click.Choice([one.value for one in Severity]),
+    default="info",
+    show_default=True,
+    help="Do not show what weighs less. Exit code and JSON stay the same.",
+)
+@shared.lease_option
 @shared.json_option
-def check(cluster: str, ssh_config: str, as_json: bool) -> None:
+def check(cluster: str, ssh_config: str, **rest: Any) -> None:
     """Look at all nodes in parallel: findings with evidence and remedy, worst first.
 
-    Exit 0: nothing to mend; 1: findings; 3: a node could not be reached.
+    Exit 0: nothing to mend; 1: findings, or a change that failed; 3: a node could not be reached.
 
     \b
     Examples:
       sparkwright check
-      sparkwright check --cluster lab.yaml --json
+      sparkwright check --severity warn
+      sparkwright check --fix
+      sparkwright check --fix --only MEM009 --yes
+      sparkwright check --undo --dry-run
+      sparkwright check --deep --cluster lab.yaml --json
     """
-    from sparkwright.app.check import check_nodes
-
+    _check_words(rest)
     where = Where(cluster, ssh_config)
     opened = cluster_of(where)
-    findings, lost, asked = shared.drive_on(opened, where, check_nodes, quiet=True)
-    if as_json:
-        shared.print_json(_check_json(opened, findings, lost))
+    only = tuple(code.upper() for code in rest["only"])
+    how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only)
+    if rest["undo"]:
+        _undo(opened, where, how)
+    elif rest["fix"]:
+        _fix(opened, where, how, Severity(rest["severity"]))
     else:
-        _say(opened, (findings, lost, asked))
+        _look(opened, where, rest)
+
+
+def _check_words(rest: Mapping[str, Any]) -> None:
+    """Which options go together. Raises click.UsageError."""
+    if len(given := [mode for mode in _MODES if rest[mode]]) > 1:
+        raise click.UsageError(f"--{given[0]} and --{given[1]} are two calls")
+    changing = rest["fix"] or rest["undo"]
+    if not changing and (rest["yes"] or rest["dry_run"] or rest["only"]):
+        raise click.UsageError("--yes, --dry-run and --only go with --fix or --undo")
+    if not changing and not rest["deep"] and rest["seize"]:
+        raise click.UsageError("--break-lease goes with --fix, --undo or --deep")
+
+
+def _look(cluster: Cluster, where: Where, rest: Mapping[str, Any]) -> None:
+    async def use(world: World) -> Checked:
+        return await (check_deeply(world, rest["seize"]) if rest["deep"] else check_nodes(world))
+
+    checked = shared.drive_on(cluster, where, use, quiet=rest["as_json"] or not rest["deep"])
+    if rest["as_json"]:
+        shared.print_json(_check_json(cluster, checked))
+    else:
+        _say(cluster, checked, Severity(rest["severity"]))
+    _leave(checked)
+
+
+def _fix(cluster: Cluster, where: Where, how: How, least: Severity) -> None:
+    mended = fix(cluster, where, how)
+    after = mended.after
+    if how.as_json:
+        changes = wanted_json(mended.wanted, mended.results)
+        shared.print_json({"dry_run": how.dry_run, "changes": changes, **_check_json(cluster, after)})
+    elif how.dry_run:
+        click.echo(mark(cluster.simulated) + summary(after))
+    else:
+        told = results_text(mended.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
+        click.echo(f"{told}\n")
+        _say(cluster, after, least)
+    _leave(after, any(one.outcome is Outcome.FAILED for one in mended.results))
+
+
+def _undo(cluster: Cluster, where: Where, how: How) -> None:
+    wanted, results, lost = take_back(cluster, where, how)
+    if how.as_json:
+        head = {"cluster": cluster.name, "simulated": cluster.simulated, "dry_run": how.dry_run}
+        unreachable = {error.node: error.message for error in lost}
+        shared.print_json({**head, "changes": wanted_json(wanted, results), "unreachable": unreachable})
+    else:
+        if results:
+            click.echo(results_text(results))
+        elif not wanted:
+            click.echo(f"{mark(cluster.simulated)}nothing is recorded that --fix has changed")
+        _say_lost(lost)
     if lost:
-        raise click.exceptions.Exit(3)
-    if any(f.severity is not Severity.INFO for f in findings):
+        raise click.exceptions.Exit(max(error.exit_code for error in lost))
+    if any(one.outcome is not Outcome.DONE for one in results):
         raise click.exceptions.Exit(1)
 
 
-def _check_json(cluster: Cluster, findings: tuple[Finding, ...], lost: tuple[NodeError, ...]) -> dict[str, Any]:
+def _leave(checked: Checked, failed: bool = False) -> None:
+    """Ends with the exit code that the findings deserve."""
+    if checked.lost:
+        raise click.exceptions.Exit(3)
+    if failed or any(f.severity is not Severity.INFO for f in checked.findings):
+        raise click.exceptions.Exit(1)
+
+
+def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
     return {
         "cluster": cluster.name,
         "simulated": cluster.simulated,
-        "findings": [asdict(finding) for finding in findings],
-        "unreachable": {error.node: error.message for error in lost},
+        "seconds": round(checked.seconds, 3),
+        "findings": [asdict(finding) for finding in checked.findings],
+        "unreachable": {error.node: error.message for error in checked.lost},
     }
 
 
-def _say(cluster: Cluster, checked: tuple[tuple[Finding, ...], tuple[NodeError, ...], int]) -> None:
-    findings, lost, asked = checked
-    if findings:
-        click.echo(findings_text(findings))
+def _say(cluster: Cluster, checked: Checked, least: Severity) -> None:
+    if told := shown(checked.findings, least):
+        click.echo(entries_text(told, checked.facts) + "\n")
+    _say_lost(checked.lost)
+    click.echo(mark(cluster.simulated) + summary(checked, least))
+
+
+def _say_lost(lost: Sequence[NodeError]) -> None:
     for error in lost:
         click.secho(f"error: {error.message}", err=True, fg="red")
         click.echo(f"cure:  {error.cure}", err=True)
-    click.echo(mark(cluster.simulated) + checked_text(findings, asked - len(lost), asked))
-
-
-def checked_text(findings: tuple[Finding, ...], answered: int, asked: int) -> str:
-    """The last line of a check: how many nodes answered, and with how many findings."""
-    nodes = f"{answered} of {asked} nodes answered" if answered < asked else f"all {asked} nodes answered"
-    return f"{nodes}, {len(findings) or 'no'} finding{'' if len(findings) == 1 else 's'}"
 
 
 @click.command()

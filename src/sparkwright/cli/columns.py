@@ -1,5 +1,6 @@
 """Columns of text, and lines that fit the terminal."""
 
+import re
 import shutil
 import sys
 import textwrap
@@ -21,3 +22,17 @@ def fold(text: str, indent: int) -> str:
     width = max(shutil.get_terminal_size().columns - 1, indent + 40)
     lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False, break_long_words=False)
     return "\n".join(lines)
+
+
+def fold_command(head: str, step: str) -> str:
+    """head and step as fold does, but a command stays in one piece, to be copied; its remark goes on below it."""
+    command, sharp, remark = step.partition("   # ")
+    folded = fold(head + step, len(head))
+    if folded == head + step or not (sharp or _looks_typed(command)):
+        return folded
+    return head + command + ("\n" + fold(" " * (len(head) + 2) + "# " + remark, len(head) + 4) if sharp else "")
+
+
+def _looks_typed(text: str) -> bool:
+    """Whether this is a command and not a sentence."""
+    return ", " not in text and re.match(r"(sudo|docker|export|pip|printf|[\w./-]+ -|--|[A-Z_]+=)", text) is not None

@@ -14,19 +14,18 @@ import click
 import yaml
 
 from sparkwright.adapters.files import open_recipe
-from sparkwright.app.check import check_nodes
+from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.launch import Options, Outcome, prepare, up
 from sparkwright.app.queries import status
 from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import down
 from sparkwright.app.world import Wish, World, expand
 from sparkwright.cli import options as shared
-from sparkwright.cli.check import checked_text
-from sparkwright.cli.text import answer_text, deployment_text, findings_text, plan_text
+from sparkwright.cli.check_text import entries_text, summary
+from sparkwright.cli.text import answer_text, deployment_text, plan_text
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.finding import Finding
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
 from sparkwright.twin.nodes import make_cluster
@@ -106,8 +105,7 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
     began, wish = time.monotonic(), Wish(recipe, recipe.deployment)
     verb = _Verb(cluster, show)
     say(f"SIMULATED: {WHAT}")
-    findings, _, asked = verb("check", check_nodes)
-    say(_checked(findings, asked))
+    say(_checked(verb("check", check_nodes)))
     planned = verb("plan", lambda world: prepare(world, wish))
     say(plan_text(planned.plan, staging_text(planned.plan, planned.survey), why=False))
     try:
@@ -135,8 +133,8 @@ class _Verb:
         return shared.drive_on(self.cluster, Where(), use, quiet=self.show.quiet or title == "plan")
 
 
-def _checked(findings: tuple[Finding, ...], asked: int) -> str:
-    return "\n".join([*([findings_text(findings)] if findings else []), checked_text(findings, asked, asked)])
+def _checked(checked: Checked) -> str:
+    return "\n".join([*([entries_text(checked.findings, checked.facts)] if checked.findings else []), summary(checked)])
 
 
 def _told(outcome: Outcome) -> str:

@@ -18,7 +18,7 @@ from sparkwright.domain.units import duration
 
 SIMULATED = "SIMULATED"
 _SHORT = 16  # lines of a file that are shown; launchers are longer, options are not
-_COLORS = {Severity.BLOCK: "red", Severity.OVERRIDE: "red", Severity.WARN: "yellow", Severity.INFO: "blue"}
+COLORS = {Severity.BLOCK: "red", Severity.OVERRIDE: "red", Severity.WARN: "yellow", Severity.INFO: "blue"}
 
 
 def mark(simulated: bool) -> str:
@@ -32,7 +32,7 @@ def findings_text(findings: Sequence[Finding]) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    head = click.style(f"{finding.severity.upper():<8} {finding.code}", fg=_COLORS[finding.severity], bold=True)
+    head = click.style(f"{finding.severity.upper():<8} {finding.code}", fg=COLORS[finding.severity], bold=True)
     lines = [f"{head}  {finding.subject}: {finding.title}"]
     for label, text in (("evidence", finding.evidence), ("cause", finding.cause), ("remedy", finding.remedy)):
         if text:

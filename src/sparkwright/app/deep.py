@@ -1,0 +1,164 @@
+"""`check --deep`: what a look at the nodes does not tell. RDMA bandwidth of each rail, and clocks under load.
+
+All that is started ends by itself within seconds, and is ended when the caller goes away.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import combinations
+
+from sparkwright.app.tasks import finished, together
+from sparkwright.app.world import World
+from sparkwright.commands import bandwidth, clock_test
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.errors import NodeError
+from sparkwright.domain.facts import Gid, NodeFacts, Unknown
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
+from sparkwright.facts import measured as read
+from sparkwright.ports import StepDone, StepStarted
+from sparkwright.rules.fabric import Rail, link_local_index, network_of, rails
+from sparkwright.rules.foreign import engine_of
+from sparkwright.rules.preflight import deep001_bandwidth, deep002_wedged, deep003_not_measured
+from sparkwright.rules.reading import known, running
+from sparkwright.rules.rule import Context
+
+_PORT = 18515
+_RDMA, _CLOCKS = "RDMA bandwidth", "clocks under load"
+_RULES = (deep001_bandwidth, deep002_wedged, deep003_not_measured)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """One rail from end to end. way: the addresses by which client and server find each other."""
+
+    source: Rail
+    target: Rail
+    gids: tuple[int, int]
+    way: tuple[str, str]
+
+
+async def deep(world: World, nodes: Sequence[Node], facts: Mapping[str, NodeFacts]) -> tuple[Finding, ...]:
+    """What was measured, as findings (info where it is well), and what was not, with why.
+
+    On two nodes it takes some 25 s.
+    """
+    if world.cluster.simulated:
+        measured = Measured(skipped=(Skipped(f"{_RDMA}, {_CLOCKS}", world.cluster.name, "simulated nodes"),))
+    else:
+        asked = [facts[node.name] for node in nodes if node.name in facts]
+        moved, left_out = await _bandwidths(world, asked)
+        clocks = await _all_clocks(world, asked)
+        skipped = (*left_out, *(one for one in clocks if isinstance(one, Skipped)))
+        measured = Measured(moved, tuple(one for one in clocks if isinstance(one, Clocks)), skipped)
+    context = Context(world.cluster, facts, measured=measured)
+    return tuple(finding for rule in _RULES for finding in rule.check(context))
+
+
+async def _bandwidths(world: World, facts: Sequence[NodeFacts]) -> tuple[tuple[Bandwidth, ...], tuple[Skipped, ...]]:
+    """Rail after rail: two at a time would measure each other."""
+    moved, skipped = list[Bandwidth](), list[Skipped]()
+    for one, other in combinations(facts, 2):
+        why = _unfit(one, other)
+        lanes = () if why else tuple(_lanes(one, other))
+        if not lanes:
+            why = why or "no ACTIVE rails of the two share a subnet and have a RoCE v2 GID in it"
+            skipped.append(Skipped(_RDMA, f"{one.node}, {other.node}", why))
+        for number, lane in enumerate(lanes):
+            over = f"{lane.source.node} to {lane.target.node} over {lane.source.port.device}"
+            async with _step(world, _RDMA, over, bandwidth.SECONDS):
+                moved.append(await _sent(world, lane, _PORT + number))
+    return tuple(moved), tuple(skipped)
+
+
+def _unfit(*pair: NodeFacts) -> str:
+    """Why nothing can be measured between them; '' when it can."""
+    for facts in pair:
+        nic = known(facts.nic)
+        if nic is None or "ib_write_bw" not in nic.tools:
+            return f"{facts.node} has no ib_write_bw"
+        if not rails(facts):
+            return f"{facts.node} has no ACTIVE RDMA port"
+        if running(facts) is None or running(facts):
+            return f"a rank runs there ({facts.node}), or that is not known: it would be disturbed"
+    return ""
+
+
+def _lanes(one: NodeFacts, other: NodeFacts) -> Iterator[_Lane]:
+    """Rails that share a subnet; and the twins of such rails where neither has an address, by their link-local GIDs."""
+    far = rails(other)
+    for rail in rails(one):
+        met = next((peer for peer in far if set(peer.networks) & set(rail.networks)), None)
+        ends = (_end(rail, met), _end(met, rail)) if met else (None, None)
+        if met and ends[0] and ends[1]:
+            way = ends[0].ipv4, ends[1].ipv4
+            yield _Lane(rail, met, (ends[0].index, ends[1].index), way)
+            yield from _bare(rail.twin(rails(one)), met.twin(far), way)
+
+
+def _end(rail: Rail, peer: Rail) -> Gid | None:
+    """The RoCE v2 GID of its address in a network that both have."""
+    own = [address.ipv4 for address in rail.link.addresses if network_of(address) in peer.networks]
+    return next((gid for gid in rail.port.gids if gid.version.endswith("v2") and gid.ipv4 in own), None)
+
+
+def _bare(twin: Rail | None, far: Rail | None, way: tuple[str, str]) -> Iterator[_Lane]:
+    if twin and far and not twin.networks and not far.networks:
+        gids = link_local_index(twin.port), link_local_index(far.port)
+        if gids[0] is not None and gids[1] is not None:
+            yield _Lane(twin, far, (gids[0], gids[1]), way)
+
+
+async def _sent(world: World, lane: _Lane, port: int) -> Bandwidth:
+    """The server ends with the client, and is ended when the client never came to it."""
+    source, target = lane.source, lane.target
+    serve = bandwidth.server(target.port.device, lane.gids[1], port, lane.way[1])
+    send = bandwidth.client(source.port.device, lane.gids[0], port, lane.way)
+    server = asyncio.ensure_future(world.hosts[target.node].run(serve))
+    try:
+        gbit = read.bandwidth(await world.hosts[source.node].run(send))
+    except NodeError as error:
+        gbit = Unknown(error.message, "the connection to a node was lost")
+    finally:
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+    return Bandwidth(source.node, target.node, source.port.device, target.port.device, gbit)
+
+
+async def _all_clocks(world: World, facts: Sequence[NodeFacts]) -> list[Clocks | Skipped]:
+    async with _step(world, _CLOCKS, ", ".join(one.node for one in facts), clock_test.SECONDS):
+        return await together(_clocks(world, one) for one in facts)
+
+
+@asynccontextmanager
+async def _step(world: World, name: str, detail: str, usual: float) -> AsyncIterator[None]:
+    began = world.clock.monotonic()
+    world.sink.tell(StepStarted(name, detail, usual))
+    yield
+    world.sink.tell(StepDone(name, world.clock.monotonic() - began, detail))
+
+
+async def _clocks(world: World, facts: NodeFacts) -> Clocks | Skipped:
+    """With a rank of ours there it is only watched; else ten seconds of matrix products, and nothing of them stays."""
+    ranks = running(facts)
+    if not known(facts.gpus) or ranks is None:
+        return Skipped(_CLOCKS, facts.node, "no GPU" if ranks is not None else "what runs there is not known")
+    host, name = world.hosts[facts.node], f"sparkwright-clock-{world.nonce}"
+    image = _image(facts)
+    try:
+        return read.clocks(await host.run(clock_test.clocks(image, name, busy=bool(ranks))), facts.node)
+    except NodeError as error:
+        return Skipped(_CLOCKS, facts.node, error.message)
+    finally:
+        if image and not ranks:
+            with suppress(NodeError):
+                await finished(host.run(clock_test.end(name)))
+
+
+def _image(facts: NodeFacts) -> str:
+    """An image on the node that should hold torch: one of vLLM or SGLang."""
+    docker = known(facts.containers)
+    tags = [tag for image in (docker.images if docker else ()) for tag in image.tags]
+    return next((tag for tag in tags if engine_of(tag) in ("vLLM", "SGLang")), "")

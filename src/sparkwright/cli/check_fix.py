@@ -1,0 +1,161 @@
+"""`sparkwright check --fix` and `--undo`: what would change is shown, asked for once, made, and told."""
+
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable
+from sparkwright.app.world import World
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import fold
+from sparkwright.cli.text import mark
+from sparkwright.domain.change import Change
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.errors import NodeError, UsageError
+from sparkwright.wiring import Where
+
+_COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """only: these codes, () for all."""
+
+    yes: bool = False
+    dry_run: bool = False
+    as_json: bool = False
+    seize: bool = False
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """wanted: what was proposed; results: how it went, () for a dry run; after: the nodes then."""
+
+    wanted: tuple[Wanted, ...]
+    results: tuple[Result, ...]
+    after: Checked
+
+
+def fix(cluster: Cluster, where: Where, how: How) -> Mended:
+    """Looks, asks, makes the changes, looks again. Raises click.Abort when the answer is no."""
+    _must_be_able_to_ask("--fix", how)
+    before, wanted = shared.drive_on(cluster, where, lambda world: _look(world, how.only), quiet=True)
+    if not _agreed(cluster, wanted, how, "check --fix"):
+        return Mended(wanted, _untouched(wanted, how), before)
+    results, after = shared.drive_on(cluster, where, lambda world: mend(world, wanted, how.seize), how.as_json)
+    return Mended(wanted, results, after)
+
+
+def take_back(
+    cluster: Cluster, where: Where, how: How
+) -> tuple[tuple[Wanted, ...], tuple[Result, ...], tuple[NodeError, ...]]:
+    """What is recorded, how it went with it (() for a dry run), and the nodes that gave no answer."""
+    _must_be_able_to_ask("--undo", how)
+    wanted, lost = shared.drive_on(cluster, where, lambda world: undoable(world, how.only), quiet=True)
+    if not _agreed(cluster, wanted, how, "check --undo"):
+        return wanted, _untouched(wanted, how), lost
+    results = shared.drive_on(cluster, where, lambda world: undo(world, wanted, how.seize), how.as_json)
+    return wanted, results, lost
+
+
+async def _look(world: World, only: tuple[str, ...]) -> tuple[Checked, tuple[Wanted, ...]]:
+    checked = await check_nodes(world)
+    return checked, await mendable(world, checked, only)
+
+
+def _untouched(wanted: Sequence[Wanted], how: How) -> tuple[Result, ...]:
+    """Where nothing can be done from here."""
+    return () if how.dry_run else tuple(Result(one, Outcome.BY_HAND, one.by_hand) for one in wanted)
+
+
+def _must_be_able_to_ask(option: str, how: How) -> None:
+    if not (how.yes or how.dry_run or sys.stdin.isatty()):
+        cure = "--yes goes on without a question; --dry-run only shows what would change"
+        raise UsageError(f"{option} asks before it changes anything, and there is no terminal to ask on", cure)
+
+
+def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, verb: str) -> bool:
+    """Shows what would be done; whether it is to be done."""
+    ready = [one for one in wanted if not one.by_hand]
+    if wanted and not (how.as_json and (how.yes or how.dry_run)):
+        click.echo(mark(cluster.simulated) + proposal_text(wanted), err=how.as_json)
+    if how.dry_run or not ready:
+        return False
+    nodes = len({one.fix.node for one in ready})
+    what = f"{_number(len(ready), 'change')} on {_number(nodes, 'node')}"
+    back = "; `sparkwright check --undo` takes them back" if verb == "check --fix" else ""
+    return how.yes or click.confirm(f"{what}{back}. Make them?", err=True, abort=True)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def proposal_text(wanted: Sequence[Wanted]) -> str:
+    """Node by node what would change, with the commands as they would be typed there; nodes that are alike once."""
+    bodies: dict[str, list[str]] = {}
+    for node in dict.fromkeys(one.fix.node for one in wanted):
+        bodies.setdefault(_body([one for one in wanted if one.fix.node == node]), []).append(node)
+    return "\n".join(f"{click.style(', '.join(nodes), bold=True)}\n{body}" for body, nodes in bodies.items())
+
+
+def _body(mine: Sequence[Wanted]) -> str:
+    lines = [line for one in mine if not one.by_hand for line in _proposed(one)]
+    if hand := [one for one in mine if one.by_hand]:
+        lines.append(fold(f"  left to you, for these need root: {hand[0].by_hand}. By hand:", 2))
+        lines += [line for one in hand for line in _proposed(one)]
+    return "\n".join(lines)
+
+
+def _proposed(one: Wanted) -> list[str]:
+    says = f"back from: {one.fix.says} {_by(one.change)}" if one.change else one.fix.says
+    return [fold(f"  {one.code}  {says}", 11), *(f"             {line}" for line in typed(one))]
+
+
+def _by(change: Change) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(change.at))
+    return f"({change.who}, {when}{'' if change.done else ', cut off'})"
+
+
+def typed(one: Wanted) -> list[str]:
+    """The commands as a person would type them on the node."""
+    lines = []
+    for command in one.commands:
+        sudo = "sudo " if one.fix.root else ""
+        text = command.typed or sudo + shlex.join(command.argv)
+        lines += (text.replace("sudo ", "") if one.rights.root else text).splitlines()
+    return lines
+
+
+def results_text(results: Sequence[Result]) -> str:
+    """A line for each change; nodes where it went alike in one."""
+    nodes: dict[tuple[Outcome, str, str, str], list[str]] = {}
+    for one in results:
+        nodes.setdefault((one.outcome, one.wanted.code, one.wanted.fix.says, one.why), []).append(one.wanted.fix.node)
+    return "\n".join(_result(*key, ", ".join(names)) for key, names in nodes.items())
+
+
+def _result(outcome: Outcome, code: str, says: str, why: str, nodes: str) -> str:
+    line = fold(f"{outcome:<8} {code}  {nodes}: {says}{f': {why}' if why else ''}", 9)
+    return click.style(line[:8], fg=_COLORS[outcome]) + line[8:]
+
+
+def wanted_json(wanted: Sequence[Wanted], results: Sequence[Result]) -> list[dict[str, Any]]:
+    """An object for each: node, code, says, root, commands as typed, outcome (`proposed`: nothing was done), why."""
+    told = {id(one.wanted): one for one in results}
+    return [_row(one, told.get(id(one))) for one in wanted]
+
+
+def _row(one: Wanted, result: Result | None) -> dict[str, Any]:
+    outcome = result.outcome.value if result else "by hand" if one.by_hand else "proposed"
+    why = result.why if result else one.by_hand
+    fix = one.fix
+    head = {"node": fix.node, "code": one.code, "says": fix.says, "root": fix.root}
+    return {**head, "commands": typed(one), "outcome": outcome, "why": why}
