@@ -1,0 +1,86 @@
+"""What a diagnosis says: causes with the lines that prove them, what is harmless, and what could not be told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkwright.domain.finding import Severity
+
+# From here on a cause counts as named with confidence: its own message says what is wrong.
+CONFIDENT = 0.85
+_NEARLY = 0.6
+
+
+class Sureness(StrEnum):
+    """A confidence in words."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One line. source: file, or `rank 1 on spark-2`; number: from 1; at: seconds since the epoch, None without a time.
+
+    who: the process as the line itself names it (`Worker_TP1 pid=4385`), '' where it does not.
+    """
+
+    source: str
+    number: int
+    text: str
+    at: float | None = None
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """key: of the vocabulary; confidence: 0 to 1; fix: commands and steps, ready to paste; seen: how often."""
+
+    key: str
+    code: str
+    title: str
+    severity: Severity
+    confidence: float
+    why: str
+    fix: tuple[str, ...]
+    proof: tuple[Proof, ...]
+    seen: int = 1
+
+    @property
+    def sureness(self) -> Sureness:
+        if self.confidence >= CONFIDENT:
+            return Sureness.HIGH
+        return Sureness.MEDIUM if self.confidence >= 0.6 else Sureness.LOW
+
+
+def likely(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """The first, and those that are nearly as sure."""
+    return tuple(cause for cause in causes if cause.confidence >= _NEARLY * causes[0].confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was read. first_at, last_at: seconds since the epoch; shift: seconds added to align the clocks."""
+
+    name: str
+    lines: int
+    bytes: int
+    first_at: float | None = None
+    last_at: float | None = None
+    shift: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """causes: at most three, the root first; none: no known cause. harmless: lines that look bad and are not.
+
+    untold: what could not be told from what was given. collect: commands that would tell more.
+    """
+
+    causes: tuple[Cause, ...]
+    harmless: tuple[Cause, ...]
+    sources: tuple[Source, ...]
+    untold: tuple[str, ...] = ()
+    collect: tuple[str, ...] = ()

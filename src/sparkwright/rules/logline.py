@@ -1,0 +1,65 @@
+"""One raw line of a log: without colours and control characters, its process and its time."""
+
+import re
+from datetime import UTC, datetime
+
+LONGEST = 4000
+_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+_WHO = re.compile(
+    r"\((?P<a>(?:APIServer|EngineCore|Worker|RayWorker|DPCoordinator|ApiServer)\w*(?: pid=\d+)?)[^)]{0,60}\)"
+    r"|\[(?P<b>rank ?\d+)\]|(?P<c>\b(?:TP|DP|PP)\d+(?: (?:TP|DP|PP|EP)\d+)*)\]|^(?P<d>[\w.-]+:\d+:\d+ \[\d+\])"
+)
+_MONTHS = {name: n for n, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}  # noqa: SIM905
+_ISO = re.compile(
+    r"(?P<y>20\d\d)[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T ,]+(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
+    r"(?:[.,](?P<f>\d{1,9}))?(?P<z>Z|[+-]\d\d:?\d\d)?"
+)
+_SHORT = re.compile(
+    r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) (?P<mo>\d\d)-(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
+)
+_GLOG = re.compile(r"\b[IWEF](?P<mo>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:\.(?P<f>\d{1,9}))?")
+_SYSLOG = re.compile(r"^(?P<m>[A-Z][a-z]{2}) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\b")
+_FORMS = (_ISO, _SHORT, _GLOG, _SYSLOG)
+_LOOKED_AT = 160
+
+
+def plain(raw: bytes) -> bytes:
+    """A block without terminal escapes."""
+    return _ESCAPE.sub(b"", raw) if b"\x1b" in raw else raw
+
+
+def decoded(line: bytes) -> str:
+    """Text of at most twice LONGEST characters, whatever the bytes."""
+    return _CONTROL.sub(" ", line[: 2 * LONGEST].decode("utf-8", "replace"))
+
+
+def who(text: str) -> str:
+    """The process that the line names: `Worker_TP1 pid=4385`, `rank1`, `TP1`, `spark-1:4523:4750 [0]`, or ''."""
+    found = _WHO.search(text[:_LOOKED_AT])
+    return next((group for group in found.groups() if group), "").strip() if found else ""
+
+
+def when(text: str, year: int) -> float | None:
+    """Seconds since the epoch of the line's own time (UTC where it tells no zone); year: for those that tell none."""
+    head = text[:_LOOKED_AT]
+    match = next((found for form in _FORMS if (found := form.search(head))), None)
+    return _seconds(match.groupdict(), year) if match else None
+
+
+def _seconds(part: dict[str, str | None], year: int) -> float | None:
+    month = part.get("mo") or _MONTHS.get((part.get("m") or "").lower(), 0)
+    day, hour, minute, second = (int(part[key] or 0) for key in ("d", "h", "mi", "s"))
+    try:
+        moment = datetime(int(part.get("y") or year), int(month), day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    return moment.timestamp() + float(f"0.{part.get('f') or 0}") - _zone(part.get("z") or "")
+
+
+def _zone(text: str) -> float:
+    """Seconds east of UTC of `+02:00`, `-0700`, `Z`, ''."""
+    digits = text.replace(":", "")[1:]
+    if len(digits) != 4:
+        return 0.0
+    return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if text[0] == "-" else 1)

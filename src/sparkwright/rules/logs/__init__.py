@@ -1,0 +1,1 @@
+"""Causes that logs tell, by family: one file a cause."""

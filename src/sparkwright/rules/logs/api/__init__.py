@@ -1,0 +1,1 @@
+"""Causes of the family api-and-client; codes LAPI."""

@@ -1,0 +1,1 @@
+"""Causes of the family cli-and-config; codes LCLI."""

@@ -1,0 +1,1 @@
+"""Causes of the family model-config; codes LCFG."""

@@ -1,0 +1,1 @@
+"""Causes of the family cuda-toolchain; codes LCUD."""

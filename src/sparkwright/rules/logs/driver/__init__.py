@@ -1,0 +1,1 @@
+"""Causes of the family driver-and-gpu-fault; codes LDRV."""

@@ -1,0 +1,1 @@
+"""Causes of the family model-files-and-hub; codes LFIL."""

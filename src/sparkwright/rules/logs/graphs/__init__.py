@@ -1,0 +1,1 @@
+"""Causes of the family graph-jit-runtime; codes LGRA."""

@@ -1,0 +1,1 @@
+"""Causes of the family memory-held-or-leaked; codes LHEL."""

@@ -1,0 +1,1 @@
+"""Causes of the family container-and-image; codes LIMG."""

@@ -1,0 +1,1 @@
+"""Causes of the family sm12x-kernel-support; codes LKRN."""

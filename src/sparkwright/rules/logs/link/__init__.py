@@ -1,0 +1,1 @@
+"""Causes of the family network-reachability-and-link; codes LLNK."""

@@ -1,0 +1,1 @@
+"""Causes of the family network-interface-selection; codes LNIC."""

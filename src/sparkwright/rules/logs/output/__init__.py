@@ -1,0 +1,1 @@
+"""Causes of the family output-quality; codes LOUT."""

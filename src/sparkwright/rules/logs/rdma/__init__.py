@@ -1,0 +1,1 @@
+"""Causes of the family network-rdma; codes LRDM."""

@@ -1,0 +1,1 @@
+"""Causes of the family spec-decode; codes LSPC."""

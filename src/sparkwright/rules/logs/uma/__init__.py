@@ -1,0 +1,1 @@
+"""Causes of the family unified-memory-host; codes LUMA."""

@@ -1,0 +1,1 @@
+"""Causes of the family version-skew; codes LVER."""

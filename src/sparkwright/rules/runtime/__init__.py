@@ -1,0 +1,1 @@
+"""Causes that only a whole log tells, or several together: hangs, silences, spins."""

@@ -1,0 +1,65 @@
+"""The words that patterns cannot do without."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkwright.rules.book import Book
+from sparkwright.rules.literals import all_required, required
+from sparkwright.rules.logs.catalog import LOG_RULES, STORY_RULES
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"Gloo (connect|full)Mesh failed .*127\.0", ("gloo connectmesh failed ", "gloo fullmesh failed ")),
+        (r"(?=.*autotun).*(?:hangs?\b|accept(?:ed)? rate)", ("autotun",)),
+        (r"is \bnot(?: yet)? supported", ("is not supported", "is not yet supported")),
+        (r"multi[- ]?node", ("multi node", "multi-node", "multinode")),
+        (r"wifi|wi-fi|wlan0", ("wi-fi", "wifi", "wlan0")),
+        (r"(?:some )?thing(?:s|\b)", ("thing",)),
+        (r"Xid .{0,9}(?:NVRM: )+", ("nvrm: ",)),
+        (r"显存不足", ("显存不足",)),
+    ],
+)
+def test_the_longest_sure_words_are_taken(pattern: str, words: tuple[str, ...]) -> None:
+    """Guards speed: the rarer the word, the fewer lines are looked at."""
+    assert required(pattern) == words
+
+
+@pytest.mark.parametrize("pattern", [r"\d+ ", r"abc|.*", r"(?:word)?", r"[a-z]{9}", r"Élan"])
+def test_a_pattern_without_a_sure_word_is_refused(pattern: str) -> None:
+    """Guards that no pattern is silently never tried."""
+    with pytest.raises(ValueError, match="no text of 4"):
+        required(pattern)
+
+
+def test_what_else_a_line_must_have() -> None:
+    """Guards the check before the search: what a line is looked for by comes first, and short texts count, too."""
+    first, *others = all_required(r"\bXid\b.{0,9}gpu lost.*(?:reset|reboot)")
+    assert first == ("gpu lost",)
+    assert {("reboot", "reset"), ("xid",)} <= set(others)
+    assert all_required(r"\d+ ") == ()
+
+
+PATTERNS = sorted({text for rule in LOG_RULES for sign in rule.SIGNS for text in sign.patterns})
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_whatever_matches_has_one_of_the_words(data: st.DataObject) -> None:
+    """Guards correctness for the patterns of all rules: a line without any word cannot match."""
+    pattern = data.draw(st.sampled_from(PATTERNS))
+    compiled = re.compile(pattern, re.IGNORECASE | re.ASCII)
+    text = data.draw(st.from_regex(compiled))
+    line = next((line for line in text.split("\n") if compiled.search(line)), "")
+    assert not line or any(word in line.lower() for word in required(pattern))
+    assert not line or all(any(word in line.lower() for word in words) for words in all_required(pattern))
+
+
+def test_the_book_is_made_of_all_rules() -> None:
+    """Guards that every pattern of the catalog is one that the book takes."""
+    book = Book(LOG_RULES, STORY_RULES)
+    assert len(book.signs) == sum(len(rule.SIGNS) for rule in LOG_RULES)
