@@ -3,12 +3,13 @@
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkwright.adapters.artifacts import FolderArtifacts
+from sparkwright.adapters import log_files
+from sparkwright.adapters.artifacts import FolderArtifacts, newest_run
 from sparkwright.adapters.audit import whoami
 from sparkwright.adapters.calibrations import FolderCalibrations
 from sparkwright.adapters.clock import SystemClock
@@ -85,3 +86,27 @@ def _ssh_settings(where: Where) -> SshSettings:
 def masked(environ: Mapping[str, str]) -> Mapping[str, Secret]:
     """The environment as secrets: recipes may name any variable, and none of them is to be shown."""
     return {name: Secret(value) for name, value in environ.items() if value}
+
+
+def read_log(path: Path | None) -> Iterator[bytes]:
+    """The bytes of a log, unpacked; None: standard input. Raises UsageError."""
+    return log_files.chunks(path)
+
+
+def logs_in(path: Path) -> tuple[Path, ...]:
+    """The file itself, or the logs in a folder. Raises UsageError."""
+    return log_files.log_files(path)
+
+
+def growing(path: Path) -> log_files.Growing:
+    return log_files.Growing(path)
+
+
+def arriving() -> Iterator[bytes]:
+    """Standard input as it comes."""
+    return log_files.arriving()
+
+
+def last_evidence(deployment: str) -> Path | None:
+    """The folder with the newest evidence about a deployment on this machine."""
+    return newest_run(Path.home() / _STATE / "evidence", deployment)

@@ -23,7 +23,7 @@ def fails(drive: Drive, recipe: str, nodes: list[Node], within: float) -> Done:
     assert_stopped(nodes)
     (line,) = re.findall(r"^logs: +(\S+)$", done.err, re.MULTILINE)
     kept = sorted(path.name for path in Path(line).iterdir())
-    assert kept == ["rank0-spark-1.log", "rank1-spark-2.log"]
+    assert kept == ["diagnosis.json", "rank0-spark-1.log", "rank1-spark-2.log"]
     assert all(path.read_text().strip() for path in Path(line).iterdir())
     return done
 

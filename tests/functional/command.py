@@ -22,20 +22,20 @@ class Shell:
         keep = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
         self.environ = {**keep, "HOME": str(folder), "TMPDIR": str(self.temporary)}
 
-    def start(self, *words: str, **environ: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, stdin: int = subprocess.DEVNULL, **environ: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [*COMMAND, *words],
             env={**self.environ, **environ},
             cwd=self.folder,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, *words: str, **environ: str) -> tuple[int, str, str]:
-        process = self.start(*words, **environ)
-        out, err = process.communicate(timeout=60)
+    def run(self, *words: str, stdin: str | None = None, **environ: str) -> tuple[int, str, str]:
+        process = self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **environ)
+        out, err = process.communicate(stdin, timeout=60)
         return process.returncode, out, err
 
     def interrupted(self, marker: str, number: signal.Signals, *words: str) -> tuple[int, str]:

@@ -58,6 +58,13 @@ class FolderArtifacts:
             shutil.rmtree(old, ignore_errors=True)
 
 
+def newest_run(root: Path, deployment: str) -> Path | None:
+    """The folder of the last run that left evidence, None without one."""
+    folder = root / _plain(deployment)
+    found = [entry for entry in folder.iterdir() if _RUN.fullmatch(entry.name)] if folder.is_dir() else []
+    return max(found, key=_age, default=None)
+
+
 def _age(run: Path) -> tuple[str, int]:
     stamp, _, number = run.name.partition("-")
     return stamp, int(number or 1)

@@ -117,7 +117,7 @@ async def logs(
     world: World, deployment: str, rank: int | None, tail: int, follow: bool
 ) -> AsyncIterator[tuple[RankStatus, str]]:
     """(rank, line) of one or all ranks; with `follow`, as they come. Raises UsageError for an unknown deployment."""
-    chosen = await _chosen(world, deployment, rank)
+    ranks = await chosen(world, deployment, rank)
     queue: asyncio.Queue[tuple[RankStatus, str] | None] = asyncio.Queue(1000)
 
     async def pump(status: RankStatus) -> None:
@@ -129,7 +129,7 @@ async def logs(
 
     async def pump_all() -> None:
         try:
-            await together(pump(status) for status in chosen)
+            await together(pump(status) for status in ranks)
         finally:
             await queue.put(None)
 
@@ -142,7 +142,8 @@ async def logs(
         pumping.cancel()
 
 
-async def _chosen(world: World, deployment: str, rank: int | None) -> list[RankStatus]:
+async def chosen(world: World, deployment: str, rank: int | None) -> list[RankStatus]:
+    """The ranks of a deployment, running or ended, in order; or one. Raises UsageError, or the error of a lost node."""
     found = await listing(world, world.cluster.names)
     mine = sorted(found.of(deployment), key=lambda r: r.rank)
     if not mine:
@@ -150,10 +151,10 @@ async def _chosen(world: World, deployment: str, rank: int | None) -> list[RankS
             raise error
         names = ", ".join(sorted({r.deployment for r in found.ranks})) or "none"
         raise UsageError(f"no deployment {deployment} on {', '.join(world.cluster.names)}", f"there are: {names}")
-    chosen = [r for r in mine if rank is None or r.rank == rank]
-    if not chosen:
+    asked = [r for r in mine if rank is None or r.rank == rank]
+    if not asked:
         raise UsageError(f"{deployment} has no rank {rank}", f"its ranks: {', '.join(str(r.rank) for r in mine)}")
-    return chosen
+    return asked
 
 
 def _log_command(status: RankStatus, tail: int, follow: bool) -> Command:

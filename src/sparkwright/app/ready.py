@@ -1,14 +1,18 @@
 """From started ranks to a real answer; and what is done when that does not happen."""
 
 import asyncio
+import json
+from dataclasses import asdict
 
 from sparkwright.app import ranks as rank_work
+from sparkwright.app.diagnose import examine, year_of
 from sparkwright.app.lease import holding
 from sparkwright.app.stop import listing
 from sparkwright.app.tasks import finished, first_error
 from sparkwright.app.watch import Watch
 from sparkwright.app.world import World
 from sparkwright.domain.deployment import Answer, Phase
+from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import duration
@@ -38,10 +42,20 @@ async def until_ready(world: World, plan: Plan, ours: bool = True) -> tuple[Answ
     except SparkwrightError as error:
         logs = await finished(_give_up(world, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
-            error.logs = logs
+            error.logs, error.causes = logs, diagnosed(world, plan, watch)
         raise
     world.sink.tell(StepDone("engine", world.clock.monotonic() - watch.began))
     return answer, watch
+
+
+def diagnosed(world: World, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
+    """The root causes that the logs of all ranks tell; kept beside them."""
+    words = {"deployment": plan.deployment, "recipe": plan.recipe.name, "head": plan.head, "node": plan.head}
+    words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
+    logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
+    found = examine(logs, year_of(world), words)
+    world.artifacts.save(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
+    return found.causes
 
 
 async def _watched(world: World, plan: Plan, watch: Watch) -> Answer:

@@ -16,6 +16,7 @@ A message says: subject, what, observed against wanted; `cure` says what to do.
 
 from collections.abc import Sequence
 
+from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.verdict import Remedy
 
@@ -74,3 +75,4 @@ class NotReady(SparkwrightError):
         super().__init__(message, cure)
         self.tail = tuple(tail)
         self.logs = logs
+        self.causes: tuple[Cause, ...] = ()  # root causes that the ranks' logs tell

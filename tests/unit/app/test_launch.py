@@ -303,7 +303,11 @@ async def test_what_fails_to_get_ready_is_stopped_and_kept_as_evidence() -> None
     assert [node.running for node in here.nodes] == [[], []]
     assert sorted(here.did("stop")) == [("spark-1", "stop 0"), ("spark-2", "stop 1")]
     assert here.did("remove") == []
-    assert set(here.artifacts.saved) == {("twin", "rank0-spark-1.log"), ("twin", "rank1-spark-2.log")}
+    assert set(here.artifacts.saved) == {
+        ("twin", "rank0-spark-1.log"),
+        ("twin", "rank1-spark-2.log"),
+        ("twin", "diagnosis.json"),
+    }
     assert error.logs == "/evidence/twin"
     assert [node.holder for node in here.nodes] == [None, None]
 

@@ -1,0 +1,59 @@
+"""`diagnose --watch`: a log that grows, or a deployment's; each cause is told once, when its line comes."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.app import queries
+from sparkwright.app.diagnose import name_of, words_of, year_of
+from sparkwright.app.world import World
+from sparkwright.domain.diagnosis import Cause, likely
+from sparkwright.rules.book import Book
+from sparkwright.rules.diagnose import Reader, book, diagnosis
+
+QUIET = 60.0  # seconds of silence after which a log counts as waiting
+
+
+@dataclass(slots=True)
+class Watching:
+    """Sources that grow. words: about the cluster, for the fixes' commands."""
+
+    year: int
+    words: Mapping[str, str]
+    rules: Book = field(default_factory=book)
+    readers: dict[str, Reader] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+
+    def feed(self, name: str, chunk: bytes) -> Iterator[Cause]:
+        """Causes that this chunk is the first to show."""
+        reader = self.readers.setdefault(name, Reader(self.rules, name, self.year))
+        reader.ended = False
+        if reader.feed(chunk):
+            yield from self.new()
+
+    def quiet(self) -> Iterator[Cause]:
+        """Causes that only silence shows: nothing has come for QUIET seconds."""
+        for reader in self.readers.values():
+            reader.ended = True
+        yield from self.new()
+
+    def close(self) -> Iterator[Cause]:
+        for reader in self.readers.values():
+            reader.close()
+        yield from self.new()
+
+    def new(self) -> Iterator[Cause]:
+        found = diagnosis(self.rules, tuple(self.readers.values()), self.words)
+        for cause in likely(found.causes):
+            if cause.key not in self.told:
+                self.told.add(cause.key)
+                yield cause
+
+
+async def watch_deployment(world: World, deployment: str) -> AsyncIterator[Cause]:
+    """From each rank's beginning, until the ranks end. Raises UsageError when there is no such deployment."""
+    watching = Watching(year_of(world), words_of(await queries.chosen(world, deployment, None)))
+    async for rank, line in queries.logs(world, deployment, None, 0, True):
+        for cause in watching.feed(name_of(rank), f"{line}\n".encode("utf-8", "replace")):
+            yield cause
+    for cause in watching.close():
+        yield cause

@@ -1,0 +1,159 @@
+"""`sparkwright diagnose`."""
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.app.diagnose import Examined, examine, examine_deployment
+from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
+from sparkwright.app.world import World
+from sparkwright.cli import options as shared
+from sparkwright.cli.diagnose_text import cause_text, examined_text
+from sparkwright.domain.deployment import is_deployment_name
+from sparkwright.domain.diagnosis import Cause
+from sparkwright.domain.errors import UsageError
+from sparkwright.wiring import Where, arriving, growing, last_evidence, logs_in, read_log
+
+SCHEMA = 1
+# No deployment is called like that, a file that is not there may be.
+_FILE = {".gz", ".json", ".log", ".out", ".txt"}
+_LOOK = 0.1  # seconds between looks at files that grow
+
+
+@click.command()
+@click.argument("what", nargs=-1, metavar="[FILE|FOLDER|-|DEPLOYMENT]...")
+@click.option("--watch", is_flag=True, help="Follow what grows; tell each cause within a second of its line.")
+@shared.where_options
+@shared.json_option
+def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
+    """The root cause, from logs of any engine and rank, kernel logs, nvidia-smi, client errors; with the lines that
+    prove it, and the fix.
+
+    Name the logs of all ranks together: the line that explains often stands in another one. Plain, gzip, `journalctl
+    -o json` and Docker's json files are read; `-` is standard input, a FOLDER is an incident. A DEPLOYMENT is asked on
+    its nodes, or its last saved evidence is read when nothing of it is left.
+
+    Exit 0: no known cause; 1: causes; 3: a node could not be reached.
+
+    \b
+    Examples:
+      sparkwright diagnose head.log worker.log
+      docker logs vllm 2>&1 | sparkwright diagnose -
+      sparkwright diagnose deepseek-v4-flash
+      sparkwright diagnose --watch /var/log/vllm.log
+    """
+    where = Where(cluster, ssh_config)
+    targets = what or ("-",)
+    if not what and sys.stdin.isatty():
+        raise click.UsageError("name a log, a folder, a deployment, or `-` for standard input")
+    found = _watched(targets, where, as_json) if watch else _examined(targets, where, as_json)
+    if found:
+        raise click.exceptions.Exit(1)
+
+
+def _examined(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
+    examined = _deployment(targets[0], where) if _names_deployment(targets) else _files(targets)
+    if as_json:
+        shared.print_json(_document(examined))
+    else:
+        click.echo(examined_text(examined))
+    return bool(examined.diagnosis.causes)
+
+
+def _document(examined: Examined) -> dict[str, Any]:
+    """As docs/diagnosing.md says."""
+    told = examined.diagnosis
+    causes = {"causes": [_cause(cause) for cause in told.causes], "harmless": [_cause(c) for c in told.harmless]}
+    return {"schema": SCHEMA, **asdict(examined), "diagnosis": {**asdict(told), **causes}}
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    return {**asdict(cause), "sureness": cause.sureness}
+
+
+def _names_deployment(targets: tuple[str, ...]) -> bool:
+    """Whether the one word is no file but may be a deployment's name."""
+    only, path = targets[0].partition("@")[0], Path(targets[0])
+    named = len(targets) == 1 and only != "-" and is_deployment_name(only)
+    return named and not path.exists() and path.suffix not in _FILE
+
+
+def _deployment(word: str, where: Where) -> Examined:
+    """From its nodes; from its last evidence here when the cluster has nothing of it, or there is no cluster."""
+    name = word.partition("@")[0]
+    try:
+        return shared.drive(where, lambda world: examine_deployment(world, name), quiet=True)
+    except UsageError as error:
+        folder = last_evidence(name)
+        if folder is None:
+            raise UsageError(f"{word}: no such file, and {error.message}", error.cure) from None
+        click.echo(f"nothing of {name} is on the nodes; this is its last saved evidence, {folder}", err=True)
+        return _files((str(folder),))
+
+
+def _files(targets: tuple[str, ...]) -> Examined:
+    named = ((name, read_log(path)) for word in targets for name, path in _sources(word))
+    return Examined(examine(named, datetime.now().year, {}))
+
+
+def _sources(word: str) -> Iterator[tuple[str, Path | None]]:
+    """(name to show, path) of a file, of standard input, or of the logs in a folder, by their names there."""
+    given = Path(word)
+    if word == "-":
+        yield "standard input", None
+    else:
+        yield from ((str(path.relative_to(given)) if given.is_dir() else word, path) for path in logs_in(given))
+
+
+def _watched(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
+    """Whether any cause was found before the end, or before Ctrl-C."""
+    if _names_deployment(targets):
+        return shared.drive(where, lambda world: _watch_nodes(world, targets[0], as_json), quiet=True)
+    if "-" in targets and len(targets) > 1:
+        raise click.UsageError("--watch follows either standard input or files")
+    watching = Watching(datetime.now().year, {})
+    for cause in _from_stdin(watching) if targets == ("-",) else _from_files(watching, targets):
+        _tell(cause, as_json, len(watching.told))
+    return bool(watching.told)
+
+
+async def _watch_nodes(world: World, word: str, as_json: bool) -> bool:
+    found = 0
+    async for cause in watch_deployment(world, word.partition("@")[0]):
+        found += 1
+        _tell(cause, as_json, found)
+    return found > 0
+
+
+def _from_stdin(watching: Watching) -> Iterator[Cause]:
+    for chunk in arriving():
+        yield from watching.feed("standard input", chunk)
+    yield from watching.close()
+
+
+def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause]:
+    files = {str(path): growing(path) for word in targets for path in logs_in(Path(word))}
+    click.echo(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
+    heard = time.monotonic()
+    while True:
+        news = [(name, chunk) for name, file in files.items() if (chunk := file.new())]
+        for name, chunk in news:
+            yield from watching.feed(name, chunk)
+        heard = time.monotonic() if news else heard
+        if not news:
+            if time.monotonic() - heard > QUIET:
+                yield from watching.quiet()
+            time.sleep(_LOOK)
+
+
+def _tell(cause: Cause, as_json: bool, number: int) -> None:
+    if as_json:
+        shared.print_line({"schema": SCHEMA, **_cause(cause)})
+    else:
+        click.echo(cause_text(cause, number))

@@ -1,0 +1,89 @@
+"""A diagnosis as text."""
+
+from collections.abc import Sequence
+
+import click
+
+from sparkwright.app.diagnose import Examined
+from sparkwright.cli.columns import fold, fold_command
+from sparkwright.cli.text import findings_text, mark
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness, likely
+
+_COLORS = {Sureness.HIGH: "red", Sureness.MEDIUM: "yellow", Sureness.LOW: "blue"}
+_SHOWN = 4  # lines of proof
+_FAINT, _FAINT_BESIDE_CERTAIN = 0.25, 0.4
+_LONG = 220  # characters of one
+_COUNTED = 100  # more are not counted
+
+
+def examined_text(examined: Examined) -> str:
+    told = examined.diagnosis
+    nothing = "no known cause" + ("; what looks bad below is harmless" if told.harmless else "")
+    parts = [causes_text(told.causes) if told.causes else nothing]
+    if examined.findings:
+        parts.append("the nodes themselves\n" + findings_text(examined.findings))
+    more = (_harmless(told), _list("not told", told.untold), _list("collect", told.collect))
+    parts += [text for text in more if text]
+    return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
+
+
+def causes_text(causes: Sequence[Cause]) -> str:
+    """The first, those that are nearly as likely, and a line for each of the others that are worth a look."""
+    shown, sure = likely(causes), causes[0].sureness
+    unsure = ["nothing here is certain; the likeliest:"] if sure is Sureness.LOW else []
+    least = _FAINT_BESIDE_CERTAIN if sure is Sureness.HIGH else _FAINT
+    less = [_less(cause) for cause in causes if cause not in shown and cause.confidence >= least]
+    return "\n".join([*unsure, *(cause_text(cause, number) for number, cause in enumerate(shown, 1)), *less])
+
+
+def _less(cause: Cause) -> str:
+    return fold(f"   less likely: {cause.title} (sparkwright explain {cause.code})", 5)
+
+
+def cause_text(cause: Cause, number: int = 1) -> str:
+    """Title and key, the lines that prove it, why, and the fix."""
+    sure = click.style(f"{cause.sureness} {cause.confidence:.2f}", fg=_COLORS[cause.sureness], bold=True)
+    lines = [f"{number}. {click.style(cause.title, bold=True)}", f"   [{cause.code} {cause.key}, {sure}]"]
+    lines += [_proof(proof) for proof in _in_order(cause.proof[:_SHOWN])]
+    if cause.seen > len(cause.proof[:_SHOWN]):
+        often = f"more than {_COUNTED}" if cause.seen > _COUNTED else cause.seen
+        lines.append(f"     such lines came {often} times")
+    lines.append(fold(f"   why    {cause.why}", 10))
+    lines += [fold_command(f"   {'fix' if n == 0 else '   '}    ", step) for n, step in enumerate(cause.fix)]
+    return "\n".join(lines)
+
+
+def _in_order(proofs: Sequence[Proof]) -> list[Proof]:
+    """As they stand in the logs; the log of the best one first."""
+    sources = [proof.source for proof in proofs]
+    return sorted(proofs, key=lambda proof: (sources.index(proof.source), proof.number))
+
+
+def _proof(proof: Proof) -> str:
+    text = proof.text if len(proof.text) <= _LONG else f"{proof.text[:_LONG]}..."
+    return fold(f"   {click.style(_place(proof), fg='cyan')}  {text}", 5)
+
+
+def _place(proof: Proof) -> str:
+    return f"{proof.source}:{proof.number}"
+
+
+def _harmless(told: Diagnosis) -> str:
+    """Each with its first line; the source is named where there are several."""
+    several = sum(source.lines > 0 for source in told.sources) > 1
+    places = ((c, _place(c.proof[0]) if several else f"line {c.proof[0].number}") for c in told.harmless)
+    lines = [fold(f"  {cause.title} ({place}, {cause.code})", 4) for cause, place in places]
+    return "\n".join(["harmless, not the cause", *lines]) if lines else ""
+
+
+def _list(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, *(fold_command("  ", line) for line in lines)]) if lines else ""
+
+
+def _read(sources: Sequence[Source]) -> str:
+    return fold("read: " + "; ".join(_source(source) for source in sources if source.lines or len(sources) == 1), 6)
+
+
+def _source(source: Source) -> str:
+    moved = f", its clock moved by {source.shift:+.0f} s" if source.shift else ""
+    return f"{source.name} {source.lines:,} lines{moved}"

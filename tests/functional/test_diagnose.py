@@ -1,0 +1,163 @@
+"""`sparkwright diagnose` as it is typed: files, pipes, packed logs, folders, logs that grow."""
+
+import gzip
+import json
+import lzma
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from functional.command import Shell
+
+LOGS = Path(__file__).parents[1] / "data" / "captures_logs"
+GLOO = "RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error, remote=[127.0.0.1]:40213\n"
+BORING = "INFO 11-02 10:11:12 [core.py:109] all is well\n" * 50
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_two_ranks_logs_give_one_answer(shell: Shell) -> None:
+    """Guards the screen: cause, key, sureness, file and line number, why, fix, and what is missing."""
+    code, out, err = shell.run("diagnose", str(LOGS / "m4-head.log"), str(LOGS / "m4-worker.log"))
+    assert (code, err) == (1, "")
+    assert "nccl-socket-ifname-wrong" in out and "medium 0.65" in out
+    assert "m4-head.log:22  NCCL version 2.28.9" in out
+    assert "fix    on every node: ip -br -4 addr" in out
+    assert "no kernel log was given" in out
+    assert "m4-worker.log 11 lines" in out
+
+
+def test_nothing_known_is_said_and_is_no_failure(shell: Shell) -> None:
+    """Guards that no cause is invented, and that a script can tell."""
+    code, out, _ = shell.run("diagnose", str(LOGS / "b-8b-graphs.log"))
+    assert code == 0 and out.startswith("no known cause")
+    assert "collect" in out
+
+
+@pytest.mark.parametrize("form", ["plain", "utf-16", "gzip", "cut gzip", "journal", "docker"])
+def test_logs_in_their_envelopes(shell: Shell, tmp_path: Path, form: str) -> None:
+    """Guards packed logs, also half of one, and lines wrapped in JSON."""
+    lines = (BORING + GLOO + BORING).splitlines(keepends=True)
+    packed = gzip.compress((BORING * 20 + GLOO + BORING * 400).encode() + os.urandom(30_000))
+    data = {
+        "plain": "".join(lines).encode(),
+        "utf-16": "".join(lines).encode("utf-16"),
+        "gzip": packed,
+        "cut gzip": packed[:-9000],
+        "journal": "".join(json.dumps({"MESSAGE": x, "__REALTIME_TIMESTAMP": "1"}) + "\n" for x in lines).encode(),
+        "docker": "".join(json.dumps({"log": x, "stream": "stderr"}) + "\n" for x in lines).encode(),
+    }
+    path = tmp_path / "x.log"
+    path.write_bytes(data[form])
+    code, out, _ = shell.run("diagnose", str(path), "--json")
+    told = json.loads(out)
+    assert code == 1 and told["schema"] == 1
+    (cause,) = told["diagnosis"]["causes"]
+    assert cause["key"] == "gloo-wrong-interface-loopback"
+    assert cause["proof"][0]["number"] == (1001 if "gzip" in form else 51)
+    assert cause["sureness"] == "high"
+
+
+def test_a_pipe_and_a_folder(shell: Shell, tmp_path: Path) -> None:
+    """Guards `docker logs | sparkwright diagnose -`, also without the dash, and an incident's folder."""
+    for words in (["diagnose", "-"], ["diagnose"]):
+        code, out, _ = shell.run(*words, stdin=GLOO)
+        assert code == 1 and "standard input:1  RuntimeError: Gloo" in out
+    (tmp_path / "incident").mkdir()
+    (tmp_path / "incident" / "rank0-a.log").write_text(BORING)
+    (tmp_path / "incident" / "rank1-b.log").write_text(GLOO)
+    (tmp_path / "incident" / "plan.json").write_text(GLOO)
+    code, out, _ = shell.run("diagnose", str(tmp_path / "incident"))
+    assert code == 1 and "rank1-b.log:1" in out and "plan.json" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["diagnose", "nowhere/x.log"], "nowhere/x.log: there is no such file"),
+        (["diagnose", "No_Such"], "No_Such: there is no such file"),
+        (["diagnose", "no-such-deployment"], "no such file"),
+        (["diagnose", "--watch", "-", "x.log"], "either standard input or files"),
+    ],
+)
+def test_wrong_words_are_told(shell: Shell, words: list[str], told: str) -> None:
+    """Guards exit 2 and a sentence that names what was wrong."""
+    code, out, err = shell.run(*words)
+    assert (code, out) == (2, "") and told in err
+
+
+def test_an_empty_folder_and_an_unreadable_file(shell: Shell, tmp_path: Path) -> None:
+    """Guards what a glob or a wrong path leads to."""
+    (tmp_path / "empty").mkdir()
+    code, _, err = shell.run("diagnose", str(tmp_path / "empty"))
+    assert code == 2 and "no logs in this folder" in err
+    code, out, _ = shell.run("diagnose", os.devnull)
+    assert code == 0 and out.startswith("no known cause") and "it is empty" in out
+
+
+def test_packed_logs_that_are_not_read_are_told(shell: Shell, tmp_path: Path) -> None:
+    """Guards against `no known cause` for bytes that nobody can read, and against watching a file that cannot grow."""
+    (tmp_path / "x.xz").write_bytes(lzma.compress(GLOO.encode()))
+    code, out, err = shell.run("diagnose", str(tmp_path / "x.xz"))
+    assert (code, out) == (2, "") and "xzcat" in err
+    (tmp_path / "x.gz").write_bytes(gzip.compress(GLOO.encode()))
+    code, out, err = shell.run("diagnose", "--watch", str(tmp_path / "x.gz"))
+    assert (code, out) == (2, "") and "a packed log does not grow" in err
+
+
+XID = "NVRM: Xid (PCI:000f:01:00): 79, pid=1, GPU has fallen off the bus.\n"
+FULL = "OSError: [Errno 28] No space left on device: '/models/x'\n"
+
+
+def told(watch: subprocess.Popen[str]) -> str:
+    """The next cause's key; the test's own time limit is the whole suite's."""
+    assert watch.stdout
+    ready, _, _ = select.select([watch.stdout], [], [], 20.0)
+    assert ready, "no cause within 20 s"
+    return str(json.loads(watch.stdout.readline())["key"])
+
+
+def test_watch_tells_a_cause_within_a_second_of_its_line(shell: Shell, tmp_path: Path) -> None:
+    """Guards the live log: once, quickly, also after the file was replaced; Ctrl-C ends it."""
+    path = tmp_path / "live.log"
+    path.write_text(BORING + GLOO)
+    watch = shell.start("diagnose", "--watch", "--json", str(path))
+    try:
+        assert told(watch) == "gloo-wrong-interface-loopback"
+        with path.open("a") as log:
+            log.write(XID)
+        written = time.monotonic()
+        assert told(watch) == "gpu-fell-off-bus-xid79"
+        assert time.monotonic() - written < 1.0
+        path.rename(tmp_path / "live.log.1")
+        path.write_text(FULL + GLOO)
+        assert told(watch) == "disk-full"
+    finally:
+        watch.send_signal(signal.SIGINT)
+        _, err = watch.communicate(timeout=20)
+    assert watch.returncode == 130 and "Traceback" not in err
+
+
+def test_watch_on_a_pipe_ends_with_it(shell: Shell) -> None:
+    """Guards `docker logs -f | sparkwright diagnose --watch -`: told while the pipe is open, exit 1 at its end."""
+    watch = shell.start("diagnose", "--watch", "--json", "-", stdin=subprocess.PIPE)
+    assert watch.stdin
+    for text, key in ((BORING + GLOO, "gloo-wrong-interface-loopback"), (XID, "gpu-fell-off-bus-xid79")):
+        watch.stdin.write(text)
+        watch.stdin.flush()
+        written = time.monotonic()
+        assert told(watch) == key
+    assert time.monotonic() - written < 1.0
+    watch.stdin.close()
+    assert watch.wait(timeout=20) == 1
+    for stream in (watch.stdout, watch.stderr):
+        assert stream
+        stream.close()

@@ -1,0 +1,92 @@
+"""`diagnose DEPLOYMENT`, and what a failed `up` says by itself: the twin on two node entries that are this machine."""
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from functional.command import Shell
+
+TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    entry = (
+        "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
+        " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
+    )
+    nodes = "".join(entry.format(name, tmp_path, number) for number, name in enumerate("ab", 1))
+    (tmp_path / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")
+    return Shell(tmp_path)
+
+
+def recipe(shell: Shell, **env: str) -> str:
+    text = TWIN.read_text().replace("serving:\n", f"serving:\n  port: {free_port()}\n  master_port: {free_port()}\n")
+    more = "".join(f"  {name}: '{value}'\n" for name, value in env.items())
+    text = text.replace("env:\n", f"env:\n{more}") if "\nenv:\n" in text else f"{text}\nenv:\n{more}" if more else text
+    (shell.folder / "twin.yaml").write_text(text)
+    return "./twin.yaml"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
+    """Guards promise 3: cause, proof with rank and line, fix; kept beside the logs, and found again by name."""
+    try:
+        code, _, err = shell.run("up", recipe(shell, SPARKWRIGHT_TWIN_FAULT="oom@load"), "--force", "no GPU here")
+        assert code == 5, err
+        assert re.search(r"^1\. .*\n   \[L[A-Z]{3}\d{3} ", err, re.MULTILINE), err
+        assert re.search(r"rank [01] on [ab]:\d+  .*OutOfMemoryError", err), err
+        where = re.search(r"^logs: +(\S+)$", err, re.MULTILINE)
+        assert where
+        kept = json.loads((Path(where[1]) / "diagnosis.json").read_text())
+        assert kept["causes"][0]["proof"] and len(kept["sources"]) == 2
+    finally:
+        shell.run("down", "twin")
+    code, out, err = shell.run("diagnose", "twin")
+    assert code == 1 and "last saved evidence" in err
+    assert kept["causes"][0]["key"] in out and "rank0-a.log:" in out
+    shell.clean()
+
+
+def test_a_killed_rank_is_named_while_the_head_still_answers(shell: Shell) -> None:
+    """Guards the case of /health 200 after a peer's death (captures m1): told from the nodes, nothing is changed."""
+    try:
+        code, _, err = shell.run("up", recipe(shell), "--force", "no GPU here")
+        assert code == 0, err
+        code, out, err = shell.run("diagnose", "twin")
+        assert code == 0 and "no known cause" in out, out + err
+        assert out.startswith("SIMULATED")
+        kill_worker(shell)
+        time.sleep(1.0)
+        code, out, err = shell.run("diagnose", "twin", "--json")
+        assert code == 1, out + err
+        found = json.loads(out)["diagnosis"]
+        assert found["causes"][0]["key"] == "peer-rank-died"
+        assert any(proof["source"] in ("the ranks' ends", "rank 0 on a") for proof in found["causes"][0]["proof"])
+        code, out, _ = shell.run("status")
+        assert code == 1 and "rank 1 on b" in out
+    finally:
+        shell.run("down", "twin")
+        shell.clean()
+
+
+def kill_worker(shell: Shell) -> None:
+    """SIGKILL to all of rank 1's processes: those that carry its state folder."""
+    mark = str(shell.folder / "b" / "state").encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (entry / "environ").read_bytes() or mark in (entry / "cmdline").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue
