@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format docs bench engine-data \
-        planner-report testbed testbed-down clean
+        planner-report diagnose-report fuzz testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,12 @@ engine-data: setup ## read engines' flags from their wheels again (downloads 3 G
 
 planner-report: setup ## the planner held to published measurements (DATA=rows.jsonl, OUT=answers.jsonl)
 	@$(RUN) scripts/planner_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
+
+diagnose-report: setup ## diagnose held to logs with known causes (DATA=cases.jsonl, OUT=answers.jsonl)
+	@$(RUN) scripts/diagnose_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
+
+fuzz: setup     ## diagnose fed with junk, for a minute or ARGS="--seconds N"
+	@$(RUN) scripts/diagnose_fuzz.py $(ARGS)
 
 bench: setup    ## what sparkwright adds to the engine's own time, as ratios
 	@$(RUN) scripts/bench.py $(ARGS)

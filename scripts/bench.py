@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 
 import bench_measures as measures
 import bench_nodes as where
+from bench_diagnose import logs_take
 from bench_measures import Figure
 from bench_nodes import Nodes
 from bench_plans import plans_take
@@ -50,10 +51,12 @@ Step = tuple[str, Callable[[Report], None]]
 
 def steps(repeats: int, testbed: bool) -> Iterator[Step]:
     yield "start of the command", lambda report: report.figures.append(measures.help_takes(2 * repeats))
+    yield "logs", lambda report: report.figures.extend(logs_take(repeats))
     yield "plans", lambda report: report.figures.extend(plans_take(repeats))
     yield "embedded nodes", lambda report: on_nodes(where.embedded(free_port), report, repeats)
     yield "nodes behind sshd on loopback", lambda report: on_nodes(where.over_ssh(free_port), report, repeats)
     yield "facts of many nodes", lambda report: facts_of_many(report, repeats)
+    yield "check of four nodes", lambda report: check_of_four(report, repeats)
     if testbed:
         yield "testbed", lambda report: on_nodes(where.testbed(free_port), report, repeats)
 
@@ -87,6 +90,11 @@ def facts_of_many(report: Report, repeats: int) -> None:
         ratio("facts of eight", "ssh", taken, f"all eight nodes' work runs on this machine's {os.cpu_count()} CPUs"),
         ratio("facts of eight", "replayed", replayed, "answers of one node replayed in its time: our own work only"),
     ]
+
+
+def check_of_four(report: Report, repeats: int) -> None:
+    with where.over_ssh(free_port, 4) as nodes:
+        report.figures.append(measures.check_takes(nodes, repeats))
 
 
 def ratio(name: str, kind: str, taken: dict[int, tuple[float, ...]], note: str) -> Figure:

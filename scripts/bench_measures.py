@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import shlex
 import statistics
 import subprocess
@@ -206,6 +207,20 @@ def status_takes(nodes: Nodes, repeats: int) -> Figure:
         nodes.run("down", "recipe")
     base = f"without the token {statistics.median(bare):.2f} s"
     return Figure("status", nodes.kind, taken, "s", 0.7, base, "two nodes, a whole call, one real token")
+
+
+def check_takes(nodes: Nodes, repeats: int) -> Figure:
+    """`check` as a call of its own, with connections that an earlier call has left open."""
+
+    def check() -> None:
+        done = subprocess.run(nodes.words("check", "--json"), capture_output=True, text=True, env=nodes.environment)
+        if done.returncode not in (0, 1) or json.loads(done.stdout)["unreachable"]:
+            raise RuntimeError(f"check ended with {done.returncode}: {done.stderr}")
+
+    check()
+    taken = tuple(seconds(check) for _ in range(repeats))
+    note = f"a whole call; all nodes share {os.cpu_count()} CPUs, and do not sample their swapping, 0.4 s on real ones"
+    return Figure("check of four", nodes.kind, taken, "s", 3.0, "connections open", note)
 
 
 def python_alone() -> float:

@@ -50,9 +50,13 @@ class Nodes:
         config = ["--ssh-config", str(self.ssh_config)] if self.ssh_config else []
         return [*SPARKWRIGHT, *words, "--cluster", str(self.cluster), *config]
 
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **self.environ}
+
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Raises RuntimeError with what it said."""
-        done = subprocess.run(self.words(*words), capture_output=True, text=True, env={**os.environ, **self.environ})
+        done = subprocess.run(self.words(*words), capture_output=True, text=True, env=self.environment)
         if done.returncode:
             raise RuntimeError(
                 f"{self.kind}: sparkwright {' '.join(words)} ended with {done.returncode}: {done.stderr}"

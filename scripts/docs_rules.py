@@ -1,28 +1,47 @@
-"""Writes docs/rules/: one page per rule from its docstring, and a table of all codes. `--check`: fails when stale."""
+"""Writes docs/rules/: one page a code, as `sparkwright explain` tells it, and an index. `--check`: fails when stale.
+
+coverage.md and seeds.md are written by hand, and tests hold them.
+"""
 
 import argparse
-import ast
-import re
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
-from sparkwright.rules.catalog import RULES
-from sparkwright.rules.rule import Rule
+from sparkwright.cli.explain_pages import Page, pages
+from sparkwright.rules.compat.schema import RowPart
+from sparkwright.rules.compat.table import ENGINES, read_table
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "sparkwright"
 TARGET = ROOT / "docs" / "rules"
+BY_HAND = frozenset({"coverage.md", "seeds.md"})
 NOTE = "<!-- Written by scripts/docs_rules.py from the rules' docstrings; do not edit. -->"
-HEADING = re.compile(r"^(Detects|Why|Evidence|Remedy|References):\s*", re.MULTILINE)
-# Planner and engines find these while they work; they are no rule files.
-ELSEWHERE = {"FAB": [SOURCE / "planner" / "fabric_findings.py"], "ENG": sorted((SOURCE / "engines").glob("*.py"))}
+HEAD = """# Findings and causes by code
+
+`block` stops `up`; `override` stops it unless `--force REASON` is given, which is recorded; `warn` and `info` do not
+stop it. A cause that a log tells is named by `diagnose`; what is `info` there is harmless and never blamed. Codes are
+never reused. `sparkwright explain CODE` prints the same pages. [seeds.md](seeds.md) says which code covers which line
+of the reports that this program began with, [compatibility.md](compatibility.md) has the table behind the COMPAT codes.
+[coverage.md](coverage.md) goes through the known faults of GB10 nodes and says which code looks for each.
+
+Where a page refers to the field guide (`gb10.md`, sections A to H) or to a seed by its number: these are the authors'
+own notes on what owners of such nodes have published, and five of their reports in full. They are not part of this
+project.
+"""
+TABLE = """# What is known to work
+
+Engine x version x architecture x quantization on GB10 (sm_121), from src/sparkwright/rules/compat/data. A row holds
+where a recipe meets all that its first column says. `plan` and `up` refuse what is blocked (COMPAT001) and warn of what
+is degraded (COMPAT002); disputed rows only inform. `sparkwright recipes show NAME` has the rows of a recipe. The date
+is the source's where it tells one, else the month in which it was read.
+"""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page is not as it would be")
-    wanted, check = pages(), parser.parse_args().check
+    wanted, check = texts(), parser.parse_args().check
     stale = sorted(name for name in {*wanted, *there()} if wanted.get(name) != there().get(name))
     if check and stale:
         print(f"docs/rules is stale: {', '.join(stale)}; run `python scripts/docs_rules.py`", file=sys.stderr)
@@ -33,87 +52,78 @@ def main() -> int:
 
 
 def there() -> dict[str, str]:
-    return {path.name: path.read_text() for path in TARGET.glob("*.md")}
+    return {path.name: path.read_text() for path in TARGET.glob("*.md") if path.name not in BY_HAND}
 
 
 def write(wanted: dict[str, str]) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
-    for path in TARGET.glob("*.md"):
-        if path.name not in wanted:
-            path.unlink()
+    for name in there():
+        if name not in wanted:
+            (TARGET / name).unlink()
     for name, text in wanted.items():
         (TARGET / name).write_text(text)
 
 
-def pages() -> dict[str, str]:
+def texts() -> dict[str, str]:
     """File name -> text."""
-    return {"README.md": index()} | {f"{rule.CODE}.md": page(rule) for rule in RULES}
+    made = {"README.md": index(), "compatibility.md": "\n".join([NOTE, TABLE, *compatibility()])}
+    return made | {f"{code}.md": text(page) for code, page in pages().items()}
 
 
-def page(rule: Rule) -> str:
-    """The docstring with its headings as headings."""
-    summary, _, rest = (rule.__doc__ or "").strip().partition("\n\n")
-    parts = HEADING.split(rest)[1:]
-    body = [f"## {name}\n\n{unwrapped(text)}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)]
-    facts = f"Severity: **{rule.SEVERITY}**. Status: {rule.STATUS}. {summary}"
-    return "\n".join([NOTE, f"# {rule.CODE}: {rule.TITLE}\n", f"{facts}\n", *body])
-
-
-def unwrapped(text: str) -> str:
-    return " ".join(line.strip() for line in text.strip().splitlines())
+def text(page: Page) -> str:
+    """What `explain` says, with headings."""
+    cause = f" Cause: `{page.cause}`." if page.cause else ""
+    facts = (
+        f"Severity: **{page.severity}**. Status: {page.status}. Family: {page.family}.{cause} {page.summary}".strip()
+    )
+    body = [f"## {name}\n\n{said}\n" for name, said in page.parts.items()]
+    fix = ["## Fix\n\n```\n" + "\n".join(page.fix) + "\n```\n"] if page.fix else []
+    return "\n".join([NOTE, f"# {page.code}: {page.title}\n", f"{facts}\n", *body, *fix])
 
 
 def index() -> str:
-    rows = [f"| [{r.CODE}]({r.CODE}.md) | {r.SEVERITY} | {r.TITLE} | {r.STATUS} |" for r in sorted_rules()]
-    return "\n".join(
-        [
-            f"{NOTE}\n# Findings by code\n",
-            "`block` stops `up`; `override` stops it unless `--force REASON` is given, which is recorded; `warn` and "
-            "`info` do not stop it. Codes are never reused.\n",
-            "| code | severity | finds | status |\n|---|---|---|---|",
-            *rows,
-            "\n## Found by the planner (FAB) and by the engines' own checks (ENG)\n",
-            "| code | finds |\n|---|---|",
-            *(f"| {code} | {title} |" for code, title in others()),
-            "",
-        ]
-    )
+    return "\n".join([NOTE, HEAD, *(line for line in families())])
 
 
-def sorted_rules() -> list[Rule]:
-    return sorted(RULES, key=lambda rule: rule.CODE)
+def families() -> Iterator[str]:
+    for family, group in groupby(pages().values(), key=lambda page: page.family):
+        logs = family.startswith("log: ")
+        yield f"## {family[:1].upper()}{family[1:]}\n"
+        yield "| code | severity | finds |" + (" cause |\n|---|---|---|---|" if logs else "\n|---|---|---|")
+        for page in group:
+            cause = f" `{page.cause}` |" if logs else ""
+            yield f"| [{page.code}]({page.code}.md) | {page.severity} | {page.title} |{cause}"
+        yield ""
 
 
-def others() -> list[tuple[str, str]]:
-    """(code, what it finds): what a docstring says of a code, else the title with which it is first used."""
-    trees = [(prefix, ast.parse(path.read_text())) for prefix, paths in ELSEWHERE.items() for path in paths]
-    titles = [pair for prefix, tree in trees for pair in titled(tree, prefix)]
-    told = [pair for prefix, tree in trees for pair in documented(tree, prefix)]
-    return sorted((dict(reversed(titles)) | dict(reversed(told))).items())
+def compatibility() -> Iterator[str]:
+    for name in ENGINES:
+        table = read_table(name)
+        yield f"## {table.engine}\n\n| holds for | verdict | reason | instead | source, date |\n|---|---|---|---|---|"
+        yield from (f"| {' | '.join(map(cell, cells(row)))} |" for row in table.rows)
+        yield ""
 
 
-def documented(tree: ast.Module, prefix: str) -> Iterator[tuple[str, str]]:
-    """`CODE: words.` at the beginning of a docstring, `CODE words,` in a list of codes."""
-    for node in ast.walk(tree):
-        text = ast.get_docstring(node) if isinstance(node, ast.Module | ast.FunctionDef) else None
-        for match in re.finditer(rf"(?<!-)({prefix}[0-9]{{3}})(?! to )(?:: ([^.]+)| ([a-z][^,.]+))[,.]", text or ""):
-            yield match[1], unwrapped(match[2] or match[3])
+def cells(row: RowPart) -> tuple[str, ...]:
+    """What a row asks of a recipe, and what it says."""
+    said = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
+    asked = row.model_dump(exclude=said, exclude_defaults=True)
+    other = f". Other side: {row.otherwise}" if row.otherwise else ""
+    verdict = "disputed" if row.otherwise else row.verdict
+    holds = "; ".join(f"{name} {condition(value)}" for name, value in asked.items())
+    return holds, f"**{verdict}**", row.reason + other, row.alternative, f"{row.source}, {row.date}"
 
 
-def titled(tree: ast.Module, prefix: str) -> Iterator[tuple[str, str]]:
-    """Finding("CODE", severity, subject, title, ...) as written in the source."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
-            first = node.args[0] if len(node.args) >= 4 else None
-            if isinstance(first, ast.Constant) and str(first.value).startswith(prefix):
-                yield str(first.value), words(node.args[3])
+def condition(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {condition(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return " or ".join("(not given)" if one == "" else "(any)" if one == "*" else str(one) for one in value)
+    return str(value)
 
 
-def words(node: ast.expr) -> str:
-    """A constant as it is, an f-string with `...` for what is filled in."""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
-    return str(node.value) if isinstance(node, ast.Constant) else "..."
+def cell(words: str) -> str:
+    return words.replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+"""`make diagnose-report [DATA=cases.jsonl] [OUT=answers.jsonl]`: `diagnose` held to logs whose cause is known.
+
+diagnose_report.py [--data FILE] [--out FILE] [--check]. Without --data the shared cases, and docs/diagnose-accuracy.md
+is written from them (--check: exit 1 when that page is stale). OUT gets one JSON object a case: id, ranked (cause key,
+confidence, rule code; most likely first), and the same inside a healthy log as `embedded`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from diagnose_report_cases import ROOT, Named, load, named
+from diagnose_report_page import page, summary
+
+PAGE = ROOT / "docs" / "diagnose-accuracy.md"
+DATA = ROOT.parent / "shared" / "data" / "failures-dev.jsonl"
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="diagnose_report.py", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--data", type=Path, default=None, help="cases, one JSON object a line")
+    parser.add_argument("--out", type=Path, default=None, help="where the answers go, one JSON object a line")
+    parser.add_argument("--check", action="store_true", help="exit 1 when docs/diagnose-accuracy.md is stale")
+    chosen = parser.parse_args(words)
+    data = chosen.data or DATA
+    if not data.is_file():
+        cure = "the public logs are not part of this project: make diagnose-report DATA=cases.jsonl"
+        print(f"diagnose-report: no file {data}\ncure: {cure}", file=sys.stderr)
+        return 2
+    try:
+        cases = load(data)
+    except (OSError, ValueError) as error:
+        print(f"diagnose-report: {data}: {error}", file=sys.stderr)
+        return 2
+    alone, inside = ([named(case, embedded) for case in cases] for embedded in (False, True))
+    if chosen.out:
+        chosen.out.write_text("".join(f"{line(a, b)}\n" for a, b in zip(alone, inside, strict=True)))
+    print(summary(alone, inside))
+    return 0 if chosen.data else write(page(alone, inside), chosen.check)
+
+
+def line(alone: Named, inside: Named) -> str:
+    return json.dumps({"id": alone.case.id, "ranked": ranked(alone), "embedded": ranked(inside)})
+
+
+def ranked(answer: Named) -> list[dict[str, object]]:
+    return [{"cause_key": key, "confidence": sure, "code": code} for key, sure, code in answer.ranked]
+
+
+def write(text: str, check: bool) -> int:
+    stale = not PAGE.exists() or PAGE.read_text() != text
+    if stale and check:
+        print(f"{PAGE.relative_to(ROOT)} is stale: make diagnose-report", file=sys.stderr)
+        return 1
+    if stale:
+        PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""The cases of failures-*.jsonl: each log alone, and inside 2,000 lines of a healthy log of the same kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import cycle, islice
+from pathlib import Path
+
+from sparkwright.app.diagnose import examine
+from sparkwright.domain.diagnosis import CONFIDENT, Cause
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "tests" / "data"
+HEALTHY = {
+    "vllm": ("captures_logs/b-8b-graphs.log", "captures_logs/m2-head.log"),
+    "sglang": ("healthy/sglang.log",),
+    "trtllm": ("healthy/trtllm.log",),
+    "llamacpp": ("captures_logs/llama-ready.log",),
+    "nccl": ("captures_logs/m2-head.log", "captures_logs/m2-worker.log"),
+    "ray": ("captures_logs/m2-head.log",),
+    "client": ("captures_logs/b-8b-graphs.log",),
+    "docker": ("healthy/docker.log",),
+    "host": ("healthy/kernel.log",),
+    "driver": ("healthy/kernel.log",),
+}
+AROUND = 2000
+YEAR = 2026
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row: what was logged, and the cause that its thread established."""
+
+    id: str
+    engine: str
+    kind: str
+    key: str
+    family: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What was named: (key, confidence, code), the most likely first; harmless lines come after all causes."""
+
+    case: Case
+    ranked: tuple[tuple[str, float, str], ...]
+
+    @property
+    def place(self) -> int | None:
+        """Where the true cause stands, from 1."""
+        keys = [key for key, _, _ in self.ranked]
+        return keys.index(self.case.key) + 1 if self.case.key in keys else None
+
+    @property
+    def confident_and_wrong(self) -> bool:
+        return self.place != 1 and bool(self.ranked) and self.ranked[0][1] >= CONFIDENT
+
+
+def load(path: Path) -> list[Case]:
+    """Raises ValueError for a line that is no such row."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [_case(row, number) for number, row in enumerate(rows, 1)]
+
+
+def _case(row: Mapping[str, str], number: int) -> Case:
+    try:
+        family = row.get("cause_family") or "?"
+        return Case(row["id"], row["engine"], row.get("log_kind") or "?", row["cause_key"], family, row["log"])
+    except KeyError as missing:
+        raise ValueError(f"row {number} lacks {missing}") from None
+
+
+def named(case: Case, embedded: bool) -> Named:
+    text = embed(case) if embedded else case.log
+    found = examine([(case.id, [text.encode("utf-8", "replace")])], YEAR, {})
+    return Named(case, tuple(_row(cause) for cause in (*found.causes, *found.harmless)))
+
+
+def _row(cause: Cause) -> tuple[str, float, str]:
+    return cause.key, cause.confidence, cause.code
+
+
+def embed(case: Case) -> str:
+    lines = healthy(case.engine)
+    cut = AROUND * 3 // 5
+    return "\n".join([*lines[:cut], case.log, *lines[cut:]]) + "\n"
+
+
+@cache
+def healthy(engine: str) -> tuple[str, ...]:
+    """AROUND lines: the healthy log again and again."""
+    files = HEALTHY.get(engine, HEALTHY["vllm"])
+    lines = [line for file in files for line in (DATA / file).read_text(encoding="utf-8").split("\n") if line.strip()]
+    return tuple(islice(cycle(lines), AROUND))
