@@ -17,11 +17,13 @@ VERBS = {
     "check": ("check", "check", "Look at all nodes in parallel: findings with evidence and remedy."),
     "recipes": ("recipes", "recipes", "Recipes: list, show, validate, import, inventory of checkpoints."),
     "plan": ("plan", "plan", "What would run where, with which exact commands, and does it fit."),
-    "build": ("build", "build", "The image of a recipe from its pinned parts, the same on all nodes."),
+    "build": ("build", "build", "The image of a recipe from its pinned parts, alike on all nodes."),
     "up": ("up", "up", "From a recipe to an endpoint that has answered a real request."),
     "status": ("status", "status", "The deployments as the nodes themselves tell them."),
     "logs": ("status", "logs", "The logs of a deployment's ranks."),
     "down": ("up", "down", "Stop a deployment and remove all that is left of it."),
+    "diagnose": ("diagnose", "diagnose", "The root cause, from logs of any engine or from the nodes."),
+    "explain": ("explain", "explain", "What a finding's code means, and what to do."),
     "facts": ("check", "facts", "What is known of each node."),
     "demo": ("demo", "demo", "The whole loop on this machine, on a simulated two-node cluster."),
 }
@@ -185,6 +187,10 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
     if isinstance(error, NotReady):
         for line in error.tail:
             voice.say(f"  | {line}")
+        if error.causes:
+            from sparkwright.cli.diagnose_text import causes_text
+
+            voice.say(causes_text(error.causes))
     voice.say(f"error: {error.message}", fg="red")
     if isinstance(error, NotReady) and error.logs:
         voice.say(f"logs:  {error.logs}")

@@ -1,0 +1,77 @@
+"""`sparkwright explain`: what a code means, why it matters, what proves it and what to do."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from difflib import get_close_matches
+from itertools import groupby
+
+import click
+
+from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.explain_pages import Page, pages
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.domain.errors import UsageError
+
+
+@click.command(short_help="What a finding's code means, and what to do.")
+@click.argument("code", metavar="[CODE|CAUSE]", default="")
+@json_option
+def explain(code: str, as_json: bool) -> None:
+    """What a finding's code, or a cause that `diagnose` names, means: what it detects, why it matters, what proves it
+    and what to do. Without a code all of them are listed.
+
+    \b
+    Examples:
+      sparkwright explain DRV001
+      sparkwright explain gloo-wrong-interface-loopback
+      sparkwright explain | grep -i memlock
+    """
+    if not code:
+        _list(as_json)
+        return
+    found = _found(code)
+    if as_json:
+        print_json({"codes": [asdict(page) for page in found]})
+    else:
+        click.echo("\n\n".join(page_text(page) for page in found))
+
+
+def _list(as_json: bool) -> None:
+    listed = list(pages().values())
+    if as_json:
+        print_json({"codes": [asdict(page) for page in listed]})
+        return
+    for family, group in groupby(listed, key=lambda page: page.family):
+        rows = [(page.code, page.severity, page.title) for page in group]
+        click.echo(f"{family}\n{aligned(rows)}\n")
+
+
+def _found(asked: str) -> tuple[Page, ...]:
+    """The page of a code, or those of a cause. Raises UsageError that names near ones."""
+    known = pages()
+    found = tuple(p for p in known.values() if asked.upper() == p.code or asked.lower() == p.cause)
+    if found:
+        return found
+    near = _near(asked, known)
+    hint = f"near: {', '.join(near)}" if near else "`sparkwright explain` lists all of them"
+    raise UsageError(f"no code or cause {asked!r}", cure=hint)
+
+
+def _near(asked: str, known: Mapping[str, Page]) -> list[str]:
+    """The code with the number written out, then codes and causes that look alike."""
+    match = re.fullmatch(r"([A-Za-z]+)0*(\d{1,3})", asked)
+    written = f"{match[1].upper()}{int(match[2]):03}" if match else ""
+    causes = [page.cause for page in known.values() if page.cause]
+    alike = get_close_matches(asked.upper(), known, 3) or get_close_matches(asked.lower(), causes, 3)
+    return list(dict.fromkeys([*([written] if written in known else []), *alike]))[:3]
+
+
+def page_text(page: Page) -> str:
+    """Head, then a paragraph a heading; commands of the fix are never folded."""
+    cause = f", cause {page.cause}" if page.cause else ""
+    head = f"{click.style(page.code, bold=True)}: {page.title}\n{page.family}; {page.severity}, {page.status}{cause}"
+    lines = [head, *([f"\n{page.summary}"] if page.summary else [])]
+    lines += [f"\n{name}\n{fold(f'  {text}', 2)}" for name, text in page.parts.items()]
+    lines += ["\nFix", *(f"  {step}" for step in page.fix)] if page.fix else []
+    return "\n".join(lines)

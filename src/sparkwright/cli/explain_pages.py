@@ -1,0 +1,157 @@
+"""A page for each code: from the docstring of its rule, or from the source of the planner and the engines' checks.
+
+`sparkwright explain` prints them, scripts/docs_rules.py writes them into docs/rules.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from sparkwright.rules.catalog import RULES
+from sparkwright.rules.log_rule import LogRule, StoryRule
+from sparkwright.rules.logs.catalog import FAMILIES, STORY_RULES
+from sparkwright.rules.rule import Rule
+
+HEADING = re.compile(r"^(Detects|Why|Evidence|Remedy|References):\s*", re.MULTILINE)
+# Planner and engines find these while they work; they are no rule files.
+_ELSEWHERE = {"FAB": "sparkwright.planner", "ENG": "sparkwright.engines"}
+_FAMILY = {
+    **dict.fromkeys(("HOST", "TIME"), "host"),
+    **dict.fromkeys(("DRV", "GPU"), "driver and GPU"),
+    "MEM": "memory",
+    **dict.fromkeys(("FAB", "NET", "RDMA"), "fabric"),
+    "DOCK": "Docker",
+    **dict.fromkeys(("DISK", "FILE", "MODEL"), "storage and models"),
+    "SEC": "security",
+    **dict.fromkeys(("REC", "RCP", "PAR", "ENG"), "recipe and flags"),
+    "COMPAT": "compatibility",
+    "DEEP": "deep check",
+    **dict.fromkeys(("PORT", "RANK"), "deployment"),
+}
+_NAME = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
+_HEADS = {"cause": "Why", "evidence": "Evidence", "remedy": "Remedy"}
+_FIELDS = ("code", "severity", "subject", "title", "evidence", "cause", "remedy")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that there is to say of a code. parts: heading -> text. cause: key of the vocabulary of causes, of log rules;
+
+    fix: its steps and commands, `<name>` for what only the case tells.
+    """
+
+    code: str
+    title: str
+    family: str
+    severity: str
+    status: str
+    summary: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    cause: str = ""
+    fix: tuple[str, ...] = ()
+
+
+@cache
+def pages() -> Mapping[str, Page]:
+    """Code -> page; checks and planner first, then the causes that logs tell; each in the order of its codes."""
+    found = [*(_rule(rule) for rule in RULES), *_elsewhere()]
+    logs = [_log(rule, family) for family, rules in FAMILIES.items() for rule in rules]
+    logs += [_log(rule, "hangs and silences") for rule in STORY_RULES]
+    ordered = [*sorted(found, key=_place), *sorted(logs, key=lambda page: page.code)]
+    return {page.code: page for page in ordered}
+
+
+def _place(page: Page) -> tuple[int, str]:
+    known = list(dict.fromkeys(_FAMILY.values()))
+    return (known.index(page.family) if page.family in known else len(known)), page.code
+
+
+def _family(code: str) -> str:
+    prefix = code.rstrip("0123456789")
+    return _FAMILY.get(prefix, prefix.lower())
+
+
+def _rule(rule: Rule) -> Page:
+    summary, parts = _told(rule.__doc__ or "")
+    return Page(rule.CODE, rule.TITLE, _family(rule.CODE), str(rule.SEVERITY), rule.STATUS, summary, parts)
+
+
+def _log(rule: LogRule | StoryRule, family: str) -> Page:
+    summary, parts = _told(rule.__doc__ or "")
+    where = f"log: {family}"
+    return Page(rule.CODE, rule.TITLE, where, str(rule.SEVERITY), rule.STATUS, summary, parts, rule.CAUSE, _fix(rule))
+
+
+def _fix(rule: LogRule | StoryRule) -> tuple[str, ...]:
+    return tuple(_NAME.sub(r"<\1>", step).replace("{{", "{").replace("}}", "}") for step in rule.FIX)
+
+
+def _told(doc: str) -> tuple[str, dict[str, str]]:
+    """The first paragraph, and the text below each heading."""
+    summary, _, rest = doc.strip().partition("\n\n")
+    parts = HEADING.split(rest)[1:]
+    return _unwrapped(summary), {n: _unwrapped(text) for n, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _unwrapped(text: str) -> str:
+    return " ".join(line.strip() for line in text.strip().splitlines())
+
+
+def _elsewhere() -> Iterator[Page]:
+    """What docstrings say of a code, and the findings that are made with it."""
+    for prefix, package in _ELSEWHERE.items():
+        sources = (path for path in sorted(files(package).iterdir(), key=str) if path.name.endswith(".py"))
+        trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sources]
+        said = dict(reversed([pair for tree in trees for pair in _documented(tree, prefix)]))
+        made = dict(reversed([pair for tree in trees for pair in _made(tree, prefix)]))
+        for code in sorted({*said, *made}):
+            yield _page(code, said.get(code, ""), made.get(code, {}))
+
+
+def _page(code: str, said: str, made: Mapping[str, str]) -> Page:
+    """Where the title is mostly filled in by the case, what the docstring says is the title."""
+    own = made.get("title", "").strip()
+    title, detects = (said, "") if said and (not own or "..." in own) else (own, said)
+    told = {"Detects": detects} | {_HEADS[name]: made.get(name, "") for name in _HEADS}
+    parts = {name: text for name, text in told.items() if text.strip(" .")}
+    return Page(code, title, _family(code), made.get("severity", "override or warn"), "stable", "", parts)
+
+
+def _documented(tree: ast.Module, prefix: str) -> Iterator[tuple[str, str]]:
+    """`CODE: words.` at the beginning of a docstring, `CODE words,` in a list of codes."""
+    for node in ast.walk(tree):
+        text = ast.get_docstring(node) if isinstance(node, ast.Module | ast.FunctionDef) else None
+        pattern = rf"(?<!-)({prefix}[0-9]{{3}})(?! to | and | are )(?:: ([^.]+)| ([a-z][^,.]+))[,.]"
+        for match in re.finditer(pattern, text or ""):
+            yield match[1], _unwrapped(match[2] or match[3])
+
+
+def _made(tree: ast.Module, prefix: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Finding("CODE", severity, subject, title, ...) as written in the source."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
+            given = dict(zip(_FIELDS, node.args, strict=False)) | {k.arg: k.value for k in node.keywords if k.arg}
+            told = {name: _words(value) for name, value in given.items()}
+            if told.get("code", "").startswith(prefix):
+                yield told["code"], told | {"severity": _severity(given.get("severity"))}
+
+
+def _severity(node: ast.expr | None) -> str:
+    """One, or both of a choice; a variable is what exact data make an override and a neighbour's a warning."""
+    if isinstance(node, ast.IfExp):
+        return f"{_severity(node.body)} or {_severity(node.orelse)}"
+    return node.attr.lower() if isinstance(node, ast.Attribute) else "override or warn"
+
+
+def _words(node: ast.expr) -> str:
+    """A constant as it is, an f-string with `...` for what is filled in, of two ways to say it the first."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in node.values)
+    if isinstance(node, ast.BinOp):
+        return _words(node.left) + _words(node.right)
+    if isinstance(node, ast.IfExp):
+        return _words(node.body)
+    return str(node.value) if isinstance(node, ast.Constant) else "..."

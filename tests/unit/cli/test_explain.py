@@ -1,0 +1,62 @@
+"""Pages of codes: complete, from one place, for `explain` and for docs/rules alike."""
+
+import re
+from pathlib import Path
+
+import docs_rules
+import pytest
+
+from sparkwright.cli.explain import page_text
+from sparkwright.cli.explain_pages import pages
+from sparkwright.rules.catalog import RULES
+from sparkwright.rules.compat.table import ENGINES, read_table
+from sparkwright.rules.logs.catalog import LOG_RULES, STORY_RULES
+
+SOURCE = Path(__file__).resolve().parents[3] / "src/sparkwright"
+
+
+def test_every_rule_has_a_page_with_all_its_parts() -> None:
+    """Guards that nothing that is found or named lacks an explanation."""
+    for rule in (*RULES, *LOG_RULES, *STORY_RULES):
+        page = pages()[rule.CODE]
+        assert list(page.parts) == ["Detects", "Why", "Evidence", "Remedy", "References"], rule.CODE
+        assert page.title == rule.TITLE and page.summary and page.severity == rule.SEVERITY
+
+
+@pytest.mark.parametrize(("prefix", "folder"), [("ENG", "engines"), ("FAB", "planner")])
+def test_what_is_no_rule_file_has_a_page(prefix: str, folder: str) -> None:
+    """Guards the codes of planner and engines: each one that the sources name, with words of its own."""
+    text = "\n".join(path.read_text() for path in (SOURCE / folder).glob("*.py"))
+    named = set(re.findall(rf"\"({prefix}\d{{3}})\"", text))
+    assert named and named <= set(pages())
+    assert all(re.search(r"[a-z]{3}", pages()[code].title) for code in named)
+    assert not [code for code in named if pages()[code].title.startswith(("and ", "are ", "when "))]
+
+
+def test_families_are_together_and_checks_come_first() -> None:
+    """Guards the order of the list: a family is one block, causes of logs below all checks."""
+    families = [page.family for page in pages().values()]
+    blocks = [one for one, before in zip(families, ["", *families], strict=False) if one != before]
+    assert len(blocks) == len(set(blocks))
+    logs = [family.startswith("log: ") for family in blocks]
+    assert logs == sorted(logs)
+
+
+def test_a_fix_shows_what_the_case_fills_in() -> None:
+    """Guards that no brace of a template reaches the reader."""
+    page = pages()["LNIC001"]
+    assert any("<iface>" in step for step in page.fix) and not any("{iface}" in step for step in page.fix)
+    assert "\nFix\n" in page_text(page) and f"cause {page.cause}" in page_text(page)
+
+
+def test_the_docs_are_the_same_pages() -> None:
+    """Guards that docs/rules has a page for each code and lists it with its cause."""
+    texts = docs_rules.texts()
+    assert set(texts) == {"README.md", "compatibility.md", *(f"{code}.md" for code in pages())}
+    page = pages()["LNIC001"]
+    assert f"| [LNIC001](LNIC001.md) | {page.severity} | {page.title} | `{page.cause}` |" in texts["README.md"]
+    for said in (*page.parts.values(), *page.fix):
+        assert said in texts["LNIC001.md"]
+    assert docs_rules.BY_HAND.isdisjoint(texts)
+    rows = [line for line in texts["compatibility.md"].splitlines() if line.startswith("| ") and "**" in line]
+    assert len(rows) == sum(len(read_table(name).rows) for name in ENGINES)
