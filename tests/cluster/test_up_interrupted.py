@@ -82,7 +82,7 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
 ) -> None:
     """It only stops watching: the same ranks come up, and `up` watches on."""
     recipe = drive.recipe(runtime, BRISK)
-    call = drive.start("up", recipe, tty=tty).saw("rendezvous")
+    call = drive.start("up", recipe, tty=tty).saw("engine: twin")
     done = interrupted(call, within=3)
     goes_on(drive, nodes, recipe, done)
     drive.good("down", NAME)
@@ -98,7 +98,7 @@ def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Nod
 
 def test_down_works_while_an_interrupted_engine_loads(drive: Drive, nodes: list[Node]) -> None:
     """Whoever changed their mind need not wait for the engine."""
-    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("rendezvous"), within=3)
+    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"), within=3)
     drive.good("down", NAME)
     assert_clean(nodes)
 
@@ -117,7 +117,7 @@ def test_a_closed_terminal_is_an_interrupt(drive: Drive, nodes: list[Node], numb
 def test_a_killed_watcher_does_not_matter(drive: Drive, nodes: list[Node]) -> None:
     """SIGKILL while the engine loads: the ranks go on, no lease is left, and `up` watches on."""
     recipe = drive.recipe("docker", BRISK)
-    drive.start("up", recipe).saw("rendezvous").kill()
+    drive.start("up", recipe).saw("engine: twin").kill()
     assert [lease(n) for n in nodes] == ["", ""]
     before = running(nodes)
     drive.good("up", recipe)
