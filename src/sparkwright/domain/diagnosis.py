@@ -69,7 +69,6 @@ class Source:
     first_at: float | None = None
     last_at: float | None = None
     shift: float = 0.0
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

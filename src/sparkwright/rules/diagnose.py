@@ -11,7 +11,7 @@ from sparkwright.rules.envelope import Unwrap
 from sparkwright.rules.log_rule import Story
 from sparkwright.rules.logs.catalog import LOG_RULES, STORY_RULES
 from sparkwright.rules.matcher import Hit, Scan
-from sparkwright.rules.ranking import found_by_signs, found_by_stories, ranked
+from sparkwright.rules.ranking import Words, found_by_signs, found_by_stories, ranked
 from sparkwright.rules.sign import POSSIBLE
 
 # What tells whether a kind of log was given at all.
@@ -70,12 +70,7 @@ def diagnosis(
     causes, harmless = ranked([*found_by_signs(hits), *found_by_stories(rules.stories, stories)], words)
     sources = tuple(reader.source(moved.get(reader.name, 0.0)) for reader in readers)
     untold, collect = _missing(stories, causes)
-    return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(_Words(words)) for step in collect))
-
-
-class _Words(dict[str, str]):
-    def __missing__(self, name: str) -> str:
-        return f"<{name}>"
+    return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Words(words)) for step in collect))
 
 
 def _moved(hit: Hit, shift: float) -> Hit:

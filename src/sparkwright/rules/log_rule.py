@@ -5,42 +5,33 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sparkwright.domain.diagnosis import Proof
-from sparkwright.domain.finding import Severity
+from sparkwright.rules.coded import Coded
 from sparkwright.rules.sign import Sign
 
 
-class LogRule(Protocol):
-    """A module with these names; its docstring has the headings Detects, Why, Evidence, Remedy, References.
+class CauseRule(Coded, Protocol):
+    """A rule that names a cause. SEVERITY INFO: harmless lines, never blamed.
 
     CAUSE: key of the vocabulary. FIX: steps and commands; `{name}` takes a group of the sign that fired or a word about
-    the cluster (Surroundings), `<name>` where there is none; write `{{` for a brace. EXPLAINS: keys of causes that
-    are only consequences of this one when both are seen.
-    SEVERITY INFO: harmless lines, never blamed.
+    the cluster, `<name>` where there is none; write `{{` for a brace. EXPLAINS: keys of causes that are only
+    consequences of this one when both are seen.
     """
 
     @property
-    def CODE(self) -> str: ...
-
-    @property
-    def STATUS(self) -> str: ...
-
-    @property
-    def SEVERITY(self) -> Severity: ...
-
-    @property
-    def TITLE(self) -> str: ...
-
-    @property
     def CAUSE(self) -> str: ...
-
-    @property
-    def SIGNS(self) -> tuple[Sign, ...]: ...
 
     @property
     def FIX(self) -> tuple[str, ...]: ...
 
     @property
     def EXPLAINS(self) -> tuple[str, ...]: ...
+
+
+class LogRule(CauseRule, Protocol):
+    """Causes that single lines tell, alone or near one another."""
+
+    @property
+    def SIGNS(self) -> tuple[Sign, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +73,8 @@ class Verdict:
     proof: tuple[Proof, ...]
 
 
-class StoryRule(Protocol):
-    """Causes that no single line tells: hangs, silences, a peer that never came. As LogRule, with MARKS and judge."""
-
-    @property
-    def CODE(self) -> str: ...
-
-    @property
-    def STATUS(self) -> str: ...
-
-    @property
-    def SEVERITY(self) -> Severity: ...
-
-    @property
-    def TITLE(self) -> str: ...
-
-    @property
-    def CAUSE(self) -> str: ...
+class StoryRule(CauseRule, Protocol):
+    """Causes that no single line tells: hangs, silences, a peer that never came."""
 
     @property
     def MARKS(self) -> Mapping[str, str]:
@@ -109,12 +85,6 @@ class StoryRule(Protocol):
     def ROWS(self) -> Mapping[str, Row]:
         """Name -> rows, counted as marks."""
         ...
-
-    @property
-    def FIX(self) -> tuple[str, ...]: ...
-
-    @property
-    def EXPLAINS(self) -> tuple[str, ...]: ...
 
     def judge(self, stories: tuple[Story, ...]) -> Iterable[Verdict]:
         """Looks at all sources at once, when they have been read. Never raises."""

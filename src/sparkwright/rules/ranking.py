@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.finding import Severity
-from sparkwright.rules.log_rule import LogRule, Story, StoryRule
+from sparkwright.rules.log_rule import CauseRule, Story, StoryRule
 from sparkwright.rules.matcher import Hit
 from sparkwright.rules.sign import CERTAIN, POSSIBLE
 
@@ -17,7 +17,9 @@ _NEAR = 0.1
 _PROOFS = 6
 
 
-class _Named(dict[str, str]):
+class Words(dict[str, str]):
+    """For the `{name}` in a step; `<name>` for a word that is not known."""
+
     def __missing__(self, name: str) -> str:
         return f"<{name.replace('_', ' ')}>"
 
@@ -26,7 +28,7 @@ class _Named(dict[str, str]):
 class Found:
     """One rule that fired."""
 
-    rule: LogRule | StoryRule
+    rule: CauseRule
     sure: float
     proof: tuple[Proof, ...]
     groups: Mapping[str, str]
@@ -108,7 +110,7 @@ def _once(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
 
 def _cause(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
-    named = _Named({**words, **one.groups})
+    named = Words({**words, **one.groups})
     return Cause(
         one.rule.CAUSE,
         one.rule.CODE,
@@ -122,7 +124,7 @@ def _cause(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
     )
 
 
-def why(rule: LogRule | StoryRule) -> str:
+def why(rule: CauseRule) -> str:
     """The text under `Why:` of the rule's docstring, on one line."""
     _, _, rest = (rule.__doc__ or "").partition("\nWhy:")
     return " ".join(rest.partition("\nEvidence:")[0].split())

@@ -7,12 +7,13 @@ from typing import Protocol
 from sparkwright.domain.advice import Advice
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.measured import Measured
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
+from sparkwright.rules.coded import Coded
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +42,8 @@ class Context:
         return self.facts.get(spec.node)
 
 
-class Rule(Protocol):
-    """A module with these names. Its docstring has the headings Detects, Why, Evidence, Remedy, References."""
-
-    @property
-    def CODE(self) -> str: ...
-
-    @property
-    def STATUS(self) -> str: ...
-
-    @property
-    def SEVERITY(self) -> Severity: ...
-
-    @property
-    def TITLE(self) -> str: ...
+class Rule(Coded, Protocol):
+    """A rule over facts, recipe and plan."""
 
     def check(self, context: Context) -> Iterable[Finding]:
         """Findings about this context; none when what it needs is missing or unknown. Never raises."""
