@@ -10,12 +10,6 @@ from sparkwright.domain.diagnosis import CONFIDENT
 from sparkwright.rules.logs.catalog import FAMILIES, LOG_RULES, STORY_RULES
 
 TARGETS = (0.95, 0.98, 0.01)
-# Not part of this project, and read afterwards to widen the rules: these figures cannot be measured again.
-UNSEEN = (
-    "November 2026): 134 cases, 69 % named first (programs' logs 87 %, excerpts 47 %, prose 36 %); after rules were "
-    "widened, 195 others: 76 % first (programs' logs 82 %, excerpts 69 %, prose 50 %), 1.5 % confident and wrong; and "
-    "72 failures of the real vLLM 0.21.0 (acceptance/diagnose-vllm-0.21.0.md): 68 % first"
-)
 FAMILY = {rule.CAUSE: family for family, rules in FAMILIES.items() for rule in rules}
 NOTE = "<!-- Made by `make diagnose-report` from public logs that are not part of this project; do not edit. -->"
 HEAD = (
@@ -61,9 +55,7 @@ def intro(number: int) -> str:
 written with these logs in view: how they do on others, only others can tell (`make diagnose-report DATA=...`).
 {rules} causes have rules. Confident: {CONFIDENT} and more. A log of kind `prose` is somebody's
 sentence about a failure, not a program's output. Healthy logs around: own recordings of vLLM and llama.cpp, the twin's
-words for SGLang and TensorRT-LLM (simulated), and a kernel's and a Docker daemon's.
-
-Measured once on logs that nobody had seen who wrote rules (collected afterwards from public threads, {UNSEEN}."""
+words for SGLang and TensorRT-LLM (simulated), and a kernel's and a Docker daemon's."""
 
 
 def verdict(alone: Sequence[Named], inside: Sequence[Named]) -> str:
