@@ -1,0 +1,41 @@
+"""`diagnose` of deployments on real nodes: over ssh, from containers' logs, kernel logs and facts."""
+
+import json
+
+import pytest
+
+from cluster.drive import NAME, QUICK, RUNTIMES, Drive, assert_clean, engines
+from testbed import Node
+
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+
+
+@RUNTIME
+def test_a_killed_worker_is_the_cause_and_nothing_is_changed(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """While all runs there is no cause; after a SIGKILL the rank is named, and its head is left as it is."""
+    drive.good("up", drive.recipe(runtime), "--json")
+    well = drive.run("diagnose", NAME)
+    assert well.code == 0 and "no known cause" in well.out, str(well)
+    assert "SIMULATED" in well.out and "rank 1 on spark-2" in well.out
+    nodes[1].sh("pkill -9 -f -- '--[h]eadless'")
+    done = drive.run("diagnose", NAME, "--json")
+    assert done.code == 1, str(done)
+    found = json.loads(done.out)
+    (first, *_) = found["diagnosis"]["causes"]
+    assert first["key"] == "peer-rank-died" and found["simulated"]
+    assert any("spark-2" in proof["text"] + proof["source"] for proof in first["proof"]), str(done)
+    assert len(engines(nodes[0])) == 1
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+@RUNTIME
+def test_a_failed_up_says_why(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """The cause with the line that proves it, by rank and node; later by name, from what the nodes still have."""
+    done = drive.run("up", drive.recipe(runtime, {**QUICK, "SPARKWRIGHT_TWIN_FAULT": "oom@load"}))
+    assert done.code == 5 and "OutOfMemoryError" in done.err, str(done)
+    assert "gpu-out-of-memory" in done.err and "on spark-" in done.err, str(done)
+    again = drive.run("diagnose", NAME)
+    assert again.code == 1 and "gpu-out-of-memory" in again.out, str(again)
+    drive.good("down", NAME)
+    assert_clean(nodes)
