@@ -86,8 +86,9 @@ class Settings:
     @property
     def networks(self) -> tuple[Network, ...]:
         """Only the first gives a default route, as on real nodes: a fabric has no gateway."""
+        bridge = f"swt{self.subnet.rpartition('.')[2]}"  # a second testbed on this machine has another subnet
         return (
-            Network("testbed-mgmt", f"{self.subnet}.70.0/24", "swt-mgmt", 1500, False),
-            Network("testbed-fabric-a", f"{self.subnet}.71.0/24", "swt-fab-a", FABRIC_MTU, True),
-            Network("testbed-fabric-b", f"{self.subnet}.72.0/24", "swt-fab-b", FABRIC_MTU, True),
+            Network("testbed-mgmt", f"{self.subnet}.70.0/24", f"{bridge}-mgmt", 1500, False),
+            Network("testbed-fabric-a", f"{self.subnet}.71.0/24", f"{bridge}-fab-a", FABRIC_MTU, True),
+            Network("testbed-fabric-b", f"{self.subnet}.72.0/24", f"{bridge}-fab-b", FABRIC_MTU, True),
         )

@@ -1,0 +1,32 @@
+"""What should be serving: all that a supervisor needs to bring it back without the machine that `up` was called on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.recipe import Recipe
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """cluster: as the head reaches it (itself `local`, the others by the supervisor's own ssh config).
+
+    secrets are not here: they are in a 0600 file beside it. force: the reason given to override findings.
+    memory_floor, stop_floor: bytes of MemAvailable below which new work is refused and the engine stopped (0: none).
+    time_scale: of the supervisor's waits, 1 but for drills. speeds: expected figures (`prefill_tokens_s`).
+    """
+
+    deployment: str
+    cluster: Cluster
+    recipe: Recipe
+    force: str = ""
+    by: str = ""
+    at: float = 0.0
+    allow_reboot: bool = False
+    memory_floor: int = 0
+    stop_floor: int = 0
+    time_scale: float = 1.0
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    version: int = VERSION

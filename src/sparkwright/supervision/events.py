@@ -1,0 +1,121 @@
+"""What can happen to a deployment, as the loop tells the machine. `at`: seconds since the epoch."""
+
+from dataclasses import dataclass
+
+from sparkwright.supervision.state import Recovery
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The supervisor has begun, or begun again; what the nodes say of the ranks now.
+
+    running, ended: rank numbers of the desired start. unseen: ranks on nodes that could not be asked. boots: markers.
+    """
+
+    at: float
+    running: tuple[int, ...]
+    ended: tuple[int, ...]
+    unseen: tuple[int, ...]
+    boots: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A detector's verdict. kind: stable word (`rank-exited`, `frozen`, `spin`, `leak`, `garbage`, ...).
+
+    what: a sentence with the figures. evidence: the lines or figures that prove it. A recovery of NONE is a trouble
+    that is shown and does not stop anything.
+    """
+
+    at: float
+    kind: str
+    what: str
+    recovery: Recovery
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A trouble, or what new work was refused for, is over."""
+
+    at: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The evidence is saved as incident `incident`. recovery: what the diagnosis asks for, NONE without an answer."""
+
+    at: float
+    incident: int
+    recovery: Recovery = Recovery.NONE
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """All ranks were stopped. left: what could not be verified gone. retained: nodes whose memory did not come back.
+
+    recovery: what rules make of that (REBOOT, POWER_CYCLE), NONE when a relaunch may be tried.
+    """
+
+    at: float
+    left: tuple[str, ...] = ()
+    retained: tuple[str, ...] = ()
+    recovery: Recovery = Recovery.NONE
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """All ranks have been started."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A real token has come."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailed:
+    """The start ended without a token; its ranks are stopped and its logs kept. busy: somebody else holds the lease."""
+
+    at: float
+    why: str
+    recovery: Recovery = Recovery.RELAUNCH
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rebooted:
+    """All nodes are back with new boot markers, and what they need is up again."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RebootFailed:
+    at: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disarmed:
+    """A person has taken over: `down`, or an `up` that brings something else."""
+
+    at: float
+
+
+Event = (
+    Tick | Resumed | Fault | Cleared | Captured | Stopped | Launched | Ready | LaunchFailed | Rebooted | RebootFailed
+    | Disarmed
+)  # fmt: skip
