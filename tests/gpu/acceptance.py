@@ -17,7 +17,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -125,6 +126,7 @@ class Acceptance:
     def __init__(self, args: argparse.Namespace, nodes: TwoNodes) -> None:
         self.args, self.nodes = args, nodes
         self.out, self.work = args.out, args.work
+        self.supervised = False  # else nothing but this command acts on the ranks
         self.key = secrets.token_hex(16)
         self.environ = {**os.environ, **nodes.environ, "HOME": str(self.work), "COLUMNS": "150", KEY: self.key}
         self.file = Path()
@@ -157,7 +159,8 @@ class Acceptance:
     def sparkwright(self, *words: str, expect: tuple[int, ...] = (0,), on: str = "good", **how) -> str:
         """One call of the command; its output, stderr and stdout as they come. how: see `_read`."""
         self.say(f"\n$ sparkwright {' '.join(words).replace(str(self.work) + '/', '')}")
-        argv = [sys.executable, "-m", "sparkwright", *words]
+        alone = ["--no-supervise"] if words[0] == "up" and not self.supervised else []
+        argv = [sys.executable, "-m", "sparkwright", *words, *alone]
         environ = {**self.environ, "SPARKWRIGHT_CLUSTER": str(self.clusters[on])}
         began = time.monotonic()
         process = subprocess.Popen(argv, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -388,8 +391,8 @@ CASES: tuple[Callable[[Acceptance], None], ...] = (
 )  # fmt: skip
 
 
-def run(a: Acceptance, only: list[str]) -> None:
-    for number, case in enumerate(CASES, 1):
+def run(a: Acceptance, only: list[str], cases: Sequence[Callable[[Acceptance], None]] = CASES) -> None:
+    for number, case in enumerate(cases, 1):
         if (only and case.__name__ not in only) or (case is size and not a.args.large):
             continue
         a.file = a.out / f"{number:02}-{case.__name__}.txt"
@@ -409,21 +412,23 @@ def summary(a: Acceptance) -> int:
     return 1 if any(row[3] for row in a.rows) else 0
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(about: str, cases: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--venv", type=Path, default=Path("/opt/vllm"))
     parser.add_argument("--model", type=Path, required=True, help="folder; without weights: --load-format dummy")
     parser.add_argument("--large", type=Path, help="config.json of the case `size`; left out without it")
     parser.add_argument("--out", type=Path, required=True, help="is removed first")
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/sparkwright-acceptance"), help="is removed first")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="into the recipe's env")
-    parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=[c.__name__ for c in CASES])
+    parser.add_argument("--only", action="append", default=[], metavar="CASE", choices=cases)
     parser.add_argument("--twin", action="store_true", help="the embedded twin instead of vLLM")
     return parser.parse_args()
 
 
-def main() -> int:
-    args = arguments()
+@contextmanager
+def prepared(about: str, cases: Sequence[str]) -> Iterator[tuple[Acceptance, list[str]]]:
+    """The nodes with the model on the first one, and the cases that were asked for."""
+    args = arguments(about, cases)
     if wanting := lacking():
         sys.exit(f"error: {'; '.join(wanting)}")
     for old in (args.work, args.out):
@@ -436,11 +441,15 @@ def main() -> int:
             no_weights = shutil.ignore_patterns("*.safetensors", "config.json")
             shutil.copytree(args.model, models / LARGE, ignore=no_weights)
             shutil.copy(args.large, models / LARGE / "config.json")
-        acceptance = Acceptance(args, nodes)
-        run(acceptance, args.only)
+        yield Acceptance(args, nodes), args.only
         for kept in args.work.glob(".local/state/sparkwright/evidence"):
             shutil.copytree(kept, args.out / "evidence", dirs_exist_ok=True)
-        return summary(acceptance)
+
+
+def main() -> int:
+    with prepared(__doc__ or "", [case.__name__ for case in CASES]) as (a, only):
+        run(a, only)
+        return summary(a)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,11 @@ class TwoNodes:
     def environ(self) -> dict[str, str]:
         return {"SSH_AUTH_SOCK": str(self.folder / "agent"), "SPARKWRIGHT_SSH_CONFIG": str(self.config)}
 
+    def popen(self, name: str, script: str) -> "subprocess.Popen[str]":
+        """A sh script that goes on on a node; its stdout as it comes."""
+        argv = ["ssh", "-F", str(self.config), "-oBatchMode=yes", "-tt", name, script]
+        return subprocess.Popen(argv, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+
     def call(self, name: str, script: str, limit: float = 60) -> "subprocess.CompletedProcess[str]":
         """A sh script on a node, stdout and stderr together."""
         argv = ["ssh", "-F", str(self.config), "-oBatchMode=yes", name, script]
