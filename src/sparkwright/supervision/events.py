@@ -1,4 +1,7 @@
-"""What can happen to a deployment, as the loop tells the machine. `at`: seconds since the epoch."""
+"""What can happen to a deployment, as the loop tells the machine. `at`: seconds since the epoch.
+
+turn: of the work that ended so. The answer to another turn is late or comes twice, and changes nothing.
+"""
 
 from dataclasses import dataclass
 
@@ -55,11 +58,14 @@ class Captured:
     incident: int
     recovery: Recovery = Recovery.NONE
     cause: str = ""
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """All ranks were stopped. left: what could not be verified gone. retained: nodes whose memory did not come back.
+    """All ranks were stopped. left: what could not be verified gone, also because its node cannot be asked.
+
+    retained: nodes whose memory did not come back. boots: (node, boot marker) of the nodes that answered.
 
     recovery: what rules make of that (REBOOT, POWER_CYCLE), NONE when a relaunch may be tried.
     """
@@ -69,6 +75,8 @@ class Stopped:
     retained: tuple[str, ...] = ()
     recovery: Recovery = Recovery.NONE
     why: str = ""
+    boots: tuple[tuple[str, str], ...] = ()
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,7 @@ class Launched:
     """All ranks have been started."""
 
     at: float
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,7 @@ class Ready:
     """A real token has come."""
 
     at: float
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,7 @@ class LaunchFailed:
     why: str
     recovery: Recovery = Recovery.RELAUNCH
     busy: bool = False
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +111,14 @@ class Rebooted:
     """All nodes are back with new boot markers, and what they need is up again."""
 
     at: float
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RebootFailed:
     at: float
     why: str
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +128,5 @@ class Disarmed:
     at: float
 
 
-Event = (
-    Tick | Resumed | Fault | Cleared | Captured | Stopped | Launched | Ready | LaunchFailed | Rebooted | RebootFailed
-    | Disarmed
-)  # fmt: skip
+Answer = Captured | Stopped | Launched | Ready | LaunchFailed | Rebooted | RebootFailed
+Event = Tick | Resumed | Fault | Cleared | Disarmed | Answer

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkwright.domain.deployment import DeploymentState
+from sparkwright.supervision.effects import Announce, Close
 
 
 class Work(StrEnum):
@@ -45,25 +46,39 @@ RESTING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """incident: number of the open one, 0 for none. launches: when the supervisor launched, within the guard's windows.
+    """reason: why it is in this phase. incident: number of the open one, 0 for none. fault, cause, evidence: what is
+    wrong, as its detector and then its diagnosis said it.
 
-    attempt: launches since the deployment was last stable. due: when the back-off ends. ready_at: since when it serves
-    without a fault, 0 when it does not. troubles: (kind, sentence) of what is wrong and does not stop it from serving.
-    recovery: what the fault under way asks for; what the incident's diagnosis said may raise it. relaunch_counted: the
-    launch under way is in `launches` already, so that going on after a restart is no second one.
-    boots: (node, boot marker) before a reboot that was asked for.
+    turn: works begun so far; the answer to another turn is late. recovery: what the fault under way asks for; what its
+    diagnosis or the stop shows may raise it. gone: all ranks were verified gone, and nothing was launched since.
+    attempt: launches since the deployment was last stable. launches: when, within the guard's windows. counted: the
+    next launch is in `launches` already: it was cut off with the supervisor, or somebody else held the lease.
+    due: when the back-off ends. unverified: since when ranks could not be verified gone. ready_at: since when it
+    serves, 0 when it does not. refusing: the front door answers 503. troubles, refusals: (kind, sentence) of what does
+    not stop it from serving, and of what new work is refused for. boots: (node, boot marker) as last seen. rebooted:
+    once in this incident. owed: what the last step closed and announced; said again if the supervisor is killed now.
     """
 
     phase: DeploymentState
     since: float
     reason: str = ""
     work: Work = Work.NONE
+    turn: int = 0
+    fault: str = ""
+    cause: str = ""
+    evidence: tuple[str, ...] = ()
     recovery: Recovery = Recovery.NONE
     incident: int = 0
+    gone: bool = False
     attempt: int = 0
     launches: tuple[float, ...] = ()
+    counted: bool = False
     due: float = 0.0
+    unverified: float = 0.0
     ready_at: float = 0.0
     refusing: bool = False
     troubles: tuple[tuple[str, str], ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
     boots: tuple[tuple[str, str], ...] = ()
+    rebooted: bool = False
+    owed: tuple[Close | Announce, ...] = ()

@@ -1,0 +1,199 @@
+"""What an event does in the phase that it comes in; machine.py says which handler belongs to which pair."""
+
+from dataclasses import replace
+
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.supervision import guard, moves
+from sparkwright.supervision.effects import Admit, Announce, Close, Refuse
+from sparkwright.supervision.events import (
+    Captured,
+    Cleared,
+    Disarmed,
+    Fault,
+    Launched,
+    LaunchFailed,
+    Ready,
+    Rebooted,
+    RebootFailed,
+    Stopped,
+    Tick,
+)
+from sparkwright.supervision.moves import Move
+from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Recovery, State, Work
+
+Notes = tuple[tuple[str, str], ...]
+
+
+def fault_while_serving(state: State, event: Fault, policy: Policy) -> Move:
+    if event.recovery is Recovery.NONE:
+        return _troubled(state, event)
+    if event.recovery is Recovery.REFUSE:
+        return _refused(state, event)
+    return broken(state, event, policy)
+
+
+def broken(state: State, event: Fault, policy: Policy) -> Move:
+    """The service is over: evidence first, then all ranks."""
+    recovery = guard.stronger(state.recovery, event.recovery)
+    there = replace(state, fault=event.kind, cause=event.what, evidence=event.evidence, recovery=recovery)
+    moved, (refuse, capture) = moves.capture(there, event.at, policy)
+    opened = () if state.incident else (Announce("opened", event.what),)
+    return moved, (refuse, *opened, capture)
+
+
+def _troubled(state: State, event: Fault) -> Move:
+    since = state.since if state.phase is DeploymentState.DEGRADED else event.at
+    phase, troubles = DeploymentState.DEGRADED, _with(state.troubles, event)
+    there = replace(state, phase=phase, since=since, troubles=troubles, reason=event.what)
+    return there, () if _has(state.troubles, event.kind) else (Announce("degraded", event.what),)
+
+
+def _refused(state: State, event: Fault) -> Move:
+    there = replace(state, refusals=_with(state.refusals, event), refusing=True)
+    if _has(state.refusals, event.kind):
+        return there, ()
+    return there, (Refuse(event.what), Announce("degraded", event.what))
+
+
+def cleared_while_serving(state: State, event: Cleared, policy: Policy) -> Move:
+    """One kind may be a trouble that has grown into a refusal: both are over then."""
+    there = _without(state, event.kind)
+    if there == state:
+        return state, ()
+    admitted = state.refusing and not there.refusals
+    whole = state.phase is DeploymentState.DEGRADED and not there.troubles
+    phase, since = (DeploymentState.READY, event.at) if whole else (state.phase, state.since)
+    reason = there.troubles[-1][1] if there.troubles else ""
+    there = replace(there, phase=phase, since=since, reason=reason, refusing=bool(there.refusals))
+    over = (Announce("recovered", f"{event.kind} is over"),) if admitted or whole else ()
+    return there, ((Admit(),) if admitted else ()) + over
+
+
+def fault_while_busy(state: State, event: Fault, policy: Policy) -> Move:
+    """No second work. A stronger recovery is kept: an Xid that comes now tells that a relaunch will not do."""
+    if event.recovery in (Recovery.NONE, Recovery.REFUSE):
+        return replace(state, troubles=_with(state.troubles, event)), ()
+    return _raised(state, event.recovery, event.what), ()
+
+
+def fault_while_loading(state: State, event: Fault, policy: Policy) -> Move:
+    """The watch that runs is cut off by the capture; its own answer comes too late then."""
+    if event.recovery in (Recovery.NONE, Recovery.REFUSE):
+        return fault_while_busy(state, event, policy)
+    return broken(state, event, policy)
+
+
+def cleared(state: State, event: Cleared, policy: Policy) -> Move:
+    return _without(state, event.kind), ()
+
+
+def cleared_while_waiting(state: State, event: Cleared, policy: Policy) -> Move:
+    """A node that answers again: what could not be verified gone may be by now."""
+    there = _without(state, event.kind)
+    return (there, ()) if state.gone or there == state else moves.stop(there, event.at)
+
+
+def captured(state: State, event: Captured, policy: Policy) -> Move:
+    known = replace(state, incident=event.incident, evidence=())
+    if guard.mends_itself(state.recovery):
+        known = replace(known, cause=event.cause or state.cause)
+    return moves.stop(_raised(known, event.recovery, event.cause), event.at)
+
+
+def stopped(state: State, event: Stopped, policy: Policy) -> Move:
+    """Gone, or not. A launch is only for ranks that are verified gone, whatever the fault asked for.
+
+    A rank that ended on one node while another node cannot be asked comes here with `left`: the unseen node's ranks may
+    still hold memory and wait in NCCL. So it is stopped again and again, cheaply, until the node answers (after a
+    reboot it does within minutes), and given up when policy.patience is over. These tries are no launches.
+    """
+    boots = tuple((dict(state.boots) | dict(event.boots)).items())
+    known = _raised(replace(state, boots=boots), event.recovery, event.why)
+    if not guard.mends_itself(known.recovery):
+        return _beyond_us(known, event.at, policy)
+    if event.left:
+        return _left(known, event, policy)
+    return moves.relaunch(replace(known, gone=True, unverified=0.0), event.at, policy)
+
+
+def _beyond_us(state: State, at: float, policy: Policy) -> Move:
+    if state.recovery is Recovery.POWER_CYCLE:
+        return moves.rest(state, DeploymentState.NEEDS_POWER_CYCLE, state.cause, at)
+    if policy.allow_reboot and state.boots and not state.rebooted:
+        return moves.reboot(state, at)
+    return moves.rest(state, DeploymentState.NEEDS_REBOOT, state.cause, at)
+
+
+def _left(state: State, event: Stopped, policy: Policy) -> Move:
+    why = f"cannot verify that all is stopped: {', '.join(event.left)}"
+    if not state.unverified:
+        moved, effects = moves.back_off(replace(state, unverified=event.at), event.at, guard.wait(1, policy), why)
+        return moved, (*effects, Announce("waiting", why))
+    if event.at - state.unverified >= policy.patience:
+        return moves.rest(state, DeploymentState.FAILED, why, event.at)
+    return moves.back_off(state, event.at, policy.again, why)
+
+
+def ticked_while_waiting(state: State, event: Tick, policy: Policy) -> Move:
+    if not guard.is_due(state.due, event.at, policy):
+        return state, ()
+    if not state.gone:
+        return moves.stop(state, event.at)
+    if not guard.mends_itself(state.recovery):
+        return _beyond_us(state, event.at, policy)
+    return moves.launch(state, event.at, policy)
+
+
+def launched(state: State, event: Launched, policy: Policy) -> Move:
+    return moves.watch(state, event.at)
+
+
+def ready(state: State, event: Ready, policy: Policy) -> Move:
+    return moves.serve(state, event.at)
+
+
+def launch_failed(state: State, event: LaunchFailed, policy: Policy) -> Move:
+    """Its logs go into the same incident. Busy: nothing was started, so the ranks are as gone as they were."""
+    if event.busy and state.work is Work.LAUNCH:
+        return moves.back_off(replace(state, gone=True, counted=True), event.at, policy.again, event.why)
+    recovery = guard.stronger(event.recovery, Recovery.RELAUNCH)
+    fault = Fault(event.at, "launch-failed", event.why, recovery)
+    return broken(replace(state, counted=False), fault, policy)
+
+
+def rebooted(state: State, event: Rebooted, policy: Policy) -> Move:
+    """No rank can have survived, but a launch comes after a verified stop, always."""
+    return moves.stop(replace(state, recovery=Recovery.RELAUNCH), event.at)
+
+
+def reboot_failed(state: State, event: RebootFailed, policy: Policy) -> Move:
+    return _beyond_us(replace(state, cause=f"{state.cause}; the reboot failed: {event.why}"), event.at, policy)
+
+
+def disarmed(state: State, event: Disarmed, policy: Policy) -> Move:
+    there = replace(moves.calm(state), phase=DeploymentState.STOPPED, since=event.at, work=Work.NONE, ready_at=0.0)
+    if not state.fault:
+        return there, ()
+    return there, (Close(state.incident, "taken over"), Announce("closed", "a person has taken over"))
+
+
+def _raised(state: State, recovery: Recovery, why: str) -> State:
+    """What a relaunch cannot mend brings its reason with it."""
+    if guard.mends_itself(recovery) or guard.stronger(state.recovery, recovery) is state.recovery:
+        return state
+    return replace(state, recovery=recovery, cause=why or state.cause)
+
+
+def _has(notes: Notes, kind: str) -> bool:
+    return any(known == kind for known, _ in notes)
+
+
+def _with(notes: Notes, event: Fault) -> Notes:
+    """In place when the kind is there already: its sentence may have newer figures."""
+    return tuple((dict(notes) | {event.kind: event.what}).items())
+
+
+def _without(state: State, kind: str) -> State:
+    troubles = tuple(note for note in state.troubles if note[0] != kind)
+    return replace(state, troubles=troubles, refusals=tuple(note for note in state.refusals if note[0] != kind))

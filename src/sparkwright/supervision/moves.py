@@ -1,0 +1,134 @@
+"""The ways from one phase to the next: what changes in the state, and what is to be done about it.
+
+Every launch goes the same way: capture, stop, verified gone, back-off, launch. No handler takes another.
+"""
+
+from dataclasses import replace
+
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.supervision import guard
+from sparkwright.supervision.effects import (
+    Admit,
+    Announce,
+    Capture,
+    Close,
+    Effect,
+    Launch,
+    Reboot,
+    Refuse,
+    Stop,
+    Watch,
+)
+from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Recovery, State, Work
+
+Move = tuple[State, tuple[Effect, ...]]
+
+_PERSON = {
+    DeploymentState.FAILED: "bring it up again with `sparkwright up` once the cause is mended",
+    DeploymentState.NEEDS_REBOOT: "reboot all of its nodes; it comes back by itself",
+    DeploymentState.NEEDS_POWER_CYCLE: "take all of its nodes off power for a minute; it comes back by itself",
+}
+_OUTCOME = {
+    DeploymentState.FAILED: "given up",
+    DeploymentState.NEEDS_REBOOT: "needs a reboot",
+    DeploymentState.NEEDS_POWER_CYCLE: "needs a power cycle",
+}
+
+
+def begin(state: State, phase: DeploymentState, work: Work, at: float) -> State:
+    """The next work; whatever was under way is over with it."""
+    since = state.since if state.phase is phase else at
+    return replace(state, phase=phase, since=since, work=work, turn=state.turn + 1, due=0.0)
+
+
+def capture(state: State, at: float, policy: Policy) -> Move:
+    """Nothing is served from here on. What is wrong is in state.fault, .cause and .evidence."""
+    attempt = guard.attempts(state, at, policy)
+    opened = replace(state, reason=state.cause, attempt=attempt, ready_at=0.0, refusing=True, refusals=())
+    there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
+    back_at = at + guard.wait(attempt, policy) if guard.mends_itself(there.recovery) else 0.0
+    saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn)
+    return there, (Refuse(there.reason, back_at), saving)
+
+
+def stop(state: State, at: float) -> Move:
+    there = begin(replace(state, reason=state.cause, gone=False), DeploymentState.DRAINING, Work.STOP, at)
+    return there, (Stop(there.turn),)
+
+
+def relaunch(state: State, at: float, policy: Policy) -> Move:
+    """After a verified stop: at once, later, or never again."""
+    pause = 0.0 if state.counted else guard.wait(state.attempt, policy)
+    if pause and not guard.too_many(state, at + pause, policy):
+        return back_off(state, at, pause, state.cause)
+    return launch(state, at, policy)
+
+
+def back_off(state: State, at: float, pause: float, why: str) -> Move:
+    waiting = replace(state, phase=DeploymentState.BACKING_OFF, since=at, work=Work.NONE, reason=why)
+    there = replace(waiting, due=at + pause, refusing=True)
+    return there, (door(there),)
+
+
+def launch(state: State, at: float, policy: Policy) -> Move:
+    """Only of ranks that are verified gone, and never past the guard. What is counted is counted at its new time."""
+    if limit := guard.too_many(state, at, policy):
+        return rest(state, DeploymentState.FAILED, f"{limit} did not help: {state.cause}", at)
+    before = state.launches[:-1] if state.counted else state.launches
+    attempt = state.attempt if state.counted else state.attempt + 1
+    launches = (*guard.remembered(before, at, policy), at)
+    launching = replace(state, gone=False, launches=launches, attempt=attempt, reason=f"starting again: {state.cause}")
+    there = begin(launching, DeploymentState.STARTING, Work.LAUNCH, at)
+    return there, (door(there), Launch(there.turn))
+
+
+def watch(state: State, at: float) -> Move:
+    there = begin(replace(state, gone=False, counted=False), DeploymentState.LOADING, Work.WATCH, at)
+    return there, (Watch(there.turn),)
+
+
+def reboot(state: State, at: float) -> Move:
+    known = replace(state, rebooted=True, reason=f"its nodes are being rebooted: {state.cause}")
+    there = begin(known, DeploymentState.DRAINING, Work.REBOOT, at)
+    return there, (door(there), Reboot(there.boots, there.turn))
+
+
+def serve(state: State, at: float) -> Move:
+    """A real token: the incident is over. Troubles of the old ranks are forgotten; detectors begin anew."""
+    there = replace(calm(state), phase=DeploymentState.READY, since=at, work=Work.NONE, ready_at=at)
+    text = f"serving again after: {state.cause}" if state.cause else "serving"
+    if state.incident:
+        return there, (Admit(), Close(state.incident, "serving again"), Announce("closed", text))
+    return there, (Admit(), *([Announce("recovered", text)] if state.refusing else []))
+
+
+def rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
+    """A person has to act; the front door says how."""
+    there = replace(calm(state), phase=phase, since=at, work=Work.NONE, reason=why, refusing=True, gone=state.gone)
+    closed = (Close(state.incident, _OUTCOME[phase]),) if state.incident else ()
+    return there, (door(there), *closed, Announce("given-up", f"{why}; {_PERSON[phase]}"))
+
+
+def door(state: State) -> Effect:
+    """What the front door does in this state, for a loop that does not know."""
+    if not state.refusing:
+        return Admit()
+    why = [sentence for _, sentence in state.refusals] or [state.reason]
+    hint = [_PERSON[state.phase]] if state.phase in _PERSON else []
+    return Refuse("; ".join([*why, *hint]), _back_at(state))
+
+
+def _back_at(state: State) -> float:
+    """When the start begins, or has begun: the loop knows how long one takes. 0 where nobody knows."""
+    if state.phase in (DeploymentState.STARTING, DeploymentState.LOADING):
+        return state.since
+    return state.due if state.gone else 0.0
+
+
+def calm(state: State) -> State:
+    """Nothing of the incident and of what was wrong is left but the count of launches."""
+    return replace(
+        state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,
+        unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False,
+    )  # fmt: skip

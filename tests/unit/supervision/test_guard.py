@@ -1,0 +1,59 @@
+"""The arithmetic of patience."""
+
+from itertools import pairwise
+
+import pytest
+
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.supervision import guard
+from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Recovery, State
+
+POLICY = Policy()
+
+
+def tried(*launches: float, attempt: int = 0, counted: bool = False) -> State:
+    return State(DeploymentState.DRAINING, 0.0, launches=launches, attempt=attempt, counted=counted)
+
+
+def test_waits_grow_and_end() -> None:
+    """At once, 5 s, 30 s, 2 min, 10 min, and 10 min from there on."""
+    assert [guard.wait(n, POLICY) for n in range(7)] == [0.0, 5.0, 30.0, 120.0, 600.0, 600.0, 600.0]
+
+
+@pytest.mark.parametrize(
+    ("state", "at", "limit"),
+    [
+        (tried(100.0, 200.0), 300.0, ""),
+        (tried(100.0, 200.0, 300.0), 1899.0, "3 launches within 30 min 00 s"),
+        (tried(100.0, 200.0, 300.0), 1900.0, ""),
+        (tried(100.0, 200.0, 300.0, counted=True), 400.0, ""),
+        (tried(*range(0, 18000, 3000)), 21599.0, "6 launches within 6 h 00 min"),
+        (tried(*range(0, 18000, 3000)), 21600.0, ""),
+        (tried(9e9, 9e9, 9e9), 300.0, "3 launches within 30 min 00 s"),
+        (tried(attempt=5), 300.0, ""),
+        (tried(attempt=6), 300.0, "6 launches in a row"),
+        (tried(0.0, attempt=6, counted=True), 300.0, ""),
+    ],
+)
+def test_the_guard_counts_what_its_windows_see(state, at, limit) -> None:
+    """To the second; times ahead of a clock that was set back count; a launch that is counted is not counted twice."""
+    assert guard.too_many(state, at, POLICY) == limit
+
+
+def test_only_what_a_window_can_see_is_remembered() -> None:
+    """The state file does not grow with the years."""
+    assert guard.remembered((0.0, 100.0, 21000.0), 21650.0, POLICY) == (100.0, 21000.0)
+
+
+def test_a_clock_that_was_set_back_holds_nothing_up() -> None:
+    """A back-off that seems to last longer than any does is over."""
+    assert not guard.is_due(1000.0, 999.0, POLICY) and guard.is_due(1000.0, 1000.0, POLICY)
+    assert not guard.is_due(1000.0, 400.0, POLICY) and guard.is_due(1000.0, 399.0, POLICY)
+
+
+def test_the_stronger_recovery_wins() -> None:
+    """A power cycle before a reboot before a relaunch, in whatever order they are asked for."""
+    order = [Recovery.NONE, Recovery.REFUSE, Recovery.RELAUNCH, Recovery.STOP, Recovery.REBOOT, Recovery.POWER_CYCLE]
+    for weaker, stronger in pairwise(order):
+        assert guard.stronger(weaker, stronger) is guard.stronger(stronger, weaker) is stronger
