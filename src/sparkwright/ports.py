@@ -1,6 +1,6 @@
 """What the use cases need from the world. Adapters implement these; tests have one fake for each."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +9,10 @@ from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.domain.live import Live
 from sparkwright.domain.published import Published
+from sparkwright.supervision.state import State
 
 
 class Host(Protocol):
@@ -58,8 +61,16 @@ class Endpoint(Protocol):
         """A streamed chat completion; tokens are taken from `usage`. Raises NotReady with what came instead."""
         ...
 
+    async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        """As `ask` with temperature 0: the same question has the same answer again."""
+        ...
+
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         """Served model ids; () when nothing answers."""
+        ...
+
+    async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
+        """What the server shows there (`/metrics`); None when it does not answer, or not with 200."""
         ...
 
 
@@ -68,6 +79,19 @@ class ModelHub(Protocol):
 
     async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
         """What it says of a model; Unknown with why when it says no, None when it cannot be reached. Never raises."""
+        ...
+
+
+class Program(Protocol):
+    """What a supervisor needs on its node beside Python itself."""
+
+    @property
+    def digest(self) -> str:
+        """The same for the same content."""
+        ...
+
+    def archive(self) -> bytes:
+        """tar.gz."""
         ...
 
 
@@ -89,6 +113,18 @@ class Artifacts(Protocol):
         ...
 
 
+class Keyring(Protocol):
+    """Keys to front doors on this machine: they are for the person who called, and no node keeps them."""
+
+    def fresh(self) -> bytes:
+        """24 random bytes."""
+        ...
+
+    def keep(self, cluster: str, name: str, content: str) -> str:
+        """Writes a file that only this user can read; returns the path shown to the user."""
+        ...
+
+
 class Calibrations(Protocol):
     """What engines said at earlier starts, kept on this machine."""
 
@@ -99,6 +135,77 @@ class Calibrations(Protocol):
     def like(self, conditions: Conditions) -> tuple[Calibration, ...]:
         """All that is kept of the family of these conditions; what cannot be read counts as not kept."""
         ...
+
+
+class Journal(Protocol):
+    """What must outlive a supervisor, in its folder on the head node."""
+
+    def load(self) -> State | None:
+        """What the one before was about; None without one, or when it cannot be read (which it has told then)."""
+        ...
+
+    def save(self, state: State) -> str:
+        """On the disk before it returns; why it could not be kept, '' if it was."""
+        ...
+
+    def show(self, live: Live) -> None:
+        """For whoever looks: status, door, exporter. Never fails."""
+        ...
+
+    def wanted(self) -> bool:
+        """Whether the desired state is still the one that this supervisor was started for."""
+        ...
+
+    def recall(self) -> dict[str, float]:
+        """Small figures by name, as remembered."""
+        ...
+
+    def remember(self, figures: Mapping[str, float]) -> None: ...
+
+
+class Store(Protocol):
+    """What the head node remembers of its deployments. Never raises: what it cannot write is dropped and told once."""
+
+    async def began(self, deployed: Deployed) -> None:
+        """A desired state is armed anew; incidents that were left open are closed."""
+        ...
+
+    async def ended(self, deployment: str, at: float, why: str) -> None: ...
+
+    async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None: ...
+
+    async def open(self, incident: Incident) -> Incident:
+        """With its number and its folder; the deployment's incident that is still open is gone on with."""
+        ...
+
+    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...]) -> None: ...
+
+    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None: ...
+
+    async def counts(self, deployment: str) -> tuple[int, int]:
+        """How many incidents it had, and the last one's number."""
+        ...
+
+    async def trim(self, number: int) -> None:
+        """Cuts the incident's folder to what may be kept of one."""
+        ...
+
+
+class Herald(Protocol):
+    """Tells whoever asked to be told: hooks."""
+
+    def announce(self, news: News) -> None:
+        """Returns at once and never fails."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """All that a supervisor leaves behind."""
+
+    journal: Journal
+    store: Store
+    herald: Herald
 
 
 @dataclass(frozen=True, slots=True)

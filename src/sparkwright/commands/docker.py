@@ -7,6 +7,7 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.plan import Mount, RankSpec
 
 LABEL = "sparkwright."
+OOM_SCORE = "500"
 SECRETS_AT = "/run/sparkwright/secrets.env"
 FILES_AT = "/run/sparkwright/files"
 # exec keeps the engine the container's main process; the values stand neither in argv nor in `docker inspect`.
@@ -16,15 +17,21 @@ n="$1"
 while :; do
   docker logs -f $2 "$n" 2>&1
   f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
-  s=$(docker inspect -f "$f" "$n" 2>/dev/null) || s="gone 0 false now"
+  # A daemon that is away, or has just begun, knows of no container: that does not mean that it is gone.
+  until s=$(docker inspect -f "$f" "$n" 2>/dev/null); do
+    docker version >/dev/null 2>&1 && { s=$(docker inspect -f "$f" "$n" 2>/dev/null) || s="gone 0 false now"; break; }
+    sleep 1
+  done
   case "$s" in running*|restarting*) set -- "$n" "--since 1s"; sleep 0.2 ;; *) break ;; esac
 done
 ended=$(date -d "${s##* }" +%s.%N) || ended=0
 printf '\036exit %s %s %s\n' "${s% *}" "$ended" "$(date +%s.%N)"
 """
+# What was stopped (SIGSTOP) hears no TERM before it goes on.
 _STOP = r"""
 g=$1; shift
-for n in "$@"; do docker stop -t "$g" "$n" >/dev/null 2>&1 & done; wait
+for n in "$@"; do docker stop -t "$g" "$n" >/dev/null 2>&1 & done
+for n in "$@"; do docker kill -s CONT "$n" >/dev/null 2>&1 & done; wait
 left=0
 for n in "$@"; do
   if [ "$(docker inspect -f '{{.State.Running}}' "$n" 2>/dev/null)" = true ]; then echo "$n"; left=1; fi
@@ -59,6 +66,8 @@ def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool =
     words = ["docker", "run", "--detach", "--init", "--name", name, "--restart", "no"]
     words += ["--network", "host", "--ipc", "host", "--shm-size", str(spec.shm_bytes)]
     words += ["--ulimit", "stack=67108864", *(("--ulimit", "memlock=-1:-1") if raise_memlock else ())]
+    # What the GPU has taken does not count as a process's memory: else the kernel ends anything but the engine.
+    words += ["--oom-score-adj", OOM_SCORE]
     words += ["--log-driver", "json-file", "--log-opt", "max-size=64m", "--log-opt", "max-file=4"]
     words += _devices(spec) + _labels(spec) + _mounts(spec, secrets_file, files_dir)
     words += [w for key, value in spec.env.items() for w in ("--env", f"{key}={value}")]

@@ -5,6 +5,7 @@ The folder is `<state>/deployments/<deployment>/rank<k>`:
   pid         `PID START`: START is field 22 of /proc/PID/stat, so that a reused pid is not taken for ours
   log         stdout and stderr
   exit        exit code, once the engine has ended
+  alive       locked (flock) by the leader for as long as it lives: who waits for its end need not look again and again
   secrets.env 0600, sourced before the start
   files/      what RankSpec.files names
 """
@@ -24,13 +25,16 @@ alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s
 marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
 """
 
+# The kernel's first choice when memory ends is the engine: what the GPU holds does not count as any process's.
 _LEADER = r"""
 d="$1"; shift
+exec 9>"$d/alive"; flock 9 2>/dev/null
 echo "$$ $(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)" > "$d/pid.new" && mv "$d/pid.new" "$d/pid"
 if [ -f "$d/secrets.env" ]; then set -a; . "$d/secrets.env"; set +a; fi
 ulimit -l unlimited 2>/dev/null
+echo 500 2>/dev/null >/proc/self/oom_score_adj
 trap : TERM INT HUP
-"$@" &
+"$@" 9>&- &
 c=$!
 while :; do wait "$c"; rc=$?; kill -0 "$c" 2>/dev/null || break; done
 echo "$rc" > "$d/exit.new" && mv "$d/exit.new" "$d/exit"
@@ -50,16 +54,19 @@ while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b
 """
 )
 
+# A leader that holds no lock was started by an earlier version, or has no flock. Once the lock is free there is an exit
+# file or there will never be one.
 _FOLLOW = (
     _FUNCTIONS
     + r"""
-d=$(x "$1"); unset SPARKWRIGHT_RANK_DIR
+d=$(x "$1"); unset SPARKWRIGHT_RANK_DIR; i=0
 if alive "$d"; then
-  (while alive "$d"; do sleep 0.2; done) & g=$!
+  flock -sn "$d/alive" true 2>/dev/null
+  if [ $? -eq 1 ]; then i=20; flock -s "$d/alive" true & else (while alive "$d"; do sleep 1; done) & fi; g=$!
   tail -n "$2" -s 0.2 --pid="$g" -f "$d/log" & t=$!
   wait "$g"; wait "$t"
 else tail -n "$2" "$d/log" 2>/dev/null; fi
-i=0; while [ ! -s "$d/exit" ] && [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done
+while [ ! -s "$d/exit" ] && [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done
 now=$(date +%s.%N)
 [ -d "$d" ] || { printf '\036exit gone 0 false %s %s\n' "$now" "$now"; exit 0; }
 ended=$(stat -c %.9Y "$d/exit" 2>/dev/null) || ended=$now
@@ -67,6 +74,7 @@ printf '\036exit exited %s false %s %s\n' "$(cat "$d/exit" 2>/dev/null || echo 1
 """
 )
 
+# What was stopped (SIGSTOP) hears no TERM before it goes on.
 _STOP = (
     _FUNCTIONS
     + r"""
@@ -74,6 +82,7 @@ grace="$1"; shift; rc=0
 for a in "$@"; do d=$(x "$a"); alive "$d" && kill -TERM "-$p" 2>/dev/null; done
 for a in "$@"; do
   d=$(x "$a"); i=0
+  for q in $(marked "$d"); do kill -CONT "$q" 2>/dev/null; done
   while [ -n "$(marked "$d")" ] && [ $i -lt $((grace*10)) ]; do sleep 0.1; i=$((i+1)); done
   for q in $(marked "$d"); do kill -KILL "$q" 2>/dev/null; done
   i=0; while [ -n "$(marked "$d")" ] && [ $i -lt 50 ]; do sleep 0.1; i=$((i+1)); done

@@ -26,6 +26,11 @@ def from_json(kind: type[T], text: str | bytes) -> T:
         tree = json.loads(text)
     except ValueError as error:
         raise Unreadable(f"no JSON: {error}") from None
+    return from_tree(kind, tree)
+
+
+def from_tree(kind: type[T], tree: Any) -> T:
+    """As `from_json`, of what the text says."""
     made: T = _made(kind, tree, kind.__name__)
     return made
 

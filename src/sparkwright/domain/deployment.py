@@ -5,21 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sparkwright.domain.facts import RankStatus
-
-
-class DeploymentState(StrEnum):
-    PLANNED = "planned"
-    STAGING = "staging"
-    STARTING = "starting"
-    LOADING = "loading"
-    READY = "ready"
-    DEGRADED = "degraded"
-    DRAINING = "draining"
-    STOPPED = "stopped"
-    FAILED = "failed"
-    BACKING_OFF = "backing_off"
-    NEEDS_REBOOT = "needs_reboot"
-    NEEDS_POWER_CYCLE = "needs_power_cycle"
+from sparkwright.domain.states import DeploymentState as DeploymentState
+from sparkwright.domain.supervised import Supervised
 
 
 class Phase(StrEnum):
@@ -79,7 +66,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment as its nodes tell it. problems: sentences about what is wrong."""
+    """A deployment as its nodes tell it. problems: sentences about what is wrong. supervised: None without one."""
 
     name: str
     state: DeploymentState
@@ -88,3 +75,4 @@ class Deployment:
     answer: Answer | None = None
     problems: tuple[str, ...] = field(default_factory=tuple)
     simulated: bool = False
+    supervised: Supervised | None = None

@@ -15,7 +15,8 @@ class Desired:
 
     secrets are not here: they are in a 0600 file beside it. force: the reason given to override findings.
     memory_floor, stop_floor: bytes of MemAvailable below which new work is refused and the engine stopped (0: none).
-    time_scale: of the supervisor's waits, 1 but for drills. speeds: expected figures (`prefill_tokens_s`).
+    python: as at `up`, for ranks that name no other. time_scale: of the supervisor's waits, 1 but for drills.
+    speeds: expected figures (`prefill_tokens_s`).
     """
 
     deployment: str
@@ -28,5 +29,6 @@ class Desired:
     memory_floor: int = 0
     stop_floor: int = 0
     time_scale: float = 1.0
+    python: str = "python3"
     speeds: Mapping[str, float] = field(default_factory=dict)
     version: int = VERSION

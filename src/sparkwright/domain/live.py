@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.states import DeploymentState
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,10 @@ class LiveRank:
 
 @dataclass(frozen=True, slots=True)
 class LiveEngine:
-    """Counters as the engine tells them (totals since its start); None where it has no such number."""
+    """Counters as the engine tells them (totals since its start); None where it has no such number.
+
+    finished: requests that were answered; iterations: engine steps that gave output.
+    """
 
     at: float
     running: float | None = None
@@ -54,15 +57,22 @@ class LiveEngine:
     draft_tokens: float | None = None
     accepted_tokens: float | None = None
     preemptions: float | None = None
+    drafts: float | None = None
+    finished: float | None = None
+    iterations: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCanary:
-    """The last real token that the supervisor asked for. seconds: until it was there; None: it did not come."""
+    """The last real token that the supervisor asked for. seconds: until it was there; None: it did not come.
+
+    refused: something else came instead at once (HTTP 500, a refused connection): not even a busy engine says that.
+    """
 
     at: float
     seconds: float | None
     said: str = ""
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

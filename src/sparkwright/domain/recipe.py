@@ -7,6 +7,7 @@ from typing import Any
 
 from sparkwright.domain.build import Build
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.units import MIB
 
 
 class Runtime(StrEnum):
@@ -20,6 +21,14 @@ class Expose(StrEnum):
     LOOPBACK = "loopback"
     FABRIC = "fabric"
     ALL = "all"
+
+
+class DoorTls(StrEnum):
+    """How the front door is encrypted: by a CA of its own on the head node, with a given certificate, or not at all."""
+
+    INTERNAL = "internal"
+    FILES = "files"
+    OFF = "off"
 
 
 class RecipeState(StrEnum):
@@ -84,6 +93,21 @@ class Parallelism:
 
 
 @dataclass(frozen=True, slots=True)
+class Door:
+    """The front door on the head node. certificate, key: files there, for tls `files`. names: more names that clients
+
+    use for the head, for its own CA's certificate. body_limit: bytes of one request.
+    """
+
+    port: int = 8443
+    tls: DoorTls = DoorTls.INTERNAL
+    certificate: str = ""
+    key: str = ""
+    names: tuple[str, ...] = ()
+    body_limit: int = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
 class Serving:
     """Limits of the endpoint. Tokens are counts; memory_fraction is of the whole pool; kv_cache_bytes pins the KV."""
 
@@ -97,6 +121,7 @@ class Serving:
     memory_fraction: float = 0.0
     kv_cache_bytes: int = 0
     api_key_env: str = ""
+    door: Door = field(default_factory=Door)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def _process(source: Source, spec: RankSpec) -> list[str]:
     return [
         "# The user whose caches, weights and venv these paths belong to.",
         f"{'User' if _user(source, spec) else '#User'}={_user(source, spec)}",
-        *(f"Environment={_word(f'{key}={value}', dollar=False)}" for key, value in spec.env.items()),
+        *(f"Environment={quoted(f'{key}={value}', dollar=False)}" for key, value in spec.env.items()),
         *([f"EnvironmentFile=-{folder(source)}/secrets.env"] if spec.secrets else []),
         *(_files(source, spec) if spec.files else []),
         f"ExecStart={_line((*(spec.entrypoint or ()), *spec.argv))}",
@@ -111,10 +111,10 @@ def _user(source: Source, spec: RankSpec) -> str:
 
 def _line(words: Iterable[str]) -> str:
     """env finds the program on systemd's PATH, wherever it is installed."""
-    return " ".join(("/usr/bin/env", *(_word(word) for word in words)))
+    return " ".join(("/usr/bin/env", *(quoted(word) for word in words)))
 
 
-def _word(word: str, dollar: bool = True) -> str:
+def quoted(word: str, dollar: bool = True) -> str:
     """One word as systemd unquotes it: C escapes in double quotes; `%` is a specifier, `$` a variable in commands."""
     text = _escaped(word.replace("\\", "\\\\")).replace('"', '\\"').replace("\n", "\\n")
     text = text.replace("$", "$$") if dollar else text

@@ -20,6 +20,9 @@ DRAFTS = "drafts_total"
 TTFT = "time_to_first_token_seconds"
 INTER_TOKEN = "inter_token_latency_seconds"
 E2E = "e2e_request_latency_seconds"
+# What tells that an engine moves: requests that ended, and steps that gave output (llama.cpp: decode calls).
+FINISHED = "requests_finished_total"
+STEPS = "engine_steps_total"
 
 VLLM_METRICS: Mapping[str, str] = {
     RUNNING: "vllm:num_requests_running",
@@ -36,6 +39,8 @@ VLLM_METRICS: Mapping[str, str] = {
     TTFT: "vllm:time_to_first_token_seconds",
     INTER_TOKEN: "vllm:inter_token_latency_seconds",
     E2E: "vllm:e2e_request_latency_seconds",
+    FINISHED: "vllm:request_success_total",
+    STEPS: "vllm:iteration_tokens_total_count",
 }
 # sglang/srt/observability/metrics_collector.py, the same from 0.5.10 to 0.5.23. Drafts are told as rates, not counted.
 SGLANG_METRICS: Mapping[str, str] = {
@@ -49,6 +54,7 @@ SGLANG_METRICS: Mapping[str, str] = {
     TTFT: "sglang:time_to_first_token_seconds",
     INTER_TOKEN: "sglang:inter_token_latency_seconds",
     E2E: "sglang:e2e_request_latency_seconds",
+    FINISHED: "sglang:num_requests_total",
 }
 # tensorrt_llm/metrics/collector.py; at /prometheus/metrics, with return_perf_metrics in the options file. Its time per
 # output token is a mean per request, not the time between two tokens.
@@ -63,6 +69,7 @@ TRTLLM_METRICS: Mapping[str, str] = {
     ACCEPTED_TOKENS: "trtllm_spec_decode_num_accepted_tokens_total",
     TTFT: "trtllm_time_to_first_token_seconds",
     E2E: "trtllm_e2e_request_latency_seconds",
+    FINISHED: "trtllm_request_success_total",
 }
 LLAMA_CPP_METRICS: Mapping[str, str] = {
     RUNNING: "llamacpp:requests_processing",
@@ -73,4 +80,5 @@ LLAMA_CPP_METRICS: Mapping[str, str] = {
     DRAFT_TOKENS: "llamacpp:spec_decode_num_draft_tokens_total",
     ACCEPTED_TOKENS: "llamacpp:spec_decode_num_accepted_tokens_total",
     DRAFTS: "llamacpp:spec_decode_num_drafts_total",
+    STEPS: "llamacpp:n_decode_total",
 }

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,6 +119,32 @@ def test_the_end_is_told_to_who_listens_already(node: Sh) -> None:
         Sh.end(listening)
     assert "bye\n" in out
     assert "\x1eexit exited 3 false" in out
+
+
+def test_the_end_of_one_that_was_killed_whole_is_told_within_a_second(node: Sh) -> None:
+    """Guards the supervisor's fastest detector: no exit file will ever be written, and none is waited for."""
+    start(node, PATIENT)
+    listening = node.start(process.follow(FOLDER))
+    assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    began = time.monotonic()
+    os.killpg(pid, signal.SIGKILL)
+    try:
+        out, _ = listening.communicate(timeout=4)
+    finally:
+        Sh.end(listening)
+    assert "\x1eexit exited 137 false" in out
+    assert time.monotonic() - began < 1.0
+
+
+def test_a_rank_that_was_stopped_hears_that_it_shall_end(node: Sh) -> None:
+    """Guards SIGSTOP: it goes on, and ends as it is asked to; only one that does not is killed."""
+    begin(node, PATIENT)
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    os.killpg(pid, signal.SIGSTOP)
+    assert node.run(process.stop([FOLDER], 5)).ok
+    found = state(node)
+    assert found is not None and found.exit_code == 3
 
 
 def test_a_tail_is_the_last_lines(node: Sh) -> None:

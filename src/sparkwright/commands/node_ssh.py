@@ -1,0 +1,97 @@
+"""How one node reaches others by ssh for a supervisor: a key of its own, an own configuration, and nothing accepted."""
+
+from collections.abc import Sequence
+
+from sparkwright.commands.host import script
+from sparkwright.domain.command import Command
+from sparkwright.domain.service import Reach
+
+_MOST = 6  # addresses of a worker that are tried
+_OWN_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa")
+_KEY = r"""
+umask 077; d="$1/ssh"; mkdir -p "$d" || exit 1
+[ -s "$d/id_ed25519" ] && [ -s "$d/id_ed25519.pub" ] || {
+  rm -f "$d/id_ed25519" "$d/id_ed25519.pub"; ssh-keygen -q -t ed25519 -N '' -C "$2" -f "$d/id_ed25519" || exit 1; }
+cut -d' ' -f1,2 "$d/id_ed25519.pub"
+"""
+# All at once: a cut cable costs its timeout once.
+_TRY = r"""
+c="$1/ssh/config"; n="$2"; shift 2
+for a in "$@"; do
+  ( e=$(ssh -F "$c" -o HostName="$a" -o ControlPath=none -o ConnectTimeout=5 "$n" true 2>&1 </dev/null) && e=ok
+    printf '%s\t%s\n' "$a" "$(printf %s "$e" | tail -n 1)" ) &
+done
+wait; exit 0
+"""
+_AUTHORIZE = r"""
+umask 077; d="$HOME/.ssh"; k="$d/authorized_keys"; line="$1"; tag="$2"
+mkdir -p "$d"; touch "$k" || exit 1
+! grep -qxF "$line" "$k" || exit 0
+awk -v t="$tag" '$NF != t' "$k" > "$k.sparkwright" && printf '%s\n' "$line" >> "$k.sparkwright" || exit 1
+cat "$k.sparkwright" > "$k" && rm -f "$k.sparkwright"
+"""
+_HOST = """\
+Host {name}
+  HostName {last}
+  Port {port}
+  User {user}
+  HostKeyAlias {name}
+"""
+# The first address that takes a connection: a cut fabric does not cut the way, nor a lost management network.
+_MATCH = """\
+Match originalhost {name} exec "timeout 2 bash -c 'exec 2>/dev/null; : </dev/tcp/{address}/{port}'"
+  HostName {address}
+"""
+_ALL = """\
+Host *
+{keys}  IdentitiesOnly yes
+  UserKnownHostsFile "{home}/ssh/known_hosts"
+  GlobalKnownHostsFile /dev/null
+  StrictHostKeyChecking yes
+  UpdateHostKeys no
+  BatchMode yes
+  ConnectTimeout 3
+  ServerAliveInterval 5
+  ServerAliveCountMax 3
+"""
+
+
+def make_key(home: str, tag: str) -> Command:
+    """Prints its public half as `TYPE BASE64`; the same at every call."""
+    return script(_KEY, home, tag, changes="make the supervisor's ssh key")
+
+
+def attempt(home: str, node: str, addresses: Sequence[str]) -> Command:
+    """From the head: prints `ADDRESS <tab> ok`, or what ssh said last, for each."""
+    return script(_TRY, home, node, *addresses[:_MOST], timeout=40)
+
+
+def authorize(line: str, tag: str) -> Command:
+    return script(_AUTHORIZE, line, tag, changes=f"let {tag} in by ssh")
+
+
+def authorized_line(key: str, sources: Sequence[str], tag: str) -> str:
+    """For authorized_keys: commands only, and only from these addresses."""
+    return f'restrict,from="{",".join(sources)}" {key} {tag}'
+
+
+def config(home: str, ways: Sequence[tuple[str, Reach]]) -> str:
+    """ways: (node, how it is reached; addresses the best first)."""
+    keys = [f'"{_plain(home)}/ssh/id_ed25519"', *(f"~/.ssh/{name}" for name in _OWN_KEYS)]
+    all_nodes = _ALL.format(home=_plain(home), keys="".join(f"  IdentityFile {key}\n" for key in keys))
+    return "\n".join([*(_way(name, reach) for name, reach in ways), all_nodes])
+
+
+def _way(name: str, reach: Reach) -> str:
+    tried = reach.addresses[:_MOST]
+    first = "".join(_MATCH.format(name=name, address=one, port=reach.port) for one in tried[:-1])
+    return first + _HOST.format(name=name, last=tried[-1], port=reach.port, user=reach.user)
+
+
+def known_hosts(ways: Sequence[tuple[str, Reach]]) -> str:
+    return "".join(f"{name} {key}\n" for name, reach in ways for key in reach.keys)
+
+
+def _plain(path: str) -> str:
+    """ssh expands `%` in paths."""
+    return path.replace("%", "%%")

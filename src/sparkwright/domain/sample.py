@@ -1,0 +1,55 @@
+"""What is read of a node again and again while it serves. A figure that could not be read holds Unknown."""
+
+from dataclasses import dataclass
+
+from sparkwright.domain.facts import Memory
+from sparkwright.domain.unknown import NOT_ASKED, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSample:
+    """utilization: percent of the time in which a kernel ran; memory_busy: in which memory was read or written.
+
+    Watts, MHz, degrees C; pids: processes that hold GPU memory.
+    """
+
+    utilization: float | Unknown = NOT_ASKED
+    memory_busy: float | Unknown = NOT_ASKED
+    power: float | Unknown = NOT_ASKED
+    clock: float | Unknown = NOT_ASKED
+    temperature: float | Unknown = NOT_ASKED
+    pids: tuple[int, ...] | Unknown = NOT_ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class PortTraffic:
+    """Counters of an RDMA port (`rocep1s0f0/1`) in units of four bytes, as the InfiniBand architecture counts them."""
+
+    port: str
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look at a node. at: its own clock, seconds since the epoch; boot: changes with every start of the node.
+
+    swap_pages: read from and written to swap since boot; oom_kills: since boot; stall_some, stall_full: percent of the
+    last 10 s in which some or all tasks waited for memory. gpu_at: when the GPU was read, by the same clock as `at`.
+    compilers: processes that compile kernels now.
+    kernel: lines of the kernel log since the sample before; kernel_blind: why they cannot be read, '' where they can.
+    """
+
+    at: float
+    boot: str
+    memory: Memory | Unknown = NOT_ASKED
+    swap_pages: int | Unknown = NOT_ASKED
+    oom_kills: int | Unknown = NOT_ASKED
+    stall_some: float | Unknown = NOT_ASKED
+    stall_full: float | Unknown = NOT_ASKED
+    gpu: GpuSample | Unknown = NOT_ASKED
+    gpu_at: float = 0.0
+    ports: tuple[PortTraffic, ...] = ()
+    compilers: int = 0
+    kernel: tuple[str, ...] = ()
+    kernel_blind: str = ""

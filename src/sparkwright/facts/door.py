@@ -1,0 +1,69 @@
+"""What the head node has for a front door."""
+
+import re
+from datetime import datetime
+from ipaddress import ip_address
+
+from sparkwright.commands import door
+from sparkwright.domain.command import Completed
+from sparkwright.domain.door_facts import DoorFacts, Pair, PairTrouble
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.fact import Fact, assignments, not_understood, sections
+
+_HOLDER = re.compile(r'users:\(\("([^"]*)"')
+_SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}
+_DATE = "%b %d %H:%M:%S %Y GMT"
+
+
+def fact(node: str, state: str, home: str, port: int, pair: tuple[str, str]) -> Fact[DoorFacts]:
+    return Fact(door.look(state, home, port, pair), lambda done: parse(done, node, port, pair))
+
+
+def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> DoorFacts | Unknown:
+    parts = sections(done.stdout)
+    if not set(parts) >= _SECTIONS:
+        return not_understood(done, "sh")
+    program, _, version = parts["caddy"].partition("\n")
+    listening = parts["port"]
+    holder = _HOLDER.search(listening)
+    return DoorFacts(
+        node=node,
+        port=port,
+        caddy=program,
+        version=version.strip(),
+        image=parts["image"] if parts["image"].startswith("sha256:") else "",
+        keys=parts["keys"] if parts["keys-mode"] else None,
+        keys_file=parts["keys-file"],
+        keys_mode=parts["keys-mode"],
+        holder=holder[1] if holder else "?" if listening else "",
+        ours="caddy" in parts["ours"],
+        hostname=parts["host"],
+        addresses=tuple(filter(_is_address, parts["addresses"].split())),
+        user=parts["user"],
+        pair=_pair(parts["pair"], pair) if "pair" in parts else None,
+    )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return not ip_address(text).is_link_local
+    except ValueError:
+        return False
+
+
+def _pair(text: str, paths: tuple[str, str]) -> Pair:
+    lines = text.splitlines()
+    said = dict(assignments(text))
+    word = lines[0] if lines else ""
+    trouble = PairTrouble(word) if word in set(PairTrouble) else None
+    if trouble is None and _later(said.get("notBefore", ""), said.get("now", "")):
+        trouble = PairTrouble.EARLY
+    return Pair(*paths, trouble, said.get("notAfter", ""), "soon" in lines, said.get("mode", ""))
+
+
+def _later(one: str, other: str) -> bool:
+    """Whether the first date is after the second; not for what is no date."""
+    try:
+        return datetime.strptime(one, _DATE) > datetime.strptime(other, _DATE)
+    except ValueError:
+        return False

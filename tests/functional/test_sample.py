@@ -1,0 +1,200 @@
+"""The sampling script run by this machine's own sh: on the real machine, and on the tree of a simulated node."""
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import SHELLS, Sh
+from sparkwright.commands import sample
+from sparkwright.domain.facts import Memory
+from sparkwright.domain.sample import GpuSample, PortTraffic, Sample
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.sample import Samples, parse
+from sparkwright.twin.nodes import make_cluster
+
+_HZ = os.sysconf("SC_CLK_TCK")
+_ROW = "54 %, 31 %, 41.20 W, 2405 MHz, 63"
+
+
+@dataclass(frozen=True)
+class Node(Sh):
+    """This machine as itself, or with `env` as another one."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return super().environ | dict(self.env)
+
+
+@pytest.fixture(params=SHELLS)
+def here(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
+    return Node(tmp_path, request.param)
+
+
+@pytest.fixture(params=SHELLS)
+def spark(request: pytest.FixtureRequest, tmp_path: Path) -> Node:
+    """A simulated node with a kernel log, RDMA counters, and a GPU that works."""
+    made = make_cluster(tmp_path / "cluster").nodes[0]
+    node = Node(tmp_path, request.param, dict(made.env))
+    root = Path(node.env["SPARKWRIGHT_SYSROOT"])
+    counters = root / "sys/class/infiniband/rocep1s0f0/ports/1/counters"
+    counters.mkdir(parents=True)
+    (counters / "port_xmit_data").write_text("1000\n")
+    (counters / "port_rcv_data").write_text("2000\n")
+    (root / "var/log").mkdir(parents=True)
+    (root / "var/log/dmesg").write_text("[ 1.0] NVRM: Xid (PCI:000f:01:00): 43, from the boot before\n")
+    return node
+
+
+def smi(node: Node, script: str) -> None:
+    program = Path(node.env["PATH"].partition(":")[0]) / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+
+
+@contextlib.contextmanager
+def stream(
+    node: Node, every: float, gpu_every: float = 1.0
+) -> Iterator[tuple[subprocess.Popen[str], Callable[[], Sample]]]:
+    """The running script and the next of its samples, at most 10 s away."""
+    process, samples = node.start(sample.follow(every, gpu_every)), Samples()
+    assert process.stdout is not None
+    waiting = selectors.DefaultSelector()
+    waiting.register(process.stdout, selectors.EVENT_READ)
+    os.set_blocking(process.stdout.fileno(), False)
+    lines: list[str] = []
+    rest = ""
+
+    def following() -> Sample:
+        nonlocal rest
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            while lines:
+                if found := samples.feed(lines.pop(0)):
+                    return found
+            waiting.select(0.2)
+            with contextlib.suppress(BlockingIOError, TypeError):
+                *new, rest = (rest + os.read(process.stdout.fileno(), 65536).decode()).split("\n")  # type: ignore[union-attr]
+                lines.extend(new)
+        raise AssertionError("no sample within 10 s")
+
+    try:
+        yield process, following
+    finally:
+        waiting.close()
+        node.end(process)
+
+
+def group(leader: int) -> dict[int, float]:
+    """Processes of the leader's group -> seconds of processor time, ended children included."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[2]) == leader and fields[0] != "Z":
+                found[int(folder.name)] = sum(map(int, fields[11:15])) / _HZ
+    return found
+
+
+def until(true: Callable[[], bool]) -> bool:
+    for _ in range(100):
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_this_machine_is_sampled_again_and_again(here: Node) -> None:
+    """Real memory, a boot marker that stays, times that go on; what is not there is Unknown."""
+    with stream(here, 0.3) as (_, following):
+        found = [following() for _ in range(3)]
+    assert all(isinstance(one.memory, Memory) and one.memory.available > 0 for one in found)
+    assert len({one.boot for one in found}) == 1
+    assert len(found[0].boot) > 36
+    assert 0.25 < found[1].at - found[0].at < 5
+    if not shutil.which("nvidia-smi"):
+        assert isinstance(found[-1].gpu, Unknown)
+
+
+def test_one_look_and_one_without_the_gpu(here: Node) -> None:
+    """The same words as the stream's, from commands that end."""
+    for command in (sample.once(), sample.memory()):
+        found = parse(here.run(command))
+        assert isinstance(found, Sample)
+        assert isinstance(found.memory, Memory)
+
+
+def test_it_costs_next_to_nothing(here: Node) -> None:
+    """A block may take 50 ms of a processor, which is 1 % of a core at one in five seconds; it takes a tenth of it."""
+    with stream(here, 0.2) as (process, following):
+        following()
+        before = sum(group(process.pid).values())
+        blocks = 15
+        for _ in range(blocks):
+            following()
+        spent = sum(group(process.pid).values()) - before
+    assert spent / blocks < 0.05
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_nothing_stays_when_it_is_ended(spark: Node, how: signal.Signals) -> None:
+    """Neither the readers in the background nor what they started."""
+    with stream(spark, 5.0) as (process, following):
+        following()
+        assert until(lambda: len(group(process.pid)) > 4)
+        os.kill(process.pid, how)
+        assert until(lambda: not group(process.pid)), group(process.pid)
+
+
+def test_a_reader_that_goes_away_ends_it(spark: Node) -> None:
+    """A connection that is lost leaves no loop behind on the node."""
+    with stream(spark, 0.2) as (process, following):
+        following()
+        assert process.stdout is not None
+        process.stdout.close()
+        assert until(lambda: not group(process.pid)), group(process.pid)
+        process.stdout = None
+
+
+def test_a_nodes_own_figures_are_read(spark: Node) -> None:
+    """GPU, RDMA counters as they move, and kernel lines that are new; old ones and idle talk are not."""
+    smi(spark, f'case "$*" in *compute-apps*) echo 4711 ;; *) echo "{_ROW}" ;; esac')
+    root = Path(spark.env["SPARKWRIGHT_SYSROOT"])
+    with stream(spark, 0.3) as (_, following):
+        seen = [following()]
+        while not isinstance(seen[-1].gpu, GpuSample) or not seen[-1].gpu.pids:
+            seen.append(following())
+        with (root / "var/log/dmesg").open("a") as log:
+            log.write("[ 99.0] usb 1-1: new device\n[ 99.1] NVRM: Xid (PCI:000f:01:00): 79, fallen off the bus\n")
+        (root / "sys/class/infiniband/rocep1s0f0/ports/1/counters/port_xmit_data").write_text("5000\n")
+        while not seen[-1].kernel:
+            seen.append(following())
+        seen.append(following())
+    last = seen[-1]
+    assert isinstance(last.gpu, GpuSample)
+    assert replace(last.gpu, pids=()) == GpuSample(54.0, 31.0, 41.2, 2405.0, 63.0, ())
+    assert last.gpu.pids == (4711,)
+    assert seen[0].ports == (PortTraffic("rocep1s0f0/1", 1000, 2000),)
+    assert last.ports == (PortTraffic("rocep1s0f0/1", 5000, 2000),)
+    told = [line for one in seen for line in one.kernel]
+    assert told == ["[ 99.1] NVRM: Xid (PCI:000f:01:00): 79, fallen off the bus"]
+
+
+def test_a_driver_that_hangs_holds_nothing_up(spark: Node) -> None:
+    """nvidia-smi has been seen to block for minutes (field guide E5): memory is told all the same, the GPU is not."""
+    smi(spark, "exec sleep 600")
+    with stream(spark, 0.2) as (_, following):
+        found = [following() for _ in range(5)]
+    assert found[-1].at - found[0].at < 5
+    assert isinstance(found[-1].memory, Memory)
+    assert isinstance(found[-1].gpu, Unknown)
+    assert isinstance(parse(spark.run(sample.memory())), Sample)
