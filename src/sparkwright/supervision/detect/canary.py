@@ -1,0 +1,69 @@
+"""A request of our own: the truth about an engine, as far as nobody else's work is in its way."""
+
+from dataclasses import dataclass, field
+
+from sparkwright.domain.live import LiveCanary
+from sparkwright.domain.units import duration
+from sparkwright.supervision.detect.life import Life
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.state import Recovery
+
+# One late answer is a hiccup; no operator on record restarts after a single one (field guide F3, F4).
+STRIKES = 2
+# Garbage cannot be seen from outside, so even under traffic it asks now and then.
+_EVEN_SO = 20
+
+
+@dataclass
+class Canary:
+    """failed_since: when the first of the unanswered ones was asked, 0: the last one was answered.
+
+    refused: how many of the last ones came back with an error: those have not waited behind anybody's work.
+    """
+
+    failures: int = 0
+    failed_since: float = 0.0
+    asked: float = 0.0
+    last: LiveCanary | None = None
+    refused: int = 0
+    why: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        self.failures = self.refused = 0
+        self.failed_since, self.last = 0.0, None
+        self.why.clear()
+
+    def answer(self, answer: LiveCanary) -> None:
+        self.last, self.asked = answer, answer.at
+        self.refused = self.refused + 1 if answer.refused and answer.seconds is None else 0
+        if answer.seconds is not None:
+            self.failures, self.failed_since = 0, 0.0
+            self.why.clear()
+            return
+        self.failures += 1
+        self.failed_since = self.failed_since or answer.at
+        self.why = [*self.why[-2:], answer.said or "no answer"]
+
+    def wanted(self, life: Life, proof: float, at: float) -> bool:
+        """False while traffic proves life, unless the last one failed or was long ago."""
+        return bool(self.failures) or at - life.proved > proof or at - self.asked > _EVEN_SO * proof
+
+    def unanswered(self, still: float, allowed: float, at: float) -> Fault | None:
+        """RELAUNCH as `frozen`, when nothing else that it knows of can be in its way. still: seconds of stillness."""
+        if self.failures < STRIKES or min(still, at - self.failed_since) <= allowed:
+            return None
+        what = (
+            f"{self.failures} canary requests in a row got no answer in {duration(at - self.failed_since)}, "
+            f"and nothing has moved for {duration(still)}"
+        )
+        return Fault(at, "frozen", what, Recovery.RELAUNCH, tuple(self.why))
+
+    def deaf(self, silent: float, allowed: float, at: float) -> Fault | None:
+        """The same for an API that does not even tell its metrics. silent: seconds since it told them last."""
+        if self.failures < STRIKES or min(silent, at - self.failed_since) <= allowed:
+            return None
+        what = (
+            f"the API answers nothing: no metrics for {duration(silent)}, and {self.failures} canary requests in a row "
+            "got no answer"
+        )
+        return Fault(at, "frozen", what, Recovery.RELAUNCH, tuple(self.why))

@@ -1,0 +1,187 @@
+"""All detectors behind one door: what was seen goes in, what is new comes out. `at`: the head's clock, epoch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
+from sparkwright.domain.sample import Sample
+from sparkwright.supervision.detect.canary import STRIKES, Canary
+from sparkwright.supervision.detect.drift import Drift
+from sparkwright.supervision.detect.garbage import Garbage
+from sparkwright.supervision.detect.gpu import Doing, GpuWatch
+from sparkwright.supervision.detect.latch import Latch
+from sparkwright.supervision.detect.life import Life
+from sparkwright.supervision.detect.node import NodeWatch
+from sparkwright.supervision.detect.ranks import Uneven
+from sparkwright.supervision.detect.rdma import Fabric
+from sparkwright.supervision.detect.setting import Found, Setting
+from sparkwright.supervision.detect.stuck import Allowance, Stuck, fresh_ones
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.recovery import NOTHING, Needs, worst
+from sparkwright.supervision.state import Recovery
+
+_WEDGED = Needs(Recovery.POWER_CYCLE, "the GPU's clock is pinned low under load", "E2, A7")
+# Lines are told once, and what they say is not over because the next sample has none.
+_FOR_GOOD = frozenset({"xid", "oom-kill", "driver-memory"})
+# What may be said of a node whose engine loads, or has ended: its memory goes up and down then.
+_ALWAYS = _FOR_GOOD | {"clock-wedge", "hot"}
+
+
+@dataclass
+class Detectors:
+    """Give it everything, always. Between `begin` and `end` it judges the service, else the machines alone."""
+
+    setting: Setting
+    serving: bool = False
+    life: Life = field(default_factory=Life)
+    canaries: Canary = field(default_factory=Canary)
+    garbage: Garbage = field(default_factory=Garbage)
+    drift: Drift = field(default_factory=Drift)
+    nodes: dict[str, NodeWatch] = field(default_factory=dict)
+    stuck: Stuck = field(init=False)
+    uneven: Uneven = field(init=False)
+    fabric: Fabric = field(init=False)
+    latch: Latch = field(init=False)
+    _told: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.stuck, self.fabric = Stuck(self.setting), Fabric(self.setting)
+        self.uneven = Uneven(self.setting.patience.settle)
+        self.latch = Latch(self.setting.patience.retell)
+        self.nodes = {node: NodeWatch(node, self.setting) for node in self.setting.nodes}
+
+    def begin(self, at: float) -> None:
+        """A start has become ready: what was usual before it is nothing to compare with, and nothing is wrong yet."""
+        self.serving, self.uneven.since = True, 0.0
+        self.life.begin(at)
+        self.canaries.begin()
+        self.garbage.begin()
+        self.drift.begin()
+        self.stuck.begin(at)
+        self.latch = Latch(self.setting.patience.retell)
+        self._told = at
+        for node in self.nodes.values():
+            node.begin(at)
+
+    def end(self) -> None:
+        """It serves no longer; what was wrong is a matter of the machine now."""
+        self.serving = False
+        self.latch = Latch(self.setting.patience.retell)
+
+    def record(self, said: str) -> None:
+        """An answer of the canary to compare later ones with: two or three at the beginning."""
+        self.garbage.record(said)
+
+    def sample(self, node: str, sample: Sample, at: float) -> Found:
+        """Of a node of the setting; others are passed over."""
+        watch = self.nodes.get(node)
+        if watch is None:
+            return ()
+        self.life.sample(node, sample, at, self.setting.patience.compiling)
+        working = at - self.life.proved < self.setting.patience.stale / 3
+        finished = self.life.last.finished if self.life.last else None
+        found = watch.sample(sample, working, finished, at)
+        judged = {kind: fault for kind, fault in found.items() if self.serving or kind in _ALWAYS}
+        lasting = {kind: fault for kind, fault in judged.items() if fault or kind not in _FOR_GOOD}
+        told = [self.latch.set(kind, node, fault, at) for kind, fault in lasting.items()]
+        told.append(self.latch.set("unseen", node, None, at))
+        return _flat(*told, self._together(at), self.tick(at))
+
+    def _together(self, at: float) -> Found:
+        if not self.serving:
+            return ()
+        memories = {name: memory for name, node in self.nodes.items() if (memory := node.memory) and node.guard.level}
+        counted = [name for name, node in self.nodes.items() if node.reached and node.last and node.last.ports]
+        return _flat(
+            self.latch.set("rank-uneven", "", self.uneven.look(memories, at), at),
+            self.latch.set("rdma-still", "", self.fabric.look(self.life, counted, at), at),
+        )
+
+    def lost(self, node: str, at: float, why: str = "") -> Found:
+        """Its stream has ended: that is not the node's end."""
+        if node not in self.nodes:
+            return ()
+        self.nodes[node].reached = False
+        what = f"{node} cannot be looked at" + (f": {why}" if why else "")
+        return self.latch.set("unseen", node, Fault(at, "unseen", what, Recovery.NONE), at)
+
+    def engine(self, live: LiveEngine | None, at: float) -> Found:
+        """None: /metrics did not answer."""
+        if live is None:
+            return self.tick(at)
+        self._told = at
+        self.life.engine(live, at)
+        self.drift.engine(live)
+        return _flat(
+            self.latch.set("drift-acceptance", "", self.drift.acceptance(at), at),
+            self.latch.set("acceptance-low", "", self.drift.low(at), at),
+            self.latch.set("drift-prefix", "", self.drift.prefix(at), at),
+            self.tick(at),
+        )
+
+    def canary(self, answer: LiveCanary, at: float) -> Found:
+        """answer.at: when it was asked; seconds None: nothing came, said: why."""
+        self.canaries.answer(answer)
+        if answer.seconds is None:
+            return self.tick(at)
+        self.life.proved = at
+        self.life.moves("the canary", at)
+        return _flat(self.latch.set("garbage", "", self.garbage.answer(answer.said, at), at), self.tick(at))
+
+    def wants_canary(self, at: float) -> bool:
+        """Whether to ask now; False while traffic proves life."""
+        return self.canaries.wanted(self.life, self.setting.patience.proof, at)
+
+    def tick(self, at: float) -> Found:
+        """What becomes true by time alone. Call it every two seconds or oftener."""
+        if not self.serving:
+            return ()
+        since = self._work_since(at)
+        self.stuck.load(since)
+        fault = self.stuck.verdict(self.life, self.gpus, at) or self._unanswered(at)
+        kinds = {"spin", "frozen"} if fault is None else {fault.kind}
+        return _flat(*(self.latch.set(kind, "", fault, at) for kind in sorted(kinds)))
+
+    def _work_since(self, at: float) -> float:
+        """Since when the engine has something to do, 0 when it has nothing; it does not tell while it hangs."""
+        live = self.life.last
+        if live is not None and ((live.running or 0) > 0 or (live.waiting or 0) > 0):
+            return at
+        return self.canaries.failed_since
+
+    def _unanswered(self, at: float) -> Fault | None:
+        patience = self.setting.patience
+        allowed = self.allowance(at).seconds
+        alone = min(allowed, max(patience.alone, self.setting.step_seconds)) if self._nothing_else(at) else allowed
+        if self.canaries.refused >= STRIKES:
+            alone = min(alone, patience.alone)
+        still = self.life.still(at)
+        return self.canaries.deaf(at - self._told, alone, at) or self.canaries.unanswered(still, alone, at)
+
+    def _nothing_else(self, at: float) -> bool:
+        """No work but the canary is known, no GPU works, and the kernels of the usual shapes have been compiled."""
+        live, patience = self.life.last, self.setting.patience
+        doing = [gpu.doing for gpu in fresh_ones(self.gpus, patience.stale, at)]
+        idle = bool(doing) and not {Doing.WORKING, Doing.UNKNOWN} & set(doing)
+        return idle and at - self.stuck.began >= patience.fresh_for and (live is None or not live.running)
+
+    @property
+    def gpus(self) -> Mapping[str, GpuWatch]:
+        return {name: node.gpu for name, node in self.nodes.items()}
+
+    def allowance(self, at: float) -> Allowance:
+        """How long nothing may move now while requests run, and why so long."""
+        return self.stuck.allowance(self.life, self.gpus, at)
+
+    def live_node(self, node: str) -> LiveNode | None:
+        watch = self.nodes.get(node)
+        return watch.live() if watch and watch.seen_at else None
+
+    def asks(self) -> Needs:
+        """What the nodes have shown since the start that a relaunch may not mend: for when the service is down."""
+        wedged = any(node.gpu.wedge(0.0) for node in self.nodes.values())
+        return worst([_WEDGED if wedged else NOTHING, *(node.kernel.asks for node in self.nodes.values())])
+
+
+def _flat(*parts: Found) -> Found:
+    return tuple(one for part in parts for one in part)

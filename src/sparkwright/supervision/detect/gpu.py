@@ -1,0 +1,126 @@
+"""What a GPU's figures say: idle, working, or spinning; a wedged clock; heat."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+
+from sparkwright.domain.sample import GpuSample, Sample
+from sparkwright.domain.unknown import Unknown
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.state import Recovery
+
+# Field guide E94, F3, seed 001: a GPU that waits in a kernel is busy for 96 % at 10-18 W without touching memory;
+# A7: decoding takes 30-60 W. Tried by us on an H200: a kernel that only waits takes 126 W as one block and 257 W on all
+# SMs, always with memory at 0 %, where copying takes 413 W with memory at 100 %.
+_BUSY, _FAINT_W = 90.0, 20.0
+_PART_OF_USUAL = 0.4
+_IDLE = 10.0
+# A7, and the rule that NVCheckup uses, in every reading of some 30 s; the pinned clocks on record are 611 to 728 MHz.
+_WEDGED_MHZ, _WEDGED_W, _READINGS = 1400.0, 40.0, 6
+# Soaks on record stay at 79 to 86 degrees (A7).
+_HOT, _COOL = 90.0, 87.0
+# Readings of one minute and more, so that a burst does not make the usual.
+_KEPT, _ENOUGH = 60, 6
+
+
+class Doing(StrEnum):
+    UNKNOWN = "unknown"
+    IDLE = "idle"
+    WORKING = "working"
+    SPINNING = "spinning"
+
+
+@dataclass
+class GpuWatch:
+    """One node's GPU. `sample` takes each reading once; working says whether the engine made tokens just then."""
+
+    node: str
+    doing: Doing = Doing.UNKNOWN
+    read_at: float = 0.0
+    last: GpuSample | None = None
+    wedged: int = 0
+    _hot: bool = False
+    _seen: float = 0.0
+    _power: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    _memory: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
+
+    def sample(self, sample: Sample, working: bool, at: float) -> None:
+        gpu = sample.gpu
+        if isinstance(gpu, Unknown):
+            self.doing, self.last = Doing.UNKNOWN, None
+        elif sample.gpu_at != self._seen:
+            self._seen, self.read_at, self.last = sample.gpu_at, at, gpu
+            self._read(gpu, working)
+
+    def _read(self, gpu: GpuSample, working: bool) -> None:
+        busy, power = known(gpu.utilization), known(gpu.power)
+        if working and busy is not None and busy >= _BUSY / 2:
+            self._learn(power, known(gpu.memory_busy))
+        self.doing = self._doing(gpu)
+        slow = (clock := known(gpu.clock)) is not None and 0 < clock < _WEDGED_MHZ
+        faint = power is not None and power < _WEDGED_W
+        self.wedged = self.wedged + 1 if busy is not None and busy >= _BUSY and slow and faint else 0
+
+    def _learn(self, power: float | None, memory: float | None) -> None:
+        if power is not None:
+            self._power.append(power)
+        if memory is not None:
+            self._memory.append(memory)
+
+    def _doing(self, gpu: GpuSample) -> Doing:
+        busy = known(gpu.utilization)
+        if busy is None:
+            return Doing.UNKNOWN
+        if busy < _IDLE:
+            return Doing.IDLE
+        return Doing.SPINNING if busy >= _BUSY and (self._faint(gpu) or self._dry(gpu)) else Doing.WORKING
+
+    def _faint(self, gpu: GpuSample) -> bool:
+        power, usual = known(gpu.power), self.usual_power
+        return power is not None and power <= max(_FAINT_W, _PART_OF_USUAL * (usual or 0.0))
+
+    def _dry(self, gpu: GpuSample) -> bool:
+        """Memory stands still although it moves when this GPU works: not every driver tells it on a GB10."""
+        memory = known(gpu.memory_busy)
+        return memory == 0 and len(self._memory) >= _ENOUGH and median(self._memory) >= 5
+
+    @property
+    def usual_power(self) -> float | None:
+        return median(self._power) if len(self._power) >= _ENOUGH else None
+
+    def told(self) -> str:
+        """`spark-1: GPU 96 % busy, memory 0 %, 14 W (usually 62 W), 2411 MHz`."""
+        gpu = self.last
+        if gpu is None:
+            return f"{self.node}: GPU not readable"
+        usual = f" (usually {self.usual_power:.0f} W)" if self.usual_power else ""
+        return (
+            f"{self.node}: GPU {_told(gpu.utilization)} % busy, memory {_told(gpu.memory_busy)} %, "
+            f"{_told(gpu.power)} W{usual}, {_told(gpu.clock)} MHz"
+        )
+
+    def wedge(self, at: float) -> Fault | None:
+        if self.wedged < _READINGS:
+            return None
+        what = (
+            f"the GPU of {self.node} is pinned to a low clock under load, without a reason that it tells: "
+            "only cutting its power for a minute is known to help"
+        )
+        return Fault(at, "clock-wedge", what, Recovery.NONE, (self.told(),))
+
+    def heat(self, at: float) -> Fault | None:
+        degrees = known(self.last.temperature) if self.last else None
+        self._hot = degrees is not None and degrees >= (_COOL if self._hot else _HOT)
+        if not self._hot:
+            return None
+        what = f"the GPU of {self.node} is at {degrees:g} degrees; up to 86 is normal under load"
+        return Fault(at, "hot", what, Recovery.NONE, (self.told(),))
+
+
+def known(value: float | Unknown) -> float | None:
+    return None if isinstance(value, Unknown) else value
+
+
+def _told(value: float | Unknown) -> str:
+    return "?" if isinstance(value, Unknown) else f"{value:.0f}"

@@ -1,0 +1,173 @@
+"""A leak: memory that goes on shrinking, told from a step of load, from what levels off, and from noise.
+
+Windows of 4 minutes to 17 hours are looked at, of up to 48 points each, so that a leak that kills within the hour
+(10 -> 6 GB in 18 min, field guide F2) and one that takes days are found when they have taken a tenth of the headroom.
+Each point is the median of its span. What counts is a window of which every third shrinks and nearly all pairs of
+points agree, by the clock or, for traffic that comes and goes, by the count of finished requests.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from sparkwright.domain.units import MIB, duration, gib
+from sparkwright.supervision.detect.slope import Point, Trend, comeback, slope, trend
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.state import Recovery
+
+_SPANS = tuple(5.0 * 2**step for step in range(9))
+_POINTS, _MOST, _FEW = 48, 30, 12
+# Part of the headroom that must be gone, and at least so much: on a machine of 120 GiB less is what its tools do.
+_PART, _SMALLEST = 0.1, 256 * MIB
+# Along the line it falls by so many times the mean deviation from it; each third by so much of the whole's slope (a
+# step of load leaves two thirds flat, a warm-up the last one); and so many times what ever came back. Tried on noise
+# that forgets itself within a second, five minutes and an hour (tests/unit/supervision/detect/traces.py).
+_OVER_NOISE, _LEAST, _NEVER_BACK = 8.0, 0.5, 2.0
+# So many new points in a row must say so, and so many the contrary until it is over.
+_STRIKES, _CALM = 4, 6
+# Healthy engines drift by up to a GiB in hours (F2): what would take longer than this is not announced. What takes less
+# than a quarter of an hour is told from a quarter of a window: a warm-up taken for a leak is better than one told late.
+_HORIZON, _URGENT = 6 * 3600.0, 900.0
+_REQUESTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinking:
+    """lost: bytes within `seconds`, of `before`; left: seconds until the floor at that; each: bytes a request."""
+
+    lost: float
+    seconds: float
+    before: float
+    left: float
+    each: float
+    noise: float
+
+
+# Time, bytes, finished requests.
+Look = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """floor: bytes. scale: of time. back: the most that has ever come back, in this window and in longer ones."""
+
+    floor: int
+    scale: float = 1.0
+    back: float = 0.0
+
+
+@dataclass
+class Window:
+    """Medians of `span` seconds: (time, bytes, finished requests). It is judged anew with each point."""
+
+    span: float
+    points: deque[Look] = field(default_factory=lambda: deque(maxlen=_POINTS))
+    shrinks: Shrinking | None = None
+    comeback: float = 0.0
+    _open: list[Look] = field(default_factory=list)
+    _strikes: int = 0
+    _calm: int = 0
+
+    def add(self, look: Look, terms: Terms) -> None:
+        if self._open and look[0] - self._open[0][0] >= self.span * 0.99:
+            times, values, counts = zip(*self._open, strict=True)
+            self.points.append((median(times), median(values), median(counts)))
+            self._open.clear()
+            self.comeback = comeback([value for _, value, _ in self.points])
+            self._judge(terms)
+        self._open.append(look)
+
+    def _judge(self, terms: Terms) -> None:
+        seen = shrinking(self.points, terms) if len(self.points) >= _FEW else None
+        self._strikes = self._strikes + 1 if seen else 0
+        self._calm = 0 if seen else self._calm + 1
+        if seen and (self.shrinks or self._strikes >= _STRIKES):
+            self.shrinks = seen
+        elif self._calm >= _CALM:
+            self.shrinks = None
+
+
+@dataclass
+class Leak:
+    """One node. scale: of time."""
+
+    node: str
+    scale: float = 1.0
+    windows: tuple[Window, ...] = ()
+    _pace: tuple[Look, Trend] | None = None
+
+    def __post_init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        self._pace = None
+        self.windows = tuple(Window(span * self.scale) for span in _SPANS)
+
+    def sample(self, available: int, finished: float | None, floor: int, at: float) -> None:
+        back = 0.0
+        for window in reversed(self.windows):
+            back = max(back, window.comeback)
+            window.add((at, float(available), finished or 0.0), Terms(floor, self.scale, back))
+
+    def pace(self) -> Trend | None:
+        """Of the last quarter of an hour or what there is of it, for who looks; None before that means anything."""
+        points = next((w.points for w in self.windows[2::-1] if len(w.points) >= _FEW), None)
+        if points and (self._pace is None or self._pace[0] != points[-1]):
+            self._pace = points[-1], trend([(at, value) for at, value, _ in points])
+        return self._pace[1] if points and self._pace else None
+
+    def verdict(self, floor: int, at: float) -> Fault | None:
+        """Announced as `leak`: what will be gone first."""
+        found = [window.shrinks for window in self.windows if window.shrinks]
+        if not found:
+            return None
+        worst = min(found, key=lambda one: one.left)
+        each = f" ({gib(worst.each)} a request)" if worst.each > 0 else ""
+        what = (
+            f"memory of {self.node} shrinks by {gib(worst.lost / worst.seconds * 3600)} an hour{each}: "
+            f"{duration(worst.left)} left until the floor of {gib(floor)}"
+        )
+        shrunk = f"available {gib(worst.before)} -> {gib(worst.before - worst.lost)} in {duration(worst.seconds)}"
+        steady = f"in every third of that time, with a noise of {gib(worst.noise)}"
+        return Fault(at, "leak", what, Recovery.NONE, (shrunk, steady))
+
+
+def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
+    """What a window says, None when it says no leak."""
+    if not _worth_a_look([value for _, value, _ in points], terms):
+        return None
+    by_time = [(at, value) for at, value, _ in points]
+    # The last look at each count: while nobody asks, nothing leaks, and that is no proof of the contrary.
+    by_request = [(one[2], one[1]) for one, after in pairwise([*points, (0.0, 0.0, -1.0)]) if one[2] != after[2]]
+    enough = len(by_request) >= _FEW and by_request[-1][0] - by_request[0][0] >= _REQUESTS
+    each = -slope(by_request) if enough else 0.0
+    for line in (by_time, by_request) if enough else (by_time,):
+        found = _of(line, points[-1][0] - points[0][0], terms.floor, each)
+        if found and _told(found, len(points), terms):
+            return found
+    return None
+
+
+def _worth_a_look(values: Sequence[float], terms: Terms) -> bool:
+    """Whether the last third lies so far below the first one that a line may show enough: most windows end here."""
+    third = len(values) // 3
+    fell = median(values[:third]) - median(values[-third:])
+    return fell > 0.5 * max(_PART * (values[0] - terms.floor), _SMALLEST, _NEVER_BACK * terms.back)
+
+
+def _of(line: Sequence[Point], seconds: float, floor: int, each: float) -> Shrinking | None:
+    """Whether it is steady, and has taken a tenth of the headroom."""
+    seen, before, now = trend(line), line[0][1], line[-1][1]
+    lost = -seen.rise
+    steady = seen.slope < 0 and lost >= _OVER_NOISE * seen.noise and seen.least <= _LEAST * seen.slope
+    if not steady or lost < max(_PART * (before - floor), _SMALLEST):
+        return None
+    return Shrinking(lost, seconds, before, max(now - floor, 0.0) / lost * seconds, each, seen.noise)
+
+
+def _told(found: Shrinking, points: int, terms: Terms) -> bool:
+    """Whether there are points enough for how much time is left, and nothing as big has ever come back."""
+    least = _FEW if found.left <= _URGENT * terms.scale else _MOST
+    return points >= least and found.left <= _HORIZON * terms.scale and found.lost >= _NEVER_BACK * terms.back

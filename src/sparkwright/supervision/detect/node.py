@@ -1,0 +1,104 @@
+"""All that is watched of one node."""
+
+from dataclasses import dataclass, field
+
+from sparkwright.domain.facts import Memory
+from sparkwright.domain.live import LiveNode
+from sparkwright.domain.sample import Sample
+from sparkwright.domain.unknown import Unknown
+from sparkwright.supervision.detect.gpu import GpuWatch, known
+from sparkwright.supervision.detect.kernel import KernelWatch
+from sparkwright.supervision.detect.leak import Leak
+from sparkwright.supervision.detect.memory import Guard
+from sparkwright.supervision.detect.pressure import Pressure
+from sparkwright.supervision.detect.setting import Setting
+from sparkwright.supervision.detect.slope import Trend
+from sparkwright.supervision.events import Fault
+
+
+@dataclass
+class NodeWatch:
+    """seen: the last sample and when it came; reached: whether its stream still lives."""
+
+    node: str
+    setting: Setting
+    reached: bool = False
+    seen_at: float = 0.0
+    last: Sample | None = None
+    gpu: GpuWatch = field(init=False)
+    guard: Guard = field(init=False)
+    leak: Leak = field(init=False)
+    pressure: Pressure = field(init=False)
+    kernel: KernelWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.gpu, self.guard = GpuWatch(self.node), Guard(self.node, self.setting)
+        self.leak = Leak(self.node, self.setting.scale)
+        self.pressure, self.kernel = Pressure(self.node), KernelWatch(self.node)
+
+    def begin(self, at: float) -> None:
+        self.guard.begin(at)
+        self.leak.begin()
+        self.kernel.begin()
+
+    @property
+    def memory(self) -> Memory | None:
+        memory = self.last.memory if self.last and self.reached else None
+        return None if isinstance(memory, Unknown) else memory
+
+    def sample(self, sample: Sample, working: bool, finished: float | None, at: float) -> dict[str, Fault | None]:
+        """Kind -> the fault, or None where all is well; a kind that is not there cannot be told now."""
+        self.reached, self.seen_at, self.last = True, at, sample
+        self.gpu.sample(sample, working, at)
+        self.pressure.sample(sample)
+        found = {
+            "clock-wedge": self.gpu.wedge(at),
+            "hot": self.gpu.heat(at),
+            "memory-pressure": self.pressure.stalls(at),
+            "swap": self.pressure.swaps(at),
+            "xid": self.kernel.grave(sample.kernel, at),
+            "oom-kill": self.kernel.killed(sample.kernel, at),
+            "driver-memory": self.kernel.driver(sample.kernel, at),
+        }
+        return found | self._memory(finished, at)
+
+    def _memory(self, finished: float | None, at: float) -> dict[str, Fault | None]:
+        memory = self.memory
+        if memory is None:
+            return {}
+        self.guard.sample(memory, at)
+        if self.guard.level:
+            self.leak.sample(memory.available, finished, self.guard.floors.refuse, at)
+        return {
+            "memory-low": self.guard.refuse(memory, at),
+            "memory-stop": self.guard.stop(memory, at),
+            "leak": self.leak.verdict(self.guard.floors.refuse, at),
+        }
+
+    def live(self) -> LiveNode:
+        memory, gpu = self.memory, self.gpu.last
+        pace = self.leak.pace()
+        return LiveNode(
+            node=self.node,
+            at=self.seen_at,
+            reached=self.reached,
+            total=memory.total if memory else None,
+            available=memory.available if memory else None,
+            free=memory.free if memory else None,
+            swap_used=memory.swap_total - memory.swap_free if memory else None,
+            swap_rate=self.pressure.rate,
+            unaccounted=memory.unaccounted if memory else None,
+            pressure=self.pressure.stall,
+            per_hour=pace.slope * 3600 if pace else None,
+            time_left=left(memory.available, self.guard.floors.refuse, pace) if memory and pace else None,
+            gpu_busy=known(gpu.utilization) if gpu else None,
+            gpu_temperature=known(gpu.temperature) if gpu else None,
+            gpu_power=known(gpu.power) if gpu else None,
+            gpu_clock=known(gpu.clock) if gpu else None,
+        )
+
+
+def left(available: int, floor: int, pace: Trend) -> float | None:
+    """Seconds until the floor as fast as that; None when it does not shrink, or not by more than its noise."""
+    shrinks = pace.slope < 0 and -pace.rise > 3 * pace.noise
+    return max(available - floor, 0) / -pace.slope if shrinks else None

@@ -1,0 +1,106 @@
+"""What mends a fault: a relaunch, a reboot of all nodes, or cutting the power. Field guide F4, as data.
+
+Causes are those of the rules about logs, codes those of the checks of nodes. What is not here, a relaunch may mend.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sparkwright.domain.diagnosis import Diagnosis, Sureness
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.supervision.state import Recovery
+
+_ORDER = (Recovery.NONE, Recovery.REFUSE, Recovery.RELAUNCH, Recovery.STOP, Recovery.REBOOT, Recovery.POWER_CYCLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """recovery, and why in a clause; source: of the knowledge."""
+
+    recovery: Recovery
+    why: str
+    source: str = ""
+
+
+NOTHING = Needs(Recovery.NONE, "")
+_REBOOT, _POWER = Recovery.REBOOT, Recovery.POWER_CYCLE
+
+# Cause key (rules/logs) -> what it takes. Only what the field agrees on; where it does not (a driver-retained pool that
+# the next CUDA process can have again, A1 [C]) the launch itself decides.
+BY_CAUSE: Mapping[str, Needs] = {
+    "gpu-fell-off-bus-xid79": Needs(_POWER, "the GPU has fallen off the bus", "Xid 79, NVIDIA's Xid list; GPU011"),
+    "gb10-stuck-low-power-state": Needs(_POWER, "the GPU's power controller is wedged", "E2, A7"),
+    "gsp-rpc-timeout": Needs(_REBOOT, "the GPU's firmware does not answer", "Xid 119 and 120; E8"),
+    "gpu-memory-ecc-errors": Needs(_REBOOT, "GPU memory that has failed is taken out of use at a reboot", "Xid 48, 95"),
+    "nvml-driver-library-mismatch": Needs(_REBOOT, "the driver was updated under the running kernel", "F4"),
+    "nic-hotplug-power-cap": Needs(_REBOOT, "the network card was attached while running: 13 Gb/s", "E17, A6, F4"),
+    "nic-detached-by-hotplug": Needs(_REBOOT, "the network card has gone after its peer's reboot", "E16, A6"),
+    "mstflint-hotplug-kernel-oops": Needs(_REBOOT, "the kernel has crashed in the network card's driver", "E18"),
+    "uma-exhaustion-host-freeze": Needs(_POWER, "a node froze when its memory was used up", "E5"),
+}
+# Code of a check (rules/preflight) -> the same, for findings that stop a launch or come up while it serves.
+BY_CODE: Mapping[str, Needs] = {
+    "GPU005": Needs(_POWER, "the GPU's clock is pinned low under load", "E2, A7"),
+    "DEEP002": Needs(_POWER, "the GPU's clock is pinned low under load", "E2, A7"),
+    "GPU011": Needs(_POWER, "the GPU has gone from the PCI bus", "GPU011"),
+    "RDMA001": Needs(_REBOOT, "the network card was attached while running: 13 Gb/s", "E17, A6, F4"),
+    "RDMA003": Needs(_REBOOT, "functions of the network card are missing", "E16, A6"),
+    "DRV007": Needs(_REBOOT, "the GPU's firmware did not start", "E8"),
+    "DRV008": Needs(_REBOOT, "the driver was updated under the running kernel", "F4"),
+    "MEM014": Needs(_REBOOT, "the driver cannot get memory any more (0x51): all nodes cold", "E6, F4"),
+    "HOST015": Needs(_REBOOT, "the kernel has crashed in a driver", "E18"),
+}
+# Findings of these codes speak of several things: their own severity says which ask for a reboot.
+_IF_IT_STOPS: Mapping[str, Needs] = {
+    "GPU004": Needs(_REBOOT, "the GPU reported a grave error", "F3: Xid 48, 79, 95, 119, 120, 140, 154"),
+    "MEM004": Needs(_REBOOT, "the driver keeps memory that no process holds, and the launch needs it", "E14, E15, F4"),
+    "MEM005": Needs(_REBOOT, "memory is held by nobody", "E14, F4"),
+}
+# The catastrophic set of F3 and what NVIDIA's list says of each; 43 and 94 end one program only.
+XIDS: Mapping[int, Needs] = {
+    43: Needs(Recovery.RELAUNCH, "the GPU stopped a program after a fault of its own", "F3, E10"),
+    48: Needs(_REBOOT, "an error in GPU memory that could not be corrected", "F3"),
+    79: Needs(_POWER, "the GPU has fallen off the bus", "F3"),
+    94: Needs(Recovery.RELAUNCH, "an error in GPU memory that one program has to end for", "F3"),
+    95: Needs(_REBOOT, "an error in GPU memory that could not be contained", "F3"),
+    119: Needs(_REBOOT, "the GPU's firmware did not answer", "F3, E8"),
+    120: Needs(_REBOOT, "the GPU's firmware failed", "NVIDIA's Xid list"),
+    140: Needs(_REBOOT, "an error in GPU memory that could not be corrected", "F3"),
+    154: Needs(_REBOOT, "the GPU asks for a reset or a reboot", "F3"),
+}
+_XID = re.compile(r"Xid \([^)]*\): ([0-9]{1,4})\b", re.ASCII)
+# Xid 154 also tells that nothing is needed any more.
+_NEEDLESS = re.compile(r"recovery action changed .*\bto 0x0\b")
+
+
+def worst(needs: Iterable[Needs]) -> Needs:
+    """The one that asks for most; the first of equals."""
+    return max((NOTHING, *needs), key=lambda one: _ORDER.index(one.recovery))
+
+
+def of_cause(key: str) -> Needs:
+    return BY_CAUSE.get(key, NOTHING)
+
+
+def of_diagnosis(found: Diagnosis) -> Needs:
+    """Of the causes that are nearly certain: a reboot for a guess costs more than a relaunch that fails."""
+    return worst(of_cause(cause.key) for cause in found.causes if cause.sureness is Sureness.HIGH)
+
+
+def of_findings(findings: Sequence[Finding]) -> Needs:
+    """Of findings about the nodes, as before a launch: only those that stop it or warn."""
+    needs = []
+    for finding in findings:
+        if finding.severity is not Severity.INFO and finding.code in BY_CODE:
+            needs.append(BY_CODE[finding.code])
+        elif finding.severity.stops and finding.code in _IF_IT_STOPS:
+            needs.append(_IF_IT_STOPS[finding.code])
+    return worst(needs)
+
+
+def of_kernel(lines: Iterable[str]) -> tuple[Needs, str]:
+    """The gravest Xid among lines of the kernel log, and its line; (NOTHING, '') without one."""
+    told = [(int(m[1]), line) for line in lines if (m := _XID.search(line)) and not _NEEDLESS.search(line)]
+    found = [(XIDS[number], line) for number, line in told if number in XIDS]
+    return max(found, key=lambda one: _ORDER.index(one[0].recovery), default=(NOTHING, ""))

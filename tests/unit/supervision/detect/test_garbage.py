@@ -1,0 +1,87 @@
+"""Garbage output against answers that merely differ."""
+
+import pytest
+
+from sparkwright.supervision.detect.garbage import Garbage, babble, foreign
+from sparkwright.supervision.state import Recovery
+
+RECORDED = ["two three four five six", "Two, three, four, five, six,"]
+
+
+def judged(said: list[str], recorded: list[str]) -> str:
+    garbage = Garbage()
+    for one in recorded:
+        garbage.record(one)
+    found = [garbage.answer(one, 1.0) for one in said]
+    assert all(one is None or one.recovery is Recovery.RELAUNCH for one in found)
+    return "".join(one.kind for one in found if one)
+
+
+@pytest.mark.parametrize(
+    "said", ["!!!!!!", "!!!!!!!!", "the the the the", "????? ?", "nan nan nan nan", "\ufffd\ufffd a"]
+)
+def test_babble_is_garbage_twice_in_a_row(said: str) -> None:
+    """Whatever was recorded: no language repeats one sign, and one answer is not enough."""
+    assert judged([said], RECORDED) == ""
+    assert judged([said, said], RECORDED) == "garbage"
+    assert judged([said, said], []) == "garbage"
+    assert judged([said, RECORDED[0], said], RECORDED) == ""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "two three four five six",
+        "three, four, five",
+        "Sure: two, three",
+        "2, two",
+        "  two",
+        "TWO THREE",
+        "ha ha two two",
+    ],
+)
+def test_another_wording_is_none(said: str) -> None:
+    """Greedy answers differ between boots and batches; a word in common is enough."""
+    assert judged([said] * 5, RECORDED) == ""
+
+
+def test_words_never_seen_are_foreign() -> None:
+    """Word salad where the recorded answers agree with each other."""
+    assert judged(["Кот lampada xyz", "vertex qua 17"], RECORDED) == "garbage"
+    assert judged(["", ""], RECORDED) == "garbage"
+
+
+def test_answers_that_never_agreed_measure_nothing() -> None:
+    """A model that answers noise (dummy weights) or hides its answer in reasoning cannot be judged by words."""
+    assert judged(["delta", "epsilon"], ["alpha", "beta", "gamma"]) == ""
+    assert judged(["delta", "epsilon"], ["so alpha says", "so beta did", "gamma is so"]) == ""
+    assert judged(["", "anything"], ["", ""]) == ""
+    assert judged(["anything", "else"], ["alpha"]) == ""
+
+
+def test_scripts_without_spaces_are_compared_by_pairs() -> None:
+    """One Chinese sentence is a single word to a space; two signs in common are enough."""
+    assert foreign("三四五六七", ["二三四五六", "二、三四五"]) == ""
+    assert foreign("蓝天白云", ["二三四五六", "二、三四五"])
+
+
+def test_the_evidence_shows_both() -> None:
+    """A person must be able to judge it, too."""
+    garbage = Garbage()
+    garbage.record(RECORDED[0])
+    garbage.answer("!!!!!!!!", 1.0)
+    fault = garbage.answer("!!!!!!!!", 2.0)
+    assert fault is not None
+    assert fault.evidence == ("says '!!!!!!!!'", "says '!!!!!!!!'", "said 'two three four five six'")
+    assert "'!' over and over" in fault.what
+
+
+def test_garbage_is_not_recorded_as_the_measure() -> None:
+    """A start that is broken from the first answer on is found, too."""
+    assert judged(["!!!!!!!!", "!!!!!!!!"], ["!!!!!!!!", "!!!!!!!!"]) == "garbage"
+
+
+@pytest.mark.parametrize("said", ["", "7", "OK", "....", "aaa", "no no", "1 2 3 4 5 6 7 8"])
+def test_short_text_is_no_babble(said: str) -> None:
+    """Too little to say anything."""
+    assert babble(said) == ""
