@@ -6,11 +6,12 @@ coverage.md and seeds.md are written by hand, and tests hold them.
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
 
 from sparkwright.cli.explain_pages import Page, pages
-from sparkwright.rules.compat.schema import RowPart
+from sparkwright.rules.compat.schema import Row
 from sparkwright.rules.compat.table import ENGINES, read_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,10 +105,13 @@ def compatibility() -> Iterator[str]:
         yield ""
 
 
-def cells(row: RowPart) -> tuple[str, ...]:
+def cells(row: Row) -> tuple[str, ...]:
     """What a row asks of a recipe, and what it says."""
     said = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
-    asked = row.model_dump(exclude=said, exclude_defaults=True)
+    asks = {
+        f.name: getattr(row, f.name) for f in fields(row) if f.name not in said and getattr(row, f.name) != f.default
+    }
+    asked = {name: value for name, value in asks.items() if value}
     other = f". Other side: {row.otherwise}" if row.otherwise else ""
     verdict = "disputed" if row.otherwise else row.verdict
     holds = "; ".join(f"{name} {condition(value)}" for name, value in asked.items())
@@ -117,7 +121,7 @@ def cells(row: RowPart) -> tuple[str, ...]:
 def condition(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {condition(one)}" for name, one in value.items())
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return " or ".join("(not given)" if one == "" else "(any)" if one == "*" else str(one) for one in value)
     return str(value)
 

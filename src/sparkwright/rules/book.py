@@ -1,6 +1,6 @@
 """All patterns of all rules, ready for one pass over a log.
 
-One Aho-Corasick automaton finds the words that patterns cannot do without; only lines that have one of them are
+One pass (words.py) finds the words that patterns cannot do without; only lines that have one of them are
 decoded, and only the patterns of those words are tried there (docs/adr/0007-one-pass-over-logs.md).
 """
 
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
-
 from sparkwright.rules.literals import all_required, digit_blind, rarity, required
 from sparkwright.rules.log_rule import LogRule, StoryRule
 from sparkwright.rules.logline import LONGEST, decoded
 from sparkwright.rules.sign import WINDOW, Sign
+from sparkwright.rules.words import Words, finder
 
 # One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
 _LOW = bytes(bytes(range(256)).lower()).replace(b"\r", b"\x0c")
@@ -152,19 +151,18 @@ class Book:
         return {word: number for number, word in enumerate(self.words)}
 
     @cached_property
-    def _automaton(self) -> BytesAhoCorasick:
-        encoded = [word.encode() for word in self.words]
-        return BytesAhoCorasick(encoded, MatchKind.Standard, Implementation.DFA)
+    def _every(self) -> Words:
+        return finder([word.encode() for word in self.words])
 
     @cached_property
-    def _of_digits(self) -> BytesAhoCorasick:
+    def _of_digits(self) -> Words:
         """The words that a line's shape does not tell."""
         encoded = [word.encode() for word in self.words if any(letter.isdigit() for letter in word)]
-        return BytesAhoCorasick(encoded or [b"\n"], MatchKind.Standard, Implementation.DFA)
+        return finder(encoded or [b"\n"])
 
     def words_with_digits(self, low: bytes) -> Iterator[int]:
         """Where in a lowered block they are."""
-        return (at for _, at, _ in self._of_digits.find_matches_as_indexes(low, overlapping=True))
+        return (at for _, at, _ in self._of_digits.hits(low))
 
     def live(self, shape: bytes, words: Iterable[int], line: bytes) -> tuple[int, ...]:
         """The patterns that lines of that shape with these words may match: those that look at digits, and those that
@@ -188,7 +186,7 @@ class Book:
         surroundings of the word are taken. needless: words that do not count.
         """
         start, end, words, in_parts = 0, -1, set[int](), b"\x0c" in low
-        for word, at, _ in self._automaton.find_matches_as_indexes(low, overlapping=True):
+        for word, at, _ in self._every.hits(low):
             if word in needless:
                 continue
             if at >= end:

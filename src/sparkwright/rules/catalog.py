@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.compat.catalog import COMPAT
+from sparkwright.rules.door_catalog import DOOR
 from sparkwright.rules.host_catalog import HOST
 from sparkwright.rules.link_catalog import LINK
 from sparkwright.rules.preflight import (
@@ -79,6 +80,7 @@ PREFLIGHT: tuple[Rule, ...] = (
     port001_taken,
     *HOST,
     *LINK,
+    *DOOR,
 )
 RULES: tuple[Rule, ...] = (*PREFLIGHT, *COMPAT)
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from sparkwright.domain.advice import Advice
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.door_facts import DoorFacts
 from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import MemoryLedger
@@ -22,7 +23,7 @@ class Context:
 
     images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
     the hub says of a model that no node has, where the plan was made with it.
-    measured: by `check --deep`.
+    measured: by `check --deep`. door: where a front door is made ready, and nowhere else.
     `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
     """
 
@@ -37,6 +38,7 @@ class Context:
     advice: Advice | None = None
     published: Published | None = None
     measured: Measured | None = None
+    door: DoorFacts | None = None
 
     def facts_of(self, spec: RankSpec) -> NodeFacts | None:
         return self.facts.get(spec.node)

@@ -19,13 +19,13 @@ from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
 from sparkwright.planner.ledger import ledger
 from sparkwright.rules import compat, preflight
 from sparkwright.rules.catalog import RULES, check_all, worst_first
-from unit.rules import fabric_cases, host_cases, host_values, link_values, recipe_cases, samples, test_rules
+from unit.rules import door_cases, fabric_cases, host_cases, host_values, link_values, recipe_cases, samples, test_rules
 from unit.rules.samples import ABSENT, BY_PATH, NODES, ODD, PLAYED, READY, RECIPE, WHOLE, context, healthy
 from unit.rules.test_rules import PARTIAL
 
 HEADINGS = ["Detects", "Why", "Evidence", "Remedy", "References"]
 # One table of cases for each family of rules.
-TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases)
+TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases, door_cases)
 FOLDERS = [Path(package.__path__[0]) for package in (preflight, compat)]
 FILES = sorted(p.stem for f in FOLDERS for p in f.glob("*.py") if re.match(r"[a-z]+[0-9]{3}_", p.stem))
 

@@ -4,16 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
-from pydantic import ValidationError
 
 from sparkwright.domain.version import within
 from sparkwright.engines.flag_data import versions
 from sparkwright.rules import compat
 from sparkwright.rules.compat.combination import combination
-from sparkwright.rules.compat.schema import RowPart, TablePart
+from sparkwright.rules.compat.schema import row as made
 from sparkwright.rules.compat.table import ENGINES, known_of, meets, read_table, rows_of, unheard
 from unit.engines.samples import SHIPPED, shipped
 from unit.rules.recipe_cases import DSV4, H200, NVFP4, OWN_DSV4, lint, planned, recipe
@@ -30,18 +28,20 @@ def rows(where: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_each_file_keeps_the_schema(name: str) -> None:
-    """Guards that the data are whole: by pydantic as they are read, and by the JSON schema that it makes."""
+    """Guards that the data are whole, and that what is written there is what rows say."""
     raw = yaml.load((DATA / f"{name}.yaml").read_text(), yaml.BaseLoader)
-    for row in raw["rows"]:
-        row |= {"pull_request": int(row["pull_request"])} if "pull_request" in row else {}
-    jsonschema.Draft202012Validator(TablePart.model_json_schema()).validate(raw)
-    assert read_table(name).rows
+    read = read_table(name).rows
+    assert len(read) == len(raw["rows"]) > 0
+    for written, one in zip(raw["rows"], read, strict=True):
+        assert {key: str(getattr(one, key)) for key in ("reason", "source", "date")} == {
+            key: written[key] for key in ("reason", "source", "date")
+        }
 
 
 def test_there_is_one_file_an_engine_and_many_rows() -> None:
     """Guards that no file is forgotten, that no two rows are one, and the size that was asked for."""
     assert sorted(path.stem for path in DATA.glob("*.yaml")) == sorted(ENGINES)
-    every = [row.model_dump_json() for name in ENGINES for row in read_table(name).rows]
+    every = [repr(row) for name in ENGINES for row in read_table(name).rows]
     assert len(every) == len(set(every)) >= 60
     assert rows_of("twin") == ()
 
@@ -66,13 +66,16 @@ def test_every_range_is_met_by_a_version(name: str) -> None:
         {"date": "November"},
         {"source": ""},
         {"architecture": "X"},
+        {"formats": "fp8"},
+        {"flags": {"a": "x"}},
+        {"pull_request": "x"},
     ],
 )
 def test_a_row_that_is_not_whole_is_refused(wrong: dict[str, Any]) -> None:
     """Guards that nobody adds a row without its source, with a bad range, or a block that others contradict."""
-    assert RowPart.model_validate(ROW).verdict == "works"
-    with pytest.raises(ValidationError):
-        RowPart.model_validate(ROW | wrong)
+    assert made(ROW).verdict == "works"
+    with pytest.raises(ValueError):
+        made(ROW | wrong)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +144,9 @@ def test_conditions_of_a_row() -> None:
         "engines": ["vllm-ray"], "formats": ["fp8"], "kv": ["fp8"], "drafts": ["mtp"], "chip": "sm_90",
         "pull_request": 1, "versions": ">=0.22", "architectures": ["Other"],
     }  # fmt: skip
-    assert meets(asked, RowPart.model_validate(ROW | wholes))
+    assert meets(asked, made(ROW | wholes))
     for name, value in others.items():
-        assert not meets(asked, RowPart.model_validate(ROW | wholes | {name: value})), name
+        assert not meets(asked, made(ROW | wholes | {name: value})), name
 
 
 def test_a_kv_type_that_the_model_cannot_have() -> None:

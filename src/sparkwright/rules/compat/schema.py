@@ -1,22 +1,19 @@
 """The compatibility table as it is written: one YAML file per engine in data/, checked when it is read."""
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-
+from sparkwright.domain.codec import from_tree
 from sparkwright.domain.version import bounds
 
-
-def _range(text: str) -> str:
-    bounds(text)
-    return text
+VERDICTS = ("works", "blocked", "degraded", "unknown")
+_DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
 
 
-Range = Annotated[str, AfterValidator(_range)]
-Text = Annotated[str, Field(min_length=1)]
-
-
-class RowPart(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
     """One thing known. What a row does not say holds for all: a recipe must meet everything that it does say.
 
     architectures: as config.json names them. formats: of weights or experts (fp8, nvfp4, ...), or the name of the
@@ -26,41 +23,55 @@ class RowPart(BaseModel):
     date: of the source where it tells, else when it was read.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    architectures: list[Text] = []
-    formats: list[Text] = []
-    engines: list[Text] = []
-    versions: Range = ""
-    chip: Text = "sm_121"
-    nodes: Range = ""
+    architectures: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    versions: str = ""
+    chip: str = "sm_121"
+    nodes: str = ""
     image: str = ""
     model: str = ""
-    flags: dict[str, list[str]] = {}
-    env: dict[str, list[str]] = {}
-    kv: list[str] = []
-    drafts: list[str] = []
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    env: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kv: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()
     pull_request: int = 0
-    verdict: Literal["works", "blocked", "degraded", "unknown"]
-    reason: Text
+    verdict: str
+    reason: str
     alternative: str = ""
     otherwise: str = ""
-    source: Text
-    date: Annotated[str, Field(pattern=r"^20\d\d-[01]\d(-[0-3]\d)?$")]
+    source: str
+    date: str
 
-    @model_validator(mode="after")
-    def _whole(self) -> "RowPart":
+    def __post_init__(self) -> None:
+        """Raises ValueError."""
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"verdict {self.verdict!r} is none of {', '.join(VERDICTS)}")
         if self.verdict in ("blocked", "degraded") and not self.alternative:
             raise ValueError(f"verdict {self.verdict} wants an alternative")
         if self.verdict == "blocked" and self.otherwise:
             raise ValueError("what other sources contradict is at most degraded")
-        return self
+        if not (self.reason and self.source and self.chip and _DATE.fullmatch(self.date)):
+            raise ValueError(f"reason, source, chip and a date as 2026-11 belong to every row: {self.reason!r}")
+        for wanted in (self.versions, self.nodes):
+            bounds(wanted)
 
 
-class TablePart(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Table:
     """A file. vLLM's is also of vLLM on Ray: `engines` of a row tells them apart."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    engine: str
+    rows: tuple[Row, ...]
 
-    engine: Text
-    rows: list[RowPart]
+
+def table(tree: Mapping[str, Any]) -> Table:
+    """Of a file whose values are texts, lists and mappings. Raises ValueError."""
+    return Table(tree["engine"], tuple(map(row, tree["rows"])))
+
+
+def row(tree: Mapping[str, Any]) -> Row:
+    """Raises ValueError, also for a key that no row has."""
+    if unknown := sorted(set(tree) - {one.name for one in fields(Row)}):
+        raise ValueError(f"no row has {', '.join(unknown)}")
+    return from_tree(Row, {**tree, "pull_request": int(tree.get("pull_request", 0))})

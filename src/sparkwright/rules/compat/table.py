@@ -12,26 +12,26 @@ import yaml
 
 from sparkwright.domain.version import within
 from sparkwright.rules.compat.combination import GB10, Combination
-from sparkwright.rules.compat.schema import RowPart, TablePart
+from sparkwright.rules.compat.schema import Row, Table, table
 
 _FILES: Mapping[str, str] = {"vllm-ray": "vllm", "llama-cpp": "llama_cpp"}
 ENGINES = ("vllm", "sglang", "trtllm", "llama_cpp")
 
 
 @cache
-def read_table(name: str) -> TablePart:
-    """The table of a file. Raises pydantic.ValidationError on one that does not keep the schema."""
+def read_table(name: str) -> Table:
+    """The table of a file. Raises ValueError on one that does not keep the schema."""
     path = files("sparkwright.rules.compat") / "data" / f"{name}.yaml"
-    return TablePart.model_validate(yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader))
+    return table(yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader))
 
 
-def rows_of(engine: str) -> tuple[RowPart, ...]:
+def rows_of(engine: str) -> tuple[Row, ...]:
     """All rows of an engine; none for one without a table (the twin)."""
     name = _FILES.get(engine, engine)
-    return tuple(read_table(name).rows) if name in ENGINES else ()
+    return read_table(name).rows if name in ENGINES else ()
 
 
-def known_of(combination: Combination) -> tuple[RowPart, ...]:
+def known_of(combination: Combination) -> tuple[Row, ...]:
     """The rows that a combination meets, in the order of the file."""
     return tuple(row for row in rows_of(combination.engine) if meets(combination, row))
 
@@ -44,7 +44,7 @@ def unheard(combination: Combination) -> bool:
     )
 
 
-def meets(one: Combination, row: RowPart) -> bool:
+def meets(one: Combination, row: Row) -> bool:
     """Whether the combination is one that the row speaks of."""
     return (
         row.chip in ("*", one.chip)
@@ -59,7 +59,7 @@ def meets(one: Combination, row: RowPart) -> bool:
     )
 
 
-def _given(one: Combination, row: RowPart) -> bool:
+def _given(one: Combination, row: Row) -> bool:
     """Flags, variables, type of the KV cache, way of drafting, the pull request that an image is built from."""
     return (
         all(_one_of(values, one.flag(name)) for name, values in row.flags.items())

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from sparkwright.domain.recipe import RecipeState
 from sparkwright.rules.compat.combination import Combination, combination
-from sparkwright.rules.compat.schema import RowPart
+from sparkwright.rules.compat.schema import Row
 from sparkwright.rules.compat.table import known_of
 from sparkwright.rules.rule import Context
 
 
-def rows_with(context: Context, verdict: str) -> Iterator[tuple[Combination, RowPart]]:
+def rows_with(context: Context, verdict: str) -> Iterator[tuple[Combination, Row]]:
     """The rows of that verdict that the recipe meets; none for a refused recipe, whose own reason says it (REC001)."""
     asked = combination(context)
     if asked and asked.recipe.state is not RecipeState.REFUSED:
@@ -22,11 +22,11 @@ def named(asked: Combination) -> str:
     return f"{asked.engine} {asked.version} with {asked.architecture or asked.model}{formats} on {asked.chip}"
 
 
-def cited(row: RowPart) -> str:
+def cited(row: Row) -> str:
     return f"{row.source}, {row.date}"
 
 
-def told(row: RowPart) -> str:
+def told(row: Row) -> str:
     """The reason, the other side where there is one, and who says so."""
     other = f"; other side: {row.otherwise}" if row.otherwise else ""
     return f"{row.reason}{other} [{cited(row)}]"
