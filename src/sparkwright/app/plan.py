@@ -27,7 +27,7 @@ from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.rules.catalog import check_all, worst_first
 from sparkwright.rules.rule import Context
 
-_EVERYWHERE = "0.0.0.0"
+_EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
 _NOT_INSIDE = ("PATH", "HOME")
 _OF_MEMORY = ("MEM001", "MEM002", "MEM003")
 _NOTHING = "no limit, KV type or number of nodes up to 8 makes it fit: a smaller checkpoint or another model is needed"
@@ -68,7 +68,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         specs=specs,
         ledgers=found.ledgers,
         findings=worst_first((*findings, *(_remedied(f, found) for f in check_all(context)))),
-        bind=_bind(recipe, choices.get(nodes[0].name)),
+        bind=_bind(wish, choices.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
@@ -110,7 +110,7 @@ def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tu
         paths={n.name: resolved_paths(n, survey.facts[n.name]) for n in nodes},
         models={n.name: _model(n, recipe, survey) for n in nodes},
         from_hub=bool(recipe.model.id) and not recipe.model.path,
-        bind=_bind(recipe, placement.fabric[placement.head]),
+        bind=_bind(wish, placement.fabric[placement.head]),
         port=recipe.serving.port,
         api_key=wish.api_key,
         simulated=world.cluster.simulated or recipe.engine.name == "twin",
@@ -155,10 +155,12 @@ def _anywhere(checkpoints: Mapping[str, Checkpoint | Unknown]) -> bool:
     return any(isinstance(c, Checkpoint) and c.path for c in checkpoints.values())
 
 
-def _bind(recipe: Recipe, choice: FabricChoice | None) -> str:
-    if recipe.serving.expose is Expose.ALL:
-        return _EVERYWHERE
-    return choice.address if recipe.serving.expose is Expose.FABRIC and choice else "127.0.0.1"
+def _bind(wish: Wish, choice: FabricChoice | None) -> str:
+    """Under supervision it is the front door that is open to all."""
+    expose = wish.recipe.serving.expose
+    if expose is Expose.ALL:
+        return _LOOPBACK if wish.supervised else _EVERYWHERE
+    return choice.address if expose is Expose.FABRIC and choice else _LOOPBACK
 
 
 def _labelled(spec: RankSpec, world: World, wish: Wish, context: RenderContext) -> RankSpec:

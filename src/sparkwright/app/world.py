@@ -10,7 +10,7 @@ from sparkwright.domain.facts import Checkpoint, EngineFound, NodeFacts, Unknown
 from sparkwright.domain.inventory import Stored
 from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
-from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, ModelHub, Sink
+from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, Keyring, ModelHub, Program, Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,9 @@ class World:
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
     python: interpreter for process-runtime engines whose recipe names no venv.
     launch_key: random, for what the ranks of one launch must prove to each other. hub: None to ask none.
+    program: what a supervisor runs; None where nothing is supervised from here (in a supervisor itself).
+    time_scale: of the supervisor's waits, for drills.
+    keyring: where keys of front doors are made and kept; None where nobody is who could be given one.
     """
 
     cluster: Cluster
@@ -35,13 +38,17 @@ class World:
     python: str = "python3"
     launch_key: Secret | None = None
     hub: ModelHub | None = None
+    keyring: Keyring | None = None
+    program: Program | None = None
+    time_scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the user asked for. force: the reason given to override findings, '' for none.
 
-    measured: what logs that were given by hand say, in place of what is kept of earlier starts.
+    measured: what logs that were given by hand say, in place of what is kept of earlier starts. supervised: the front
+    door is what others reach, and the engine stays where only the door reaches it.
     """
 
     recipe: Recipe
@@ -49,6 +56,7 @@ class Wish:
     force: str = ""
     api_key: Secret | None = None
     measured: tuple[Calibration, ...] = ()
+    supervised: bool = False
 
 
 @dataclass(frozen=True, slots=True)

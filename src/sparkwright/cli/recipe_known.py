@@ -6,7 +6,7 @@ from typing import Any
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
 from sparkwright.rules.compat.combination import combination
-from sparkwright.rules.compat.schema import RowPart
+from sparkwright.rules.compat.schema import Row
 from sparkwright.rules.compat.table import known_of, unheard
 from sparkwright.rules.compat.verdicts import told
 from sparkwright.rules.rule import Context
@@ -14,8 +14,8 @@ from sparkwright.rules.rule import Context
 
 def known_json(recipe: Recipe) -> list[dict[str, Any]]:
     """verdict, reason, alternative, otherwise, source, date of each row that the recipe meets on GB10 nodes."""
-    shown = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
-    return [row.model_dump(include=shown) for row in _rows(recipe)]
+    shown = ("verdict", "reason", "alternative", "otherwise", "source", "date")
+    return [{name: getattr(row, name) for name in shown} for row in _rows(recipe)]
 
 
 def known_lines(recipe: Recipe) -> Iterator[tuple[str, str]]:
@@ -28,7 +28,7 @@ def known_lines(recipe: Recipe) -> Iterator[tuple[str, str]]:
         yield "unknown", f"nothing is known of {asked.engine} with {asked.architecture} on {asked.chip}"
 
 
-def _rows(recipe: Recipe) -> tuple[RowPart, ...]:
+def _rows(recipe: Recipe) -> tuple[Row, ...]:
     asked = combination(_context(recipe))
     return known_of(asked) if asked else ()
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sparkwright.domain.recipe import EngineChoice, Expose, Recipe, Runtime
+from sparkwright.domain.recipe import DoorTls, EngineChoice, Expose, Recipe, Runtime
 from sparkwright.recipes.checks_build import build_checks
 from sparkwright.recipes.checks_environment import flags_and_env
 from sparkwright.recipes.problems import Complaint
@@ -114,6 +114,20 @@ def _expose(recipe: Recipe) -> Iterator[Complaint]:
         yield ("serving", "expose"), text
 
 
+def _door(recipe: Recipe) -> Iterator[Complaint]:
+    s, door = recipe.serving, recipe.serving.door
+    path = ("serving", "door")
+    taken = {s.port: "serving.port", s.master_port: "serving.master_port"}
+    for port, what in ((door.port, "`serving.door.port`"), (door.port + 1, "the port after it, for metrics,")):
+        if port in taken:
+            yield (*path, "port"), f"`serving.door.port`: observed {door.port}; {what} is `{taken[port]}`"
+    files = door.tls is DoorTls.FILES
+    for name, value in (("certificate", door.certificate), ("key", door.key)):
+        if files != bool(value):
+            why = f"wanted with `serving.door.tls: files`, observed {shown(door.tls.value)} and {shown(value)}"
+            yield (*path, name), f"`serving.door.{name}`: a path is {why}"
+
+
 def _mounts(recipe: Recipe) -> Iterator[Complaint]:
     count = Counter(mount.split(":")[1] for mount in recipe.mounts)
     for index, mount in enumerate(recipe.mounts):
@@ -138,6 +152,7 @@ CHECKS = (
     Check(("engine.name", "parallelism", "speculation"), _parallelism),
     Check(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
     Check(("serving.expose", "serving.api_key_env"), _expose),
+    Check(("serving.port", "serving.master_port", "serving.door"), _door),
     Check(("env", "flags", "engine.name"), flags_and_env),
     Check(("mounts",), _mounts),
     Check(("published",), _published),

@@ -3,6 +3,8 @@
 from sparkwright.domain.build import Build, PythonPackages, Source
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import (
+    Door,
+    DoorTls,
     EngineChoice,
     Expose,
     Figure,
@@ -18,6 +20,7 @@ from sparkwright.domain.recipe import (
 )
 from sparkwright.recipes.schema import (
     BuildPart,
+    DoorPart,
     EnginePart,
     ModelPart,
     PhasesPart,
@@ -79,7 +82,11 @@ def _engine(part: EnginePart) -> EngineChoice:
 
 
 def _serving(part: ServingPart) -> Serving:
-    return Serving(**part.model_dump(exclude={"expose"}), expose=Expose(part.expose))
+    return Serving(**part.model_dump(exclude={"expose", "door"}), expose=Expose(part.expose), door=_door(part.door))
+
+
+def _door(part: DoorPart) -> Door:
+    return Door(**part.model_dump(exclude={"tls", "names"}), tls=DoorTls(part.tls), names=tuple(part.names))
 
 
 def _speculation(part: SpeculationPart | None) -> Speculation:

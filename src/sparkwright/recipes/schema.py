@@ -23,6 +23,7 @@ _SEQUENCES = Within(1, 4096, "each sequence has its own state and CUDA graph slo
 _BATCHED = Within(64, 1_048_576, "tokens of one engine step; activations grow with it", zero=True)
 _KV_BYTES = Within(64 * 1024**2, 112 * GIB, "a node has 121.6 GiB in all, and weights come first", zero=True)
 _SHM = Within(64 * 1024**2, 121 * GIB, "NCCL needs it (64g is proven), and a node has 121.6 GiB in all", zero=True)
+_BODY = Within(64 * 1024, 4 * GIB, "a chat with pictures needs megabytes, and each is held in memory")
 _DRAFT = Within(1, 32, "each drafted token is verified in the same step")
 _NODES = Within(1, 64, "more nodes than anybody has wired up")
 _JOBS = Within(1, 256, "each compiler of CUDA code takes gigabytes; 16 is proven on a GB10 (GanyX19)", zero=True)
@@ -57,6 +58,8 @@ _MOUNT = Matching(
     "HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro",
 )
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
+_ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
+_HOST = Matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an address, without port")
 _AT_HOME = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 
 
@@ -164,6 +167,15 @@ class ParallelismPart(Part):
     ep: bool = False
 
 
+class DoorPart(Part):
+    port: Annotated[int, _PORT] = 8443
+    tls: Literal["internal", "files", "off"] = "internal"
+    certificate: Annotated[Text, _ABSOLUTE] = ""
+    key: Annotated[Text, _ABSOLUTE] = ""
+    names: list[Annotated[Text, _HOST]] = []
+    body_limit: Annotated[Size, _BODY] = 64 * 1024**2
+
+
 class ServingPart(Part):
     port: Annotated[int, _PORT] = 8000
     master_port: Annotated[int, _PORT] = 25000
@@ -175,6 +187,7 @@ class ServingPart(Part):
     kv_dtype: Annotated[Text, _WORD] = ""
     memory_fraction: Annotated[float, _FRACTION] = 0.0
     kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
+    door: DoorPart = DoorPart()
 
 
 class SpeculationPart(Part):

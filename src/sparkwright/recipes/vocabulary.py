@@ -20,6 +20,8 @@ _KEYS = {
     "parallelism.ep": "enable_expert_parallel expert_parallel ep_size moe_expert_parallel_size",
     "serving.expose": "host bind listen",
     "serving.api_key_env": "api_key",
+    "serving.door.certificate": "ssl_certfile ssl_cert tls_cert",
+    "serving.door.key": "ssl_keyfile ssl_key tls_key",
     "serving.context": "max_model_len max_model_length context_length ctx_size n_ctx max_seq_len",
     "serving.sequences": "max_num_seqs max_running_requests max_batch_size",
     "serving.batched_tokens": "max_num_batched_tokens chunked_prefill_size max_num_tokens",

@@ -131,6 +131,22 @@ def test_batched_tokens():
     assert silent("serving: {batched_tokens: 64, sequences: 64}\n").serving.sequences == 64
 
 
+def test_door():
+    """The door's two ports are its own, and files go with `tls: files` and with nothing else."""
+    assert recipe_errors("serving: {door: {port: 8000}}\n") == [
+        "r.yaml:7: `serving.door.port`: observed 8000; `serving.door.port` is `serving.port`"
+    ]
+    assert recipe_errors("serving: {door: {port: 7999}}\n") == [
+        "r.yaml:7: `serving.door.port`: observed 7999; the port after it, for metrics, is `serving.port`"
+    ]
+    assert recipe_errors("serving: {door: {certificate: /c.pem}}\n") == [
+        "r.yaml:7: `serving.door.certificate`: a path is wanted with `serving.door.tls: files`, observed 'internal' and '/c.pem'"
+    ]
+    assert len(recipe_errors("serving: {door: {tls: files}}\n")) == 2
+    door = silent("serving: {door: {tls: files, certificate: /c.pem, key: /k.pem, names: [a.b], body_limit: 1m}}\n")
+    assert (door.serving.door.tls, door.serving.door.body_limit, door.serving.door.names) == ("files", 2**20, ("a.b",))
+
+
 def test_expose():
     """Nothing listens for everybody without a key."""
     assert len(recipe_errors("serving: {expose: all}\n")) == 1

@@ -37,6 +37,11 @@ def test_cosmetic_edits_keep_it(more):
     assert digest(BASE + more) == digest(BASE)
 
 
+def test_what_stands_before_the_engine_keeps_it():
+    """Another port or certificate of the front door starts no rank anew."""
+    assert digest(BASE.replace("context: 4096", "context: 4096, door: {port: 9443, tls: off}")) == digest(BASE)
+
+
 def test_what_is_only_planned_with_keeps_it():
     """How much of the model stays on disk is for the ledger; the same ranks are started."""
     sized = BASE.replace("model: {", "model: {size: 2GB, ")

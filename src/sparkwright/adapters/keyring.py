@@ -1,0 +1,30 @@
+"""Keys to front doors, and what to trust there, kept on the machine of the person who called."""
+
+import os
+import secrets
+from pathlib import Path
+
+from sparkwright.domain.errors import UsageError
+from sparkwright.door.keys import BYTES
+
+
+class FolderKeyring:
+    """`root/CLUSTER/NAME`, files 0600 in folders 0700."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def fresh(self) -> bytes:
+        return secrets.token_bytes(BYTES)
+
+    def keep(self, cluster: str, name: str, content: str) -> str:
+        """Raises UsageError when it cannot be written."""
+        path = self._root / cluster / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.unlink(missing_ok=True)  # one that others may read already stays open to them
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(content)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        return str(path)

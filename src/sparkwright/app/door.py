@@ -1,0 +1,169 @@
+"""The front door made ready on the head node: its files, and which programs are to run."""
+
+import json
+from dataclasses import dataclass, replace
+
+from sparkwright.app import keys as key_work
+from sparkwright.app.world import World
+from sparkwright.commands import door as commands
+from sparkwright.domain.codec import Unreadable, to_json
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.door_facts import DoorFacts
+from sparkwright.domain.errors import CommandFailed, SparkwrightError
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Door, DoorTls, Expose
+from sparkwright.domain.service import Service, Where
+from sparkwright.domain.unknown import Unknown
+from sparkwright.door.caddy import FrontDoor, certificate_folders, config, root_certificate
+from sparkwright.door.keys import parse
+from sparkwright.door.setting import FILE, DoorSetting
+from sparkwright.facts import door as facts
+from sparkwright.rules.door_catalog import DOOR, NO_CADDY, PAIR, PORT
+from sparkwright.rules.rule import Context
+
+_LOCAL = ("localhost", "127.0.0.1")
+_NAMES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Furnished:
+    """services: to be run in where.home + `/door`. said: lines for the user. Findings never stop the engine."""
+
+    services: tuple[Service, ...]
+    findings: tuple[Finding, ...] = ()
+    said: tuple[str, ...] = ()
+
+
+async def furnish(world: World, plan: Plan, where: Where) -> Furnished:
+    """Idempotent. A Caddy that runs takes over what has changed without cutting a stream. Raises NodeError."""
+    seen = await _look(world, plan, where)
+    found = tuple(f for rule in DOOR for f in rule.check(Context(plan.cluster, recipe=plan.recipe, door=seen)))
+    codes = {finding.code for finding in found}
+    door = plan.recipe.serving.door
+    front = _front(plan, where, seen, replace(door, tls=DoorTls.INTERNAL) if PAIR in codes else door)
+    await _did(world, where, commands.folders(where.state, where.home, certificate_folders(front)))
+    service = Service("door", where.argv("door"), cwd=f"{where.home}/door")
+    await _put(world, where, FILE, to_json(_setting(plan, where)))
+    if codes & {NO_CADDY, PORT}:
+        return Furnished((service,), found)
+    await _put(world, where, "caddy.json", json.dumps(config(front), indent=1))
+    await _put(world, where, "endpoint", endpoint(plan, seen.hostname) + "\n")
+    await _did(world, where, commands.reload(where.python, f"{where.home}/door"))
+    return Furnished((service, _caddy(plan, where, seen, front)), found, await _first_key(world, plan))
+
+
+async def _look(world: World, plan: Plan, where: Where) -> DoorFacts:
+    """Raises CommandFailed."""
+    door = plan.recipe.serving.door
+    asked = facts.fact(where.node, where.state, where.home, door.port, (door.certificate, door.key))
+    seen = asked.read(await world.hosts[where.node].run(asked.command))
+    if isinstance(seen, Unknown):
+        raise CommandFailed(where.node, f"what it has for a front door: {seen.why} {seen.raw}")
+    try:
+        parse(seen.keys or "")
+    except Unreadable as error:
+        return replace(seen, keys_wrong=str(error))
+    return seen
+
+
+def _front(plan: Plan, where: Where, seen: DoorFacts, door: Door) -> FrontDoor:
+    return FrontDoor(
+        addresses=_addresses(plan),
+        port=door.port,
+        engine=f"{plan.bind}:{plan.port}",
+        store=_store(where),
+        tls=door.tls,
+        names=_names(plan, seen, door),
+        certificate=door.certificate,
+        key=door.key,
+        limit=door.body_limit,
+    )
+
+
+def _store(where: Where) -> str:
+    return f"{where.state}/door/ca"
+
+
+def _addresses(plan: Plan) -> tuple[str, ...]:
+    match plan.recipe.serving.expose:
+        case Expose.ALL:
+            return ("",)
+        case Expose.FABRIC:
+            return tuple(dict.fromkeys((plan.bind, "127.0.0.1")))
+    return ("127.0.0.1",)
+
+
+def _names(plan: Plan, seen: DoorFacts, door: Door) -> tuple[str, ...]:
+    """What clients may call the head node; what is asked for without a name gets the first one's certificate."""
+    head = plan.cluster.node(plan.head)
+    host = "" if head.is_local else head.ssh.rpartition("@")[2]
+    names = (seen.hostname, *door.names, host, head.name, f"{seen.hostname}.local", *_LOCAL, *seen.addresses)
+    return tuple(dict.fromkeys(name for name in names if name))[:_NAMES]
+
+
+def _setting(plan: Plan, where: Where) -> DoorSetting:
+    serving = plan.recipe.serving
+    keys = f"{where.state}/door/keys.json"
+    return DoorSetting(plan.deployment, keys, serving.door.body_limit, serving.api_key_env, serving.door.port + 1)
+
+
+def _caddy(plan: Plan, where: Where, seen: DoorFacts, front: FrontDoor) -> Service:
+    """The system's own program, else the container that is there already."""
+    folder = f"{where.home}/door"
+    if seen.caddy:
+        return Service("caddy", (seen.caddy, "run", "--config", "caddy.json"), cwd=folder)
+    name = f"sparkwright-caddy-{plan.deployment}"
+    pair = (front.certificate, front.key) if front.tls is DoorTls.FILES else ()
+    return Service("caddy", commands.contained(name, seen.user, (folder, front.store), pair), cwd=folder)
+
+
+def endpoint(plan: Plan, hostname: str) -> str:
+    """The URL that clients use."""
+    serving, head = plan.recipe.serving, plan.cluster.node(plan.head)
+    scheme = "http" if serving.door.tls is DoorTls.OFF else "https"
+    host = hostname if head.is_local else head.ssh.rpartition("@")[2]
+    at = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: plan.bind, Expose.ALL: (*serving.door.names, host)[0]}
+    return f"{scheme}://{at[serving.expose]}:{serving.door.port}/v1"
+
+
+async def _first_key(world: World, plan: Plan) -> tuple[str, ...]:
+    try:
+        made = await key_work.first(world, plan.deployment)
+    except SparkwrightError as error:
+        return (f"no key could be made: {error.message}; {error.cure or '`sparkwright keys add NAME` later'}",)
+    return (f"key {made.key.name}: {made.path}",) if made else ()
+
+
+async def settled(world: World, plan: Plan, where: Where) -> tuple[str, ...]:
+    """Once its programs have been started: waits until the door listens; what to tell the user. Raises NodeError."""
+    door = plan.recipe.serving.door
+    asked = commands.settled(where.python, f"{where.home}/door", door.port, root_certificate(_store(where)))
+    done = await world.hosts[where.node].run(asked)
+    if not done.ok:
+        return (f"the front door does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
+    door_line = f"front door: {_reached(plan, where.node)}"
+    if not (done.stdout and world.keyring):
+        return (door_line,)
+    path = world.keyring.keep(plan.cluster.name, "ca.crt", done.stdout)
+    return door_line, f"trust its CA: {path} (curl --cacert, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS)"
+
+
+def _reached(plan: Plan, hostname: str) -> str:
+    """The URL, and how to come to it from where the user sits."""
+    url, head, port = endpoint(plan, hostname), plan.cluster.node(plan.head), plan.recipe.serving.door.port
+    if plan.recipe.serving.expose is not Expose.LOOPBACK or head.is_local:
+        return url
+    return f"{url} on {plan.head}; from here: ssh -N -L {port}:127.0.0.1:{port} {head.ssh}"
+
+
+async def _put(world: World, where: Where, name: str, content: str) -> None:
+    await world.hosts[where.node].put(content.encode(), f"{where.home}/door/{name}", 0o600)
+
+
+async def _did(world: World, where: Where, command: Command) -> Completed:
+    done = await world.hosts[where.node].run(command)
+    if not done.ok:
+        said = (done.stderr or done.stdout).strip()[-400:]
+        raise CommandFailed(where.node, f"{command.changes}: exit {done.exit_code}: {said}")
+    return done

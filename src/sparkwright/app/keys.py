@@ -1,0 +1,99 @@
+"""The keys of a head node's front doors: made, listed, revoked. On the node there are only their hashes."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sparkwright.app.world import World
+from sparkwright.commands import door as commands
+from sparkwright.commands.host import script
+from sparkwright.domain.codec import Unreadable
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import CommandFailed, UsageError
+from sparkwright.door.keys import FIRST, Key, Keys, added, digest, key_from, parse, text_of, without
+from sparkwright.ports import Keyring
+
+_TRIES = 5
+_READ = 'cat "$(x "$1")/door/keys.json" 2>/dev/null; exit 0'
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """path: of the file with the key on this machine."""
+
+    key: Key
+    secret: Secret
+    path: str
+
+
+async def listed(world: World) -> Keys:
+    """Raises CommandFailed for a file that cannot be read, Unreachable."""
+    return (await _read(world))[0]
+
+
+async def add(world: World, name: str, deployment: str = "") -> Made:
+    """Raises UsageError when the name is taken."""
+    ring = _ring(world)
+    secret = key_from(ring.fresh())
+    key = Key(name, digest(secret.reveal()), world.clock.now(), world.who, deployment)
+    await _change(world, lambda keys: added(keys, key), f"key {name} made")
+    return Made(key, secret, ring.keep(world.cluster.name, f"{name}.key", secret.reveal() + "\n"))
+
+
+async def first(world: World, deployment: str) -> Made | None:
+    """A key `default`, where none opens this deployment yet and somebody is there to be given it."""
+    keys = await listed(world)
+    if world.keyring is None or any(key.deployment in ("", deployment) for key in keys.keys):
+        return None
+    return await add(world, FIRST)
+
+
+async def revoke(world: World, name: str, deployment: str = "") -> tuple[Key, ...]:
+    """What was taken away; new requests with it get 401 at once. Raises UsageError when there is none of that name."""
+    gone: tuple[Key, ...] = ()
+
+    def change(keys: Keys) -> Keys:
+        nonlocal gone
+        rest, gone = without(keys, name, deployment)
+        return rest
+
+    await _change(world, change, f"key {name} revoked")
+    return gone
+
+
+def _ring(world: World) -> Keyring:
+    if world.keyring is None:
+        raise UsageError("no place to keep a key on this machine")
+    return world.keyring
+
+
+async def _change(world: World, change: Callable[[Keys], Keys], why: str) -> None:
+    """Two who write at the same time both get what they want: whoever comes second reads again."""
+    head = world.cluster.head
+    for _ in range(_TRIES):
+        keys, known = await _read(world)
+        text = text_of(change(keys))
+        done = await world.hosts[head].run(commands.swap_keys(_state(world), known, text, why))
+        if done.ok:
+            return
+        if done.exit_code != commands.CHANGED:
+            raise CommandFailed(head, f"the keys cannot be written: {done.stderr.strip()}", "see the disk's space")
+    raise CommandFailed(head, f"the keys were changed by somebody else {_TRIES} times meanwhile", "try again")
+
+
+async def _read(world: World) -> tuple[Keys, str]:
+    """The keys, and the hash of their file ('' without one)."""
+    head, state = world.cluster.head, _state(world)
+    text = (await world.hosts[head].run(script(_READ, state))).stdout
+    try:
+        return parse(text), hashlib.sha256(text.encode()).hexdigest() if text else ""
+    except Unreadable as error:
+        raise CommandFailed(
+            head,
+            f"{state}/door/keys.json cannot be read: {error}",
+            "move it away; the door then knows no key, and `sparkwright keys add NAME` makes new ones",
+        ) from error
+
+
+def _state(world: World) -> str:
+    return world.cluster.node(world.cluster.head).paths.state

@@ -1,0 +1,89 @@
+"""`sparkwright keys`: who may use the front door."""
+
+import time
+from dataclasses import asdict
+
+import click
+
+from sparkwright.app import keys as use
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import aligned
+from sparkwright.domain.units import duration
+from sparkwright.door.keys import Key
+from sparkwright.wiring import Where
+
+
+@click.group()
+def keys() -> None:
+    """Keys to the front door: named, revocable, kept on the head node as hashes only.
+
+    They outlive deployments. With the cluster's first `up` a key `default` is made.
+
+    \b
+    Example: sparkwright keys add laptop
+    """
+
+
+@keys.command()
+@click.argument("name")
+@click.argument("deployment", required=False, default="")
+@click.option("--show", is_flag=True, help="Print the key itself, too.")
+@shared.where_options
+@shared.json_option
+def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> None:
+    """Make a key for all deployments of the head node, or only for DEPLOYMENT.
+
+    It is written to a file on this machine that only you can read; no other copy exists.
+
+    \b
+    Examples:
+      sparkwright keys add laptop
+      sparkwright keys add ci deepseek-v4-flash --show
+    """
+    made = shared.drive(Where(**where), lambda world: use.add(world, name, deployment), quiet=as_json)
+    key = made.secret.reveal() if show else None
+    if as_json:
+        shared.print_json({**_json(made.key), "file": made.path} | ({"key": key} if show else {}))
+        return
+    click.echo(f"key {name} for {made.key.opens}: {made.path}")
+    click.echo(key if show else f'export OPENAI_API_KEY="$(cat {made.path})"')
+
+
+@keys.command("list")
+@shared.where_options
+@shared.json_option
+def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
+    """The names of the keys, what they open, and who made them when."""
+    found = shared.drive(Where(cluster, ssh_config), use.listed, quiet=True).keys
+    if as_json:
+        shared.print_json({"keys": [_json(key) for key in found]})
+    elif found:
+        click.echo(aligned([_row(key) for key in found]))
+    else:
+        click.echo("no keys; `sparkwright keys add NAME` makes one")
+
+
+@keys.command()
+@click.argument("name")
+@click.argument("deployment", required=False, default="")
+@shared.where_options
+@shared.json_option
+def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
+    """Take a key away: all of that name, or only the one made for DEPLOYMENT.
+
+    From now on it gets 401; answers that are under way are finished.
+    """
+    gone = shared.drive(Where(cluster, ssh_config), lambda world: use.revoke(world, name, deployment), quiet=as_json)
+    if as_json:
+        shared.print_json({"revoked": [_json(key) for key in gone]})
+    else:
+        click.echo(f"revoked: {', '.join(f'{key.name} for {key.opens}' for key in gone)}")
+
+
+def _json(key: Key) -> dict[str, object]:
+    return {name: value for name, value in asdict(key).items() if name != "sha256"}
+
+
+def _row(key: Key) -> tuple[str, ...]:
+    age = f"{duration(max(time.time() - key.created, 0.0))} ago" if key.created else ""
+    return key.name, key.opens, f"by {key.by}" if key.by else "", age

@@ -1,0 +1,63 @@
+"""What the front door itself says, in the shape that OpenAI's clients understand."""
+
+import json
+from dataclasses import dataclass
+
+from sparkwright.domain.units import MIB
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """retry_after: whole seconds, 0 for none."""
+
+    status: int
+    kind: str
+    code: str
+    message: str
+    retry_after: int = 0
+
+    @property
+    def body(self) -> str:
+        error = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
+        return json.dumps({"error": error}, ensure_ascii=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Without the length. A client that was refused need not send the rest of its body."""
+        found = {"Content-Type": JSON, "Cache-Control": "no-store"}
+        if self.retry_after:
+            found["Retry-After"] = str(self.retry_after)
+        if self.status == 401:
+            found["WWW-Authenticate"] = "Bearer"
+        return found
+
+
+def no_key(shown: bool) -> Answer:
+    said = "This API key is not known here or was revoked." if shown else "No API key was given."
+    how = "Send `Authorization: Bearer KEY`; `sparkwright keys add NAME` makes one."
+    return Answer(401, "invalid_request_error", "invalid_api_key", f"{said} {how}")
+
+
+def no_such_path() -> Answer:
+    return Answer(404, "invalid_request_error", "unknown_url", "This address serves the OpenAI API below /v1/ only.")
+
+
+def too_large(limit: int) -> Answer:
+    said = f"The request's body is larger than {limit / MIB:g} MiB (serving.door.body_limit)."
+    return Answer(413, "invalid_request_error", "request_too_large", said)
+
+
+def away(code: str, message: str, retry_after: int) -> Answer:
+    return Answer(503, "service_unavailable", code, message, retry_after)
+
+
+def door_broken() -> Answer:
+    """What Caddy says by itself while the door service is away: it cannot check keys, so nobody gets in."""
+    return away("door_unavailable", "The front door cannot check keys at the moment; it is being started again.", 5)
+
+
+def engine_silent() -> Answer:
+    """What Caddy says by itself while neither the engine nor the door service answers."""
+    return away("engine_unavailable", "The engine does not answer at the moment.", 5)

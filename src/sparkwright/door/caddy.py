@@ -1,0 +1,172 @@
+"""What Caddy is told, as its own JSON.
+
+Every request to /v1/* is first shown to the door service (without its body), which answers 200 with the engine's own
+key, 204 for an engine without one, or what the client is to get instead. Paths of sockets are relative to the folder
+that Caddy and the door service run in: a socket's path may have no more than 107 bytes.
+
+Caddy's documentation of each part: https://caddyserver.com/docs/json/
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.domain.recipe import DoorTls
+from sparkwright.door.answers import Answer, door_broken, engine_silent, no_such_path, too_large
+
+ADMIN = "admin.sock"
+SERVICE = "service.sock"
+FALLBACK = "fallback.sock"
+CHECK, TROUBLE = "/check", "/trouble"
+METHOD, URI, LENGTH = "X-Door-Method", "X-Door-Uri", "X-Door-Length"
+ENGINE_KEY = "X-Door-Engine-Key"
+_CERTIFICATE = "door"
+_HEADER_LIMIT = 64 * 1024
+_KEYS = ("Authorization", "X-Api-Key", "Api-Key")
+# What a client is given to send its headers in, and how long its connection may rest: never how long an answer lasts.
+_HEADERS_WITHIN, _REST = "10s", "5m"
+
+
+@dataclass(frozen=True, slots=True)
+class FrontDoor:
+    """addresses: to listen on, '' for all. engine: `host:port`. names: host names and addresses in the certificate.
+
+    store: folder of Caddy's own CA, kept for good. certificate, key: files on the head, where tls says so. limit: of a
+    request's body, bytes.
+    """
+
+    addresses: tuple[str, ...]
+    port: int
+    engine: str
+    store: str
+    tls: DoorTls = DoorTls.INTERNAL
+    names: tuple[str, ...] = ()
+    certificate: str = ""
+    key: str = ""
+    limit: int = 0
+
+
+def config(door: FrontDoor) -> dict[str, Any]:
+    apps = {"http": {"servers": {"door": _server(door), "fallback": _fallback()}, "grace_period": 0}}
+    apps |= {} if door.tls is DoorTls.OFF else {"tls": _tls(door), "pki": _authority()}
+    return {
+        "admin": {"listen": f"unix/{ADMIN}", "config": {"persist": False}},
+        "logging": {"logs": {"default": {"level": "ERROR", "exclude": ["http.log.error", "http.log.access"]}}},
+        "storage": {"module": "file_system", "root": door.store},
+        "apps": apps,
+    }
+
+
+def _server(door: FrontDoor) -> dict[str, Any]:
+    encrypted = door.tls is not DoorTls.OFF
+    server: dict[str, Any] = {
+        "listen": [f"{_bracketed(address)}:{door.port}" for address in door.addresses],
+        "protocols": ["h1", "h2"] if encrypted else ["h1"],
+        "read_header_timeout": _HEADERS_WITHIN,
+        "idle_timeout": _REST,
+        "max_header_bytes": _HEADER_LIMIT,
+        "automatic_https": {"disable": True},
+        "routes": [{"match": [{"path": ["/v1/*"]}], "handle": _api(door)}, {"handle": [_says(no_such_path())]}],
+        "errors": {"routes": _errors(door)},
+    }
+    chosen: dict[str, Any] = {"default_sni": door.names[0]} if door.names else {}
+    if door.tls is DoorTls.FILES:
+        chosen["certificate_selection"] = {"any_tag": [_CERTIFICATE]}
+    return server | ({"tls_connection_policies": [chosen]} if encrypted else {})
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _api(door: FrontDoor) -> list[dict[str, Any]]:
+    """Asked, its key taken away or replaced, then sent on as it is; the answer flows back byte by byte.
+
+    No flush_interval: Caddy passes on at once what has no length. With -1 it would not tell the engine of clients that
+    have gone, and 2.6 would cut every stream at a reload (both measured).
+    """
+    engine = {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": door.engine}],
+        "transport": {
+            "protocol": "http",
+            "compression": False,
+            "dial_timeout": "3s",
+            "versions": ["1.1"],
+            # A rested connection that the engine closes just now would turn a good request into an error.
+            "keep_alive": {"enabled": False},
+        },
+    }
+    # Caddy deletes after it sets: what a client brings of ours is taken away in a step of its own.
+    clean = {"handler": "headers", "request": {"delete": ["X-Door-*"]}}
+    return [clean, {"handler": "request_body", "max_size": door.limit}, _asking(), engine]
+
+
+def _asking() -> dict[str, Any]:
+    replaced = {"set": {"Authorization": ["{http.reverse_proxy.header." + ENGINE_KEY + "}"]}}
+    shown = {METHOD: "{http.request.method}", URI: "{http.request.orig_uri}"}
+    shown[LENGTH] = "{http.request.header.Content-Length}"
+    return {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": f"unix/{SERVICE}"}],
+        "rewrite": {"method": "GET", "uri": CHECK},
+        "headers": {"request": {"set": {name: [value] for name, value in shown.items()}}},
+        "handle_response": [
+            {"match": {"status_code": [200]}, "routes": _let_in({"delete": _KEYS[1:], **replaced})},
+            {"match": {"status_code": [204]}, "routes": _let_in({"delete": list(_KEYS)})},
+        ],
+    }
+
+
+def _let_in(request: dict[str, Any]) -> list[dict[str, Any]]:
+    marked = {"handler": "vars", "stage": "engine"}
+    return [{"handle": [marked, {"handler": "headers", "request": request}]}]
+
+
+def _errors(door: FrontDoor) -> list[dict[str, Any]]:
+    """A body that grew too large; the engine gave no answer: the door service says why; the door service is away."""
+    large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_says(too_large(door.limit))]}
+    telling = {
+        "handler": "reverse_proxy",
+        "upstreams": [{"dial": f"unix/{SERVICE}"}, {"dial": f"unix/{FALLBACK}"}],
+        "rewrite": {"method": "GET", "uri": TROUBLE},
+        "load_balancing": {"selection_policy": {"policy": "first"}, "try_duration": "2s", "try_interval": "50ms"},
+        "health_checks": {"passive": {"fail_duration": "1s", "max_fails": 1}},
+    }
+    silent = {"match": [{"vars": {"stage": ["engine"]}}], "handle": [telling]}
+    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_says(door_broken())]}]
+
+
+def _fallback() -> dict[str, Any]:
+    """Caddy to itself, so that a broken engine is never an empty answer, whatever else is broken."""
+    routes = [{"handle": [_says(engine_silent())]}]
+    return {"listen": [f"unix/{FALLBACK}"], "automatic_https": {"disable": True}, "routes": routes}
+
+
+def _says(answer: Answer) -> dict[str, Any]:
+    headers = {name: [value] for name, value in answer.headers.items()}
+    return {"handler": "static_response", "status_code": answer.status, "headers": headers, "body": answer.body}
+
+
+def _tls(door: FrontDoor) -> dict[str, Any]:
+    quiet = {"disable_ocsp_stapling": True}
+    if door.tls is DoorTls.FILES:
+        pair = {"certificate": door.certificate, "key": door.key, "tags": [_CERTIFICATE]}
+        return quiet | {"certificates": {"load_files": [pair]}}
+    policy = {"subjects": list(door.names), "issuers": [{"module": "internal"}]}
+    return quiet | {"certificates": {"automate": list(door.names)}, "automation": {"policies": [policy]}}
+
+
+def _authority() -> dict[str, Any]:
+    local = {"name": "Sparkwright front door", "install_trust": False}
+    return {"certificate_authorities": {"local": local}}
+
+
+def root_certificate(store: str) -> str:
+    """Where Caddy keeps what clients have to trust."""
+    return f"{store}/pki/authorities/local/root.crt"
+
+
+def certificate_folders(front: FrontDoor) -> tuple[str, ...]:
+    """Below `store`: where Caddy will keep the certificate of each name."""
+    names = (name.lower().replace(":", "-") for name in front.names) if front.tls is DoorTls.INTERNAL else ()
+    return tuple(f"{front.store}/certificates/local/{name}" for name in names)

@@ -1,0 +1,101 @@
+"""The keys of the front door: what one looks like, and the file on the head node that knows them by their hashes.
+
+A key is 24 random bytes: no list of guesses finds it from its hash, so the hash needs neither salt nor slowness.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import UsageError
+
+PREFIX = "sk-sw-"
+BYTES = 24
+FIRST = "default"
+VERSION = 1
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """deployment: the only one that it opens; '' for every one of this head node. created: seconds since the epoch."""
+
+    name: str
+    sha256: str
+    created: float = 0.0
+    by: str = ""
+    deployment: str = ""
+
+    @property
+    def opens(self) -> str:
+        return self.deployment or "all deployments"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The file. Newest last; (name, deployment) is there once."""
+
+    keys: tuple[Key, ...] = ()
+    version: int = VERSION
+
+
+def key_from(random: bytes) -> Secret:
+    return Secret(PREFIX + random.hex())
+
+
+def digest(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
+
+
+def parse(text: str | bytes) -> Keys:
+    """Raises Unreadable, also for a version that this one does not know: it may say more about who may enter."""
+    keys = from_json(Keys, text) if text.strip() else Keys()
+    if keys.version != VERSION:
+        raise Unreadable(f"version {keys.version}; this sparkwright reads version {VERSION}")
+    return keys
+
+
+def text_of(keys: Keys) -> str:
+    return to_json(keys, indent=1) + "\n"
+
+
+def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str]) -> Key | None:
+    """The key among those that a client showed. Every known one is compared in full: time tells nothing."""
+    found = None
+    digests = [digest(one) for one in shown]
+    for key in keys:
+        fits = key.deployment in ("", deployment)
+        for given in digests:
+            same = hmac.compare_digest(given.encode(), key.sha256.encode())
+            found = key if same and fits else found
+    return found
+
+
+def shown_in(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """What a request's headers (small letters) show as key: OpenAI's clients, Anthropic's, Azure's."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    return tuple(one for one in (bearer, headers.get("x-api-key", ""), headers.get("api-key", "")) if one)
+
+
+def added(keys: Keys, key: Key) -> Keys:
+    """Raises UsageError when the name is taken or is none."""
+    if not _NAME.fullmatch(key.name):
+        raise UsageError(f"key {key.name!r}: a name has small letters, digits, `.`, `_` and `-`, at most 63")
+    if any((one.name, one.deployment) == (key.name, key.deployment) for one in keys.keys):
+        cure = f"another name, or first `sparkwright keys revoke {key.name}`"
+        raise UsageError(f"key {key.name} for {key.opens} is there already", cure)
+    return replace(keys, keys=(*keys.keys, key))
+
+
+def without(keys: Keys, name: str, deployment: str = "") -> tuple[Keys, tuple[Key, ...]]:
+    """The rest, and what was taken away: all of that name, or only the one for `deployment`. Raises UsageError."""
+    gone = tuple(one for one in keys.keys if one.name == name and deployment in ("", one.deployment))
+    if not gone:
+        has = ", ".join(f"{one.name} ({one.opens})" for one in keys.keys) or "none"
+        raise UsageError(f"no key {name}{' for ' + deployment if deployment else ''}", f"keys: {has}")
+    return replace(keys, keys=tuple(one for one in keys.keys if one not in gone)), gone

@@ -1,0 +1,19 @@
+"""What the door service of one deployment is told by `up`: a file beside Caddy's own configuration."""
+
+from dataclasses import dataclass
+
+FILE = "door.json"
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSetting:
+    """keys: path of the head's keys file. limit: bytes of a body. key_env: name of the engine's own key in the
+
+    supervisor's secrets, '' for an engine without one. metrics: port on loopback for the figures.
+    """
+
+    deployment: str
+    keys: str
+    limit: int
+    key_env: str = ""
+    metrics: int = 0

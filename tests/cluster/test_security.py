@@ -1,0 +1,172 @@
+"""What docs/security.md says, on two real nodes: who can reach what, and where no secret is."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, containers
+from cluster.stranger import Stranger, stranger
+from testbed import Node, Testbed
+
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+ENGINE_KEY = "sk-engine-4b1d9c77e2a05f36"
+HUB_TOKEN = "hf_" + "q7Xw2LmN8vRt5ZbK"
+DOOR = 8443
+STATE = "/home/spark/.local/state/sparkwright"
+WRONG = (
+    *("", "x", "null", "undefined", "Bearer", "*", "default", "sk-", "sk-sw-", "sk-sw-" + "0" * 48),
+    *("' or ''='", "%00", "../keys.json", "a" * 5000, ENGINE_KEY[:-1], ENGINE_KEY.upper(), HUB_TOKEN),
+)
+
+
+@pytest.fixture
+def drive(drive: Drive) -> Drive:
+    drive.supervise = True
+    drive.env = {"DRILL_KEY": ENGINE_KEY, "HF_TOKEN": HUB_TOKEN, "SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    return drive
+
+
+@pytest.fixture
+def outsider(testbed: Testbed) -> Iterator[Stranger]:
+    with stranger(testbed) as made:
+        yield made
+
+
+def served(drive: Drive, runtime: str) -> Path:
+    """Up and open to all; the folder with what `up` gave the user."""
+    recipe = drive.recipe(runtime, serving={"expose": "all", "api_key_env": "DRILL_KEY"})
+    done = drive.good("up", recipe)
+    assert f"front door: https://spark-1:{DOOR}/v1" in done.out, str(done)
+    assert ENGINE_KEY not in done.out + done.err
+    folder = drive.folder / "home" / ".local" / "state" / "sparkwright" / "keys" / "testbed"
+    assert default_key(folder) not in done.out + done.err
+    return folder
+
+
+def default_key(folder: Path) -> str:
+    return (folder / "default.key").read_text().strip()
+
+
+def admitted(who: Stranger, node: Node, key: str, ca: Path) -> bool:
+    """Whether it gets in, once the supervisor has had its own first look."""
+    end = time.monotonic() + 30
+    while (status := asked(who, node, key, ca)) == "503" and time.monotonic() < end:
+        time.sleep(0.5)
+    return status == "200"
+
+
+def asked(who: Stranger, node: Node, key: str, ca: Path | None = None, path: str = "/v1/models") -> str:
+    """The status that a client gets; 000 for none."""
+    trust = ["--cacert", str(ca)] if ca else ["--insecure"]
+    argv = ["curl", "-s", "-m", "10", *trust, "-o", "/dev/null", "-w", "%{http_code}", "--path-as-is"]
+    return who.run(*argv, "-H", f"Authorization: Bearer {key}", f"https://{node.mgmt}:{DOOR}{path}")
+
+
+@RUNTIME
+def test_from_outside_only_ssh_and_the_door_answer(
+    drive: Drive, nodes: list[Node], outsider: Stranger, runtime: str
+) -> None:
+    """All 65,535 ports of both nodes: nothing of the engine, its rendezvous, the supervisor or its figures."""
+    before = [outsider.open_ports(node.mgmt) for node in nodes]
+    served(drive, runtime)
+    assert before == [[22], [22]]
+    assert [outsider.open_ports(node.mgmt) for node in nodes] == [[22, DOOR], [22]]
+    drive.good("down", NAME)
+    assert outsider.open_ports(nodes[0].mgmt) == [22]
+    assert_clean(nodes)
+
+
+def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
+    """Twenty wrong, missing or revoked keys get 401 from another machine; the given CA is enough to trust the door."""
+    folder = served(drive, "process")
+    default = default_key(folder)
+    assert admitted(outsider, nodes[0], default, folder / "ca.crt")
+    made = drive.good("keys add", "laptop", "--json").json
+    laptop = Path(made["file"]).read_text().strip()
+    assert made["name"] == "laptop" and laptop not in json.dumps(made)
+    assert asked(outsider, nodes[0], laptop) == "200"
+    drive.good("keys revoke", "laptop")
+    wrong = (*WRONG, laptop, default[:-1], default + "0")
+    assert len(wrong) == 20
+    assert {key: asked(outsider, nodes[0], key) for key in wrong} == dict.fromkeys(wrong, "401")
+    assert [asked(outsider, nodes[0], default, path=path) for path in ("/metrics", "/tokenize", "/v1/../health")] == [
+        "404"
+    ] * 3
+    listed = drive.good("keys list")
+    assert "default" in listed.out and "laptop" not in listed.out
+
+
+def remembered(nodes: list[Node]) -> dict[str, str]:
+    """What is kept or shown anywhere, as root sees it: command lines, containers, units, journals, logs, audit."""
+    found = {}
+    for node in nodes:
+        found[f"argv {node.name}"] = "\n".join(process.command for process in node.processes())
+        found[f"inspect {node.name}"] = str(containers(node))
+        found[f"logs {node.name}"] = "".join(node.sh(f"docker logs {name} 2>&1") for name in node.containers())
+        found[f"journal {node.name}"] = node.sh("journalctl --no-pager --all 2>/dev/null", check=False)
+        units = "/home/spark/.config/systemd /etc/systemd /run/systemd/system /run/user"
+        found[f"units {node.name}"] = node.sh(f"grep -rhs '' --include='sparkwright*' {units}", check=False)
+        secret = "! -name 'secrets.*' ! -path '*/ssh/id_*' ! -path '*/door/ca/*'"
+        logs = f"find {STATE} /var/log -type f {secret}"
+        found[f"files {node.name}"] = node.sh(f"{logs} -exec cat {{}} + | LC_ALL=C tr -cd '[:print:]\\n'")
+    return found
+
+
+# Another user of the node looks into all that was written since the test began, and into every process that lets it.
+LOOK = """
+import os, sys
+since, secrets = float(sys.argv[1]), [line.strip().encode() for line in sys.stdin]
+def holds(path):
+    try:
+        with open(path, "rb") as file:
+            text = file.read(1 << 26)
+    except OSError:
+        return False
+    return any(secret in text for secret in secrets)
+def fresh(path):
+    try:
+        return os.lstat(path).st_ctime >= since and os.path.isfile(path) and not os.path.islink(path)
+    except OSError:
+        return False
+for top, folders, files in os.walk("/"):
+    folders[:] = [f for f in folders if os.path.join(top, f) not in ("/proc", "/sys")]
+    for path in (os.path.join(top, name) for name in files):
+        if fresh(path) and holds(path):
+            print(path)
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    for name in ("cmdline", "environ"):
+        if holds(f"/proc/{pid}/{name}"):
+            print(f"/proc/{pid}/{name}")
+"""
+
+
+def seen_by_another_user(node: Node, since: str, secrets: Sequence[str]) -> list[str]:
+    """Where. What is looked for goes in by stdin: the search itself shows it to nobody."""
+    argv = ["python3", "-c", LOOK, since]
+    done = node.exec(argv, user="nodocker", input="\n".join(secrets) + "\n", timeout=120)
+    return done.stdout.split()
+
+
+@RUNTIME
+def test_secrets_are_where_they_must_be_and_nowhere_else(
+    drive: Drive, nodes: list[Node], outsider: Stranger, runtime: str
+) -> None:
+    """No key, token or private half in any command line, inspect output, unit, journal, log or readable file."""
+    since = nodes[0].sh("date +%s")
+    folder = served(drive, runtime)
+    default = default_key(folder)
+    for key in (default, "wrong-key-of-a-stranger-81c2"):
+        asked(outsider, nodes[0], key)
+    secrets = (ENGINE_KEY, HUB_TOKEN, default, "wrong-key-of-a-stranger-81c2", "PRIVATE KEY-----")
+    found = [(where, secret) for where, text in remembered(nodes).items() for secret in secrets if secret in text]
+    assert found == []
+    nodes[0].write("/tmp/everybody", ENGINE_KEY)
+    assert seen_by_another_user(nodes[0], since, secrets) == ["/tmp/everybody"], "the search itself finds what is there"
+    assert seen_by_another_user(nodes[1], since, secrets) == []
+    kept = [path for path in drive.folder.rglob("*") if path.is_file() and path.parent != folder]
+    for secret in secrets[:3]:
+        assert [path for path in kept if secret.encode() in path.read_bytes()] == []
+    assert {path.stat().st_mode & 0o777 for path in folder.glob("*.key")} == {0o600}

@@ -1,0 +1,144 @@
+"""A head node in a folder of this machine, with a plan whose front door is made ready there."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import httpx
+
+from fakes.artifacts import FakeArtifacts
+from fakes.calibrations import FakeCalibrations
+from fakes.endpoint import FakeEndpoint
+from fakes.sink import FakeSink
+from functional.front_door.doors import ENGINE_KEY
+from functional.twin.process import HEAD_ADDRESS, free_port, wait_until
+from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.keyring import FolderKeyring
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.app.door import Furnished, furnish, settled
+from sparkwright.app.world import World
+from sparkwright.domain.cluster import Cluster, Node, NodePaths
+from sparkwright.domain.plan import Placement, Plan
+from sparkwright.domain.recipe import Door, EngineChoice, Model, Recipe, Serving
+from sparkwright.domain.service import Service, Where
+
+# In place of the bundle: this checkout's own source, for a Python that is told to look nowhere else.
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from sparkwright.supervisor.door import main
+sys.exit(main(Path(sys.argv[3])))
+"""
+
+
+def free_pair() -> int:
+    """A port whose next one is free, too."""
+    while True:
+        port = free_port()
+        try:
+            probe = socket.create_server((HEAD_ADDRESS, port + 1))
+        except OSError:
+            continue
+        probe.close()
+        return port
+
+
+@dataclass
+class Head:
+    """engine: `host:port`. path: of programs on the node."""
+
+    folder: Path
+    engine_port: int
+    path: str = os.environ["PATH"]
+    door: Door = field(default_factory=lambda: Door(port=free_pair()))
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        runtime = self.folder / "runtime"
+        runtime.mkdir(parents=True)
+        (runtime / "__main__.py").write_text(PROGRAM.format(path=sys.path))
+        state = self.folder / "state"
+        home = state / "supervision" / "tiny"
+        home.mkdir(parents=True)
+        (home / "secrets.json").write_text(json.dumps({"SOME_KEY": ENGINE_KEY}))
+        self.where = Where("spark-1", str(home), str(state), sys.executable, str(runtime))
+
+    @property
+    def cluster(self) -> Cluster:
+        node = Node("spark-1", "local", paths=NodePaths(state=self.where.state), env=(("PATH", self.path),))
+        return Cluster("desk", (node,), "spark-1")
+
+    @property
+    def world(self) -> World:
+        clock = SystemClock()
+        return World(
+            cluster=self.cluster,
+            hosts=ClusterHosts(self.cluster, SshSettings()),
+            endpoint=FakeEndpoint(),
+            clock=clock,
+            artifacts=FakeArtifacts(),
+            calibrations=FakeCalibrations(),
+            sink=FakeSink(),
+            who="ann@desk",
+            nonce="1",
+            keyring=FolderKeyring(self.folder / "laptop"),
+        )
+
+    @property
+    def plan(self) -> Plan:
+        recipe = Recipe("tiny", "Tiny", Model("org/tiny"), EngineChoice("twin", "0.21.0"))
+        recipe = replace(recipe, serving=Serving(port=self.engine_port, door=self.door, api_key_env="SOME_KEY"))
+        placed = Placement(("spark-1",), {})
+        return Plan("tiny", recipe, self.cluster, placed, (), (), (), HEAD_ADDRESS, self.engine_port, "tiny")
+
+    async def up(self) -> tuple[Furnished, tuple[str, ...]]:
+        """As `up`: what is to run is run, what runs already is left alone."""
+        furnished = await furnish(self.world, self.plan, self.where)
+        for service in furnished.services:
+            if service.name not in self.running:
+                self._start(service)
+        said = await settled(self.world, self.plan, self.where) if "caddy" in self.running else ()
+        return furnished, said
+
+    def _start(self, service: Service) -> None:
+        with (self.folder / f"{service.name}.log").open("ab") as log:
+            self.running[service.name] = subprocess.Popen(service.argv, cwd=service.cwd, stdout=log, stderr=log)
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.door.port}"
+
+    @property
+    def certificate(self) -> str:
+        return str(self.folder / "laptop" / "desk" / "ca.crt")
+
+    def key(self, name: str = "default") -> str:
+        return (self.folder / "laptop" / "desk" / f"{name}.key").read_text().strip()
+
+    def status(self, key: str, verify: str = "") -> int:
+        headers = {"Authorization": f"Bearer {key}"}
+        context = ssl.create_default_context(cafile=verify or self.certificate)
+        return httpx.get(f"{self.url}/v1/models", headers=headers, verify=context).status_code
+
+    def figures(self) -> bool:
+        try:
+            return httpx.get(f"http://{HEAD_ADDRESS}:{self.door.port + 1}/metrics").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def wait_for_figures(self) -> None:
+        wait_until("the door service shows figures", self.figures)
+
+    def end(self) -> None:
+        for process in self.running.values():
+            process.kill()
+            process.wait()

@@ -1,0 +1,222 @@
+"""Who gets in, to what, and what others are told: the real Caddy and the real door service before the twin."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from functional.front_door.doors import ENGINE_KEY, KEY, LIMIT, Door
+from functional.twin.process import HEAD_ADDRESS, Twin
+from sparkwright.domain.deployment import DeploymentState
+
+WRONG = (
+    "",
+    "x",
+    KEY[:-1],
+    KEY + "0",
+    KEY.upper(),
+    KEY.replace("1f", "2f"),
+    f" {KEY} x",
+    "sk-sw-" + "00" * 24,
+    "null",
+    "*",
+    "Bearer",
+    "a" * 8000,
+    "sk-" + KEY,
+    KEY[::-1],
+    "%2e",
+    "' or ''='",
+    "undefined",
+    "key-0",
+)
+OPEN_IN_VLLM = ("/tokenize", "/detokenize", "/invocations", "/metrics", "/health", "/ping", "/load", "/docs")
+TRICKS = ("/v1/../metrics", "/v1/%2e%2e/metrics", "/v1/..%2fmetrics", "//metrics", "/v1/./../metrics", "/v1", "/v1;/x")
+
+
+def error(answer: httpx.Response) -> dict[str, object]:
+    """The error in OpenAI's shape."""
+    told = answer.json()["error"]
+    assert set(told) == {"message", "type", "param", "code"}, told
+    return dict(told)
+
+
+def raw(door: Door, path: str, *words: str) -> tuple[int, str]:
+    """With curl, which sends the path as it is given."""
+    argv = ["curl", "-sk", "--path-as-is", "-o", "-", "-w", "\n%{http_code}", *words, f"{door.url}{path}"]
+    said, _, code = subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout.rpartition("\n")
+    return int(code), said
+
+
+def test_a_known_key_gets_in(door: Door) -> None:
+    """Guards that each of the headers that clients use opens the door, with the engine's own key put in its place."""
+    assert door.get("/v1/models").json()["data"][0]["id"] == "tiny"
+    for name in ("X-Api-Key", "Api-Key"):
+        assert door.get("/v1/models", key="", **{name: KEY}).status_code == 200
+    assert door.get("/v1/models", key=ENGINE_KEY).status_code == 200
+    assert httpx.get(f"http://{door.engine}/v1/models", headers={"Authorization": f"Bearer {KEY}"}).status_code == 401
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_any_other_key_is_refused(door: Door, wrong: str) -> None:
+    """Guards that nothing near a key, around a key or without one gets further than 401."""
+    refused = door.get("/v1/models", key=wrong)
+    assert refused.status_code == 401
+    assert error(refused)["code"] == "invalid_api_key"
+
+
+def test_a_revoked_key_is_refused_at_once_and_its_stream_goes_on(door: Door) -> None:
+    """Guards that revoking is immediate for new requests and cuts no answer that is under way."""
+    body = {"model": "tiny", "prompt": "count", "max_tokens": 60, "stream": True}
+    with door.client() as client, client.stream("POST", "/v1/completions", json=body) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("data:")
+        door.keys("sk-sw-" + "2e" * 24)
+        assert door.get("/v1/models").status_code == 401
+        assert "data: [DONE]" in list(lines)
+
+
+@pytest.mark.parametrize("path", [*OPEN_IN_VLLM, *TRICKS])
+def test_only_v1_is_there(door: Door, path: str) -> None:
+    """Guards that what engines leave open beside /v1 cannot be reached, however the path is written."""
+    code, said = raw(door, path, "-H", f"Authorization: Bearer {KEY}")
+    assert code == 404
+    assert json.loads(said)["error"]["code"] == "unknown_url"
+
+
+def test_a_body_over_the_limit_is_413(door: Door) -> None:
+    """Guards the limit for a length that is announced and for one that is not; the engine sees neither."""
+    big = b'{"prompt": "' + b"x" * LIMIT + b'"}'
+
+    def in_parts() -> Iterator[bytes]:
+        yield big[:1000]
+        yield big[1000:]
+
+    with door.client() as client:
+        for body in (big, in_parts()):
+            refused = client.post("/v1/completions", content=body, headers={"Content-Type": "application/json"})
+            assert refused.status_code == 413, refused.text
+            assert error(refused)["code"] == "request_too_large"
+        fits = {"model": "tiny", "prompt": "x" * 1000, "max_tokens": 1}
+        assert client.post("/v1/completions", json=fits).status_code == 200
+
+
+def test_keys_stand_in_no_log(door: Door) -> None:
+    """Guards that neither a client's key nor the engine's is written down, also when the engine fails."""
+    door.engine = f"{HEAD_ADDRESS}:1"
+    door.write()
+    door.reload()
+    for name in ("Authorization", "X-Api-Key", "Api-Key"):
+        value = f"Bearer {KEY}" if name == "Authorization" else KEY
+        assert door.get("/v1/models", key="", **{name: value}).status_code == 503
+    said = door.log("caddy") + door.log("service")
+    assert KEY not in said
+    assert ENGINE_KEY not in said
+
+
+def test_browsers_may_ask_beforehand(door: Door) -> None:
+    """Guards that CORS stays the engine's own affair: a preflight has no key and reaches it."""
+    asked = ["-X", "OPTIONS", "-H", "Origin: http://x", "-H", "Access-Control-Request-Method: POST"]
+    assert raw(door, "/v1/chat/completions", *asked)[0] not in (401, 503)
+    assert raw(door, "/v1/chat/completions", "-X", "OPTIONS")[0] == 401
+
+
+def test_http_2_is_spoken(door: Door) -> None:
+    """Guards both versions of HTTP."""
+    for version, said in (("--http2", "2"), ("--http1.1", "1.1")):
+        told = ["-w", "%{http_version} %{http_code}", "-o", "/dev/null", "-H", f"Authorization: Bearer {KEY}"]
+        argv = ["curl", "-sk", version, *told, f"{door.url}/v1/models"]
+        assert subprocess.check_output(argv, text=True, timeout=20) == f"{said} 200"
+
+
+def test_a_client_that_does_not_trust_the_ca_is_warned(door: Door) -> None:
+    """Guards that the certificate is from our own CA, and good for the name and the address alike."""
+    with pytest.raises(httpx.ConnectError, match="certificate"):
+        httpx.get(f"{door.url}/v1/models")
+    for host in ("localhost", "127.0.0.1"):
+        assert httpx.get(f"https://{host}:{door.port}/", verify=door.trusted).status_code == 404
+    assert ssl.get_server_certificate(("127.0.0.1", door.port)).startswith("-----BEGIN")
+
+
+def test_while_refusing_it_says_why_and_until_when(door: Door) -> None:
+    """Guards what a client reads while the engine is away: 503, what happens, and when to come back."""
+    now = time.time()
+    why = "rank 1 on spark-2 exited with 137"
+    door.live(phase=DeploymentState.LOADING, since=now - 65, refusing=True, why=why, back_at=now + 200)
+    refused = door.get("/v1/models")
+    assert refused.status_code == 503
+    assert 190 <= int(refused.headers["Retry-After"]) <= 200
+    told = error(refused)
+    assert told["type"] == "service_unavailable"
+    assert why in str(told["message"]) and "3 min" in str(told["message"])
+    assert door.get("/v1/models", key="x").status_code == 401
+
+
+def test_a_short_gap_is_waited_for(door: Door) -> None:
+    """Guards that a request in a gap of a second or two is answered late and not refused."""
+    now = time.time()
+    door.live(phase=DeploymentState.LOADING, since=now - 5, refusing=True, back_at=now + 3)
+    with door.client() as client:
+        began = time.monotonic()
+        held = httpx.Request("GET", f"{door.url}/v1/models", headers=client.headers)
+        threading.Timer(1.0, door.live).start()
+        answer = client.send(held)
+    assert answer.status_code == 200
+    assert 0.9 < time.monotonic() - began < 2.5
+
+
+@pytest.mark.parametrize("state", ["missing", "old", "broken"])
+def test_without_a_supervisor_the_engine_is_asked(door: Door, state: str) -> None:
+    """Guards that a supervisor that has ended closes no door: serving goes on."""
+    now = time.time()
+    if state == "old":
+        door.live(at=now - 60, phase=DeploymentState.LOADING, refusing=True)
+    if state == "broken":
+        (door.home / "live.json").write_text("{half")
+    assert door.get("/v1/models").status_code == 200
+
+
+def test_a_dead_door_service_lets_nobody_in(door: Door) -> None:
+    """Guards that without somebody to check keys the answer is 503, and that it is good again by itself."""
+    door.end("service")
+    refused = door.get("/v1/models")
+    assert (refused.status_code, error(refused)["code"]) == (503, "door_unavailable")
+    door.start_service()
+    assert door.get("/v1/models").status_code == 200
+
+
+def test_both_programs_come_back_after_a_power_cut(door: Door) -> None:
+    """Guards that sockets that were left lying about stop neither of them."""
+    door.end("service", "caddy")
+    assert (door.folder / "service.sock").exists() and (door.folder / "admin.sock").exists()
+    door.start_service()
+    door.start_caddy()
+    assert door.get("/v1/models").status_code == 200
+
+
+def test_the_sockets_are_for_nobody_else(door: Door) -> None:
+    """Guards modes: the folder 0700, the service's socket 0600; the admin side of Caddy is no TCP port."""
+    assert door.folder.stat().st_mode & 0o777 == 0o700
+    assert (door.folder / "service.sock").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(httpx.ConnectError):
+        httpx.get("http://127.0.0.1:2019/config/")
+
+
+def test_figures_are_on_loopback_and_nothing_else_is(door: Door) -> None:
+    """Guards that the figures' port does not check keys for whoever can reach it."""
+    at = f"http://127.0.0.1:{door.metrics}"
+    assert httpx.get(f"{at}/metrics").status_code == 200
+    assert httpx.get(f"{at}/check", headers={"Authorization": f"Bearer {KEY}"}).status_code == 404
+
+
+def test_the_twin_stays_behind(engine: Twin, door: Door) -> None:
+    """Guards that a client can tell the door nothing that only Caddy may tell."""
+    fake = {"X-Door-Uri": "/v1/models", "X-Door-Engine-Key": "Bearer x", "X-Door-Method": "OPTIONS"}
+    assert door.get("/v1/models", key="", **fake, **{"Access-Control-Request-Method": "GET"}).status_code == 401
+    assert door.get("/v1/models", **fake).status_code == 200

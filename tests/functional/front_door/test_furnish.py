@@ -1,0 +1,194 @@
+"""The front door as `up` makes it ready on a head node, with everything that can be wrong there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from functional.front_door.doors import has_caddy, hides_cut_streams
+from functional.front_door.head import Head, free_pair
+from functional.twin.process import HEAD_ADDRESS, Twin
+from sparkwright.app import keys
+from sparkwright.domain.errors import CommandFailed, UsageError
+from sparkwright.domain.recipe import Door, DoorTls
+
+Made = Callable[..., Head]
+USUAL = {"DOOR002"} if hides_cut_streams() else set()
+
+
+@pytest.fixture
+def made(tmp_path: Path, engine: Twin) -> Iterator[Made]:
+    if not has_caddy():
+        pytest.skip("caddy is not installed")
+    heads: list[Head] = []
+
+    def make(**how: object) -> Head:
+        heads.append(Head(tmp_path / f"{len(heads)}", engine.port, **how))  # type: ignore[arg-type]
+        return heads[-1]
+
+    yield make
+    for head in heads:
+        head.end()
+
+
+def pair(folder: Path, days: int, *, of: str = "own") -> tuple[str, str]:
+    """A certificate for 127.0.0.1 that ends in so many days (negative: it has ended), and its key."""
+    folder.mkdir(exist_ok=True)
+    certificate, key = folder / f"{of}.pem", folder / f"{of}.key"
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-subj",
+        "/CN=x",
+    ]
+    san = ["-addext", "subjectAltName=IP:127.0.0.1", "-days", str(max(days, 1))]
+    subprocess.run([*words, *san, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    if days < 0:
+        began = ["-set_serial", "1", "-days", "-1", "-signkey", key]
+        subprocess.run(
+            ["openssl", "x509", "-in", certificate, *began, "-out", certificate], check=True, capture_output=True
+        )
+    key.chmod(0o600)
+    return str(certificate), str(key)
+
+
+async def test_up_makes_a_door_and_a_key(made: Made) -> None:
+    """Guards the whole: a key in a file of mine, a CA to trust, a request that is answered; modes of all secrets."""
+    head = made()
+    furnished, said = await head.up()
+    assert {finding.code for finding in furnished.findings} == USUAL
+    assert furnished.said == (f"key default: {head.folder}/laptop/desk/default.key",)
+    assert said[0] == f"front door: {head.url}/v1"
+    assert head.status(head.key()) == 200
+    assert head.status("x") == 401
+    key_file = head.folder / "laptop" / "desk" / "default.key"
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    for path in (Path(head.where.state) / "door", Path(head.where.home) / "door"):
+        assert path.stat().st_mode & 0o777 == 0o700
+        assert head.key() not in "".join(p.read_text() for p in path.glob("*.json"))
+
+
+async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) -> None:
+    """Guards that a second call makes no second key, and that a running Caddy learns of a new limit by itself."""
+    head = made()
+    await head.up()
+    key = head.key()
+    furnished, _ = await head.up()
+    assert furnished.said == () and head.key() == key
+    head.door = replace(head.door, names=("spark.example.org",))
+    await head.up()
+    asked = ["openssl", "s_client", "-connect", f"127.0.0.1:{head.door.port}", "-servername", "spark.example.org"]
+    told = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10).stdout
+    assert "Sparkwright front door" in told
+    assert head.running["caddy"].poll() is None
+
+
+async def test_keys_are_added_and_revoked_while_it_serves(made: Made) -> None:
+    """Guards that each key works at once, ends at once, and that taken or unknown names are told."""
+    head = made()
+    await head.up()
+    added = await keys.add(head.world, "laptop")
+    only = await keys.add(head.world, "other", "big")
+    assert head.status(added.secret.reveal()) == 200
+    assert head.status(only.secret.reveal()) == 401
+    assert [key.name for key in (await keys.listed(head.world)).keys] == ["default", "laptop", "other"]
+    with pytest.raises(UsageError, match="there already"):
+        await keys.add(head.world, "laptop")
+    await keys.revoke(head.world, "laptop")
+    assert head.status(added.secret.reveal()) == 401
+    assert head.status(head.key()) == 200
+    with pytest.raises(UsageError, match="no key laptop"):
+        await keys.revoke(head.world, "laptop")
+
+
+async def test_two_who_add_at_once_both_get_their_key(made: Made) -> None:
+    """Guards against a key that is lost because somebody else wrote the file a moment later."""
+    head = made()
+    await asyncio.gather(*(keys.add(head.world, f"k{n}") for n in range(4)))
+    assert {key.name for key in (await keys.listed(head.world)).keys} == {"k0", "k1", "k2", "k3"}
+
+
+async def test_a_given_certificate_serves(made: Made, tmp_path: Path) -> None:
+    """Guards tls: files, and that its near end is told."""
+    certificate, key = pair(tmp_path / "pki", 5)
+    head = made(door=Door(free_pair(), DoorTls.FILES, certificate, key))
+    furnished, _ = await head.up()
+    assert {finding.code for finding in furnished.findings} == {"DOOR004"} | USUAL
+    assert head.status(head.key(), verify=certificate) == 200
+
+
+@pytest.mark.parametrize("wrong", ["expired", "differs", "missing", "unreadable", "no key"])
+async def test_a_certificate_that_cannot_serve_is_told_and_the_internal_ca_does(
+    made: Made, tmp_path: Path, wrong: str
+) -> None:
+    """Guards that serving goes on with one clear finding."""
+    certificate, key = pair(tmp_path / "pki", -1 if wrong == "expired" else 90)
+    if wrong == "differs":
+        key = pair(tmp_path / "pki", 90, of="other")[1]
+    if wrong == "missing":
+        Path(certificate).unlink()
+    if wrong == "unreadable":
+        Path(certificate).write_text("-----BEGIN CERTIFICATE-----\nx\n")
+    if wrong == "no key":
+        Path(key).unlink()
+    head = made(door=Door(free_pair(), DoorTls.FILES, certificate, key))
+    furnished, _ = await head.up()
+    (finding,) = [f for f in furnished.findings if f.code not in USUAL]
+    assert finding.code == "DOOR003"
+    assert certificate in finding.evidence
+    assert head.status(head.key()) == 200
+
+
+async def test_without_caddy_there_is_one_finding_and_the_figures(made: Made, tmp_path: Path) -> None:
+    """Guards that a missing Caddy stops nothing else."""
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    for program in Path("/usr/bin").iterdir():
+        if program.name != "caddy":
+            (bare / program.name).symlink_to(program)
+    head = made(path=str(bare))
+    furnished, _ = await head.up()
+    assert [finding.code for finding in furnished.findings] == ["DOOR001"]
+    assert [service.name for service in furnished.services] == ["door"]
+    head.wait_for_figures()
+
+
+async def test_a_taken_port_is_told_with_who_has_it(made: Made) -> None:
+    """Guards that Caddy is not started to fail again and again; its own port is none that is taken."""
+    head = made()
+    with socket.create_server((HEAD_ADDRESS, head.door.port)):
+        furnished, _ = await head.up()
+        assert "DOOR006" in {finding.code for finding in furnished.findings}
+        assert [service.name for service in furnished.services] == ["door"]
+    assert "DOOR006" not in {finding.code for finding in (await head.up())[0].findings}
+    assert "DOOR006" not in {finding.code for finding in (await head.up())[0].findings}
+
+
+async def test_keys_with_wrong_rights_or_content_are_told(made: Made) -> None:
+    """Guards both findings; with a broken file the door keeps out, and the command says what to do."""
+    head = made()
+    await head.up()
+    assert head.status(head.key()) == 200
+    file = Path(head.where.state) / "door" / "keys.json"
+    file.chmod(0o644)
+    assert "DOOR005" in {finding.code for finding in (await head.up())[0].findings}
+    file.chmod(0o600)
+    file.write_text('{"keys": [{"na')
+    furnished, _ = await head.up()
+    assert {finding.code for finding in furnished.findings} == {"DOOR007"} | USUAL
+    assert "no key could be made" in furnished.said[0]
+    assert head.status(head.key()) == 200, "the door that runs keeps what it has read before"
+    with pytest.raises(CommandFailed, match="cannot be read"):
+        await keys.listed(head.world)

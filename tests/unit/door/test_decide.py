@@ -1,0 +1,102 @@
+"""Who gets in now, who waits, and what others are told."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import Live
+from sparkwright.door import answers
+from sparkwright.door.decide import (
+    CROWD,
+    HOLD,
+    Hold,
+    Request,
+    admitted,
+    broken,
+    refused,
+    retry_after,
+    unavailable,
+)
+
+NOW = 1_000_000.0
+LIVE = Live(NOW - 1, "big", DeploymentState.LOADING, NOW - 65, refusing=True, why="rank 1 exited with 137.")
+GOOD = Request("/v1/chat/completions", known=True, shown=True, length=10)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/metrics", "/v1", "/v1x", "/V1/models", "/v1/../metrics", "/v1/a/..", "", "/v1/../"]
+)
+def test_nothing_beside_v1(path: str) -> None:
+    """Guards that also the door service, and not Caddy alone, knows what is served; a key changes nothing."""
+    answer = refused(replace(GOOD, path=path), 100)
+    assert answer == answers.no_such_path()
+
+
+def test_the_key_comes_before_all_that_tells_something() -> None:
+    """Guards that strangers learn neither limits nor the engine's state."""
+    stranger = replace(GOOD, known=False, length=10**9)
+    assert refused(stranger, 100) == answers.no_key(shown=True)
+    assert refused(replace(stranger, shown=False), 100) == answers.no_key(shown=False)
+    assert refused(replace(stranger, preflight=True, length=0), 100) is None
+    assert refused(replace(GOOD, length=101), 100) == answers.too_large(100)
+    assert refused(GOOD, 100) is refused(replace(GOOD, length=None), 100) is None
+
+
+def test_what_is_not_refusing_lets_in() -> None:
+    """Guards that only a fresh word of the supervisor closes the door."""
+    assert admitted(None, NOW, 0.0) is None
+    assert admitted(replace(LIVE, refusing=False), NOW, 0.0) is None
+    assert admitted(replace(LIVE, at=NOW - 60), NOW, 0.0) is None
+    assert admitted(replace(LIVE, at=NOW + 60), NOW, 0.0) is None
+    assert isinstance(admitted(LIVE, NOW, 0.0), answers.Answer)
+
+
+def test_a_short_gap_is_waited_for_and_no_longer() -> None:
+    """Guards the limit of ten seconds a request, and that a crowd does not pile up."""
+    soon = replace(LIVE, back_at=NOW + 6)
+    assert admitted(soon, NOW, 0.0) == Hold(6.0)
+    assert admitted(soon, NOW, 3.9) == Hold(6.0)
+    assert isinstance(admitted(soon, NOW, 4.1), answers.Answer)
+    assert isinstance(admitted(soon, NOW, 0.0, CROWD + 1), answers.Answer)
+    assert isinstance(admitted(replace(soon, back_at=NOW + HOLD + 1), NOW, 0.0), answers.Answer)
+
+
+def test_a_gap_of_unknown_length_is_waited_for_while_it_is_young() -> None:
+    """Guards that a dead rank is refused within a second of its detection, not after ten."""
+    young = replace(LIVE, phase=DeploymentState.DRAINING, since=NOW - 0.4)
+    assert admitted(young, NOW, 0.0) == Hold(pytest.approx(0.6))
+    assert isinstance(admitted(young, NOW + 0.7, 0.7), answers.Answer)
+
+
+@pytest.mark.parametrize("phase", [DeploymentState.FAILED, DeploymentState.NEEDS_REBOOT, DeploymentState.READY])
+def test_what_does_not_pass_by_itself_is_not_waited_for(phase: DeploymentState) -> None:
+    """Guards that nobody is held for a person to come, nor for memory to be freed."""
+    assert isinstance(admitted(replace(LIVE, phase=phase, back_at=NOW + 2), NOW, 0.0), answers.Answer)
+
+
+def test_the_words_say_what_since_when_and_until_when() -> None:
+    """Guards the sentence that users of coding agents will read."""
+    answer = unavailable(replace(LIVE, back_at=NOW + 200), NOW)
+    assert answer.message == "big is loading since 65 s: rank 1 exited with 137; it should be back in about 3 min 20 s."
+    assert (answer.status, answer.retry_after, answer.code) == (503, 200, "deployment_loading")
+    assert unavailable(LIVE, NOW).message.endswith("; it is not known when it will be back.")
+    assert unavailable(replace(LIVE, back_at=NOW - 50), NOW).message.endswith("; it is overdue.")
+    person = unavailable(replace(LIVE, phase=DeploymentState.NEEDS_REBOOT, simulated=True), NOW)
+    assert person.message.startswith("(simulated) big is needs reboot") and "rebooted first" in person.message
+
+
+@given(back=st.floats(-1e5, 1e5), phase=st.sampled_from(DeploymentState))
+def test_retry_after_is_a_sensible_number(back: float, phase: DeploymentState) -> None:
+    """Guards that clients neither hammer (0) nor stay away for hours."""
+    assert 1 <= retry_after(replace(LIVE, phase=phase, back_at=NOW + back), NOW) <= 600
+
+
+def test_an_engine_that_broke_off_is_told_by_what_is_known() -> None:
+    """Guards three different answers: refused meanwhile, not seen yet, and nobody looks after it."""
+    assert broken(LIVE, NOW) == unavailable(LIVE, NOW)
+    assert "its supervisor looks at it" in broken(replace(LIVE, refusing=False), NOW).message
+    assert "said nothing for 60 s" in broken(replace(LIVE, at=NOW - 60), NOW).message
+    assert "does not run" in broken(None, NOW).message

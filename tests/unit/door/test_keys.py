@@ -1,0 +1,88 @@
+"""Keys: what one looks like, who knows it, and the file."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.domain.codec import Unreadable
+from sparkwright.domain.errors import UsageError
+from sparkwright.door.keys import Key, Keys, added, digest, key_from, owner, parse, shown_in, text_of, without
+
+ONE, TWO = key_from(bytes(24)), key_from(bytes([1]) * 24)
+KNOWN = Keys((Key("laptop", digest(ONE.reveal()), 5.0, "ann@desk"), Key("ci", digest(TWO.reveal()), deployment="big")))
+
+
+def test_a_key_says_whose_it_is_and_hides_itself() -> None:
+    """Guards that leaked keys can be searched for by their beginning, and that ours do not leak by repr."""
+    assert ONE.reveal() == "sk-sw-" + "00" * 24
+    assert "00" not in repr(ONE)
+
+
+def test_the_file_holds_hashes_only() -> None:
+    """Guards that whoever reads the file gets no key."""
+    text = text_of(KNOWN)
+    assert ONE.reveal() not in text and TWO.reveal() not in text
+    assert parse(text) == KNOWN
+    assert parse("") == parse(b" \n") == Keys()
+
+
+@pytest.mark.parametrize("text", ["{half", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "version": 2}', "null"])
+def test_a_file_that_is_none_of_ours_is_unreadable(text: str) -> None:
+    """Guards that a broken file, or one of a newer version, is never taken for one without keys."""
+    with pytest.raises(Unreadable):
+        parse(text)
+
+
+def test_a_key_opens_what_it_was_made_for() -> None:
+    """Guards that a key for one deployment opens no other, and that one shown key in several headers is enough."""
+    assert owner(KNOWN.keys, "small", [ONE.reveal()]) == KNOWN.keys[0]
+    assert owner(KNOWN.keys, "big", ["x", TWO.reveal()]) == KNOWN.keys[1]
+    assert owner(KNOWN.keys, "small", [TWO.reveal()]) is None
+    assert owner(KNOWN.keys, "big", []) is owner((), "big", [ONE.reveal()]) is None
+
+
+@given(st.text())
+def test_no_other_text_is_a_key(text: str) -> None:
+    """Guards that nothing but the key opens, whatever bytes are sent; also not its hash."""
+    assert owner(KNOWN.keys, "big", [text, KNOWN.keys[0].sha256]) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "shown"),
+    [
+        ({"authorization": "Bearer k"}, ("k",)),
+        ({"authorization": "bearer  k "}, ("k",)),
+        ({"authorization": "Basic k"}, ()),
+        ({"authorization": "k"}, ()),
+        ({"x-api-key": "k"}, ("k",)),
+        ({"api-key": "k", "authorization": "Bearer j"}, ("j", "k")),
+        ({}, ()),
+    ],
+)
+def test_where_clients_show_it(headers: dict[str, str], shown: tuple[str, ...]) -> None:
+    """Guards the headers of OpenAI's, Anthropic's and Azure's clients."""
+    assert shown_in(headers) == shown
+
+
+def test_names_are_taken_once() -> None:
+    """Guards that a name tells one key; the same name for one deployment and for all is two keys."""
+    more = added(KNOWN, Key("laptop", "x", deployment="big"))
+    assert len(more.keys) == 3
+    with pytest.raises(UsageError, match="there already"):
+        added(more, Key("laptop", "y"))
+    for name in ("", "A", "../x", "x" * 64, "a b"):
+        with pytest.raises(UsageError, match="small letters"):
+            added(KNOWN, Key(name, "x"))
+
+
+def test_revoking_takes_all_of_a_name_or_one() -> None:
+    """Guards what is left, and that a name that is not there is told with those that are."""
+    both = added(KNOWN, Key("laptop", "x", deployment="big"))
+    assert without(both, "laptop", "big")[0] == KNOWN
+    assert without(both, "laptop") == (Keys((KNOWN.keys[1],)), (both.keys[0], both.keys[2]))
+    with pytest.raises(UsageError, match="no key phone") as caught:
+        without(KNOWN, "phone")
+    assert caught.value.cure == "keys: laptop (all deployments), ci (big)"
+    assert json.loads(text_of(without(KNOWN, "ci")[0]))["keys"][0]["name"] == "laptop"
