@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 
 from sparkwright.app.stop import listing
 from sparkwright.app.survey import ranks_fact
@@ -13,36 +14,92 @@ from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.domain.live import Live
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.supervised import Supervised
+from sparkwright.facts.store import supervised_fact
 
 PROBE = "Reply with one word."
 PROBE_TOKENS = 1
 PROBE_SECONDS = 5.0
-Listing = tuple[tuple[RankStatus, ...], tuple[str, ...]]
 Probed = tuple[DeploymentState, Answer | None, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """By one node. trouble: why it could not be asked."""
+
+    ranks: tuple[RankStatus, ...] = ()
+    supervised: tuple[Supervised, ...] = ()
+    trouble: tuple[str, ...] = ()
+
+
 async def status(world: World, probe: bool = True) -> tuple[tuple[Deployment, ...], tuple[str, ...]]:
-    """Deployments of the cluster, and sentences about nodes that could not be asked. Health is a real token."""
-    told = await together(_listing(world, name) for name in world.cluster.names)
-    ranks = [r for listed, _ in told for r in listed]
-    trouble = tuple(s for _, sentences in told for s in sentences)
-    names = sorted({r.deployment for r in ranks})
-    found = await together(_deployment(world, [r for r in ranks if r.deployment == name], probe) for name in names)
-    return tuple(found), trouble
+    """Deployments of the cluster, and sentences about nodes that could not be asked. Health is a real token: one that
+
+    the supervisor asked for, or one of our own where none is at work.
+    """
+    told = await together(_told(world, name) for name in world.cluster.names)
+    ranks = [r for one in told for r in one.ranks]
+    watched = {s.deployment: s for one in told for s in one.supervised}
+    names = sorted({r.deployment for r in ranks} | set(watched))
+    found = await together(
+        _deployment(world, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
+    )
+    return tuple(found), tuple(s for one in told for s in one.trouble)
 
 
-async def _listing(world: World, name: str) -> Listing:
-    fact = ranks_fact(world.cluster.node(name))
+async def _told(world: World, name: str) -> _Told:
+    """Both in one round trip. A node without python3 has no supervisor."""
+    state = world.cluster.node(name).paths.state
+    listed, watched = ranks_fact(world.cluster.node(name)), supervised_fact(name, state)
     try:
-        found = fact.read(await world.hosts[name].run(fact.command))
+        first, second = await world.hosts[name].run_all((listed.command, watched.command))
     except NodeError as error:
-        return (), (error.message,)
-    return ((), (f"{name}: {found.why} {found.raw}",)) if isinstance(found, Unknown) else (found, ())
+        return _Told(trouble=(error.message,))
+    ranks, supervised = listed.read(first), watched.read(second)
+    trouble = (f"{name}: {ranks.why} {ranks.raw}",) if isinstance(ranks, Unknown) else ()
+    return _Told(() if isinstance(ranks, Unknown) else ranks, _known(supervised), trouble)
 
 
-async def _deployment(world: World, ranks: Sequence[RankStatus], probe: bool) -> Deployment:
+def _known(found: tuple[Supervised, ...] | Unknown) -> tuple[Supervised, ...]:
+    return () if isinstance(found, Unknown) else found
+
+
+async def _deployment(
+    world: World, ranks: Sequence[RankStatus], supervised: Supervised | None, probe: bool
+) -> Deployment:
     ordered = tuple(sorted(ranks, key=lambda r: r.rank))
+    live = supervised.current if supervised else None
+    found = _as_watched(supervised, live) if supervised and live else await _as_seen(world, ordered, probe)
+    if supervised and not live:
+        found = _unwatched(found, supervised)
+    return replace(found, ranks=ordered, supervised=supervised)
+
+
+def _as_watched(supervised: Supervised, live: Live) -> Deployment:
+    """What a supervisor says wins: it has looked for longer than one call can."""
+    return Deployment(
+        name=supervised.deployment,
+        state=live.phase,
+        ranks=(),
+        endpoint=supervised.endpoint or live.engine_address,
+        problems=tuple(sentence for _, sentence in live.troubles),
+        simulated=live.simulated,
+    )
+
+
+def _unwatched(found: Deployment, supervised: Supervised) -> Deployment:
+    """It may serve all the same, and nobody would notice its end."""
+    state = DeploymentState.DEGRADED if found.state is DeploymentState.READY else found.state
+    name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
+    problems = (*found.problems, supervised.trouble)
+    return replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
+
+
+async def _as_seen(world: World, ordered: tuple[RankStatus, ...], probe: bool) -> Deployment:
+    if not ordered:
+        return Deployment("", DeploymentState.STOPPED, ())
     first = ordered[0]
     problems = _problems(ordered)
     state, answer, said = _unproven(ordered, problems, probe), None, ""

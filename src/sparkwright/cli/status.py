@@ -1,11 +1,13 @@
 """`sparkwright status` and `logs`."""
 
+from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from sparkwright.app import queries
+from sparkwright.app.incidents import incident, incident_logs
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.text import deployment_text
@@ -22,6 +24,8 @@ _GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTIN
 @shared.json_option
 def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_json: bool) -> None:
     """The deployments as the nodes themselves tell them. Health is one real token, not /health.
+
+    Where a supervisor is at work, its word counts: it asks for tokens by itself.
 
     Exit 0: all is well or nothing runs; 1: something is degraded or failed; 3: a node could not be asked.
 
@@ -60,6 +64,7 @@ def _json(found: Deployment) -> dict[str, Any]:
 @click.command()
 @click.argument("deployment", metavar="DEPLOYMENT", callback=shared.deployment_of)
 @click.option("--rank", type=int, default=None, help="Only this rank. [default: all]")
+@click.option("--incident", type=click.IntRange(min=1), default=None, help="As they were saved for this incident.")
 @click.option("--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Last lines; 0 for all.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C or the rank's end.")
 @shared.where_options
@@ -71,13 +76,27 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
     Examples:
       sparkwright logs deepseek-v4-flash --rank 1 --tail 0
       sparkwright logs deepseek-v4-flash -f
+      sparkwright logs deepseek-v4-flash --incident 3 --rank 0
     """
+    if how["incident"] and how["follow"]:
+        raise click.UsageError("what was saved for an incident does not grow: --follow does not go with --incident")
 
     async def read(world: World) -> None:
-        async for rank, line in queries.logs(world, deployment, how["rank"], how["tail"], how["follow"]):
+        async for rank, node, simulated, line in _lines(world, deployment, how):
             if as_json:
-                shared.print_line({"rank": rank.rank, "node": rank.node, "simulated": rank.simulated, "line": line})
+                shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line})
             else:
-                click.echo(f"{rank.rank}| {line}")
+                click.echo(f"{rank}| {line}")
 
     shared.drive(Where(cluster, ssh_config), read, quiet=True)
+
+
+async def _lines(world: World, deployment: str, how: dict[str, Any]) -> AsyncIterator[tuple[int, str, bool, str]]:
+    """(rank, node, simulated, line) of the ranks as they are, or as they were saved."""
+    if how["incident"] is None:
+        async for rank, line in queries.logs(world, deployment, how["rank"], how["tail"], how["follow"]):
+            yield rank.rank, rank.node, rank.simulated, line
+        return
+    shown = await incident(world, how["incident"], deployment)
+    async for number, node, line in incident_logs(world, shown, how["rank"], how["tail"]):
+        yield number, node, shown.incident.simulated, line

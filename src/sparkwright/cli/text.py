@@ -9,6 +9,7 @@ from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.plan_advice import advice_text
 from sparkwright.cli.plan_memory import memory_text
 from sparkwright.cli.plan_outlook import outlook_text, remedies_text
+from sparkwright.cli.supervised_text import since_text, supervised_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Finding, Severity
@@ -145,7 +146,7 @@ def reach_text(plan: Plan) -> str:
     """How to use the endpoint from where the user sits."""
     base = f"http://{plan.bind}:{plan.port}/v1"
     head = plan.cluster.node(plan.head)
-    if plan.recipe.serving.expose is Expose.ALL:
+    if plan.recipe.serving.expose is Expose.ALL and plan.bind == "0.0.0.0":
         return f"endpoint: http://{head.ssh}:{plan.port}/v1 (needs the key in ${plan.recipe.serving.api_key_env})"
     if head.is_local:
         return f"endpoint: {base}"
@@ -153,13 +154,16 @@ def reach_text(plan: Plan) -> str:
 
 
 def deployment_text(found: Deployment) -> str:
-    lines = [f"{mark(found.simulated)}{found.name}: {found.state}  {found.endpoint}".rstrip()]
+    since = since_text(found.supervised)
+    lines = [f"{mark(found.simulated)}{found.name}: {found.state}{since}  {found.endpoint}".rstrip()]
     if found.ranks:
         lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
     lines += [f"  problem: {problem}" for problem in found.problems]
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")
+    if found.supervised:
+        lines += supervised_text(found.supervised)
     return "\n".join(lines)
 
 

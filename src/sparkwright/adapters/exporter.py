@@ -1,0 +1,196 @@
+"""A supervised deployment as Prometheus metrics, from what its supervisor wrote last.
+
+What is stale is not told: of a supervisor that ended, only that it ended. Every sample says whether it is simulated.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from sparkwright.domain.codec import Unreadable, from_json
+from sparkwright.domain.live import Live, LiveEngine
+from sparkwright.domain.states import DeploymentState
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_STALE = 15.0
+_WINDOW = 300.0
+# (name, help, field of LiveNode, factor to base units)
+_NODE = (
+    ("memory_size_bytes", "Unified memory that CPU and GPU share.", "total", 1.0),
+    ("memory_available_bytes", "MemAvailable: what a new allocation may take.", "available", 1.0),
+    ("memory_free_bytes", "MemFree: in use by nothing, not even the page cache.", "free", 1.0),
+    ("memory_unaccounted_bytes", "Pages that no counter of the kernel explains: the driver's.", "unaccounted", 1.0),
+    ("memory_slope_bytes_per_second", "Robust slope of MemAvailable; negative: it shrinks.", "per_hour", 1 / 3600),
+    ("memory_time_left_seconds", "Until the floor at this slope; absent while it does not shrink.", "time_left", 1.0),
+    ("memory_pressure_ratio", "Share of time in which all waited for memory (PSI full avg10).", "pressure", 0.01),
+    ("swap_used_bytes", "Swap in use.", "swap_used", 1.0),
+    ("swap_traffic_pages_per_second", "Pages swapped in and out.", "swap_rate", 1.0),
+    ("gpu_busy_ratio", "SM utilization.", "gpu_busy", 0.01),
+    ("gpu_temperature_celsius", "GPU temperature.", "gpu_temperature", 1.0),
+    ("gpu_power_watts", "GPU power draw.", "gpu_power", 1.0),
+    ("gpu_clock_hertz", "SM clock.", "gpu_clock", 1e6),
+)
+# (name, help, field of LiveEngine)
+_ENGINE = (
+    ("requests_running", "Requests that the engine works on.", "running"),
+    ("requests_waiting", "Requests in its queue.", "waiting"),
+    ("kv_cache_usage_ratio", "Used part of the KV cache.", "kv_usage"),
+    ("requests_finished_total", "Requests that ended in any way.", "finished"),
+    ("prompt_tokens_total", "Prompt tokens, counted when their prefill ends.", "prompt_tokens"),
+    ("generation_tokens_total", "Generated tokens.", "generation_tokens"),
+    ("prefix_cache_queried_tokens_total", "Prompt tokens looked up in the prefix cache.", "prefix_queries"),
+    ("prefix_cache_hit_tokens_total", "Prompt tokens found there.", "prefix_hits"),
+    ("draft_tokens_total", "Tokens that the drafter proposed.", "draft_tokens"),
+    ("accepted_tokens_total", "Proposed tokens that the model accepted.", "accepted_tokens"),
+    ("preemptions_total", "Requests thrown out of the KV cache.", "preemptions"),
+)
+
+
+def _counted(engine: LiveEngine) -> LiveEngine:
+    """SGLang counts no look-ups: there every prompt token is one."""
+    if engine.prefix_hits is not None and engine.prefix_queries is None:
+        return replace(engine, prefix_queries=engine.prompt_tokens)
+    return engine
+
+
+class Share:
+    """part/whole of what two counters gained within the window. A counter that fell is another start's."""
+
+    def __init__(self, window: float = _WINDOW) -> None:
+        self._window = window
+        self._seen: deque[tuple[float, float, float]] = deque()
+
+    def add(self, at: float, whole: float | None, part: float | None) -> None:
+        if whole is None or part is None:
+            return
+        if self._seen and (whole < self._seen[-1][1] or part < self._seen[-1][2]):
+            self._seen.clear()
+        if not self._seen or at > self._seen[-1][0]:
+            self._seen.append((at, whole, part))
+        while len(self._seen) > 2 and self._seen[1][0] <= at - self._window:
+            self._seen.popleft()
+
+    @property
+    def value(self) -> float | None:
+        """None while nothing was gained: 0 would say that all of it missed."""
+        if not self._seen:
+            return None
+        (_, whole, part), (_, now_whole, now_part) = self._seen[0], self._seen[-1]
+        return (now_part - part) / (now_whole - whole) if now_whole > whole else None
+
+
+class Exporter:
+    """For one scrape after the other. home: the supervisor's folder."""
+
+    def __init__(self, home: Path, now: Callable[[], float] = time.time) -> None:
+        self._home = home
+        self._now = now
+        self._hits = Share()
+        self._accepted = Share()
+
+    def page(self) -> bytes:
+        """The exposition, of CONTENT_TYPE."""
+        return generate_latest(self)
+
+    def collect(self) -> Iterator[Metric]:
+        live = self._live()
+        made = _Families(self._home.name if live is None else live.deployment, live)
+        fresh = live is not None and self._now() - live.at < _STALE
+        yield made.gauge("supervisor_up", "Whether the supervisor told anything within 15 s.", float(fresh))
+        if live is None:
+            return
+        yield made.gauge("supervisor_last_seen_timestamp_seconds", "When it told something last.", live.at)
+        yield made.counter("incidents_total", "Incidents that are remembered.", live.incidents)
+        yield made.counter("relaunches_total", "Launches by the supervisor since `up`.", live.relaunches)
+        if fresh:
+            yield from _deployment(made, live)
+            yield from _canary(made, live)
+            yield from _nodes(made, live)
+            if live.engine:
+                yield from self._engine(made, _counted(live.engine))
+
+    def _live(self) -> Live | None:
+        try:
+            return from_json(Live, (self._home / "live.json").read_bytes())
+        except (OSError, Unreadable):
+            return None
+
+    def _engine(self, made: "_Families", engine: LiveEngine) -> Iterator[Metric]:
+        self._hits.add(engine.at, engine.prefix_queries, engine.prefix_hits)
+        self._accepted.add(engine.at, engine.draft_tokens, engine.accepted_tokens)
+        for name, told, field in _ENGINE:
+            make = made.counter if name.endswith("_total") else made.gauge
+            yield from _known(make, f"engine_{name}", told, getattr(engine, field))
+        said = "Part of the queried prompt tokens that were in the prefix cache, over 5 min."
+        yield from _known(made.gauge, "engine_prefix_cache_hit_ratio", said, self._hits.value)
+        said = "Part of the drafted tokens that were accepted, over 5 min."
+        yield from _known(made.gauge, "engine_draft_acceptance_ratio", said, self._accepted.value)
+
+
+class _Families:
+    """Metrics of ours with the labels that all of them have."""
+
+    def __init__(self, deployment: str, live: Live | None) -> None:
+        simulated = "unknown" if live is None else str(live.simulated).lower()
+        self._fixed = {"deployment": deployment, "simulated": simulated}
+
+    def counter(self, name: str, told: str, value: float) -> Metric:
+        family = CounterMetricFamily(f"sparkwright_{name}", told, labels=list(self._fixed))
+        family.add_metric(list(self._fixed.values()), value)
+        return family
+
+    def gauge(self, name: str, told: str, value: float) -> Metric:
+        return self.gauges(name, told, (), [((), value)])
+
+    def gauges(
+        self, name: str, told: str, labels: tuple[str, ...], rows: Sequence[tuple[tuple[str, ...], float]]
+    ) -> Metric:
+        family = GaugeMetricFamily(f"sparkwright_{name}", told, labels=[*self._fixed, *labels])
+        for values, value in rows:
+            family.add_metric([*self._fixed.values(), *values], value)
+        return family
+
+
+def _known(make: Callable[[str, str, float], Metric], name: str, told: str, value: float | None) -> Iterator[Metric]:
+    """What an engine does not tell is absent, never 0."""
+    if value is not None:
+        yield make(name, told, value)
+
+
+def _deployment(made: _Families, live: Live) -> Iterator[Metric]:
+    phases = [((str(phase),), float(phase is live.phase)) for phase in DeploymentState]
+    yield made.gauges("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
+    yield made.gauge("deployment_phase_start_timestamp_seconds", "Since when.", live.since)
+    yield made.gauge("deployment_refusing", "1 while new requests get 503 at the door.", float(live.refusing))
+    yield made.gauge("deployment_incident_open", "1 while an incident is open.", float(bool(live.incident)))
+    troubles = [((kind,), 1.0) for kind in sorted({kind for kind, _ in live.troubles})]
+    yield made.gauges(
+        "deployment_trouble", "1 for what is wrong and does not stop it from serving.", ("kind",), troubles
+    )
+    ranks = [((str(rank.rank), rank.node), float(rank.running)) for rank in live.ranks]
+    yield made.gauges("rank_up", "1 while the rank runs.", ("rank", "node"), ranks)
+
+
+def _canary(made: _Families, live: Live) -> Iterator[Metric]:
+    """Skipped while real requests prove that it lives: then its age grows and means nothing bad."""
+    if live.canary is None:
+        return
+    came = live.canary.seconds is not None
+    yield made.gauge("canary_success", "1 when the last question got a real token.", float(came))
+    yield made.gauge("canary_timestamp_seconds", "When it was asked.", live.canary.at)
+    yield from _known(made.gauge, "canary_latency_seconds", "Until the token was there.", live.canary.seconds)
+
+
+def _nodes(made: _Families, live: Live) -> Iterator[Metric]:
+    reached = [((node.node,), float(node.reached)) for node in live.nodes]
+    yield made.gauges("node_reachable", "1 when the node answered last time.", ("node",), reached)
+    seen = [node for node in live.nodes if node.reached]
+    for name, told, field, factor in _NODE:
+        rows = [((node.node,), found * factor) for node in seen if (found := getattr(node, field)) is not None]
+        if rows:
+            yield made.gauges(f"node_{name}", told, ("node",), rows)

@@ -1,0 +1,1 @@
+"""The head node's history: what was deployed, what happened, and the incidents."""

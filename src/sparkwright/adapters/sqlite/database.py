@@ -1,0 +1,115 @@
+"""The file itself: opened in the state it must be in, brought up to date, set aside when it is damaged."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+from sparkwright.adapters.artifacts import private_folder
+
+_BUSY = 5.0  # seconds that one writer waits for another: two deployments may share a head
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_KEPT = 3
+_PRIMARY = 0xFF  # of an extended result code
+# FULL: a commit is on the disk when it returns. Writes are a few a minute, and power that is cut is what they tell of.
+_SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "journal_size_limit=1048576")
+
+
+class Newer(Exception):
+    """A later version of sparkwright has written this file."""
+
+
+class Damaged(sqlite3.DatabaseError):
+    """The file's own structure is wrong."""
+
+
+def migrations() -> tuple[str, ...]:
+    """Number n makes version n of an n-1; `user_version` in the file says which version it is."""
+    folder = files(__package__ or "") / "migrations"
+    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda entry: entry.name)
+    return tuple(entry.read_text(encoding="utf-8") for entry in found)
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """For writing, by one thread. Raises Newer, Damaged, sqlite3.Error, OSError."""
+    private_folder(path.parent)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
+    try:
+        _check(connection, path)
+        for setting in _SETTINGS:
+            connection.execute(f"PRAGMA {setting}")
+        _migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Before anything is changed."""
+    version, known = version_of(connection), len(migrations())
+    if version > known:
+        raise Newer(f"{path} has version {version}, from a later sparkwright; this one knows version {known}")
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise Damaged(found)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """One transaction each; another process may have been here first."""
+    for number, text in enumerate(migrations(), 1):
+        with transaction(connection):
+            if version_of(connection) < number:
+                for statement in _statements(text):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version={number}")
+
+
+def _statements(text: str) -> Iterator[str]:
+    statement = ""
+    for line in text.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of it or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # SQLite has rolled back by itself when the disk is full
+            connection.execute("ROLLBACK")
+        raise
+
+
+def is_damaged(error: BaseException) -> bool:
+    """Whether the file is at fault, not its disk or another writer."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return isinstance(error, Damaged) or (code & _PRIMARY) in _DAMAGED
+
+
+def set_aside(path: Path, now: float) -> Path:
+    """Renames the file and what SQLite keeps beside it; the last few such are kept. Raises OSError."""
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    for end in ("-wal", "-shm", ""):
+        with suppress(FileNotFoundError):
+            Path(f"{path}{end}").rename(f"{aside}{end}")
+    old = sorted({entry.name[: len(aside.name)] for entry in path.parent.glob(f"{path.name}.damaged-*")})
+    for name in old[:-_KEPT]:
+        for entry in path.parent.glob(f"{name}*"):
+            entry.unlink(missing_ok=True)
+    return aside

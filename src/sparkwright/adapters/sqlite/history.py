@@ -1,0 +1,117 @@
+"""Writes that are made, or dropped with one notice: no trouble with a disk may stop the supervision."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from sparkwright.adapters.sqlite import database
+
+T = TypeVar("T")
+_PRUNE_EVERY = 200  # writes
+_DAY = 86400.0
+_HOUR = 3600.0
+# (table, rows that may go, the newest that stay, days)
+_BOUNDS = (
+    ("events", "1", 20_000, 90),
+    ("incidents", "closed_at > 0", 500, 400),
+    ("deployments", "ended_at > 0", 200, 400),
+)
+_PRUNE = """
+DELETE FROM {table} WHERE {may} AND (
+  rowid <= (SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT 1 OFFSET {newest}) OR {at} < :before)
+"""
+
+
+class Seldom:
+    """Tells of a trouble once an hour at most: a disk that is nearly full takes one write and refuses the next."""
+
+    def __init__(self, notice: Callable[[str], None], now: Callable[[], float]) -> None:
+        self._notice = notice
+        self._now = now
+        self._told = -_HOUR
+
+    def tell(self, text: str) -> None:
+        if self._now() - self._told >= _HOUR:
+            self._told = self._now()
+            self._notice(text)
+
+
+class History:
+    """For one thread. A write that fails is dropped, and the file is opened anew for the next one.
+
+    catch_up: the first thing in the first transaction of each opening.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        notice: Callable[[str], None],
+        now: Callable[[], float],
+        catch_up: Callable[[sqlite3.Connection], None],
+    ) -> None:
+        self._path = path
+        self._catch_up = catch_up
+        self._notice = notice
+        self._now = now
+        self._trouble = Seldom(notice, now)
+        self._connection: sqlite3.Connection | None = None
+        self._writes = 0
+        self._newer = False
+
+    def write(self, change: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What `change` returns, in one transaction; None when it could not be written."""
+        if self._newer:
+            return None
+        try:
+            return self._written(change)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            if not database.is_damaged(error):
+                self._dropped(str(error))
+                return None
+        return self._begin_anew(change)
+
+    def _begin_anew(self, change: Callable[[sqlite3.Connection], T]) -> T | None:
+        try:
+            aside = database.set_aside(self._path, self._now())
+            self._notice(f"{self._path} was damaged: it is kept as {aside.name}, and a new one is begun")
+            return self._written(change)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            self._dropped(str(error))
+            return None
+
+    def _written(self, change: Callable[[sqlite3.Connection], T]) -> T | None:
+        fresh = self._connection is None
+        try:
+            connection = self._connection or database.opened(self._path)
+        except database.Newer as error:
+            self._newer = True
+            self._dropped(str(error))
+            return None
+        self._connection = connection
+        with database.transaction(connection):
+            if fresh:
+                self._catch_up(connection)
+            done = change(connection)
+            if self._writes % _PRUNE_EVERY == 0:
+                self._prune(connection)
+        self._writes += 1
+        return done
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        for table, may, newest, days in _BOUNDS:
+            at = "opened_at" if table == "incidents" else "at"
+            text = _PRUNE.format(table=table, may=may, newest=newest, at=at)
+            connection.execute(text, {"before": self._now() - days * _DAY})
+
+    def _dropped(self, why: str) -> None:
+        self._trouble.tell(f"history is not written, supervision goes on: {self._path}: {why}")
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None

@@ -1,0 +1,217 @@
+"""What the head node remembers: rows in SQLite, and a folder for each incident that stands for itself."""
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from sparkwright.adapters.sqlite.folders import Folders
+from sparkwright.adapters.sqlite.history import History, Seldom
+from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
+
+T = TypeVar("T")
+STORE = "store.sqlite"
+FOLDERS = "incidents"
+_FIRST, _LAST = 50, 150  # events in an incident's record
+LEFT_OPEN = "left open by a supervisor that ended"
+_INSERT = """
+INSERT INTO incidents (number, deployment, kind, what, opened_at, evidence, cause, code, fix, closed_at, outcome,
+  serving_at, folder, simulated)
+VALUES (:number, :deployment, :kind, :what, :opened_at, :evidence, :cause, :code, :fix, :closed_at, :outcome,
+  :serving_at, :folder, :simulated)
+ON CONFLICT DO NOTHING
+"""
+_UPDATE = """
+UPDATE incidents SET cause = :cause, code = :code, fix = :fix, closed_at = :closed_at, outcome = :outcome,
+  serving_at = :serving_at WHERE number = :number
+"""
+_CATCH_UP = f"{_UPDATE} AND closed_at = 0"  # its folder is written first
+# An incident of which the store knows nothing (it could not be written then) leaves an event of the deployment.
+_EVENT = """
+INSERT INTO events (deployment, incident, at, kind, text)
+VALUES (?, (SELECT number FROM incidents WHERE number = ?), ?, ?, ?)
+"""
+_DEPLOYED = """
+INSERT INTO deployments (deployment, at, recipe, recipe_hash, engine, nodes, by, simulated)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_LEAVE = "UPDATE incidents SET closed_at = ?, outcome = ? WHERE deployment = ? AND closed_at = 0"
+_ENDED = "UPDATE deployments SET ended_at = ?, ended = ? WHERE deployment = ? AND ended_at = 0"
+
+
+class SqliteStore:
+    """Implements ports.Keep in `state`. One thread of its own does all of it: a slow disk never holds up the loop.
+
+    What cannot be written is dropped, and `notice` is told once. The folders hold what the newest rows hold, so that
+    a store that is damaged, full or of a newer version costs older history only.
+    """
+
+    def __init__(self, state: Path, notice: Callable[[str], None], now: Callable[[], float] = time.time) -> None:
+        self._folders = Folders(state / FOLDERS)
+        self._trouble = Seldom(notice, now)
+        self._history = History(state / STORE, notice, now, self._catch_up)
+        self._thread = ThreadPoolExecutor(1, "store")
+        self._last = 0
+
+    async def began(self, deployed: Deployed) -> None:
+        await self._run(lambda: self._began(deployed))
+
+    async def ended(self, deployment: str, at: float, why: str) -> None:
+        """What is still open of it is closed: nobody goes on with it."""
+        await self._run(lambda: self._ended(deployment, at, why))
+
+    async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None:
+        """Does not wait until it is written."""
+        clean = replace(event, text=_clean(event.text))
+        self._thread.submit(self._note, deployment, clean, incident)
+
+    async def open(self, incident: Incident) -> Incident:
+        """With its number and folder ('' where none could be made); the one that is still open if there is one."""
+        clean = replace(incident, what=_clean(incident.what), evidence=tuple(map(_clean, incident.evidence)))
+        return await self._run(lambda: self._open(clean))
+
+    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...]) -> None:
+        told, steps = _clean(cause), tuple(map(_clean, fix))
+        await self._run(lambda: self._change(number, lambda i: replace(i, cause=told, code=code, fix=steps)))
+
+    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
+        def closed(i: Incident) -> Incident:
+            return replace(i, closed_at=at, outcome=outcome, serving_at=serving_at) if i.is_open else i
+
+        await self._run(lambda: self._change(number, closed))
+
+    async def trim(self, number: int) -> None:
+        """Cuts the evidence down to its bound, and removes the oldest folders of the deployment."""
+        await self._run(lambda: self._trim(number))
+
+    async def counts(self, deployment: str) -> tuple[int, int]:
+        """(incidents, number of the last one)."""
+        return await self._run(lambda: self._counts(deployment))
+
+    async def aclose(self) -> None:
+        await self._run(self._history.close)
+        self._thread.shutdown()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _catch_up(self, connection: sqlite3.Connection) -> None:
+        """After what folders know and rows do not: a writer was killed in between, or the file is a new one."""
+        for incident in self._folders.all():
+            connection.execute(_INSERT, _row(incident))
+            connection.execute(_CATCH_UP, _row(incident))
+
+    def _on_disk(self, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except OSError as error:
+            self._trouble.tell(f"an incident's folder cannot be written, supervision goes on: {error}")
+            return None
+
+    def _began(self, deployed: Deployed) -> None:
+        self._leave(deployed.deployment, deployed.at, LEFT_OPEN)
+        nodes = json.dumps(deployed.nodes)
+        row = (deployed.recipe, deployed.recipe_hash, deployed.engine, nodes, deployed.by, int(deployed.simulated))
+
+        def change(connection: sqlite3.Connection) -> int:
+            connection.execute(_ENDED, (deployed.at, "another start", deployed.deployment))
+            return connection.execute(_DEPLOYED, (deployed.deployment, deployed.at, *row)).rowcount
+
+        self._history.write(change)
+
+    def _ended(self, deployment: str, at: float, why: str) -> None:
+        self._leave(deployment, at, why)
+        self._history.write(lambda c: c.execute(_ENDED, (at, why, deployment)).rowcount)
+
+    def _leave(self, deployment: str, at: float, outcome: str) -> None:
+        """Closes what an earlier supervisor left open: it is nobody's any more."""
+        for left in self._folders.all():
+            if left.deployment == deployment and left.is_open:
+                self._change(left.number, lambda i: replace(i, closed_at=at, outcome=outcome))
+        self._history.write(lambda c: c.execute(_LEAVE, (at, outcome, deployment)).rowcount)
+
+    def _note(self, deployment: str, event: IncidentEvent, incident: int) -> None:
+        row = (deployment, incident, event.at, event.kind, event.text)
+        self._history.write(lambda c: c.execute(_EVENT, row).rowcount)
+        if incident:
+            self._on_disk(lambda: self._folders.change(incident, lambda i: _noted(i, event)))
+
+    def _open(self, incident: Incident) -> Incident:
+        if left := self._begun(incident):
+            self._history.write(lambda c: c.execute(_INSERT, _row(left)).rowcount)
+            return left
+        number, folder = self._place(incident)
+        opened = replace(incident, number=number, folder=str(folder) if folder else "")
+        self._on_disk(lambda: self._folders.write(opened))
+        self._history.write(lambda c: c.execute(_INSERT, _row(opened)).rowcount)
+        return opened
+
+    def _begun(self, incident: Incident) -> Incident | None:
+        """The one of that number, or the one that the deployment still has open."""
+        mine = [i for i in self._folders.all() if i.deployment == incident.deployment]
+        return next((i for i in mine if i.number == incident.number or (i.is_open and not incident.number)), None)
+
+    def _place(self, incident: Incident) -> tuple[int, Path | None]:
+        """Also for one that got a number while its folder could not be made, or its record not be written."""
+        if incident.number and (folder := self._folders.of(incident.number)):
+            return incident.number, folder
+        free = 1 + max(self._last, self._folders.last(), self._history.write(_highest) or 0)
+        made = self._on_disk(lambda: self._folders.make(incident.deployment, incident.number or free))
+        number, folder = made or (incident.number or free, None)
+        self._last = max(self._last, number)
+        return number, folder
+
+    def _change(self, number: int, changed: Callable[[Incident], Incident]) -> None:
+        self._on_disk(lambda: self._folders.change(number, changed))
+
+        def change(connection: sqlite3.Connection) -> int:
+            found = connection.execute("SELECT * FROM incidents WHERE number = ?", (number,))
+            names = [column[0] for column in found.description]
+            rows = [dict(zip(names, row, strict=True)) for row in found]
+            return sum(connection.execute(_UPDATE, _row(changed(_incident(row)))).rowcount for row in rows)
+
+        self._history.write(change)
+
+    def _trim(self, number: int) -> None:
+        folder = self._folders.of(number)
+        if folder is not None:
+            self._on_disk(lambda: self._folders.trim(folder))
+            self._on_disk(lambda: self._folders.forget(folder.parent.name))
+
+    def _counts(self, deployment: str) -> tuple[int, int]:
+        text = "SELECT count(*), coalesce(max(number), 0) FROM incidents WHERE deployment = ?"
+        told: tuple[int, int] | None = self._history.write(lambda c: c.execute(text, (deployment,)).fetchone())
+        mine = [number for number, folder in self._folders.numbered() if folder.parent.name == deployment]
+        return told if told else (len(mine), max(mine, default=0))
+
+
+def _clean(text: str) -> str:
+    """Without the halves of characters that a log with odd bytes leaves: neither SQLite nor a terminal takes them."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _noted(incident: Incident, event: IncidentEvent) -> Incident:
+    """How it began and how it ended: a wait that is tried for a day leaves out its middle."""
+    events = (*incident.events, event)
+    return replace(incident, events=(*events[:_FIRST], *events[_FIRST:][-_LAST:]))
+
+
+def _highest(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(number), 0) FROM incidents").fetchone()[0])
+
+
+def _row(incident: Incident) -> dict[str, str | int | float]:
+    names = ("number", "deployment", "kind", "what", "opened_at", "cause", "code", "closed_at", "outcome")
+    row = {name: getattr(incident, name) for name in (*names, "serving_at", "folder")}
+    lists = {"evidence": json.dumps(incident.evidence), "fix": json.dumps(incident.fix)}
+    return {**row, **lists, "simulated": int(incident.simulated)}
+
+
+def _incident(row: dict[str, str | int | float]) -> Incident:
+    lists = {name: tuple(json.loads(str(row[name]))) for name in ("evidence", "fix")}
+    return Incident(**{**row, **lists, "simulated": bool(row["simulated"])})  # type: ignore[arg-type]

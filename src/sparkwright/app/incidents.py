@@ -1,0 +1,113 @@
+"""`incidents` and `logs --incident`: what the nodes remember, also when no supervisor is there any more."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.app.tasks import together
+from sparkwright.app.world import World
+from sparkwright.commands import store
+from sparkwright.domain.errors import NodeError, UsageError
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.incident import Incident
+from sparkwright.facts.store import Told, incidents_command, parse_incidents
+
+_RANK_LOG = re.compile(r"rank(\d+)-(.+)\.log")
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """incidents: (node, incident), newest first. trouble: sentences about nodes and stores that could not be read.
+
+    lost: whether a node could not be asked at all.
+    """
+
+    incidents: tuple[tuple[str, Incident], ...]
+    trouble: tuple[str, ...] = ()
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One incident with what its folder has. diagnosis: as `diagnose --json` says it, None without one."""
+
+    node: str
+    incident: Incident
+    files: tuple[tuple[str, int], ...]
+    diagnosis: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    node: str
+    told: Told | None
+    trouble: str = ""
+    error: NodeError | None = None
+
+
+async def remembered(world: World, deployment: str = "") -> Remembered:
+    """All nodes are asked: the head is where rank 0 was, and that may have been another node once."""
+    asked = await _ask(world)
+    found = [(one.node, incident) for one in asked if one.told for incident in one.told.incidents]
+    mine = [(node, incident) for node, incident in found if deployment in ("", incident.deployment)]
+    ordered = sorted(mine, key=lambda pair: (pair[1].opened_at, pair[1].number), reverse=True)
+    trouble = tuple(one.trouble for one in asked if one.trouble)
+    return Remembered(tuple(ordered), trouble, any(one.error for one in asked))
+
+
+async def incident(world: World, number: int, deployment: str = "") -> Shown:
+    """Raises UsageError when no node has it, or the error of a node that may have it."""
+    asked = await _ask(world, number)
+    found = [(one, i) for one in asked if one.told for i in one.told.incidents if deployment in ("", i.deployment)]
+    if not found:
+        raise next((one.error for one in asked if one.error), _no_incident(world, number, asked))
+    one, incident = max(found, key=lambda pair: pair[1].opened_at)
+    told = one.told or Told(())
+    return Shown(one.node, incident, told.files, _diagnosis(told.diagnosis))
+
+
+def _no_incident(world: World, number: int, asked: Sequence[_Asked]) -> UsageError:
+    trouble = "; ".join(one.trouble for one in asked if one.trouble)
+    there = ", ".join(world.cluster.names)
+    said = f"no incident {number} on {there}" + (f" ({trouble})" if trouble else "")
+    return UsageError(said, "sparkwright incidents list shows what there is")
+
+
+async def _ask(world: World, number: int = 0) -> list[_Asked]:
+    async def one(name: str) -> _Asked:
+        try:
+            done = await world.hosts[name].run(incidents_command(world.cluster.node(name).paths.state, number))
+        except NodeError as error:
+            return _Asked(name, None, error.message, error)
+        told = parse_incidents(done)
+        if isinstance(told, Unknown):
+            return _Asked(name, None, f"{name}: {told.why}: {told.raw}")
+        return _Asked(name, told, f"{name}: the store cannot be read: {told.why}" if told.why else "")
+
+    return await together(one(name) for name in world.cluster.names)
+
+
+def _diagnosis(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+async def incident_logs(world: World, shown: Shown, rank: int | None, tail: int) -> AsyncIterator[tuple[int, str, str]]:
+    """(rank, node, line) of the ranks' logs as they were saved. Raises UsageError without any."""
+    logs = [(int(m[1]), m[2], name) for name, _ in shown.files if (m := _RANK_LOG.fullmatch(name))]
+    mine = [one for one in sorted(logs) if rank is None or one[0] == rank]
+    if not mine:
+        kept = ", ".join(name for _, _, name in logs) or "no logs of ranks are kept"
+        of = "" if rank is None else f" of rank {rank}"
+        raise UsageError(f"incident {shown.incident.number} has no log{of} on {shown.node}", kept)
+    for number, node, name in mine:
+        lines = world.hosts[shown.node].stream(store.log(f"{shown.incident.folder}/{name}", tail))
+        async with aclosing(lines) as stream:  # type: ignore[type-var]
+            async for line in stream:
+                yield number, node, line

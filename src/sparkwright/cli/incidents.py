@@ -1,0 +1,86 @@
+"""`sparkwright incidents`."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sparkwright.app import incidents as use
+from sparkwright.cli import options as shared
+from sparkwright.cli.incidents_text import list_text, shown_text
+from sparkwright.domain.deployment import is_deployment_name
+from sparkwright.domain.incident import Incident
+from sparkwright.wiring import Where
+
+SCHEMA = 1
+
+
+@click.group()
+def incidents() -> None:
+    """What happened to deployments, what was done about it, and the evidence that was saved.
+
+    Read from the head node, also when no supervisor is there any more.
+
+    \b
+    Examples:
+      sparkwright incidents list
+      sparkwright incidents show 3
+    """
+
+
+def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
+    name = value.partition("@")[0]
+    if name and not is_deployment_name(name):
+        raise click.BadParameter(f"{value!r} is no deployment's name")
+    return name
+
+
+@incidents.command("list")
+@click.argument("deployment", required=False, default="", callback=_deployment)
+@shared.where_options
+@shared.json_option
+def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
+    """Incidents, newest first.
+
+    Exit 0: also when there is none; 3: a node could not be asked.
+
+    \b
+    Examples:
+      sparkwright incidents list
+      sparkwright incidents list deepseek-v4-flash --json
+    """
+    found = shared.drive(Where(cluster, ssh_config), lambda world: use.remembered(world, deployment), quiet=True)
+    if as_json:
+        rows = [{**_json(incident), "on": node} for node, incident in found.incidents]
+        shared.print_json({"schema": SCHEMA, "incidents": rows, "trouble": list(found.trouble)})
+    else:
+        for line in found.trouble:
+            click.echo(line, err=True)
+        click.echo(list_text([incident for _, incident in found.incidents]) or "no incidents")
+    if found.lost:
+        raise click.exceptions.Exit(3)
+
+
+@incidents.command("show")
+@click.argument("number", type=click.IntRange(min=1))
+@shared.where_options
+@shared.json_option
+def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
+    """One incident: what it was, the evidence, cause and fix, what was done and when, and how it ended.
+
+    \b
+    Examples:
+      sparkwright incidents show 3
+      sparkwright incidents show 3 --json
+    """
+    shown = shared.drive(Where(cluster, ssh_config), lambda world: use.incident(world, number), quiet=True)
+    if not as_json:
+        click.echo(shown_text(shown))
+        return
+    files = [{"name": name, "bytes": size} for name, size in shown.files]
+    told = {**_json(shown.incident), "on": shown.node, "files": files, "diagnosis": shown.diagnosis}
+    shared.print_json({"schema": SCHEMA, "incident": told})
+
+
+def _json(incident: Incident) -> dict[str, Any]:
+    return {**asdict(incident), "open": incident.is_open, "away": incident.away}

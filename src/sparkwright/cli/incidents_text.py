@@ -1,0 +1,106 @@
+"""Incidents as text."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sparkwright.app.incidents import Shown
+from sparkwright.cli.columns import aligned, fold, fold_command
+from sparkwright.cli.text import mark
+from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.units import duration
+
+_LONG = 400
+_LINES = 8
+
+
+def when(at: float) -> str:
+    """In the zone of whoever reads."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def list_text(incidents: Sequence[Incident]) -> str:
+    return aligned([_row(incident) for incident in incidents])
+
+
+def _row(incident: Incident) -> tuple[str, ...]:
+    away = "" if incident.away is None else f", {duration(incident.away)} away"
+    outcome = "open" if incident.is_open else f"{incident.outcome}{away}"
+    told = f"{mark(incident.simulated)}{incident.kind}"
+    return str(incident.number), when(incident.opened_at), incident.deployment, told, outcome, _short(incident)
+
+
+def _short(incident: Incident) -> str:
+    text = incident.cause or incident.what
+    return text if len(text) <= 70 else f"{text[:69]}…"
+
+
+def shown_text(shown: Shown) -> str:
+    """What, when, the evidence, cause and fix, what was done, and how it ended."""
+    incident = shown.incident
+    title = f"{mark(incident.simulated)}incident {incident.number}  {incident.deployment}: {incident.kind}"
+    parts = [title, fold(f"  what      {incident.what}", 12), f"  detected  {when(incident.opened_at)}"]
+    parts += [fold(f"  evidence  {_cut(line)}", 12) for line in incident.evidence[:_LINES]]
+    parts += _cause(shown)
+    parts += _done(incident)
+    parts += [f"  {'open' if incident.is_open else 'ended':<8}  {_end(incident)}"]
+    return "\n".join([*parts, *_kept(shown)])
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONG else f"{line[:_LONG]}..."
+
+
+def _cause(shown: Shown) -> list[str]:
+    """From the diagnosis that was saved; from the incident itself where that file is gone."""
+    incident, causes = shown.incident, _causes(shown.diagnosis)
+    if not causes and not incident.cause:
+        return ["  cause     none that is known"]
+    first = causes[0] if causes else {}
+    code = first.get("code") or incident.code
+    lines = [fold(f"  cause     {first.get('title') or incident.cause}{f' [{code}]' if code else ''}", 12)]
+    lines += [fold(f"  proof     {_proof(one)}", 12) for one in first.get("proof", ())[:3]]
+    fixes = first.get("fix") or incident.fix
+    return [*lines, *(fold_command(f"  {'fix' if n == 0 else '':<8}  ", str(step)) for n, step in enumerate(fixes))]
+
+
+def _causes(diagnosis: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Of a whole examination (`diagnose --json`) or of the bare diagnosis; what another version wrote is no cause."""
+    found = (diagnosis or {}).get("diagnosis") or diagnosis or {}
+    causes = found.get("causes") if isinstance(found, dict) else None
+    return [one for one in causes if isinstance(one, dict)] if isinstance(causes, list) else []
+
+
+def _proof(proof: Any) -> str:
+    if not isinstance(proof, dict):
+        return _cut(str(proof))
+    return f"{proof.get('source', '')}:{proof.get('number', '')}  {_cut(str(proof.get('text', '')))}"
+
+
+def _done(incident: Incident) -> list[str]:
+    if not incident.events:
+        return []
+    rows = [_event(event, incident.opened_at) for event in incident.events]
+    return ["  done", *(fold(f"    {after:>9}  {said}", 15) for after, said in rows)]
+
+
+def _event(event: IncidentEvent, opened: float) -> tuple[str, str]:
+    said = event.text if event.text.startswith(event.kind) else f"{event.kind}: {event.text}".removesuffix(": ")
+    return f"+{duration(max(0.0, event.at - opened))}", said
+
+
+def _end(incident: Incident) -> str:
+    if incident.is_open:
+        return "it is being worked on, or its supervisor is gone: sparkwright status"
+    away = "" if incident.away is None else f", {duration(incident.away)} after it was detected"
+    return f"{when(incident.closed_at)}, {incident.outcome}{away}"
+
+
+def _kept(shown: Shown) -> list[str]:
+    """Where the evidence is, and how to read it."""
+    incident, lines = shown.incident, []
+    if shown.files:
+        names = ", ".join(name for name, _ in shown.files if name != "incident.json")
+        lines.append(fold(f"  kept      {incident.folder} on {shown.node}: {names}", 12))
+        lines.append(f"  logs      sparkwright logs {incident.deployment} --incident {incident.number}")
+    return lines or ["  kept      its evidence is no longer kept"]

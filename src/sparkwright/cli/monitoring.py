@@ -1,0 +1,57 @@
+"""`sparkwright monitoring`."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from sparkwright.cli import options as shared
+from sparkwright.domain.errors import UsageError
+
+FILES = ("prometheus.yaml", "alerts.yaml", "dashboard.json")
+NEXT = """next:
+  prometheus.yaml   what to add to Prometheus' file, and where the figures are
+  alerts.yaml       beside it, as rule_files says
+  dashboard.json    Grafana: Dashboards, New, Import"""
+
+
+@click.command()
+@click.option("--out", default="monitoring", show_default=True, metavar="DIR", help="Where to write them.")
+@click.option("--overwrite", is_flag=True, help="Also over files that are there and differ.")
+@shared.json_option
+def monitoring(out: str, overwrite: bool, as_json: bool) -> None:
+    """A Grafana dashboard and alert rules for supervised deployments, with a scrape configuration for Prometheus.
+
+    The figures come from each supervised deployment's head node.
+
+    \b
+    Examples:
+      sparkwright monitoring --out ./monitoring
+    """
+    folder = Path(out).expanduser()
+    texts = {name: (files("sparkwright.cli") / "dashboards" / name).read_text(encoding="utf-8") for name in FILES}
+    changed = [name for name, text in texts.items() if _differs(folder / name, text)]
+    if changed and not overwrite:
+        raise UsageError(f"{folder}: {', '.join(changed)} there and different", "another --out, or --overwrite")
+    try:
+        _write(folder, texts)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}", "name another folder with --out") from None
+    if as_json:
+        shared.print_json({"files": [str(folder / name) for name in FILES]})
+    else:
+        click.echo("\n".join([*(f"wrote {folder / name}" for name in FILES), NEXT]))
+
+
+def _differs(path: Path, text: str) -> bool:
+    """Whether somebody would lose something."""
+    try:
+        return path.read_text(encoding="utf-8") != text
+    except OSError:
+        return path.exists()
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")

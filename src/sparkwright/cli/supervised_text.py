@@ -1,0 +1,77 @@
+"""What a supervisor says of its deployment, as text."""
+
+from collections.abc import Iterator
+
+from sparkwright.cli.columns import aligned, fold
+from sparkwright.domain.live import Live, LiveCanary, LiveNode
+from sparkwright.domain.supervised import Supervised
+from sparkwright.domain.units import MIB, duration, gib
+
+_HOUR = 3600.0
+_STILL = 8 * MIB  # bytes an hour that no one has to read about
+
+
+def since_text(found: Supervised | None) -> str:
+    """How long it has been in its state, as its supervisor says."""
+    live = found.current if found else None
+    return f" for {duration(max(0.0, found.now - live.since))}" if found and live else ""
+
+
+def supervised_text(found: Supervised) -> list[str]:
+    """Lines under a deployment's own; of a supervisor that is gone a problem tells there."""
+    live = found.current
+    return [*_live(found, live), f"  supervised on {found.node}{_how(found)}"] if live else []
+
+
+def _how(found: Supervised) -> str:
+    kept = f" by {found.unit}" if found.unit else ", nothing brings it back after a reboot"
+    return kept + (f", for {found.by}" if found.by else "")
+
+
+def _live(found: Supervised, live: Live) -> Iterator[str]:
+    if live.reason:
+        yield fold(f"  reason: {live.reason}", 10)
+    if live.refusing:
+        yield fold(f"  new requests are refused: {live.why}{_back(found, live)}", 10)
+    if memory := [row for node in live.nodes if (row := _memory(node))]:
+        yield aligned(memory)
+    if live.canary:
+        yield f"  {_canary(found, live.canary)}"
+    if live.incidents or live.relaunches:
+        yield f"  {_incidents(live)}"
+
+
+def _back(found: Supervised, live: Live) -> str:
+    left = live.back_at - found.now
+    return f"; back in about {duration(left)}" if live.back_at and left > 0 else ""
+
+
+def _memory(node: LiveNode) -> tuple[str, ...] | None:
+    if not node.reached:
+        return "memory", node.node, "cannot be asked now"
+    if node.available is None:
+        return None
+    return "memory", node.node, f"{gib(node.available)} available" + _trend(node)
+
+
+def _trend(node: LiveNode) -> str:
+    if node.per_hour is None or abs(node.per_hour) < _STILL:
+        return ""
+    way = "less" if node.per_hour < 0 else "more"
+    left = "" if node.time_left is None else f"; at its floor in {duration(node.time_left)}"
+    return f", {gib(abs(node.per_hour))} {way} each hour{left}"
+
+
+def _canary(found: Supervised, canary: LiveCanary) -> str:
+    ago = f"{duration(max(0.0, found.now - canary.at))} ago"
+    if canary.seconds is None:
+        return f"canary: no token, asked {ago}: {canary.said}"
+    return f"canary: a real token in {duration(canary.seconds)}, {ago}"
+
+
+def _incidents(live: Live) -> str:
+    relaunched = f", {live.relaunches} relaunch{'' if live.relaunches == 1 else 'es'}" if live.relaunches else ""
+    if live.incident:
+        return f"incident {live.incident} is open{relaunched}: sparkwright incidents show {live.incident}"
+    last = f", the last: sparkwright incidents show {live.last_incident}" if live.last_incident else ""
+    return f"incidents: {live.incidents}{relaunched}{last}"

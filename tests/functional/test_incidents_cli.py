@@ -1,0 +1,219 @@
+"""`status`, `incidents` and `logs --incident`, from what a supervisor has left on the head node."""
+
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from functional.command import Shell
+from functional.supervised import Head, supervising
+from sparkwright.adapters.sqlite.store import SqliteStore
+from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.states import DeploymentState
+
+DIAGNOSIS = {
+    "causes": [
+        {
+            "code": "RAY009",
+            "title": "a worker died",
+            "fix": ["look at the log of rank 1"],
+            "proof": [{"source": "rank1-spark-2.log", "number": 2, "text": "Killed"}],
+        }
+    ]
+}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    made.clean()
+
+
+@pytest.fixture
+def head(shell: Shell) -> Head:
+    return Head(shell)
+
+
+async def two_incidents(store: SqliteStore) -> None:
+    """One that is over and explained, and one that is open."""
+    began = time.time() - 1000
+    first = await store.open(Incident("twin", "rank-exited", "rank 1 exited with 137", began, evidence=("exit 137",)))
+    Path(first.folder, "rank0-spark-1.log").write_text("head starts\nhead ends\n")
+    Path(first.folder, "rank1-spark-2.log").write_text("worker starts\nKilled\n")
+    Path(first.folder, "diagnosis.json").write_text(json.dumps(DIAGNOSIS))
+    await store.note("twin", IncidentEvent(began + 2, "captured", "logs of 2 ranks"), first.number)
+    await store.explain(first.number, "a worker died", "RAY009", ("look at the log of rank 1",))
+    await store.close(first.number, began + 65, "serving again", began + 64)
+    await store.open(Incident("twin", "frozen", "no token for 31 s", began + 500, simulated=True))
+
+
+def status(shell: Shell) -> tuple[int, str, dict[str, object]]:
+    code, text, err = shell.run("status")
+    again, told, _ = shell.run("status", "--json")
+    assert (err, again) == ("", code)
+    (found,) = json.loads(told)["deployments"]
+    return code, text, found
+
+
+def test_a_supervisor_tells_the_state(shell: Shell, head: Head) -> None:
+    """Since when, memory and time left, canary, incidents, who watches; it wins over what ranks look like."""
+    head.write("door/endpoint", "https://spark-1:8443/v1\n")
+    with supervising(head.home) as pid:
+        head.live(pid=pid, troubles=(("leak", "spark-1 loses 14 MiB a request"),))
+        code, text, found = status(shell)
+    assert code == 0
+    assert text.startswith("SIMULATED  twin: ready for 1 h 01 min  https://spark-1:8443/v1\n")
+    assert "problem: spark-1 loses 14 MiB a request" in text
+    assert "spark-1  20.0 GiB available, 2.0 GiB less each hour; at its floor in 5 h 00 min" in text
+    assert "spark-2  cannot be asked now" in text
+    assert re.search(r"canary: a real token in 0\.4 s, \d+(\.\d)? s ago", text)
+    assert "incidents: 2, 1 relaunch, the last: sparkwright incidents show 2" in text
+    assert "supervised on spark-1, nothing brings it back after a reboot, for me@laptop" in text
+    assert found["state"] == "ready" and found["supervised"]["live"]["nodes"][0]["time_left"] == 18000.0  # type: ignore[index]
+
+
+def test_while_it_is_away_the_reason_and_the_time_stand_there(shell: Shell, head: Head) -> None:
+    """Between two starts no rank is left, and `nothing runs` would be a lie."""
+    with supervising(head.home) as pid:
+        waiting = DeploymentState.BACKING_OFF
+        said = {"refusing": True, "why": "rank 1 exited", "back_at": time.time() + 90, "incident": 2}
+        head.live(pid=pid, phase=waiting, reason="waits 30 s before launch 3", **said)
+        code, text, found = status(shell)
+    assert (code, found["state"]) == (1, "backing_off")
+    assert "reason: waits 30 s before launch 3" in text
+    assert "new requests are refused: rank 1 exited; back in about 8" in text or "back in about 9" in text
+    assert "incident 2 is open, 1 relaunch: sparkwright incidents show 2" in text
+
+
+def test_a_dead_supervisor_is_said(shell: Shell, head: Head) -> None:
+    """What it wrote last is no truth any more."""
+    head.live(pid=2**22 + 1, at=time.time() - 300)
+    code, text, found = status(shell)
+    assert (code, found["state"]) == (1, "stopped")
+    assert "its supervisor on spark-1 is not running; it last said ready, 30" in text
+    assert "nothing would bring it back" in text
+
+
+def test_a_supervisor_that_hangs_is_said(shell: Shell, head: Head) -> None:
+    """Its process is there and it writes nothing."""
+    with supervising(head.home) as pid:
+        head.live(pid=pid, at=time.time() - 60)
+        _, text, _ = status(shell)
+    assert "its supervisor on spark-1 does not answer; it last said ready, 6" in text
+
+
+def test_a_pid_that_is_somebody_elses_is_no_supervisor(shell: Shell, head: Head) -> None:
+    """After a reboot the number belongs to another program."""
+    with supervising(shell.folder / "other") as pid:
+        head.live(pid=pid)
+        assert "its supervisor on spark-1 is not running" in status(shell)[1]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"at": "x"}'])
+def test_a_damaged_live_file_is_no_crash(shell: Shell, head: Head, text: str) -> None:
+    """It is said that nobody watches."""
+    head.write("live.json", text)
+    code, said, _ = status(shell)
+    assert code == 1 and "its supervisor on spark-1 is not running: nothing would bring it back" in said
+
+
+def test_incidents_are_listed_and_shown(shell: Shell, head: Head) -> None:
+    """What, when, evidence, cause, proof, fix, what was done, serving again after; without any supervisor."""
+    head.store(two_incidents)
+    code, text, err = shell.run("incidents", "list")
+    assert (code, err) == (0, "")
+    first, second = text.splitlines()
+    assert first.split()[0] == "2" and "SIMULATED  frozen" in first and "open" in first
+    assert second.split()[0] == "1" and "serving again, 64 s away" in second and "a worker died" in second
+    code, text, _ = shell.run("incidents", "show", "1")
+    assert code == 0
+    for part in (
+        "incident 1  twin: rank-exited",
+        "what      rank 1 exited with 137",
+        "evidence  exit 137",
+        "cause     a worker died [RAY009]",
+        "proof     rank1-spark-2.log:2  Killed",
+        "fix       look at the log of rank 1",
+        "+2.0 s  captured: logs of 2 ranks",
+        "serving again, 64 s after it was detected",
+        "diagnosis.json, rank0-spark-1.log, rank1-spark-2.log",
+    ):
+        assert part in text, part
+
+
+def test_json_has_all_of_it(shell: Shell, head: Head) -> None:
+    """For scripts: the same fields in the list and of one."""
+    head.store(two_incidents)
+    listed = json.loads(shell.run("incidents", "list", "twin", "--json")[1])
+    assert [(row["number"], row["open"], row["on"]) for row in listed["incidents"]] == [
+        (2, True, "spark-1"),
+        (1, False, "spark-1"),
+    ]
+    shown = json.loads(shell.run("incidents", "show", "1", "--json")[1])["incident"]
+    assert (shown["code"], round(shown["away"]), shown["diagnosis"]) == ("RAY009", 64, DIAGNOSIS)
+    assert {"name": "rank1-spark-2.log", "bytes": 21} in shown["files"]
+    assert json.loads(shell.run("incidents", "list", "other", "--json")[1])["incidents"] == []
+
+
+def test_an_old_incident_is_known_from_its_row(shell: Shell, head: Head) -> None:
+    """Its folder made room for newer ones: what was written down of it stays."""
+    head.store(two_incidents)
+    head.rows_only(1)
+    text = shell.run("incidents", "show", "1")[1]
+    assert "cause     a worker died [RAY009]" in text and "+2.0 s  captured: logs of 2 ranks" in text
+    assert "its evidence is no longer kept" in text
+    code, _, err = shell.run("logs", "twin", "--incident", "1")
+    assert code == 2 and "incident 1 has no log" in err
+
+
+@pytest.mark.parametrize("damage", ["newer", "garbage", "gone"])
+def test_without_its_store_the_folders_tell(shell: Shell, head: Head, damage: str) -> None:
+    """A store of a newer version, a damaged one, none: one sentence where something is wrong, and the incidents."""
+    head.store(two_incidents)
+    path = head.state / "store.sqlite"
+    if damage == "newer":
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA user_version=99")
+        connection.close()
+    elif damage == "garbage":
+        path.write_bytes(b"no database" * 1000)
+    else:
+        path.unlink()
+    code, text, err = shell.run("incidents", "list")
+    assert (code, len(text.splitlines())) == (0, 2)
+    said = {"newer": "of a newer version: 99", "garbage": "not a database", "gone": ""}[damage]
+    assert (said in err and len(err.splitlines()) == 1) if said else err == ""
+
+
+def test_logs_of_an_incident(shell: Shell, head: Head) -> None:
+    """All ranks, one rank, the last lines."""
+    head.store(two_incidents)
+    code, text, _ = shell.run("logs", "twin", "--incident", "1")
+    assert (code, text) == (0, "0| head starts\n0| head ends\n1| worker starts\n1| Killed\n")
+    assert shell.run("logs", "twin", "--incident", "1", "--rank", "1", "--tail", "1")[1] == "1| Killed\n"
+    line = json.loads(shell.run("logs", "twin", "--incident", "1", "--tail", "1", "--json")[1].splitlines()[0])
+    assert line == {"rank": 0, "node": "spark-1", "simulated": False, "line": "head ends"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["incidents", "show", "9"], "no incident 9 on spark-1, spark-2"),
+        (["incidents", "show", "0"], "0 is not in the range"),
+        (["incidents", "list", "Not/A/Name"], "is no deployment's name"),
+        (["logs", "twin", "--incident", "9"], "no incident 9"),
+        (["logs", "other", "--incident", "1"], "no incident 1"),
+        (["logs", "twin", "--incident", "1", "--rank", "7"], "has no log of rank 7"),
+        (["logs", "twin", "--incident", "1", "-f"], "--follow does not go with --incident"),
+    ],
+)
+def test_misuse_is_told(shell: Shell, head: Head, words: list[str], said: str) -> None:
+    """Exit 2 with a sentence, never a traceback."""
+    head.store(two_incidents)
+    code, _, err = shell.run(*words)
+    assert code == 2 and said in err and "Traceback" not in err

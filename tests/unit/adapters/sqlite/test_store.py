@@ -1,0 +1,284 @@
+"""The store: numbers, what is remembered of an incident, and what happens when the file is not as it should be."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from sparkwright.adapters.sqlite import store as module
+from sparkwright.adapters.sqlite.database import Damaged, migrations
+from sparkwright.adapters.sqlite.store import LEFT_OPEN, SqliteStore
+from sparkwright.domain.codec import from_json
+from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
+
+FROZEN = Incident("twin", "frozen", "no token for 31 s", 1000.0, evidence=("4 running, 0 tokens",))
+
+
+class Kept:
+    """A store in a folder, and what it said."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.said: list[str] = []
+        self.stores: list[SqliteStore] = []
+
+    def open(self, now: float = 2000.0) -> SqliteStore:
+        self.stores.append(SqliteStore(self.state, self.said.append, lambda: now))
+        return self.stores[-1]
+
+    async def close(self, store: SqliteStore) -> None:
+        self.stores.remove(store)
+        await store.aclose()
+
+    def rows(self, text: str) -> list[tuple[object, ...]]:
+        connection = sqlite3.connect(self.state / "store.sqlite")
+        try:
+            return connection.execute(text).fetchall()
+        finally:
+            connection.close()
+
+    def record(self, incident: Incident) -> Incident:
+        return from_json(Incident, (Path(incident.folder) / "incident.json").read_bytes())
+
+
+@pytest_asyncio.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+    made = Kept(tmp_path / "state")
+    yield made
+    for store in made.stores:
+        await store.aclose()
+
+
+async def test_an_incident_is_the_same_in_its_row_and_in_its_folder(kept: Kept) -> None:
+    """Either can be read without the other."""
+    store = kept.open()
+    opened = await store.open(FROZEN)
+    await store.note("twin", IncidentEvent(1001.0, "captured", "all logs saved"), opened.number)
+    await store.explain(opened.number, "worker_died", "RAY009", ("look at rank 1",))
+    await store.close(opened.number, 1090.0, "serving again", 1089.0)
+    told = kept.record(opened)
+    assert (told.number, told.cause, told.outcome, told.away) == (1, "worker_died", "serving again", 89.0)
+    assert told.events == (IncidentEvent(1001.0, "captured", "all logs saved"),)
+    assert kept.rows("SELECT number, kind, cause, fix, closed_at, serving_at FROM incidents") == [
+        (1, "frozen", "worker_died", '["look at rank 1"]', 1090.0, 1089.0)
+    ]
+    assert kept.rows("SELECT incident, kind, text FROM events") == [(1, "captured", "all logs saved")]
+    assert kept.said == []
+
+
+async def test_what_is_kept_is_for_its_owner_only(kept: Kept) -> None:
+    """Logs hold prompts."""
+    opened = await kept.open().open(FROZEN)
+    folder = Path(opened.folder)
+    modes = [path.stat().st_mode & 0o77 for path in (folder, folder / "incident.json", kept.state / "store.sqlite")]
+    assert modes == [0, 0, 0]
+
+
+async def test_an_open_incident_is_gone_on_with(kept: Kept) -> None:
+    """A supervisor that was killed before it remembered the number opens no second one; after its end a new one is."""
+    first = await kept.open().open(FROZEN)
+    again = kept.open()
+    assert (await again.open(replace(FROZEN, opened_at=1005.0))).number == first.number
+    await again.close(first.number, 1010.0, "serving again")
+    assert (await again.open(replace(FROZEN, opened_at=1100.0))).number == 2
+    assert await again.counts("twin") == (2, 2)
+
+
+async def test_an_incident_that_got_a_number_without_a_folder_keeps_it(kept: Kept) -> None:
+    """The disk was full at the fault, and has room at the next start that fails: one incident, not two."""
+    store = kept.open()
+    kept.state.mkdir(mode=0o700)
+    (kept.state / "incidents").write_text("no folder")
+    opened = await store.open(FROZEN)
+    assert (opened.number, opened.folder) == (1, "")
+    (kept.state / "incidents").unlink()
+    again = await store.open(replace(FROZEN, kind="launch-failed", number=1))
+    assert (again.number, Path(again.folder).is_dir()) == (1, True)
+    assert kept.record(again).number == 1
+    Path(again.folder, "incident.json").write_text("")  # cut short by a full disk
+    assert (await store.open(replace(FROZEN, number=1))).folder == again.folder
+    assert len(kept.said) == 1
+
+
+async def test_a_closed_incident_stays_as_it_was_closed(kept: Kept) -> None:
+    """A supervisor that goes on after a restart may close it twice."""
+    store = kept.open()
+    opened = await store.open(FROZEN)
+    await store.close(opened.number, 1010.0, "given up")
+    await store.close(opened.number, 1020.0, "serving again", 1020.0)
+    assert kept.record(opened).outcome == "given up"
+    assert kept.rows("SELECT outcome, serving_at FROM incidents") == [("given up", 0.0)]
+
+
+async def test_a_new_start_closes_what_was_left_open(kept: Kept) -> None:
+    """It is nobody's any more, and must not swallow the next fault."""
+    store = kept.open()
+    left = await store.open(FROZEN)
+    await store.began(Deployed("twin", 1500.0, "twin", nodes=("a", "b")))
+    await store.began(Deployed("twin", 1600.0, "twin", nodes=("a", "b")))
+    assert kept.record(left).outcome == LEFT_OPEN
+    assert (await store.open(replace(FROZEN, opened_at=1700.0))).number == 2
+    await store.ended("twin", 1800.0, "down")
+    assert kept.rows("SELECT at, ended_at, ended FROM deployments") == [
+        (1500.0, 1600.0, "another start"),
+        (1600.0, 1800.0, "down"),
+    ]
+
+
+async def test_what_is_open_at_the_end_is_closed_with_it(kept: Kept) -> None:
+    """`down` in the middle of a relaunch: no incident stays open for ever."""
+    store = kept.open()
+    mine, other = await store.open(FROZEN), await store.open(replace(FROZEN, deployment="other"))
+    await store.ended("twin", 1800.0, "taken down")
+    assert (kept.record(mine).outcome, kept.record(other).is_open) == ("taken down", True)
+    assert kept.rows("SELECT closed_at FROM incidents ORDER BY number") == [(1800.0,), (0.0,)]
+
+
+async def test_odd_bytes_of_a_log_are_no_trouble(kept: Kept) -> None:
+    """Evidence is what an engine wrote, in whatever encoding."""
+    store = kept.open()
+    odd = b"caf\xe9 \xff".decode("utf-8", "surrogateescape")
+    opened = await store.open(replace(FROZEN, what=odd, evidence=(odd, "a\0b")))
+    await store.note("twin", IncidentEvent(1.0, "draining", odd), opened.number)
+    await store.explain(opened.number, odd, "LOG1", (odd,))
+    await store.close(opened.number, 2.0, "serving again")
+    told = kept.record(opened)
+    assert {told.what, told.cause, *told.fix, told.events[0].text, told.evidence[0]} == {"caf? ?"}
+    assert kept.rows("SELECT what, cause FROM incidents") == [("caf? ?", "caf? ?")] and kept.said == []
+
+
+async def test_numbers_are_unique_on_a_head(kept: Kept) -> None:
+    """`incidents show 2` needs no deployment's name."""
+    store = kept.open()
+    numbers = [(await store.open(replace(FROZEN, deployment=name))).number for name in ("a", "b", "c")]
+    assert numbers == [1, 2, 3]
+    assert await store.counts("b") == (1, 2)
+
+
+async def test_without_its_folder_a_row_still_gives_the_number(kept: Kept) -> None:
+    """Old folders go, numbers are never given twice."""
+    store = kept.open()
+    opened = await store.open(FROZEN)
+    await store.close(opened.number, 1010.0, "serving again")
+    Path(opened.folder, "incident.json").unlink()
+    Path(opened.folder).rmdir()
+    assert (await store.open(FROZEN)).number == 2
+
+
+async def test_a_store_of_a_newer_version_is_left_alone(kept: Kept) -> None:
+    """One sentence, and the incident is kept in its folder all the same."""
+    kept.state.mkdir(parents=True)
+    connection = sqlite3.connect(kept.state / "store.sqlite")
+    connection.execute("PRAGMA user_version=99")
+    connection.close()
+    before = (kept.state / "store.sqlite").read_bytes()
+    store = kept.open()
+    opened = await store.open(FROZEN)
+    await store.close(opened.number, 1010.0, "serving again")
+    assert (await store.open(FROZEN)).number == 2
+    assert await store.counts("twin") == (2, 2)
+    assert (kept.state / "store.sqlite").read_bytes() == before
+    assert len(kept.said) == 1 and "version 99" in kept.said[0] and "supervision goes on" in kept.said[0]
+
+
+@pytest.mark.parametrize("damage", ["no database", "cut", "scribbled"])
+async def test_a_damaged_store_is_set_aside_and_the_incidents_come_from_their_folders(kept: Kept, damage: str) -> None:
+    """Kept under another name, one sentence, and nothing that a folder tells is lost."""
+    store = kept.open()
+    opened = await store.open(FROZEN)
+    await store.close(opened.number, 1010.0, "serving again", 1009.0)
+    await kept.close(store)
+    path = kept.state / "store.sqlite"
+    data = bytearray(path.read_bytes())
+    data[4096:12288] = b"\xa5" * 8192
+    path.write_bytes({"no database": b"not a database, " * 999, "cut": data[:5000], "scribbled": data}[damage])
+    store = kept.open()
+    assert await store.counts("twin") == (1, 1)
+    assert kept.rows("SELECT outcome, serving_at FROM incidents") == [("serving again", 1009.0)]
+    assert len(kept.said) == 1 and "was damaged" in kept.said[0] and "store.sqlite.damaged-" in kept.said[0]
+    assert len(list(kept.state.glob("store.sqlite.damaged-*"))) == 1
+
+
+async def test_damage_that_shows_while_it_runs_costs_nothing(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk may go bad under an open file: the write is made in a new one, which knows what the folders know."""
+    store = kept.open()
+    opened = await store.open(FROZEN)
+    bad = iter([True])
+
+    def goes_bad(incident: Incident) -> dict[str, str | int | float]:
+        if next(bad, False):
+            raise Damaged("database disk image is malformed")
+        return row(incident)
+
+    row = module._row
+    monkeypatch.setattr(module, "_row", goes_bad)
+    await store.close(opened.number, 1010.0, "serving again")
+    assert kept.rows("SELECT number, outcome FROM incidents") == [(1, "serving again")]
+    assert len(kept.said) == 1 and "was damaged" in kept.said[0]
+
+
+async def test_what_cannot_be_written_is_told_once(kept: Kept) -> None:
+    """A folder in the place of the file stands for any disk that says no."""
+    (kept.state / "store.sqlite").mkdir(parents=True)
+    store = kept.open()
+    for at in range(5):
+        await store.note("twin", IncidentEvent(float(at), "ready"))
+    opened = await store.open(FROZEN)
+    assert (opened.number, Path(opened.folder).is_dir()) == (1, True)
+    assert len(kept.said) == 1
+    (kept.state / "store.sqlite").rmdir()
+    assert await store.counts("twin") == (1, 1)
+    assert kept.rows("SELECT number FROM incidents") == [(1,)]
+
+
+async def test_old_rows_are_pruned(kept: Kept) -> None:
+    """By age and by number; an incident that is open stays, and the highest number, too."""
+    store = kept.open(now=1000.0)
+    first = await store.open(FROZEN)
+    await store.note("twin", IncidentEvent(1000.0, "opened"), first.number)
+    await store.close(first.number, 1001.0, "given up")
+    await store.open(replace(FROZEN, deployment="other"))
+    await kept.close(store)
+    late = kept.open(now=1000.0 + 500 * 86400)
+    Path(first.folder, "incident.json").unlink()  # or it would be adopted again
+    await late.note("twin", IncidentEvent(1000.0 + 500 * 86400, "ready"))
+    assert await late.counts("other") == (1, 2)
+    assert kept.rows("SELECT number FROM incidents") == [(2,)]
+    assert kept.rows("SELECT kind FROM events") == [("ready",)]
+
+
+async def test_a_record_has_the_first_and_the_last_events(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that cannot be asked for a day makes an incident of a thousand steps; the rows have all of them."""
+    monkeypatch.setattr(module, "_FIRST", 2)
+    monkeypatch.setattr(module, "_LAST", 3)
+    store = kept.open()
+    opened = await store.open(FROZEN)
+    for at in range(9):
+        await store.note("twin", IncidentEvent(float(at), "waiting"), opened.number)
+    await store.close(opened.number, 5000.0, "given up")
+    assert [event.at for event in kept.record(opened).events] == [0.0, 1.0, 6.0, 7.0, 8.0]
+    assert kept.rows("SELECT count(*) FROM events") == [(9,)]
+
+
+async def test_only_the_newest_folders_stay(kept: Kept) -> None:
+    """The last 20 of a deployment; another deployment's are not counted with them."""
+    store = kept.open()
+    other = await store.open(replace(FROZEN, deployment="other"))
+    for _ in range(23):
+        opened = await store.open(FROZEN)
+        await store.close(opened.number, 1010.0, "serving again")
+        await store.trim(opened.number)
+    left = sorted(int(path.name) for path in (kept.state / "incidents" / "twin").iterdir())
+    assert left == list(range(5, 25))
+    assert Path(other.folder).is_dir()
+    assert await store.counts("twin") == (23, 24)
+
+
+def test_migrations_are_numbered_without_a_gap() -> None:
+    """user_version counts them."""
+    folder = Path(__file__).parents[4] / "src/sparkwright/adapters/sqlite/migrations"
+    names = sorted(path.name for path in folder.glob("*.sql"))
+    assert [int(name[:4]) for name in names] == list(range(1, len(migrations()) + 1))
