@@ -9,12 +9,13 @@ ANSWER = Answer("Hello!", prompt_tokens=11, completion_tokens=3, ttft=0.05, tota
 class FakeEndpoint:
     """Implements ports.Endpoint. given: answers or exceptions in order, the last one for ever.
 
-    asked: (base_url, model, prompt, max_tokens, key) of every `ask`.
+    asked: (base_url, model, prompt, max_tokens, key) of every `ask`. shown: path -> the page there.
     """
 
     def __init__(self, *given: Answer | Exception, models: tuple[str, ...] = ()) -> None:
         self.given = list(given or (ANSWER,))
         self.served = models
+        self.shown: dict[str, str] = {}
         self.asked: list[tuple[str, str, str, int, Secret | None]] = []
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
@@ -26,3 +27,9 @@ class FakeEndpoint:
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         return self.served
+
+    async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        return await self.ask(base_url, model, prompt, max_tokens, key)
+
+    async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
+        return self.shown.get(path)

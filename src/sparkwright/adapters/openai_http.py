@@ -50,9 +50,15 @@ class OpenAiEndpoint:
         self._timeouts = timeouts or HttpTimeouts()
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        return await self._asked(base_url, _question(model, prompt, max_tokens), key)
+
+    async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        return await self._asked(base_url, {**_question(model, prompt, max_tokens), "temperature": 0}, key)
+
+    async def _asked(self, base_url: str, body: dict[str, Any], key: Secret | None) -> Answer:
         url, heard = f"{_root(base_url)}/v1/chat/completions", Completion()
         try:
-            return await self._converse(url, _question(model, prompt, max_tokens), key, heard)
+            return await self._converse(url, body, key, heard)
         except Broken as broken:
             what = str(broken)
         except _ERRORS as error:
@@ -69,6 +75,15 @@ class OpenAiEndpoint:
             return tuple(str(entry["id"]) for entry in listed or ())
         except (*_ERRORS, AttributeError, KeyError, TypeError):
             return ()
+
+    async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
+        url = f"{_root(base_url)}/{path.lstrip('/')}"
+        try:
+            async with self._request("GET", url, key, silence=self._timeouts.models) as response:
+                body = await response.aread()
+        except _ERRORS:
+            return None
+        return body.decode("utf-8", "replace") if response.status == 200 else None
 
     async def _converse(self, url: str, body: dict[str, Any], key: Secret | None, heard: Completion) -> Answer:
         began = self._clock.monotonic()

@@ -38,7 +38,7 @@ async def until_ready(world: World, plan: Plan, ours: bool = True) -> tuple[Answ
     watch = Watch(world, plan, engine_by_name(plan.recipe.engine.name))
     world.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
     try:
-        answer = await _watched(world, plan, watch)
+        answer = await watched(world, plan, watch)
     except SparkwrightError as error:
         logs = await finished(_give_up(world, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
@@ -58,8 +58,8 @@ def diagnosed(world: World, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
     return found.causes
 
 
-async def _watched(world: World, plan: Plan, watch: Watch) -> Answer:
-    """The answer, unless a rank ends or stands still before."""
+async def watched(world: World, plan: Plan, watch: Watch) -> Answer:
+    """The answer. Raises NotReady when a rank ends or stands still before."""
     try:
         async with asyncio.TaskGroup() as group:
             jobs = [group.create_task(watch.follow(rank)) for rank in watch.ranks]

@@ -1,6 +1,7 @@
 """Watching ranks start: their logs become phases; an exit, a silence or a real readiness ends the wait."""
 
 import asyncio
+import math
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from sparkwright.engines.stuck import why_stuck
 from sparkwright.facts.figures import Figures
 from sparkwright.ports import Notice, RankPhase
 
-_EXIT = "\x1eexit "
+EXIT = "\x1eexit "
 TAIL = 25
 # Where neither engine nor recipe says how long a phase may be silent.
 _NO_LIMIT = 3600.0
@@ -50,10 +51,13 @@ class RankWatch:
 
 
 class Watch:
-    """All ranks of one start. `ready` is set by the head's readiness line; failures are raised as NotReady."""
+    """All ranks of one start. `ready` is set by the head's readiness line; failures are raised as NotReady.
 
-    def __init__(self, world: World, plan: Plan, engine: Engine) -> None:
-        self._world, self._plan, self._engine = world, plan, engine
+    lost_for: seconds for which a node may be out of reach.
+    """
+
+    def __init__(self, world: World, plan: Plan, engine: Engine, lost_for: float = LOST_FOR) -> None:
+        self._world, self._plan, self._engine, self._lost_for = world, plan, engine, lost_for
         self._times = _times(plan, engine)
         now = world.clock.monotonic()
         self.ranks = [RankWatch(spec, now) for spec in plan.specs]
@@ -67,7 +71,7 @@ class Watch:
     async def follow(self, rank: RankWatch) -> None:
         """Reads a rank's log until the rank ends, over as many connections as it takes.
 
-        Raises Unreachable when the node cannot be reached for LOST_FOR seconds.
+        Raises Unreachable when the node cannot be reached for `lost_for` seconds.
         """
         heard = self._now
         while not rank.ended:
@@ -76,7 +80,7 @@ class Watch:
                 await self._world.clock.sleep(0 if rank.ended else _RECONNECT)
             except Unreachable as error:
                 heard = heard if rank.spec.rank in self._deaf else self._now
-                if self._now - heard > LOST_FOR:
+                if self._now - heard > self._lost_for:
                     raise
                 self._lost(rank, error)
                 await self._world.clock.sleep(_RECONNECT)
@@ -87,7 +91,8 @@ class Watch:
 
     def _lost(self, rank: RankWatch, error: Unreachable) -> None:
         if rank.spec.rank not in self._deaf:
-            self._world.sink.tell(Notice(f"{error.message}; trying again for {duration(LOST_FOR)}", warning=True))
+            told = "" if math.isinf(self._lost_for) else f" for {duration(self._lost_for)}"
+            self._world.sink.tell(Notice(f"{error.message}; trying again{told}", warning=True))
         self._deaf.add(rank.spec.rank)
 
     async def _read(self, rank: RankWatch) -> None:
@@ -97,8 +102,8 @@ class Watch:
         async with aclosing(stream) as lines:  # type: ignore[type-var]
             async for line in lines:
                 self._hears(rank)
-                if line.startswith(_EXIT):
-                    self._ended(rank, line.removeprefix(_EXIT))
+                if line.startswith(EXIT):
+                    self._ended(rank, line.removeprefix(EXIT))
                     return
                 if known:
                     known -= 1
@@ -170,10 +175,10 @@ class Watch:
     def _exited(self) -> NotReady:
         ended = [rank for rank in self.ranks if rank.ended]
         first, *others = sorted(ended, key=lambda rank: (lost_a_peer(rank.lines), rank.ended_at))
-        after = "".join(f"; with it {rank.label} {_how(rank.ended)}" for rank in others)
+        after = "".join(f"; with it {rank.label} {how(rank.ended)}" for rank in others)
         waited = duration(max(first.ended_at - self.began, 0.0))
         return NotReady(
-            f"{first.label} {_how(first.ended)} in phase {first.phase} after {waited} ({first.text}){after}",
+            f"{first.label} {how(first.ended)} in phase {first.phase} after {waited} ({first.text}){after}",
             _CURE.format(self._plan.deployment),
             tail=_proof(first),
         )
@@ -204,7 +209,8 @@ def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
     return times
 
 
-def _how(ended: str) -> str:
+def how(ended: str) -> str:
+    """In words; ended: what stands behind EXIT."""
     status, code, oom = (*ended.split(), "", "", "")[:3]
     return "is gone: somebody removed it" if status == "gone" else f"exited with code {code}{_why(code, oom == 'true')}"
 

@@ -75,6 +75,27 @@ async def test_request_is_openai_only() -> None:
     }
 
 
+async def test_the_same_question_asked_greedily() -> None:
+    """Guards the canary: what it hears is compared with what it heard before."""
+    replay = Replay(Reply([HELLO, USAGE, DONE]))
+    async with replay as url:
+        answer = await OpenAiEndpoint(SystemClock()).greedy(url, "m", "Hi", 8, None)
+    body = json.loads(replay.requests[0][2])
+    assert (body["temperature"], body["max_tokens"], answer.text) == (0, 8, "Hello")
+
+
+async def test_a_page_is_shown_or_it_is_none() -> None:
+    """Guards the figures: an error page is not taken for one of metrics, and silence ends by itself."""
+    limits = HttpTimeouts(models=0.2)
+    replies = [Reply([b"up 1\n"]), Reply([b"up 1\n"], status=500), Reply([b"up"], hang=True)]
+    shown = []
+    for reply in replies:
+        async with Replay(reply) as url:
+            shown.append(await OpenAiEndpoint(SystemClock(), limits).page(url, "metrics", None))
+    shown.append(await OpenAiEndpoint(SystemClock(), limits).page(f"http://127.0.0.1:{free_port()}", "metrics", None))
+    assert shown == ["up 1\n", None, None, None]
+
+
 @pytest.mark.parametrize(("value", "simulated"), [("1", True), ("true", True), ("0", False), ("", False)])
 async def test_simulated_is_said(value: str, simulated: bool) -> None:
     """An answer of the twin is marked as simulated by its header."""

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from fakes.endpoint import ANSWER, FakeEndpoint
-from fakes.rank_node import STATE
 from fakes.sink import FakeSink
 from sparkwright.app.launch import Options, Outcome, up
 from sparkwright.domain.command import Command, Completed, Secret
@@ -52,17 +51,6 @@ async def test_leases_are_held_from_before_the_first_change_to_after_the_last() 
     assert [node.holder for node in here.nodes] == [None, None]
 
 
-async def test_the_head_remembers_what_should_run() -> None:
-    """Whoever looks from another machine finds it there; only its owner can read it."""
-    here = scene()
-    await brought(here)
-    (path,) = [path for path in here.nodes[0].files if path.endswith("desired.json")]
-    wanted = json.loads(here.nodes[0].files[path])
-    assert path == f"{STATE}/deployments/twin/desired.json"
-    assert (wanted["deployment"], wanted["nodes"], wanted["by"]) == ("twin", ["spark-1", "spark-2"], "anna@laptop")
-    assert here.nodes[0].modes[path] == 0o600
-
-
 async def test_twice_does_nothing_the_second_time() -> None:
     """The same plan whose ranks run and answer: no lease, no start, no file."""
     here = scene()
@@ -85,11 +73,10 @@ async def test_a_busy_endpoint_is_never_stopped_by_a_second_up() -> None:
 
 
 async def test_a_forced_start_is_recorded_with_its_reason() -> None:
-    """Whoever wonders later why this runs finds the reason on the nodes: on each rank and in the desired state."""
+    """Whoever wonders later why this runs finds the reason on each rank."""
     here = scene()
     await brought(here)
     assert {rank.labels["forced"] for node in here.nodes for rank in node.ranks.values()} == {"a test"}
-    assert json.loads(here.nodes[0].files[f"{STATE}/deployments/twin/desired.json"])["forced"] == "a test"
 
 
 async def test_another_plan_replaces_the_old_ranks_everywhere_first() -> None:

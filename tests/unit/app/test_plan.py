@@ -125,6 +125,14 @@ def test_the_endpoint_listens_where_the_recipe_says_and_no_wider(expose: Expose,
     assert "--host" not in plan.specs[1].argv
 
 
+def test_under_supervision_only_the_front_door_is_open_to_all() -> None:
+    """The engine stays where only the door reaches it."""
+    plan = planned(recipe(expose=Expose.ALL), supervised=True)
+    assert plan.bind == "127.0.0.1"
+    assert "0.0.0.0" not in plan.specs[0].argv
+    assert planned(recipe(expose=Expose.FABRIC), supervised=True).bind == "192.168.100.10"
+
+
 def test_a_cluster_that_is_too_small_is_an_error() -> None:
     """Which nodes there are, and how many are wanted."""
     with pytest.raises(RecipeError) as caught:

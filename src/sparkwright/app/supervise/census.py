@@ -1,0 +1,72 @@
+"""Which ranks are there: as each node tells it now, and what could not be told."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.app.supervise.site import Site
+from sparkwright.app.survey import ranks_fact
+from sparkwright.app.tasks import together
+from sparkwright.commands import sample as asking
+from sparkwright.domain.errors import NodeError
+from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.sample import Sample
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.sample import parse
+
+# Of a node that hangs; one that is down is told sooner by ssh itself.
+_LIMIT = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """ranks: of the deployment, by number, on the node where they belong. strays: ours elsewhere, or of another size.
+
+    unseen: node -> why it could not be asked. samples: of the nodes that answered, with their boot markers.
+    """
+
+    ranks: Mapping[int, RankStatus]
+    strays: tuple[RankStatus, ...] = ()
+    unseen: Mapping[str, str] = field(default_factory=dict)
+    samples: Mapping[str, Sample] = field(default_factory=dict)
+
+    @property
+    def all(self) -> tuple[RankStatus, ...]:
+        return (*self.ranks.values(), *self.strays)
+
+    @property
+    def boots(self) -> tuple[tuple[str, str], ...]:
+        return tuple((node, sample.boot) for node, sample in self.samples.items() if sample.boot)
+
+
+Told = tuple[tuple[RankStatus, ...], Sample | None]
+
+
+async def census(site: Site) -> Census:
+    """Raises nothing: a node that cannot be asked is unseen, and so are its ranks."""
+    told = dict(zip(site.nodes, await together(_ask(site, node) for node in site.nodes), strict=True))
+    mine = [rank for found in told.values() if not isinstance(found, str) for rank in found[0]]
+    placed = {r.rank: r for r in mine if r.rank < len(site.nodes) and site.nodes[r.rank] == r.node}
+    return Census(
+        ranks=dict(sorted(placed.items())),
+        strays=tuple(rank for rank in mine if placed.get(rank.rank) is not rank),
+        unseen={node: found for node, found in told.items() if isinstance(found, str)},
+        samples={node: found[1] for node, found in told.items() if not isinstance(found, str) and found[1]},
+    )
+
+
+async def _ask(site: Site, node: str) -> Told | str:
+    """What runs on the node, or why that cannot be told: a daemon that does not answer may have containers of ours."""
+    fact = ranks_fact(site.world.cluster.node(node))
+    try:
+        async with asyncio.timeout(_LIMIT):
+            ranks, memory = await site.world.hosts[node].run_all([fact.command, asking.memory()])
+    except NodeError as error:
+        return error.message
+    except TimeoutError:
+        return f"{node}: no answer within {_LIMIT:.0f} s"
+    found, sample = fact.read(ranks), parse(memory)
+    if isinstance(found, Unknown):
+        return f"{node}: {found.why}"
+    mine = tuple(rank for rank in found if rank.deployment == site.name)
+    return mine, None if isinstance(sample, Unknown) else sample

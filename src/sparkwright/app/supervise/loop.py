@@ -1,0 +1,159 @@
+"""The loop: one queue of events, one machine that decides, one work at a time."""
+
+from functools import partial
+
+from sparkwright.app.supervise.census import Census, census
+from sparkwright.app.supervise.crew import Crew
+from sparkwright.app.supervise.live import view
+from sparkwright.app.supervise.senses import Senses
+from sparkwright.app.supervise.site import Site
+from sparkwright.app.supervise.sources import engine, listing, nodes, ranks, suspicion
+from sparkwright.app.supervise.words import Words
+from sparkwright.app.supervise.works.work import Work, Works
+from sparkwright.app.world import World
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.desired import Desired
+from sparkwright.ports import Keep
+from sparkwright.supervision import machine
+from sparkwright.supervision.detect.detectors import Detectors
+from sparkwright.supervision.detect.setting import Setting
+from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Resumed, Tick
+from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Recovery, State
+
+_SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
+_TICK = 1.0
+_SHOWN_EVERY = 2.0
+_UNWRITTEN = "journal"
+
+
+async def supervise(world: World, desired: Desired, keep: Keep, policy: Policy) -> None:
+    """Returns when a person has taken over. Cancelled it stops nothing: what runs goes on, the next one takes it up."""
+    loop = Loop(Site(world, desired, keep, policy))
+    try:
+        await loop.run()
+    finally:
+        await loop.end()
+
+
+class Loop:
+    """Owns the state. Everything else tells it events, and is told nothing but what the machine wants."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.senses = Senses(site, Detectors(Setting.of(site.desired, site.nodes, site.rdma)))
+        self._words = Words(site)
+        self._works = Works(self.senses)
+        self._nodes = Crew(site.world.clock, self._trouble)
+        self._ranks = Crew(site.world.clock, self._trouble)
+        self._state = machine.first(site.now(), ready=False)
+        self._shown = 0.0
+
+    async def run(self) -> None:
+        known, found = self._known(), await census(self.site)
+        await self._words.begin(new=known is None)
+        listing.note(self.senses, found)
+        self._state = known or machine.first(self.site.now(), ready=await self._answers())
+        for node in self.site.nodes:
+            self._nodes.begin(f"samples of {node}", partial(nodes.watch, self.senses, node))
+        self._nodes.begin("clock", self._tick)
+        await self._step(self._resumed(found))
+        while self._state.phase is not DeploymentState.STOPPED:
+            await self._step(await self.senses.events.get())
+
+    async def end(self) -> None:
+        await self._works.cut()
+        await self.senses.let_go()
+        for crew in (self._ranks, self._nodes):
+            crew.release()
+            await crew.gone()
+        await self._words.left(self._state)
+
+    def _known(self) -> State | None:
+        """One that was disarmed has left nothing to go on with: this one was started because it is wanted again."""
+        known = self.site.keep.journal.load()
+        return None if known and known.phase is DeploymentState.STOPPED else known
+
+    async def _answers(self) -> bool:
+        """What `up` has just told its user to be ready is not taken back at the door."""
+        return (await engine.asked(self.site)).seconds is not None
+
+    def _resumed(self, found: Census) -> Resumed:
+        unseen = tuple(k for k, node in enumerate(self.site.nodes) if node in found.unseen)
+        running = tuple(k for k, rank in found.ranks.items() if rank.running)
+        ended = tuple(k for k in range(len(self.site.nodes)) if k not in (*unseen, *running))
+        return Resumed(self.site.now(), running, ended, unseen, found.boots)
+
+    async def _tick(self) -> None:
+        """Time passes for the machine, for detectors, and for who looks."""
+        while True:
+            await self.site.world.clock.sleep(_TICK)
+            self._look()
+
+    def _look(self) -> None:
+        at = self.site.now()
+        if not self.site.keep.journal.wanted():
+            self.senses.tell(Disarmed(at))
+        nodes.silent(self.senses)
+        if self.senses.serving:
+            self.senses.found(self.senses.detectors.tick(at))
+        self.senses.tell(Tick(at))
+        if at - self._shown >= _SHOWN_EVERY:
+            self._show()
+
+    def _show(self) -> None:
+        self._shown = self.site.now()
+        self.site.keep.journal.show(view(self.senses, self._state))
+
+    async def _step(self, event: Event) -> None:
+        """Decided, written down, told, and only then done."""
+        before = self._state
+        self._state, effects = machine.step(before, event, self.site.policy)
+        if self._state != before:
+            self._save()
+            await self._words.changed(before, self._state)
+        for effect in effects:
+            if not isinstance(effect, Work):
+                await self._words.tell(effect, self._state)
+        if self._state != before or effects:
+            self._show()
+        for effect in effects:
+            if isinstance(effect, Work):
+                await self._works.begin(effect, self._state)
+        self._listen()
+
+    def _save(self) -> None:
+        why = self.site.keep.journal.save(self._state)
+        told = any(kind == _UNWRITTEN for kind, _ in self._state.troubles)
+        if why and not told:
+            what = f"the supervisor's own state cannot be written: {why}"
+            self.senses.tell(Fault(self.site.now(), _UNWRITTEN, what, Recovery.NONE))
+        elif told and not why:
+            self.senses.tell(Cleared(self.site.now(), _UNWRITTEN))
+
+    def _listen(self) -> None:
+        """The ranks are followed while they serve, and not a moment longer: the next start's are others."""
+        serving = self._state.phase in _SERVING
+        if serving == self.senses.serving:
+            return
+        self.senses.serving = serving
+        if not serving:
+            self._ranks.release()
+            self.senses.detectors.end()
+            return
+        self.senses.begin()
+        for rank in range(len(self.site.nodes)):
+            self._ranks.begin(f"follower of rank {rank}", partial(ranks.follow, self.senses, rank))
+        self._ranks.begin("causes", partial(suspicion.weigh_all, self.senses))
+        self._ranks.begin("figures", partial(engine.figures, self.senses))
+        self._ranks.begin("canary", partial(engine.canary, self.senses))
+        self._ranks.begin("listing", partial(listing.look, self.senses))
+
+    def _trouble(self, name: str, error: Exception | None) -> None:
+        """A source that failed is a defect of ours: shown, and it is begun again."""
+        at, kind = self.site.now(), f"blind:{name}"
+        if error is None:
+            self.senses.tell(Cleared(at, kind))
+            return
+        self.site.say(f"{name} failed: {error!r}", warning=True)
+        self.senses.tell(Fault(at, kind, f"{name} failed and is begun again: {error!r}", Recovery.NONE))

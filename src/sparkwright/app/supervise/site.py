@@ -1,0 +1,171 @@
+"""What a supervisor is about: the deployment that it keeps alive, and what it has seen of it."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sparkwright.app.survey import nodes_for
+from sparkwright.app.world import Wish, World
+from sparkwright.commands import docker, process
+from sparkwright.domain.command import Command, Secret
+from sparkwright.domain.desired import Desired
+from sparkwright.domain.live import LiveCanary, LiveEngine, LiveRank
+from sparkwright.domain.plan import Placement, Plan, RankSpec
+from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.sample import GpuSample, Sample
+from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.engine import Engine, served_name
+from sparkwright.ports import Keep, Notice
+from sparkwright.supervision.effects import Announce
+from sparkwright.supervision.policy import Policy
+
+_LAST_LINES, _LAST_READINGS = 40, 12
+LOOPBACK = "127.0.0.1"
+RELAUNCHES, STARTED_IN = "relaunches", "started in"
+
+
+@dataclass
+class Seen:
+    """What was seen last. bind: where the engine listens on the head. lines: the last ones of each rank.
+
+    why, back_at: of the refusal at the door. doing: what a work waits for. incidents: how many, and the last one's
+    number. closed, folder: of the last incident that was closed, and where the evidence of the last one is.
+    relaunches: since `up`. launched_at: when the launch under way began (monotonic). opening: to be said of the next
+    incident once it has its number.
+    """
+
+    bind: str = LOOPBACK
+    ranks: dict[int, LiveRank] = field(default_factory=dict)
+    lines: dict[int, deque[str]] = field(default_factory=dict)
+    samples: dict[str, Sample] = field(default_factory=dict)
+    gpus: dict[str, deque[GpuSample]] = field(default_factory=dict)
+    engine: LiveEngine | None = None
+    page: str = ""
+    canary: LiveCanary | None = None
+    why: str = ""
+    back_at: float = 0.0
+    doing: str = ""
+    incidents: tuple[int, int] = (0, 0)
+    closed: int = 0
+    relaunches: int = 0
+    launched_at: float = 0.0
+    folder: str = ""
+    opening: Announce | None = None
+
+    def sample(self, node: str, sample: Sample) -> None:
+        self.samples[node] = sample
+        if isinstance(sample.gpu, GpuSample):
+            self.gpus.setdefault(node, deque(maxlen=_LAST_READINGS)).append(sample.gpu)
+
+    def line(self, rank: int, text: str) -> None:
+        self.lines.setdefault(rank, deque(maxlen=_LAST_LINES)).append(text)
+
+
+@dataclass
+class Site:
+    """Rank k is on the k-th node of the recipe, the head's first."""
+
+    world: World
+    desired: Desired
+    keep: Keep
+    policy: Policy
+    seen: Seen = field(default_factory=Seen)
+
+    @property
+    def name(self) -> str:
+        return self.desired.deployment
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(node.name for node in nodes_for(self.world, self.desired.recipe))
+
+    @property
+    def rdma(self) -> bool:
+        """Whether its ranks talk over RDMA, as far as that is known before the fabric was looked at."""
+        return len(self.nodes) > 1 and not self.simulated
+
+    @property
+    def simulated(self) -> bool:
+        return self.world.cluster.simulated or self.desired.recipe.model.simulated
+
+    @property
+    def head(self) -> str:
+        return self.nodes[0]
+
+    @cached_property
+    def wish(self) -> Wish:
+        recipe = self.desired.recipe
+        return Wish(recipe, self.name, self.desired.force, self.key, supervised=True)
+
+    @property
+    def key(self) -> Secret | None:
+        """The engine's own."""
+        return self.world.secrets.get(self.desired.recipe.serving.api_key_env)
+
+    @property
+    def outline(self) -> Plan:
+        """The plan as far as it is the same at every start: who is where, and how it is reached. Asks no node."""
+        recipe = self.desired.recipe
+        specs = tuple(RankSpec(k, node, (), {}, recipe.engine.runtime) for k, node in enumerate(self.nodes))
+        return Plan(
+            deployment=self.name,
+            recipe=recipe,
+            cluster=self.world.cluster,
+            placement=Placement(self.nodes, {}),
+            specs=specs,
+            ledgers=(),
+            findings=(),
+            bind=self.seen.bind,
+            port=recipe.serving.port,
+            served_name=served_name(recipe),
+        )
+
+    @property
+    def url(self) -> str:
+        """Of the engine, as this machine, the head, reaches it."""
+        bind = LOOPBACK if self.seen.bind in ("", "0.0.0.0") else self.seen.bind
+        host = f"[{bind}]" if ":" in bind else bind
+        return f"http://{host}:{self.desired.recipe.serving.port}"
+
+    def handle(self, rank: int) -> str:
+        """The container's name, or the folder of the processes."""
+        if self.desired.recipe.engine.runtime is Runtime.DOCKER:
+            return docker.container_name(self.name, rank)
+        return process.rank_dir(self.world.cluster.node(self.nodes[rank]).paths.state, self.name, rank)
+
+    def following(self, rank: int) -> Command:
+        """Its log from now on, and its end."""
+        docked = self.desired.recipe.engine.runtime is Runtime.DOCKER
+        return (docker.follow if docked else process.follow)(self.handle(rank), 1)
+
+    @cached_property
+    def engine(self) -> Engine:
+        return engine_by_name(self.desired.recipe.engine.name)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What the commands of a fix may name."""
+        serving, model = self.desired.recipe.serving, served_name(self.desired.recipe)
+        words = {"deployment": self.name, "recipe": self.desired.recipe.label, "head": self.head, "node": self.head}
+        return words | {"port": str(serving.port), "model": model, "peer": self.nodes[-1]}
+
+    def remember(self, figures: Mapping[str, float]) -> None:
+        """Beside what is remembered already."""
+        self.keep.journal.remember({**self.keep.journal.recall(), **figures})
+
+    def label(self, rank: int) -> str:
+        return f"rank {rank} on {self.nodes[rank]}"
+
+    def now(self) -> float:
+        return self.world.clock.now()
+
+    def scaled(self, seconds: float) -> float:
+        """A wait of ours, as drills shorten it."""
+        return seconds * self.desired.time_scale
+
+    async def pause(self, seconds: float) -> None:
+        await self.world.clock.sleep(self.scaled(seconds))
+
+    def say(self, text: str, warning: bool = False) -> None:
+        self.world.sink.tell(Notice(text, warning))

@@ -1,0 +1,67 @@
+"""The engine itself, asked on its own address: its figures every two seconds, and now and then for a real token."""
+
+import asyncio
+
+from sparkwright.app.supervise.senses import Senses
+from sparkwright.app.supervise.site import Site
+from sparkwright.domain.errors import NotReady
+from sparkwright.domain.live import LiveCanary, LiveEngine
+from sparkwright.facts.engine_metrics import read
+
+_FIGURES_EVERY = 2.0
+_LOOK_EVERY = 1.0
+# Garbage cannot be told from one token; three answers at the start are what later ones are held against.
+QUESTION, TOKENS, RECORDED = "Count from one to five in words.", 8, 3
+
+
+async def figures(senses: Senses) -> None:
+    """/metrics, again and again. A page that does not come is told, too."""
+    site = senses.site
+    while True:
+        site.seen.engine = await shown(site)
+        senses.figures = senses.figures or site.seen.engine is not None
+        senses.found(senses.detectors.engine(site.seen.engine, site.now()))
+        await site.pause(_FIGURES_EVERY)
+
+
+async def shown(site: Site) -> LiveEngine | None:
+    """What the engine tells of itself now."""
+    page = await site.world.endpoint.page(site.url, "metrics", site.key)
+    site.seen.page = page or site.seen.page  # the last one is evidence
+    return read(page, site.engine.metric_names, site.now()) if page else None
+
+
+async def canary(senses: Senses) -> None:
+    """One small request while nothing else proves that the engine computes; at once when its figures stay away."""
+    site = senses.site
+    while True:
+        if _due(senses):
+            site.seen.canary = said = await asked(site)
+            if said.seconds is not None and senses.recorded < RECORDED:
+                senses.recorded += 1
+                senses.detectors.record(said.said)
+            senses.found(senses.detectors.canary(said, site.now()))
+        await site.pause(_LOOK_EVERY)
+
+
+def _due(senses: Senses) -> bool:
+    site, last = senses.site, senses.site.seen.canary
+    if senses.recorded < RECORDED or last is None or last.seconds is None:
+        return True
+    silent = senses.figures and site.seen.engine is None
+    waited = site.now() - last.at
+    return senses.detectors.wants_canary(site.now()) and (silent or waited >= site.policy.canary_every)
+
+
+async def asked(site: Site) -> LiveCanary:
+    """The answer, or why there is none."""
+    at, limit = site.now(), site.policy.canary_limit
+    try:
+        async with asyncio.timeout(limit):
+            model = site.outline.served_name
+            answer = await site.world.endpoint.greedy(site.url, model, QUESTION, TOKENS, site.key)
+    except TimeoutError:
+        return LiveCanary(at, None, f"no answer within {limit:g} s")
+    except NotReady as error:
+        return LiveCanary(at, None, error.message, refused=True)
+    return LiveCanary(at, answer.total, answer.text)

@@ -1,0 +1,42 @@
+"""One node, sampled: memory, GPU, fabric counters and the kernel's log, in one stream that stays open."""
+
+from sparkwright.app.supervise.senses import Senses
+from sparkwright.app.supervise.sources.lines import lines
+from sparkwright.commands import sample as asking
+from sparkwright.domain.errors import NodeError
+from sparkwright.domain.sample import Sample
+from sparkwright.facts.sample import Samples
+
+# The stream of a node that hangs stays open: so many samples missed, and the node counts as not seen.
+_MISSED = 4
+_LEAST = 5.0
+
+
+async def watch(senses: Senses, node: str) -> None:
+    site, samples = senses.site, Samples()
+    every = max(site.policy.sample_every, 0.5)
+    async for line in lines(site, node, asking.follow(every, every, site.now())):
+        if isinstance(line, NodeError):
+            senses.heard.pop(node, None)
+            senses.found(senses.detectors.lost(node, site.now(), line.message))
+        elif sample := samples.feed(line):
+            _sample(senses, node, sample)
+
+
+def _sample(senses: Senses, node: str, sample: Sample) -> None:
+    site = senses.site
+    senses.heard[node] = site.now()
+    site.seen.sample(node, sample)
+    senses.found(senses.detectors.sample(node, sample, site.now()))
+    for line in sample.kernel if senses.serving else ():
+        senses.read(f"kernel log of {node}", line)
+
+
+def silent(senses: Senses) -> None:
+    """Nodes whose samples stay away although their stream is open."""
+    at = senses.site.now()
+    limit = max(_MISSED * senses.site.policy.sample_every, _LEAST)
+    for node, when in tuple(senses.heard.items()):
+        if at - when > limit:
+            del senses.heard[node]
+            senses.found(senses.detectors.lost(node, at))

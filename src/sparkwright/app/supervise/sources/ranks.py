@@ -1,0 +1,29 @@
+"""One rank, followed: its end within a second, and what its log says meanwhile."""
+
+from sparkwright.app.supervise.senses import Senses
+from sparkwright.app.supervise.sources.lines import lines
+from sparkwright.app.watch import EXIT, TAIL, how
+from sparkwright.domain.errors import NodeError
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.state import Recovery
+
+
+async def follow(senses: Senses, rank: int) -> None:
+    """Until the rank ends. A node that cannot be reached tells nothing: its rank has not ended for that."""
+    site = senses.site
+    async for line in lines(site, site.nodes[rank], site.following(rank)):
+        if isinstance(line, NodeError):
+            continue
+        if line.startswith(EXIT):
+            ended(senses, rank, line.removeprefix(EXIT))
+            return
+        site.seen.line(rank, line)
+        senses.read(site.label(rank), line)
+
+
+def ended(senses: Senses, rank: int, told: str) -> None:
+    """told: as a follower has it behind EXIT."""
+    site = senses.site
+    last = tuple(f"{site.label(rank)}: {line}" for line in site.seen.lines.get(rank, ()))[-TAIL:]
+    what = f"{site.label(rank)} {how(told)}"
+    senses.tell(Fault(site.now(), "rank-exited", what, Recovery.RELAUNCH, last))

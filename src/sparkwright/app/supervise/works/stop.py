@@ -1,0 +1,74 @@
+"""All ranks ended, seen to have ended, and their memory given back, or not."""
+
+from sparkwright.app import ranks as rank_work
+from sparkwright.app.lease import holding
+from sparkwright.app.supervise.census import Census, census
+from sparkwright.app.supervise.senses import Senses
+from sparkwright.app.supervise.site import Site
+from sparkwright.domain.errors import Busy, NodeError
+from sparkwright.domain.sample import Sample
+from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.unknown import Unknown
+from sparkwright.supervision.events import Stopped
+
+# Nobody is served any more: those that still hear SIGTERM end within this time.
+GRACE = 5.0
+_BUSY_AGAIN = 3.0
+# The driver gives memory back for some seconds after its process has ended.
+_MEMORY_WITHIN, _MEMORY_EVERY = 20.0, 1.0
+_SLACK = 4 * GIB
+AVAILABLE = "available:"
+
+
+async def stop(senses: Senses) -> Stopped:
+    """Idempotent. What runs on a node that cannot be asked is left, and said."""
+    site = senses.site
+    found = await census(site)
+    left = await _ended(site, found) if found.all else []
+    found = await census(site) if found.all else found
+    left += [f"{site.label(r.rank)} still runs" for r in found.all if r.running and not left]
+    left += [f"the rank on {why}" for why in found.unseen.values()]
+    retained = () if left else await _retained(site, found)
+    needs = await senses.explained()
+    return Stopped(site.now(), tuple(left), retained, needs.recovery, needs.why, found.boots)
+
+
+async def _ended(site: Site, found: Census) -> list[str]:
+    """Under the leases of the nodes that answer; waits for whoever has them."""
+    nodes = [node for node in site.nodes if node not in found.unseen]
+    while True:
+        try:
+            async with holding(site.world, nodes, f"supervisor of {site.name}: stop"):
+                await rank_work.stop_all(site.world, found.all, min(GRACE, site.engine.stop.grace), remove=False)
+            return []
+        except Busy as busy:
+            site.say(f"waiting to stop {site.name}: {busy.message}", warning=True)
+            await site.world.clock.sleep(_BUSY_AGAIN)
+        except NodeError as error:
+            return [error.message]
+
+
+async def _retained(site: Site, found: Census) -> tuple[str, ...]:
+    """Nodes that have much less memory available than before the start. Where that is not known, none is."""
+    before = {node: site.keep.journal.recall().get(f"{AVAILABLE}{node}", 0.0) for node in site.nodes}
+    deadline = site.world.clock.monotonic() + site.scaled(_MEMORY_WITHIN)
+    while True:
+        short = {node: _short(before[node], found.samples.get(node)) for node in site.nodes}
+        retained = {node: missing for node, missing in short.items() if missing > 0}
+        if not retained or site.world.clock.monotonic() > deadline:
+            break
+        await site.pause(_MEMORY_EVERY)
+        found = await census(site)
+    for node, missing in retained.items():
+        text = f"{node}: {gib(missing)} of its memory did not come back within {duration(site.scaled(_MEMORY_WITHIN))}"
+        site.say(f"{text}; the driver may keep it for the next start (field guide A1, E14)", warning=True)
+    return tuple(retained)
+
+
+def _short(before: float, sample: Sample | None) -> float:
+    """Bytes less than before the start, 0 for what may be caches and daemons."""
+    memory = sample.memory if sample else None
+    if memory is None or isinstance(memory, Unknown) or not before:
+        return 0.0
+    missing = before - memory.available
+    return missing if missing > max(_SLACK, 0.05 * before) else 0.0

@@ -1,0 +1,100 @@
+"""What a supervisor leaves behind, in memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.domain.live import Live
+from sparkwright.ports import Keep
+from sparkwright.supervision.state import State
+
+
+@dataclass
+class FakeJournal:
+    """Implements ports.Journal. full: why nothing can be written."""
+
+    states: list[State] = field(default_factory=list)
+    shown: list[Live] = field(default_factory=list)
+    figures: dict[str, float] = field(default_factory=dict)
+    is_wanted: bool = True
+    full: str = ""
+
+    def load(self) -> State | None:
+        return self.states[-1] if self.states else None
+
+    def save(self, state: State) -> str:
+        if not self.full:
+            self.states.append(state)
+        return self.full
+
+    def show(self, live: Live) -> None:
+        self.shown.append(live)
+
+    def wanted(self) -> bool:
+        return self.is_wanted
+
+    def recall(self) -> dict[str, float]:
+        return dict(self.figures)
+
+    def remember(self, figures: Mapping[str, float]) -> None:
+        self.figures = dict(figures)
+
+
+@dataclass
+class FakeStore:
+    """Implements ports.Store. Its first number is 7."""
+
+    incidents: list[Incident] = field(default_factory=list)
+    events: list[tuple[IncidentEvent, int]] = field(default_factory=list)
+    over: list[str] = field(default_factory=list)
+
+    async def began(self, deployed: Deployed) -> None:
+        self.over.clear()
+
+    async def ended(self, deployment: str, at: float, why: str) -> None:
+        self.over.append(why)
+
+    async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None:
+        self.events.append((event, incident))
+
+    async def open(self, incident: Incident) -> Incident:
+        number = incident.number or 7 + len(self.incidents)
+        made = replace(incident, number=number, folder=f"/evidence/{number}")
+        self.incidents.append(made)
+        return made
+
+    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...]) -> None:
+        self._change(number, cause=cause, code=code)
+
+    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
+        self._change(number, closed_at=at, outcome=outcome, serving_at=serving_at)
+
+    async def counts(self, deployment: str) -> tuple[int, int]:
+        return len(self.incidents), max((one.number for one in self.incidents), default=0)
+
+    async def trim(self, number: int) -> None:
+        return None
+
+    def _change(self, number: int, **what: object) -> None:
+        self.incidents = [replace(i, **what) if i.number == number else i for i in self.incidents]  # type: ignore[arg-type]
+
+
+@dataclass
+class FakeHerald:
+    """Implements ports.Herald."""
+
+    news: list[News] = field(default_factory=list)
+
+    def announce(self, news: News) -> None:
+        self.news.append(news)
+
+
+@dataclass
+class FakeKeep:
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    store: FakeStore = field(default_factory=FakeStore)
+    herald: FakeHerald = field(default_factory=FakeHerald)
+
+    @property
+    def given(self) -> Keep:
+        return Keep(self.journal, self.store, self.herald)

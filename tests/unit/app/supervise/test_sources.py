@@ -1,0 +1,104 @@
+"""What the sources make of what they see."""
+
+import asyncio
+from dataclasses import replace
+
+from fakes.endpoint import FakeEndpoint
+from sparkwright.app.supervise.sources import engine, nodes, ranks, suspicion
+from sparkwright.commands import process
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import Answer
+from sparkwright.domain.diagnosis import Cause, Proof
+from sparkwright.domain.errors import NotReady, Unreachable
+from sparkwright.domain.finding import Severity
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.state import Recovery
+from unit.app.supervise.watchtower import tower
+
+STATE = "/home/ai/.local/state/sparkwright"
+CAUSE = Cause("peer-rank-died", "LX", "a rank died", Severity.BLOCK, 0.95, "", (), (Proof("rank 0", 3, "NCCL WARN"),))
+
+
+async def test_a_rank_that_ends_is_a_fault_with_its_last_lines() -> None:
+    """Guards the fastest detector: which rank, how, and what it said last."""
+    it = tower()
+    told = ["a line", "\x1eexit exited 137 false 5 5"]
+    it.scene.nodes[1].on(lambda c: c == process.follow(f"{STATE}/deployments/twin/rank1", 1), told)
+    await ranks.follow(it.senses, 1)
+    (fault,) = it.events
+    assert isinstance(fault, Fault)
+    assert (fault.kind, fault.recovery) == ("rank-exited", Recovery.RELAUNCH)
+    assert "rank 1 on spark-2 exited with code 137" in fault.what
+    assert fault.evidence == ("rank 1 on spark-2: a line",)
+
+
+async def test_a_node_out_of_reach_tells_nothing_of_its_rank() -> None:
+    """Guards promise 4: the connection is tried again, later each time, and the end is told when it is seen."""
+    it = tower()
+    gone = Unreachable("spark-2", "connection lost")
+    it.scene.nodes[1].on(lambda c: "tail -n" in " ".join(c.argv), gone, gone, gone, ["\x1eexit gone 0 false 5 5"])
+    await ranks.follow(it.senses, 1)
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and "somebody removed it" in fault.what
+    assert it.scene.clock.slept == [1.0, 2.0, 4.0]
+
+
+async def test_samples_that_stay_away_make_a_node_unseen_once() -> None:
+    """Guards a node that hangs with its connection open."""
+    it = tower()
+    it.senses.heard["spark-2"] = it.site.now()
+    it.scene.clock.advance(10.0)
+    nodes.silent(it.senses)
+    assert it.events == []
+    it.scene.clock.advance(20.0)
+    nodes.silent(it.senses)
+    nodes.silent(it.senses)
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and fault.recovery is Recovery.NONE and "spark-2" in fault.what
+
+
+async def test_what_a_log_says_of_an_engine_that_answers_is_only_noted() -> None:
+    """Guards against restarts by a fatal word: engines print them and live on."""
+    it = tower()
+    await suspicion.weigh(it.senses, CAUSE)
+    assert it.events == []
+    assert [(event.kind, "peer-rank-died" in event.text) for event, _ in it.keep.store.events] == [("noticed", True)]
+
+
+async def test_what_a_log_says_of_an_engine_that_refuses_is_believed() -> None:
+    """Guards the 61 s of HTTP 500 after a rank's death (captures m1): log and refusal together are enough."""
+    it = tower()
+    it.scene.endpoint.given = [NotReady("HTTP 500: EngineCore died")]
+    await suspicion.weigh(it.senses, CAUSE)
+    (fault,) = it.events
+    assert isinstance(fault, Fault)
+    assert (fault.kind, fault.recovery, fault.evidence) == (
+        "peer-rank-died",
+        Recovery.RELAUNCH,
+        ("rank 0: NCCL WARN",),
+    )
+
+
+async def test_silence_with_a_suspicious_log_may_be_a_long_prefill() -> None:
+    """Guards seed 003: an engine that is busy for 16 minutes answers nothing, whatever its log says."""
+    it = tower()
+    it.scene.endpoint = Silent()
+    it.site.policy = replace(it.site.policy, canary_limit=0.01)
+    await suspicion.weigh(it.senses, CAUSE)
+    assert it.events == []
+
+
+async def test_the_canary_tells_an_answer_a_refusal_and_silence_apart() -> None:
+    """Guards what the detectors build on."""
+    it = tower()
+    it.scene.endpoint.given = [Answer("one two", 3, 8, 0.1, 0.2)]
+    assert (await engine.asked(it.site)).said == "one two"
+    it.scene.endpoint.given = [NotReady("HTTP 500")]
+    refused = await engine.asked(it.site)
+    assert (refused.seconds, refused.refused) == (None, True)
+
+
+class Silent(FakeEndpoint):
+    async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError

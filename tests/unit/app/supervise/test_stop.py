@@ -1,0 +1,56 @@
+"""All ranks ended, and what they held given back."""
+
+from sparkwright.app.supervise.works.stop import stop
+from sparkwright.domain.errors import Unreachable
+from sparkwright.ports import Notice
+from unit.app.supervise.watchtower import AVAILABLE, tower
+
+
+async def test_stopped_and_seen_to_be_gone() -> None:
+    """Guards the order: leases, TERM on both nodes, the look afterwards; logs stay, for they are evidence."""
+    it = tower()
+    told = await stop(it.senses)
+    assert (told.left, told.retained) == ((), ())
+    assert sorted(it.scene.did("stop")) == [("spark-1", "stop 0"), ("spark-2", "stop 1")]
+    assert dict(told.boots) == {"spark-1": "boot:1", "spark-2": "boot:1"}
+    assert not any(node.holder for node in it.scene.nodes)
+
+
+async def test_nothing_runs_nothing_is_done() -> None:
+    """Guards that a stop before every launch costs next to nothing: no lease, no change."""
+    it = tower()
+    for node in it.scene.nodes:
+        node.ranks.clear()
+    assert (await stop(it.senses)).left == ()
+    assert it.scene.journal == []
+
+
+async def test_a_node_out_of_reach_is_left_and_the_other_one_stopped() -> None:
+    """Guards that a rank which cannot be seen is never called gone."""
+    it = tower()
+    it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
+    told = await stop(it.senses)
+    assert told.left == ("the rank on spark-2: no route to host",)
+    assert it.scene.nodes[0].running == []
+
+
+async def test_memory_that_stays_away_is_waited_for_and_then_named() -> None:
+    """Guards field guide E14: 33 GB that the driver keeps are named, and are no reason for a reboot by themselves."""
+    it = tower()
+    it.memory(1, AVAILABLE - 33 * 1024**3)
+    told = await stop(it.senses)
+    assert told.retained == ("spark-2",)
+    assert it.scene.clock.elapsed > 20.0
+    assert any("33.0 GiB" in notice.text for notice in it.scene.sink.of(Notice))
+
+
+async def test_memory_that_comes_back_late_is_not_retained() -> None:
+    """Guards the seconds in which the driver still frees."""
+    it = tower()
+    it.memory(1, AVAILABLE - 33 * 1024**3)
+    late = it.scene.nodes[1]
+    rule = late._rules[-1]
+    rule.given.extend([rule.given[0], rule.given[0]])
+    it.memory(0, AVAILABLE)
+    rule.given.append(it.scene.nodes[0]._rules[-1].given[0])
+    assert (await stop(it.senses)).retained == ()

@@ -1,0 +1,135 @@
+"""The works: each ends in one answer, with the turn that it was given."""
+
+import asyncio
+from dataclasses import replace
+
+from sparkwright.app.supervise.words import Words
+from sparkwright.app.supervise.works.start import launch, watch
+from sparkwright.app.supervise.works.work import Works
+from sparkwright.domain.errors import NotReady, Unreachable
+from sparkwright.domain.states import DeploymentState
+from sparkwright.supervision.effects import Announce, Capture, Close, Refuse, Stop
+from sparkwright.supervision.events import Captured, LaunchFailed, Ready, Stopped
+from sparkwright.supervision.state import State
+from unit.app.supervise.watchtower import Tower, tower
+
+STATE = State(DeploymentState.DRAINING, 1.0, reason="rank 1 has ended", fault="rank-exited", refusing=True)
+
+
+async def answer(it: Tower) -> object:
+    return await asyncio.wait_for(it.senses.events.get(), 5.0)
+
+
+async def test_an_answer_has_the_turn_of_its_work() -> None:
+    """Guards A's contract: a late answer to an earlier stop can never pass for the one that was asked for."""
+    it = tower()
+    await Works(it.senses).begin(Stop(turn=3), STATE)
+    told = await answer(it)
+    assert isinstance(told, Stopped) and told.turn == 3
+
+
+async def test_a_defect_of_ours_is_an_answer_too() -> None:
+    """Guards against waiting for ever: a stop that fails in itself has verified nothing."""
+    it = tower()
+    it.scene.nodes[0].on("", ValueError("odd"))
+    await Works(it.senses).begin(Stop(turn=4), STATE)
+    told = await answer(it)
+    assert isinstance(told, Stopped) and "our own defect" in told.left[0] and told.turn == 4
+
+
+async def test_a_work_that_another_one_cuts_off_says_nothing() -> None:
+    """Guards the one work at a time."""
+    it = tower()
+    works = Works(it.senses)
+    await works.begin(Stop(turn=5), STATE)
+    await works.begin(Stop(turn=6), STATE)
+    told = await answer(it)
+    assert isinstance(told, Stopped) and told.turn == 6
+    assert it.events == []
+
+
+async def test_evidence_is_numbered_and_told_before_anything_is_read() -> None:
+    """Guards what hooks are told: the number and where its evidence will be; a node that is gone costs nothing."""
+    it = tower()
+    it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
+    words = Words(it.site)
+    await words.tell(Announce("opened", "rank 1 has ended"), STATE)
+    assert it.keep.herald.news == []
+    await Works(it.senses).begin(Capture(0, "rank-exited", "rank 1 has ended", ("the last line",), turn=1), STATE)
+    told = await answer(it)
+    assert isinstance(told, Captured) and told.incident == 7
+    (news,) = it.keep.herald.news
+    assert (news.what, news.incident, news.folder) == ("opened", 7, "/evidence/7")
+    await it.senses.explained()
+    files = it.scene.nodes[0].files
+    assert b"the last line" in files["/evidence/7/fault.txt"]
+    assert {"/evidence/7/diagnosis.json", "/evidence/7/live.json", "/evidence/7/state.json"} <= set(files)
+    assert all(it.scene.nodes[0].modes[name] == 0o600 for name in files)
+
+
+async def test_what_is_closed_is_closed_once_more_without_harm() -> None:
+    """Guards the words that are said again after a kill: 0 stands for the last incident."""
+    it = tower()
+    await Works(it.senses).begin(Capture(0, "spin", "it spins", turn=1), STATE)
+    await answer(it)
+    words = Words(it.site)
+    await words.tell(Close(0, "serving again"), replace(STATE, phase=DeploymentState.READY))
+    assert [(one.number, one.outcome) for one in it.keep.store.incidents] == [(7, "serving again")]
+
+
+async def test_when_it_should_be_back() -> None:
+    """Guards the door's Retry-After: when the launch is due and as long as the last start took; else not known."""
+    it = tower()
+    words = Words(it.site)
+    await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
+    assert it.site.seen.back_at == 0.0
+    it.site.remember({"started in": 90.0})
+    await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
+    assert it.site.seen.back_at == 1090.0
+
+
+async def test_a_node_out_of_reach_is_no_launch() -> None:
+    """Guards the loop guard's count: while a worker reboots nothing is launched, however often it is tried."""
+    it = tower()
+    it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
+    told = await launch(it.site)
+    assert isinstance(told, LaunchFailed) and told.busy and "no route to host" in told.why
+    assert it.scene.did("start") == []
+    assert it.scene.clock.elapsed >= 15.0
+
+
+async def test_a_finding_that_forbids_the_launch_is_its_reason() -> None:
+    """Guards what the door and the incident tell: the code and the sentence, after a wait in which it may go away."""
+    it = tower()
+    odd = replace(it.site.desired.recipe, flags={"no-such-flag": True})
+    it.site.desired = replace(it.site.desired, recipe=odd, force="")
+    told = await launch(it.site)
+    assert isinstance(told, LaunchFailed) and not told.busy
+    assert "no-such-flag" in told.why
+    assert it.scene.did("start") == []
+    assert 15.0 <= it.scene.clock.elapsed < 60.0
+
+
+async def test_somebody_elses_lease_is_no_failed_launch() -> None:
+    """Guards a person at work: `up` by hand and the supervisor never start the same ranks side by side."""
+    it = tower()
+    for node in it.scene.nodes:
+        node.ranks.clear()
+        node.holder = '{"holder": "ben@laptop", "why": "up", "since": 1, "nonce": "other"}'
+    told = await launch(it.site)
+    assert isinstance(told, LaunchFailed) and told.busy and "ben@laptop" in told.why
+    assert it.scene.did("start") == []
+
+
+async def test_an_engine_that_is_busy_when_it_is_found_serves() -> None:
+    """Guards seed 003 at a supervisor's start: no token for 16 minutes, but the KV cache fills: nothing is stopped."""
+    it = tower()
+    it.scene.endpoint.given = [NotReady("no answer within 10 s")]
+    used = iter(f"vllm:kv_cache_usage_perc {share}\n" for share in (0.1, 0.1, 0.2))
+
+    async def page(base_url: str, path: str, key: object) -> str:
+        return next(used)
+
+    it.scene.endpoint.page = page  # type: ignore[method-assign]
+    assert isinstance(await watch(it.site, ours=False), Ready)
+    assert it.scene.did("stop") == []

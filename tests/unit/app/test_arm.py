@@ -1,0 +1,262 @@
+"""Supervision set up and taken away on fake nodes: what is written where, in which order, and what goes wrong."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fakes.host import FakeHost
+from fakes.hosts import FakeHosts
+from fakes.rank_node import Rank
+from sparkwright.app.arm import Armed, Order, arm
+from sparkwright.app.disarm import disarm, pause, taking_over
+from sparkwright.app.launch import prepare
+from sparkwright.app.stop import down
+from sparkwright.app.world import World
+from sparkwright.commands import service
+from sparkwright.domain.codec import from_json
+from sparkwright.domain.command import Command, Completed, Secret
+from sparkwright.domain.desired import Desired
+from sparkwright.domain.errors import Busy
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.service import Manager
+from unit.app.scene import scene, wish
+
+STATE = "/home/ai/.local/state/sparkwright"
+HOME = f"{STATE}/supervision/twin"
+SEAT = """
+@@ user
+ai
+@@ state
+{state}
+@@ python
+{python}
+@@ addresses
+192.168.1.20 192.168.100.10
+@@ manager
+{manager}
+@@ runtimes
+"""
+REACH = "@@ user\nai\n@@ addresses\n192.168.1.21 192.168.100.11\n@@ port\n22\n@@ keys\nssh-ed25519 AAAA\n"
+
+
+class Program:
+    digest = "0123456789abcdef"
+
+    def archive(self) -> bytes:
+        return b"an archive"
+
+
+def seated(python: str = "good /usr/bin/python3", manager: str = "user\nlingers") -> str:
+    return SEAT.format(state=STATE, python=python, manager=manager)
+
+
+def nodes(told: str = "", tried: str = "192.168.1.21\tok\n192.168.100.11\tok\n") -> list[FakeHost]:
+    """A head and a worker on which every step goes well."""
+    head, worker = FakeHost("spark-1", default=Completed(0, "")), FakeHost("spark-2", default=Completed(0, ""))
+    head.on("@@ python", told or seated()).on("ssh-keygen", "ssh-ed25519 KEY\n").on("ControlPath=none", tried)
+    worker.on("SSH_CONNECTION", REACH)
+    return [head, worker]
+
+
+async def plan(**more: Any) -> Plan:
+    return replace((await prepare(scene().world, wish(**more))).plan)
+
+
+def world(hosts: list[FakeHost], secrets: Mapping[str, Secret] | None = None) -> World:
+    return replace(scene(secrets=secrets or {}).world, hosts=FakeHosts(*hosts), program=Program(), time_scale=0.1)
+
+
+async def armed(hosts: list[FakeHost], order: Order | None = None, **secrets: str) -> Armed:
+    here = world(hosts, {name: Secret(value) for name, value in secrets.items()})
+    return await arm(
+        here, wish(supervised=True), await plan(), order or Order(fresh=True, figures={"available:spark-1": 5})
+    )
+
+
+def written(host: FakeHost) -> dict[str, bytes]:
+    """Names below HOME -> contents, in the order of their writing."""
+    commands = [command for command in host.commands if command.changes.startswith(f"write {HOME}/")]
+    return {command.argv[5]: command.stdin or b"" for command in commands}
+
+
+def at(host: FakeHost, words: str) -> int:
+    """When it was asked for the first time."""
+    return next(number for number, change in enumerate(host.changes) if words in change)
+
+
+def codes(found: Armed) -> list[str]:
+    """Of what is not about the front door, which these nodes cannot have: SUP006."""
+    return [finding.code for finding in found.findings if finding.code != "SUP006"]
+
+
+async def test_what_is_wanted_stands_before_anything_runs() -> None:
+    """Program, wish and way are on the head when the unit starts; the wish names the nodes as the head sees them."""
+    hosts = nodes()
+    found = await armed(hosts)
+    head = hosts[0]
+    assert (found.node, found.manager) == ("spark-1", Manager.USER)
+    assert at(head, "unpack") < at(head, "desired.json") < at(head, "unit sparkwright-supervisor-twin.service")
+    desired = from_json(Desired, written(head)["desired.json"])
+    assert [(node.name, node.ssh) for node in desired.cluster.nodes] == [("spark-1", "local"), ("spark-2", "spark-2")]
+    assert (desired.recipe.name, desired.force, desired.by) == ("twin", "a test", "anna@laptop")
+    assert (desired.time_scale, desired.python) == (0.1, "/opt/python")
+    assert json.loads(written(head)["figures.json"]) == {"available:spark-1": 5}
+
+
+async def test_secrets_travel_apart_and_unseen() -> None:
+    """Only those that a relaunch needs, in no argv and not in the desired state."""
+    hosts = nodes()
+    await armed(hosts, HF_TOKEN="hf_s3cr3t", OTHER="0th3r")
+    assert json.loads(written(hosts[0])["secrets.json"]) == {"HF_TOKEN": "hf_s3cr3t"}
+    seen = [word for command in hosts[0].commands for word in command.argv] + [repr(hosts[0].commands)]
+    assert not [word for word in seen if "s3cr3t" in word or "0th3r" in word]
+    assert b"s3cr3t" not in written(hosts[0])["desired.json"]
+
+
+async def test_a_worker_that_opens_already_is_not_changed() -> None:
+    """Where the nodes know each other, no key is added."""
+    hosts = nodes()
+    await armed(hosts)
+    assert hosts[1].changes == []
+
+
+async def test_else_a_narrow_key_is_added() -> None:
+    """From the head's addresses only; then the way is tried again."""
+    hosts = nodes()
+    refused = "192.168.1.21\tPermission denied (publickey).\n"
+    hosts[0].on("ControlPath=none", refused, "192.168.1.21\tok\n")
+    found = await armed(hosts)
+    assert hosts[1].changes == ["let sparkwright:lab/twin in by ssh"] and found.node
+    (line,) = [command.argv[4] for command in hosts[1].commands if command.changes]
+    assert line == 'restrict,from="192.168.1.20,192.168.100.10" ssh-ed25519 KEY sparkwright:lab/twin'
+
+
+async def test_without_a_way_to_a_worker_there_is_no_supervisor() -> None:
+    """One that could only end half of the ranks would do harm; what serves is left alone, and it is said."""
+    hosts = nodes(tried="192.168.1.21\tConnection refused\n")
+    found = await armed(hosts)
+    assert codes(found) == ["SUP003"] and found.node == ""
+    assert "Connection refused" in found.findings[0].evidence
+    assert "desired.json" not in written(hosts[0])
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "node"),
+    [
+        (seated(python="old Python 3.10.12"), "SUP001", ""),
+        (seated(manager="no systemd runs here"), "SUP002", "spark-1"),
+        ("", "SUP005", ""),
+    ],
+)
+async def test_what_is_missing_is_one_finding(told: str, code: str, node: str) -> None:
+    """Old Python, no systemd, a shell that fails: `up` is no failure for it."""
+    hosts = nodes(told or "nonsense")
+    found = await armed(hosts)
+    assert codes(found) == [code]
+    assert found.node == node
+
+
+async def test_without_a_front_door_it_is_supervised_all_the_same() -> None:
+    """What cannot be set up there is a finding of its own."""
+    found = await armed(nodes())
+    assert found.node == "spark-1" and [finding.code for finding in found.findings] == ["SUP006"]
+
+
+async def test_linger_is_asked_for_once_and_its_refusal_is_told() -> None:
+    """Without it the user's units end with the last login: then a detached process is better."""
+    hosts = nodes(seated(manager="user"))
+    hosts[0].on("enable-linger", Completed(1, "", "Access denied"))
+    found = await armed(hosts)
+    assert found.manager is Manager.NONE and "Access denied" in found.findings[0].evidence
+    assert at(hosts[0], "start supervisor") > 0
+
+
+async def test_a_supervisor_that_does_not_start_is_told() -> None:
+    """With the last lines of its log, and it does not count as supervised."""
+    hosts = nodes()
+    alive = service.alive(HOME)
+    hosts[0].on(lambda command: command == alive, Completed(1, "no module named x\n"))
+    found = await armed(hosts)
+    assert found.node == "" and codes(found) == ["SUP004"]
+
+
+async def test_the_same_wish_is_not_written_again() -> None:
+    """Who called and when changes nothing: the supervisor that runs goes on."""
+    hosts = nodes()
+    await armed(hosts)
+    known = written(hosts[0])
+    again = nodes()
+    for name in ("desired.json", "secrets.json"):
+        asked = service.read(HOME, name)
+        again[0].on(lambda command, asked=asked: command == asked, known[name].decode())
+    found = await armed(again, Order())
+    assert found.node and set(written(again[0])) == {"runtime"}
+    assert not [change for change in again[0].changes if change.startswith("pause")]
+
+
+async def test_disarm_asks_every_node_and_says_where_something_was() -> None:
+    """Units and folder on the head, the key on a worker: all by one call a node."""
+    hosts = nodes()
+    hosts[1].on("disarm", "")
+    hosts[1].on(lambda command: command.changes == "disarm twin", "was\n")
+    assert await disarm(world(hosts), ("spark-1", "spark-2"), "twin") == ("spark-2",)
+    assert [host.changes for host in hosts] == [["disarm twin"], ["disarm twin"]]
+
+
+async def test_a_person_goes_first() -> None:
+    """A supervisor that holds the lease is ended for `down` or `up`; its lease is given back by its own nonce."""
+    here = scene()
+    here.nodes[0].holder = json.dumps({"holder": "supervisor", "why": "start", "since": 0, "nonce": "feed"})
+    here.nodes[0].on(_is_pause, "was\nnonce feed\n").on(_is_resume, "")
+    here.nodes[1].on(_is_pause, "nonce \n")
+    made = replace(here.world, program=Program())
+    async with taking_over(made, ("spark-1", "spark-2"), "twin", "down twin", False) as held:
+        assert sorted(held.nodes) == ["spark-1", "spark-2"]
+    assert here.nodes[0].changes[-1] == "let the supervisor of twin go on"
+
+
+async def test_what_a_supervisor_started_last_is_removed_too() -> None:
+    """Ranks are looked for once it is ended: one of a relaunch that was under way would stay for ever."""
+    here = scene()
+
+    def ending(_: Command) -> Completed:
+        here.nodes[1].ranks["/late"] = Rank({"deployment": "twin", "rank": "1", "world": "2"}, ())
+        return Completed(0, "was\n")
+
+    here.nodes[0].on(_is_disarm, "was\n")
+    here.nodes[1].on(_is_disarm, ending)
+    removed = await down(replace(here.world, program=Program()), "twin")
+    assert [rank.handle for rank in removed.ranks] == ["/late"] and here.nodes[1].ranks == {}
+
+
+async def test_but_nobody_else_is_pushed_aside() -> None:
+    """Another person's lease is as good as ours."""
+    here = scene()
+    here.nodes[0].holder = json.dumps({"holder": "bob", "why": "up", "since": 0, "nonce": "feed"})
+    for node in here.nodes:
+        node.on(_is_pause, "nonce \n")
+    with pytest.raises(Busy, match="bob"):
+        async with taking_over(replace(here.world, program=Program()), ("spark-1",), "twin", "down twin", False):
+            pass
+
+
+async def test_pause_of_nothing_frees_nothing() -> None:
+    """A node without supervision has no nonce to give back."""
+    hosts = nodes()
+    assert await pause(world(hosts), ("spark-1",), "twin") == ()
+    assert hosts[0].changes == ["pause the supervisor of twin"]
+
+
+def _is_pause(command: Command) -> bool:
+    return command.changes.startswith("pause ")
+
+
+def _is_disarm(command: Command) -> bool:
+    return command.changes.startswith("disarm ")
+
+
+def _is_resume(command: Command) -> bool:
+    return command.changes.startswith("let the supervisor")

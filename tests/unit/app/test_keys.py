@@ -1,0 +1,126 @@
+"""Keys made, listed and revoked on a head that answers as told."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from fakes.host import FakeHost
+from fakes.hosts import FakeHosts
+from sparkwright.app import keys
+from sparkwright.app.world import World
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.errors import CommandFailed, UsageError
+from sparkwright.door.keys import Keys, digest, parse, text_of
+from unit.app.scene import scene
+
+
+class Ring:
+    """Implements ports.Keyring."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def fresh(self) -> bytes:
+        return bytes(24)
+
+    def keep(self, cluster: str, name: str, content: str) -> str:
+        self.kept[cluster, name] = content
+        return f"keys/{cluster}/{name}"
+
+
+class Head:
+    """Keeps a keys file as the real script does. between: what somebody else writes before the first swap."""
+
+    def __init__(self, text: str = "", between: str = "") -> None:
+        self.text, self._between = text, between
+        self.host = FakeHost("spark-1").on("cat ", self._read).on("flock", self._swap)
+
+    def _read(self, _: Command) -> str:
+        return self.text
+
+    def _swap(self, command: Command) -> Completed:
+        self.text, self._between = self._between or self.text, ""
+        known = hashlib.sha256(self.text.encode()).hexdigest() if self.text else ""
+        if command.argv[-1] != known:
+            return Completed(75, "")
+        self.text = (command.stdin or b"").decode()
+        return Completed(0, "")
+
+    @property
+    def names(self) -> list[str]:
+        return [key.name for key in parse(self.text).keys]
+
+
+def world(head: Head, ring: Ring | None) -> World:
+    cluster = Cluster("desk", (Node("spark-1", "spark-1"),), "spark-1")
+    return replace(scene().world, cluster=cluster, hosts=FakeHosts(head.host), keyring=ring)
+
+
+async def test_a_key_is_made_here_and_only_its_hash_goes_there() -> None:
+    """Guards that the key itself is in no command and in one file only."""
+    head, ring = Head(), Ring()
+    made = await keys.add(world(head, ring), "laptop", "big")
+    key = made.secret.reveal()
+    assert ring.kept == {("desk", "laptop.key"): key + "\n"}
+    assert key not in repr(head.host.commands) and key not in head.text
+    (known,) = parse(head.text).keys
+    assert (known.name, known.deployment, known.sha256, known.by) == ("laptop", "big", digest(key), "anna@laptop")
+
+
+async def test_what_somebody_else_wrote_meanwhile_stays() -> None:
+    """Guards that the second writer reads again instead of writing over it."""
+    other = Head()
+    await keys.add(world(other, Ring()), "other")
+    head = Head(between=other.text)
+    await keys.add(world(head, Ring()), "laptop")
+    assert head.names == ["other", "laptop"]
+
+
+async def test_the_first_key_is_made_once() -> None:
+    """Guards that `up` gives a key where none opens, and nothing where one does or nobody could be given it."""
+    head = Head()
+    assert await keys.first(world(head, None), "big") is None
+    made = await keys.first(world(head, Ring()), "big")
+    assert made and made.key.name == "default"
+    assert await keys.first(world(head, Ring()), "big") is None
+    assert head.names == ["default"]
+
+
+async def test_revoking() -> None:
+    """Guards that what is gone is told, and that an unknown name changes nothing."""
+    head = Head()
+    await keys.add(world(head, Ring()), "laptop")
+    before = head.text
+    with pytest.raises(UsageError, match="no key phone"):
+        await keys.revoke(world(head, None), "phone")
+    assert head.text == before
+    assert [key.name for key in await keys.revoke(world(head, None), "laptop")] == ["laptop"]
+    assert head.names == []
+
+
+async def test_a_broken_file_is_told_and_never_written_over() -> None:
+    """Guards that keys are not lost because the file could not be read."""
+    head = Head('{"keys": [')
+    with pytest.raises(CommandFailed, match="cannot be read") as caught:
+        await keys.add(world(head, Ring()), "laptop")
+    assert "move it away" in caught.value.cure
+    assert head.text == '{"keys": ['
+
+
+async def test_a_disk_that_is_full_is_told() -> None:
+    """Guards that a key that could not be stored is not said to be made."""
+    head, ring = Head(), Ring()
+    head.host.on("flock", Completed(1, "", "No space left on device"))
+    with pytest.raises(CommandFailed, match="No space left"):
+        await keys.add(world(head, ring), "laptop")
+    assert ring.kept == {}
+
+
+async def test_listing_shows_all() -> None:
+    """Guards that a head without a file has no keys, and is not in trouble."""
+    assert await keys.listed(world(Head(), None)) == Keys()
+    text = text_of(Keys()) + "\n"
+    assert json.loads(text)["version"] == 1

@@ -1,0 +1,107 @@
+"""`status` where a supervisor is at work, or was."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sparkwright.app.incidents import incident, remembered
+from sparkwright.app.queries import status
+from sparkwright.domain.codec import to_json
+from sparkwright.domain.command import Completed
+from sparkwright.domain.deployment import Deployment, DeploymentState
+from sparkwright.domain.errors import Unreachable, UsageError
+from sparkwright.domain.live import Live
+from unit.app.scene import Scene, scene
+from unit.app.test_status import running
+
+LIVE = Live(1000.0, "twin", DeploymentState.BACKING_OFF, 990.0, "waits 30 s", engine_address="http://127.0.0.1:8000")
+INCIDENT = {"number": 3, "deployment": "twin", "kind": "frozen", "what": "", "opened_at": 5.0}
+
+
+def watched(here: Scene, alive: bool = True, **changed: Any) -> Scene:
+    """The first node has a supervisor's folder."""
+    live = json.loads(to_json(replace(LIVE, **changed)))
+    row = {"deployment": "twin", "live": live, "by": "", "running": alive, "unit": "", "endpoint": "", "now": 1001.0}
+    here.nodes[0].on("python3 -I -", json.dumps([row]))
+    return here
+
+
+async def only(here: Scene, **how: Any) -> Deployment:
+    (found,), trouble = await status(here.world, **how)
+    assert trouble == ()
+    return found
+
+
+async def test_the_supervisors_word_wins() -> None:
+    """It has looked for longer than one call can, and asks for tokens by itself: none is asked for here."""
+    here = watched(running(), troubles=(("leak", "14 MiB a request"),))
+    found = await only(here)
+    assert (found.state, found.problems) == (DeploymentState.BACKING_OFF, ("14 MiB a request",))
+    assert [rank.rank for rank in found.ranks] == [0, 1] and here.endpoint.asked == []
+    assert [node.round_trips for node in here.nodes] == [1, 1]
+
+
+async def test_a_deployment_without_ranks_is_there_all_the_same() -> None:
+    """Between two launches nothing runs, and that is not all there is to say."""
+    found = await only(watched(scene()))
+    assert (found.name, found.state, found.ranks) == ("twin", DeploymentState.BACKING_OFF, ())
+
+
+async def test_without_its_supervisor_it_is_degraded() -> None:
+    """It gives tokens, and nothing would bring it back."""
+    found = await only(watched(running(), alive=False))
+    assert found.state is DeploymentState.DEGRADED and found.answer is not None
+    assert "its supervisor on spark-1 is not running" in found.problems[-1]
+
+
+async def test_of_nothing_but_a_dead_supervisor_that_is_told() -> None:
+    """All ranks are gone, and nobody launches them."""
+    found = await only(watched(scene(), alive=False))
+    assert (found.name, found.state) == ("twin", DeploymentState.STOPPED)
+    assert "nothing would bring it back" in found.problems[-1]
+
+
+async def test_a_node_without_python_has_no_supervisor() -> None:
+    """And is no trouble."""
+    here = running()
+    here.nodes[0].on("python3 -I -", Completed(127, "", "sh: python3: not found"))
+    assert (await only(here)).state is DeploymentState.READY
+
+
+def remembering(here: Scene, *rows: dict[str, Any], why: str = "") -> Scene:
+    here.nodes[0].on("python3 -I -", json.dumps({"why": why, "incidents": rows}))
+    here.nodes[1].on("python3 -I -", json.dumps({"why": "", "incidents": []}))
+    return here
+
+
+async def test_incidents_come_newest_first_from_all_nodes() -> None:
+    """The head may have been another node once."""
+    here = remembering(scene(), INCIDENT, {**INCIDENT, "number": 4, "opened_at": 9.0}, why="it is damaged")
+    here.nodes[1].on(
+        "python3 -I -", json.dumps({"why": "", "incidents": [{**INCIDENT, "number": 1, "opened_at": 7.0}]})
+    )
+    found = await remembered(here.world)
+    assert [(node, one.number) for node, one in found.incidents] == [("spark-1", 4), ("spark-2", 1), ("spark-1", 3)]
+    assert (found.trouble, found.lost) == (("spark-1: the store cannot be read: it is damaged",), False)
+    assert (await remembered(here.world, "other")).incidents == ()
+
+
+async def test_a_lost_node_hides_no_incident_of_another() -> None:
+    """It is said that it may have more."""
+    here = remembering(scene(), INCIDENT)
+    here.nodes[1].on("python3 -I -", Unreachable("spark-2", "no route"))
+    found = await remembered(here.world)
+    assert ([one.number for _, one in found.incidents], found.lost) == ([3], True)
+    assert (await incident(here.world, 3)).node == "spark-1"
+
+
+async def test_an_incident_that_a_lost_node_may_have_is_not_called_unknown() -> None:
+    """Unreachable, exit 3; where all nodes answered it is a wrong number, exit 2."""
+    here = remembering(scene())
+    with pytest.raises(UsageError, match="no incident 9"):
+        await incident(here.world, 9)
+    here.nodes[1].on("python3 -I -", Unreachable("spark-2", "no route"))
+    with pytest.raises(Unreachable):
+        await incident(here.world, 9)
