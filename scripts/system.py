@@ -26,6 +26,10 @@ PACKAGES = {
     "systemd-analyze": "systemd",
     "debootstrap": "debootstrap",
     "mpirun": "openmpi-bin",
+    "caddy": "caddy",
+    "curl": "curl",
+    "openssl": "openssl",
+    "promtool": "prometheus",
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
 SERVICES_STAY_DOWN = Path("/usr/sbin/policy-rc.d")

@@ -11,19 +11,24 @@ from pathlib import Path
 from sparkwright.adapters import log_files
 from sparkwright.adapters.artifacts import FolderArtifacts, newest_run
 from sparkwright.adapters.audit import whoami
+from sparkwright.adapters.bundle import Bundle
 from sparkwright.adapters.calibrations import FolderCalibrations
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.hub import HUB, HttpHub
+from sparkwright.adapters.keyring import FolderKeyring
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import UsageError
 from sparkwright.ports import Sink
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
+# All waits of a supervisor that `up` leaves, multiplied: drills cannot wait for half an hour.
+SCALE_VARIABLE = "SPARKWRIGHT_SUPERVISOR_SCALE"
 _STATE = Path(".local/state/sparkwright")
 
 
@@ -64,6 +69,9 @@ async def world(cluster: Cluster, where: Where, sink: Sink) -> AsyncIterator[Wor
             python=sys.executable,
             launch_key=Secret(secrets.token_hex(32)),
             hub=_hub(clock),
+            keyring=FolderKeyring(Path.home() / _STATE / "keys"),
+            program=Bundle(),
+            time_scale=_scale(),
         )
     finally:
         await hosts.close(persist=True)
@@ -76,6 +84,18 @@ def _hub(clock: SystemClock) -> HttpHub | None:
     token = os.environ.get("HF_TOKEN", "")
     at = os.environ.get("HF_ENDPOINT", "") or HUB
     return HttpHub(Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
+
+
+def _scale() -> float:
+    """Raises UsageError."""
+    text = os.environ.get(SCALE_VARIABLE, "") or "1"
+    try:
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if not 0.0 < scale <= 100.0:
+        raise UsageError(f"{SCALE_VARIABLE}: observed {text!r}; a number above 0 and at most 100 is wanted")
+    return scale
 
 
 def _ssh_settings(where: Where) -> SshSettings:

@@ -149,6 +149,7 @@ class Drive:
     users: dict[str, str] = field(default_factory=dict)
     simulated: bool = False  # the cluster file says so: real engines' recipes are then marked, too
     node_env: dict[str, str] = field(default_factory=dict)  # of every call on the nodes
+    supervise: bool = False  # `up` leaves a supervisor and a front door
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -191,7 +192,9 @@ class Drive:
         where = ("--cluster", str(self.cluster), "--ssh-config", str(self.testbed.ssh_config))
         home = {"HOME": str(self.folder / "home"), "TERM": "xterm", "COLUMNS": "400", **self.env, **(env or {})}
         (self.folder / "home").mkdir(exist_ok=True)
-        call = Call((*SPARKWRIGHT, verb, *where, *words), {**os.environ, **home}, self.folder, tty)
+        if verb == "up" and not self.supervise:
+            words = (*words, "--no-supervise")
+        call = Call((*SPARKWRIGHT, *verb.split(), *where, *words), {**os.environ, **home}, self.folder, tty)
         self.calls.append(call)
         return call
 

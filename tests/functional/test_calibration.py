@@ -35,7 +35,7 @@ def test_the_next_plan_knows_what_was_said(shell: Shell) -> None:
     """Each node's own figures, kept for this user alone and marked as simulated: no ledger counts them."""
     _, before, _ = shell.run("plan", "./twin.yaml", "--json")
     try:
-        code, out, err = shell.run("up", "./twin.yaml", "--force", "no GPU here")
+        code, out, err = shell.run("up", "./twin.yaml", "--no-supervise", "--force", "no GPU here")
         assert code == 0, out + err
         _, out, _ = shell.run("plan", "./twin.yaml", "--json")
     finally:

@@ -43,7 +43,9 @@ def free_port() -> int:
 def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
     """Guards promise 3: cause, proof with rank and line, fix; kept beside the logs, and found again by name."""
     try:
-        code, _, err = shell.run("up", recipe(shell, SPARKWRIGHT_TWIN_FAULT="oom@load"), "--force", "no GPU here")
+        code, _, err = shell.run(
+            "up", recipe(shell, SPARKWRIGHT_TWIN_FAULT="oom@load"), "--no-supervise", "--force", "no GPU here"
+        )
         assert code == 5, err
         assert re.search(r"^1\. .*\n   \[L[A-Z]{3}\d{3} ", err, re.MULTILINE), err
         assert re.search(r"rank [01] on [ab]:\d+  .*OutOfMemoryError", err), err
@@ -62,7 +64,7 @@ def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
 def test_a_killed_rank_is_named_while_the_head_still_answers(shell: Shell) -> None:
     """Guards the case of /health 200 after a peer's death (captures m1): told from the nodes, nothing is changed."""
     try:
-        code, _, err = shell.run("up", recipe(shell), "--force", "no GPU here")
+        code, _, err = shell.run("up", recipe(shell), "--no-supervise", "--force", "no GPU here")
         assert code == 0, err
         code, out, err = shell.run("diagnose", "twin")
         assert code == 0 and "no known cause" in out, out + err

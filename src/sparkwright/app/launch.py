@@ -1,17 +1,18 @@
 """`up`: from a plan to an endpoint that has answered a real request."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from sparkwright.app import ranks as rank_work
+from sparkwright.app.arm import Armed, Order, arm
 from sparkwright.app.calibrate import calibrated, keep
+from sparkwright.app.disarm import disarm, taking_over
 from sparkwright.app.gate import unreal
 from sparkwright.app.identity import looked_at
 from sparkwright.app.inventory import inventory
-from sparkwright.app.lease import Held, holding
+from sparkwright.app.lease import Held
 from sparkwright.app.plan import make_plan, same_ranks, stopping
 from sparkwright.app.ready import ask, until_ready
 from sparkwright.app.stage import stage_image, stage_model
@@ -30,6 +31,8 @@ from sparkwright.ports import Notice, StepDone, StepStarted
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0
 _CLEAN_GRACE = 5
+# Steps of `up` that a relaunch does not have, or that are the sum of others.
+_BEFORE = ("facts", "stage", "remove old ranks", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,16 @@ class Options:
     dry_run: bool = False
     seize: bool = False
     detach: bool = False
+    supervise: bool = False
+    allow_reboot: bool = False
 
 
 @dataclass
 class Outcome:
-    """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order."""
+    """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
+
+    fresh: its ranks were started by this call. armed: how it is supervised, None when that was not asked for.
+    """
 
     plan: Plan
     survey: Survey
@@ -49,6 +57,8 @@ class Outcome:
     answer: Answer | None = None
     steps: list[tuple[str, float]] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
+    fresh: bool = False
+    armed: Armed | None = None
 
 
 async def up(world: World, wish: Wish, options: Options) -> Outcome:
@@ -57,19 +67,42 @@ async def up(world: World, wish: Wish, options: Options) -> Outcome:
     Cancelled before the ranks run it undoes what was begun; after that the ranks go on.
     """
     outcome = await prepare(world, wish)
-    if options.dry_run:
-        return outcome
+    if not options.dry_run:
+        await _serve(world, wish, outcome, options)
+        await _supervise(world, wish, outcome, options)
+    return outcome
+
+
+async def _serve(world: World, wish: Wish, outcome: Outcome, options: Options) -> None:
     if _is_up(outcome.plan, old_ranks(outcome.plan, outcome.survey)):
-        return await _attach(world, outcome)
+        await _attach(world, outcome)
+        return
     _refuse(outcome.plan, wish.force)
     with _step(world, outcome, "total", quiet=True):
-        if not await _bring(world, wish, outcome, options.seize):
-            return await _attach(world, outcome)
-        if options.detach:
+        outcome.fresh = await bring(world, wish, outcome, options.seize)
+        if not outcome.fresh:
+            await _attach(world, outcome)
+        elif options.detach:
             outcome.done = "detached"
-            return outcome
-        await _until_ready(world, outcome)
-    return outcome
+        else:
+            await _until_ready(world, outcome)
+
+
+async def _supervise(world: World, wish: Wish, outcome: Outcome, options: Options) -> None:
+    """Only what serves is supervised: a first start that fails is for the one who called."""
+    if options.supervise and world.program:
+        order = Order(options.allow_reboot, outcome.fresh, _figures(outcome))
+        outcome.armed = await arm(world, wish, outcome.plan, order)
+    elif world.program and not outcome.fresh:
+        await disarm(world, outcome.plan.placement.nodes, outcome.plan.deployment)
+
+
+def _figures(outcome: Outcome) -> dict[str, float]:
+    """What a relaunch can be held against."""
+    memory = {name: facts.memory for name, facts in outcome.survey.facts.items()}
+    found = {f"available:{n}": float(told.available) for n, told in memory.items() if not isinstance(told, Unknown)}
+    took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
+    return found | ({"started in": took} if outcome.done == "ready" else {})
 
 
 async def prepare(world: World, wish: Wish) -> Outcome:
@@ -107,19 +140,18 @@ def _is_up(plan: Plan, running: Sequence[RankStatus]) -> bool:
     return bool(plan.specs) and placed and same_ranks(plan, [r.spec_hash for r in alive])
 
 
-async def _attach(world: World, outcome: Outcome) -> Outcome:
+async def _attach(world: World, outcome: Outcome) -> None:
     """The same ranks run already: serving, or still on their way."""
     with suppress(NotReady, TimeoutError):
         async with asyncio.timeout(_ATTACH):
             outcome.answer = await ask(world, outcome.plan)
             outcome.done = "already serving"
-            return outcome
+            return
     world.sink.tell(Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them"))
     await _until_ready(world, outcome, ours=False)
-    return outcome
 
 
-async def _bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> bool:
+async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> bool:
     """Stages and starts the ranks, under the leases. False: somebody else has started the same ones meanwhile."""
     nodes = list(dict.fromkeys(outcome.plan.placement.nodes))
     others = [name for name in world.cluster.names if name not in nodes]
@@ -127,7 +159,7 @@ async def _bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> boo
     nodes += dict.fromkeys(r.node for r in elsewhere)
     running = False
     try:
-        async with holding(world, nodes, f"up {wish.recipe.name}", seize) as held:
+        async with taking_over(world, nodes, wish.deployment, f"up {wish.recipe.name}", seize) as held:
             # What the survey saw may be history: it was taken before the lease.
             old = tuple(r for r in await all_ranks(world, nodes) if r.deployment == wish.deployment)
             if _is_up(outcome.plan, old) and not elsewhere:
@@ -175,6 +207,8 @@ async def _look(world: World, wish: Wish, outcome: Outcome) -> None:
 async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], held: Held) -> None:
     """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
     plan, engine = outcome.plan, engine_by_name(outcome.plan.recipe.engine.name)
+    if world.program:
+        await finished(disarm(world, held.nodes, plan.deployment))
     if old:
         with _step(world, outcome, "remove old ranks"):
             await finished(rank_work.stop_all(world, old, engine.stop.grace, remove=True))
@@ -184,7 +218,6 @@ async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], hel
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
             await together(finished(_start(world, outcome, spec)) for spec in plan.specs[1:])
             await finished(_start(world, outcome, plan.specs[0]))
-            await finished(record(world, plan))
         except BaseException:
             if not held.lost:
                 await finished(_clean(world, plan))
@@ -214,23 +247,6 @@ async def _until_ready(world: World, outcome: Outcome, ours: bool = True) -> Non
     outcome.done, outcome.facts = "ready", watch.facts
     outcome.steps += _phase_steps(watch, world.clock.monotonic())
     keep(world, outcome.plan, outcome.survey, watch, timed=ours)
-
-
-async def record(world: World, plan: Plan) -> None:
-    """Desired state on the head: what should be serving, for whoever looks from another machine."""
-    content = {
-        "deployment": plan.deployment,
-        "cluster": plan.cluster.name,
-        "recipe": plan.specs[0].labels["recipe"],
-        "recipe_hash": plan.recipe.hash,
-        "nodes": list(plan.placement.nodes),
-        "forced": plan.specs[0].labels["forced"],
-        "by": world.who,
-        "at": int(world.clock.now()),
-    }
-    state = world.cluster.node(plan.head).paths.state
-    path = f"{state}/deployments/{plan.deployment}/desired.json"
-    await world.hosts[plan.head].put(json.dumps(content, indent=1).encode(), path, 0o600)
 
 
 async def _clean(world: World, plan: Plan) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.lease import holding
+from sparkwright.app.disarm import disarm, taking_over
 from sparkwright.app.survey import ranks_fact
 from sparkwright.app.tasks import each, together
 from sparkwright.app.world import Survey, World
@@ -50,7 +50,7 @@ async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     """
     found = await listing(world, world.cluster.names)
     nodes = [name for name in world.cluster.names if name not in found.lost]
-    removed = await _remove(world, deployment, found.of(deployment), nodes, seize) if nodes else Removed(deployment, ())
+    removed = await _remove(world, deployment, nodes, seize) if nodes else Removed(deployment, ())
     for error in found.lost.values():
         raise _still(error, deployment, nodes)
     others = sorted({r.deployment for r in found.ranks})
@@ -60,14 +60,15 @@ async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     return removed
 
 
-async def _remove(
-    world: World, deployment: str, mine: tuple[RankStatus, ...], nodes: Sequence[str], seize: bool
-) -> Removed:
-    async with holding(world, nodes, f"down {deployment}", seize):
+async def _remove(world: World, deployment: str, nodes: Sequence[str], seize: bool) -> Removed:
+    async with taking_over(world, nodes, deployment, f"down {deployment}", seize):
         began = world.clock.monotonic()
+        watched = await disarm(world, nodes, deployment) if world.program else ()
+        # Only now: until it was ended, a supervisor may have started some.
+        mine = tuple(r for r in await all_ranks(world, nodes) if r.deployment == deployment)
         world.sink.tell(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
         await rank_work.stop_all(world, mine, _grace(mine), remove=True)
-        files = await forget(world, nodes, deployment)
+        files = tuple(dict.fromkeys((*watched, *await forget(world, nodes, deployment))))
         world.sink.tell(StepDone("stop", world.clock.monotonic() - began))
     return Removed(deployment, mine, files)
 
@@ -117,7 +118,7 @@ def old_ranks(plan: Plan, survey: Survey) -> tuple[RankStatus, ...]:
 
 
 async def forget(world: World, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
-    """Removes the deployment's folder on every node: pid files, secrets, desired state. The nodes that had one."""
+    """Removes the deployment's folder on every node: pid files, secrets, logs. The nodes that had one."""
 
     async def one(name: str) -> bool:
         state = world.cluster.node(name).paths.state

@@ -16,8 +16,8 @@ from sparkwright.rules.logs.catalog import FAMILIES, STORY_RULES
 from sparkwright.rules.rule import Rule
 
 HEADING = re.compile(r"^(Detects|Why|Evidence|Remedy|References):\s*", re.MULTILINE)
-# Planner and engines find these while they work; they are no rule files.
-_ELSEWHERE = {"FAB": "sparkwright.planner", "ENG": "sparkwright.engines"}
+# Planner, engines and `up` find these while they work; they are no rule files.
+_ELSEWHERE = {"FAB": "sparkwright.planner", "ENG": "sparkwright.engines", "SUP": "sparkwright.supervision"}
 _FAMILY = {
     **dict.fromkeys(("HOST", "TIME"), "host"),
     **dict.fromkeys(("DRV", "GPU"), "driver and GPU"),
@@ -29,6 +29,7 @@ _FAMILY = {
     **dict.fromkeys(("REC", "RCP", "PAR", "ENG"), "recipe and flags"),
     "COMPAT": "compatibility",
     "DEEP": "deep check",
+    "SUP": "supervision",
     **dict.fromkeys(("PORT", "RANK"), "deployment"),
 }
 _NAME = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")

@@ -14,17 +14,20 @@ from sparkwright.domain.errors import NotReady, Refused, SparkwrightError
 
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {
-    "check": ("check", "check", "Look at all nodes in parallel: findings with evidence and remedy."),
+    "check": ("check", "check", "Look at all nodes in parallel: findings, evidence, remedy."),
     "recipes": ("recipes", "recipes", "Recipes: list, show, validate, import, inventory of checkpoints."),
-    "plan": ("plan", "plan", "What would run where, with which exact commands, and does it fit."),
+    "plan": ("plan", "plan", "What would run where, with which commands, and does it fit."),
     "build": ("build", "build", "The image of a recipe from its pinned parts, alike on all nodes."),
     "up": ("up", "up", "From a recipe to an endpoint that has answered a real request."),
     "status": ("status", "status", "The deployments as the nodes themselves tell them."),
     "logs": ("status", "logs", "The logs of a deployment's ranks."),
+    "incidents": ("incidents", "incidents", "What happened to deployments, and what was done about it."),
     "down": ("up", "down", "Stop a deployment and remove all that is left of it."),
+    "keys": ("keys", "keys", "Keys to the front door: add, list, revoke."),
     "diagnose": ("diagnose", "diagnose", "The root cause, from logs of any engine or from the nodes."),
     "explain": ("explain", "explain", "What a finding's code means, and what to do."),
     "facts": ("check", "facts", "What is known of each node."),
+    "monitoring": ("monitoring", "monitoring", "A Grafana dashboard and alert rules for supervised deployments."),
     "demo": ("demo", "demo", "The whole loop on this machine, on a simulated two-node cluster."),
 }
 STDOUT = 1

@@ -16,8 +16,15 @@ from sparkwright.cli.plan import plan_json
 from sparkwright.cli.text import answer_text, findings_text, plan_text, reach_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.service import Manager
 from sparkwright.domain.units import duration
 from sparkwright.wiring import Where, places
+
+KEPT = {
+    Manager.USER: "by this user's systemd, which also starts it after a reboot",
+    Manager.SYSTEM: "by systemd, which also starts it after a reboot",
+    Manager.NONE: "by itself; after a reboot nothing starts it",
+}
 
 
 @click.command()
@@ -29,12 +36,15 @@ from sparkwright.wiring import Where, places
 @shared.lease_option
 @click.option("--dry-run", is_flag=True, help="Stop after the plan: same text, same code, nothing changed.")
 @click.option("--detach", is_flag=True, help="Return once the ranks run, without waiting for the answer.")
+@click.option("--no-supervise", is_flag=True, help="Leave nothing on the nodes that keeps it alive, and no front door.")
+@click.option("--allow-reboot", is_flag=True, help="Its supervisor may reboot all nodes where nothing else helps.")
 @shared.json_option
 def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     """From a recipe to an endpoint that has answered a real request.
 
-    Twice does nothing the second time. Ctrl-C before the ranks run undoes what was begun; after that it only stops
-    watching: the ranks go on, and `up` again watches on.
+    It is then supervised from the head node, without this machine: a supervisor there starts the ranks again when they
+    fail, and after a reboot. Twice does nothing the second time. Ctrl-C before the ranks run undoes what was begun;
+    after that it only stops watching: the ranks go on, and `up` again watches on.
 
     \b
     Examples:
@@ -46,7 +56,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
 
     opened = open_recipe(recipe, places(), profile)
     where = Where(rest["cluster"], rest["ssh_config"])
-    options = Options(rest["dry_run"], rest["seize"], rest["detach"])
+    options = Options(rest["dry_run"], rest["seize"], rest["detach"], not rest["no_supervise"], rest["allow_reboot"])
     outcome = shared.drive(
         where, lambda world: _up(world, opened, (name, rest["force"]), options), quiet=rest["as_json"]
     )
@@ -60,7 +70,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
 
 async def _up(world: World, recipe: Recipe, named: tuple[str, str], options: Options) -> Outcome:
     name, force = named
-    wish = Wish(recipe, name or recipe.deployment, force, api_key(world, recipe))
+    wish = Wish(recipe, name or recipe.deployment, force, api_key(world, recipe), supervised=options.supervise)
     return await bring_up(world, wish, options)
 
 
@@ -76,7 +86,19 @@ def outcome_text(outcome: Outcome) -> str:
     parts += [f"{name}: {value}" for name, value in outcome.facts.items()]
     if outcome.done == "ready":
         parts.append("where time went: " + ", ".join(f"{n} {duration(s)}" for n, s in outcome.steps))
-    return "\n".join([*parts, reach_text(outcome.plan)])
+    reach = reach_text(outcome.plan)
+    if outcome.armed and outcome.armed.said:
+        reach = reach.replace("endpoint:", "the engine itself, without the front door:", 1)
+    return "\n".join([*parts, *_supervision(outcome), reach])
+
+
+def _supervision(outcome: Outcome) -> list[str]:
+    armed = outcome.armed
+    if armed is None:
+        return []
+    found = [findings_text(armed.findings)] if armed.findings else []
+    kept = f"supervised on {armed.node}: {KEPT[armed.manager]}" if armed.node else "not supervised"
+    return [*found, kept, *armed.said]
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -87,6 +109,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "answer": asdict(outcome.answer) if outcome.answer else None,
         "steps": [{"name": n, "seconds": round(s, 3)} for n, s in outcome.steps],
         "engine": outcome.facts,
+        "supervision": asdict(outcome.armed) if outcome.armed else None,
         "plan": plan_json(outcome.plan, staging_text(outcome.plan, outcome.survey)),
     }
 

@@ -203,8 +203,10 @@ def test_a_deployment_shows_each_rank_and_problem() -> None:
 def test_the_way_to_the_endpoint_from_where_the_user_sits() -> None:
     """Private by default: a tunnel; for everybody: the head's name and the key; on this machine: the address."""
     assert reach_text(PLAN).endswith("from here: ssh -N -L 8000:127.0.0.1:8000 ai@spark-1")
-    open_to_all = replace(PLAN, recipe=replace(RECIPE, serving=Serving(expose=Expose.ALL, api_key_env="KEY")))
+    serving = Serving(expose=Expose.ALL, api_key_env="KEY")
+    open_to_all = replace(PLAN, bind="0.0.0.0", recipe=replace(RECIPE, serving=serving))
     assert "spark-1:8000/v1 (needs the key in $KEY)" in reach_text(open_to_all)
+    assert "from here: ssh" in reach_text(replace(open_to_all, bind="127.0.0.1")), "behind a front door"
     local = replace(PLAN, cluster=Cluster("here", (Node("spark-1", "local"), Node("spark-2", "local")), "spark-1"))
     assert reach_text(local) == "endpoint: http://127.0.0.1:8000/v1"
 

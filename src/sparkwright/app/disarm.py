@@ -1,0 +1,80 @@
+"""Supervision taken away, or made to wait: a deployment has one master at a time, and a person goes first."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from sparkwright.app.lease import Held, holding
+from sparkwright.app.tasks import each, finished, together
+from sparkwright.app.world import World
+from sparkwright.commands import lease, service
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.errors import Busy, CommandFailed, NodeError
+
+
+def tag_of(world: World, deployment: str) -> str:
+    """What marks a supervisor's key on the workers: `sparkwright:CLUSTER/DEPLOYMENT`."""
+    return f"sparkwright:{re.sub(r'[^A-Za-z0-9._-]', '-', world.cluster.name)}/{deployment}"
+
+
+async def disarm(world: World, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
+    """Takes away all that there is of its supervision, also half of it. The nodes that had some. Raises NodeError."""
+
+    async def one(name: str) -> str:
+        state, tag = world.cluster.node(name).paths.state, tag_of(world, deployment)
+        done = await did(world, name, service.remove(state, deployment, tag))
+        return name if "was" in done.stdout.split() else ""
+
+    return tuple(filter(None, await each(finished(one(name)) for name in nodes)))
+
+
+@asynccontextmanager
+async def taking_over(
+    world: World, nodes: Sequence[str], deployment: str, why: str, seize: bool
+) -> AsyncIterator[Held]:
+    """As `holding`; a supervisor of this deployment that holds a lease gives way, and goes on if that was in vain."""
+    async with AsyncExitStack() as stack:
+        try:
+            held = await stack.enter_async_context(holding(world, nodes, why, seize))
+        except Busy:
+            paused = await finished(pause(world, nodes, deployment)) if world.program else ()
+            if not paused:
+                raise
+            stack.push_async_callback(_resume, world, paused, deployment)
+            held = await stack.enter_async_context(holding(world, nodes, why, seize))
+        yield held
+
+
+async def pause(world: World, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
+    """Ends the supervisor, and with it what it was about; its leases are free then. The nodes where one ran."""
+
+    async def one(name: str) -> str:
+        done = await world.hosts[name].run(service.pause(world.cluster.node(name).paths.state, deployment))
+        words = done.stdout.split()
+        if done.ok and "nonce" in words[:-1]:
+            await together(_freed(world, node, words[-1]) for node in nodes)
+        return name if done.ok and "was" in words else ""
+
+    return tuple(filter(None, await each(one(name) for name in nodes)))
+
+
+async def _freed(world: World, node: str, nonce: str) -> None:
+    with suppress(NodeError):
+        await world.hosts[node].run(lease.release(nonce))
+
+
+async def _resume(world: World, nodes: Sequence[str], deployment: str) -> None:
+    """Where it is still there: `disarm` has taken it away when something else was begun."""
+    for name in nodes:
+        with suppress(NodeError):
+            state = world.cluster.node(name).paths.state
+            await finished(did(world, name, service.resume(state, deployment)))
+
+
+async def did(world: World, node: str, command: Command) -> Completed:
+    """Raises CommandFailed."""
+    done = await world.hosts[node].run(command)
+    if not done.ok:
+        said = (done.stderr or done.stdout).strip()[-300:]
+        raise CommandFailed(node, f"{command.changes}: exit {done.exit_code}: {said}")
+    return done

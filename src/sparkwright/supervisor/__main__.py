@@ -1,0 +1,43 @@
+"""`python3 -I -S RUNTIME run|door|ping --home DIR`: the programs on the head node."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from sparkwright.domain.errors import SparkwrightError
+
+# Each program loads its own part only: they stay for weeks in the memory that the model wants.
+_PROGRAMS = {"run": "sparkwright.supervisor.run", "door": "sparkwright.supervisor.door"}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The exit code: 0 told to end, 4 another one is at work, 70 our own bug (with its traceback)."""
+    given = _parser().parse_args(words)
+    if given.verb == "ping":
+        return _ping()
+    try:
+        code: int = import_module(_PROGRAMS[given.verb]).main(given.home)
+        return code
+    except SparkwrightError as error:
+        print(f"sparkwright supervisor: {error.message}; {error.cure}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sparkwright-supervisor", description=__doc__)
+    parser.add_argument("verb", choices=(*_PROGRAMS, "ping"))
+    parser.add_argument("--home", type=Path, required=True, help="the supervisor's folder on this node")
+    return parser
+
+
+def _ping() -> int:
+    """0 when this Python can load all programs."""
+    for name in _PROGRAMS.values():
+        import_module(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

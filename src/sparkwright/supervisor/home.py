@@ -1,0 +1,130 @@
+"""The folder of one supervisor on the head node: what it is to keep serving, and what it remembers."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from sparkwright.adapters.durable import write
+from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.command import Secret
+from sparkwright.domain.desired import VERSION, Desired
+from sparkwright.domain.errors import Busy, UsageError
+from sparkwright.domain.live import Live
+from sparkwright.supervision.state import State
+
+_ROOM = 16384  # bytes that are ours when the disk is full
+
+
+class Home:
+    """Implements ports.Journal. say: told about what cannot be read or written."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self.path = path
+        self._say = say
+        self._mark = self._marked()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Of all supervisors with this folder one at most acts; the lock goes with its process. Raises Busy."""
+        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.read(handle, 20).decode("ascii", "replace").strip() or "unknown"
+            os.close(handle)
+            raise Busy(f"{self.path}: another supervisor (process {other}) is at work there", "end that one") from None
+        try:
+            os.ftruncate(handle, 0)
+            os.write(handle, f"{os.getpid()}\n".encode())
+            yield
+        finally:
+            os.close(handle)
+
+    def desired(self) -> Desired:
+        """Raises UsageError when neither desired.json nor the one before it can be read."""
+        for name in ("desired.json", "desired.json.bak"):
+            try:
+                found = from_json(Desired, (self.path / name).read_bytes())
+            except (OSError, Unreadable) as error:
+                self._say(f"{name} cannot be read: {error}")
+                continue
+            if found.version > VERSION:
+                raise UsageError(f"{name} is of a newer sparkwright (version {found.version}, known: {VERSION})")
+            return found
+        raise UsageError(
+            f"{self.path}: what is to be served cannot be read, so nothing is changed",
+            f"`sparkwright up RECIPE` writes it anew, `sparkwright down {self.path.name}` ends it",
+        )
+
+    def secrets(self) -> dict[str, Secret]:
+        """{} with a warning when they cannot be read, or others may read them, too."""
+        path = self.path / "secrets.json"
+        try:
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+                self._say(f"warning: others could read {path}; closed now: think about new keys")
+            found = json.loads(path.read_bytes())
+            return {str(name): Secret(str(value)) for name, value in found.items()}
+        except (OSError, ValueError, AttributeError) as error:
+            self._say(f"warning: {path} cannot be read: {error}; engines that want a key cannot be asked or started")
+            return {}
+
+    def nonce(self, fresh: str) -> str:
+        """The same for every supervisor of this folder: whoever comes after a killed one has its leases at once."""
+        path = self.path / "nonce"
+        with suppress(OSError):
+            if not path.exists():
+                write(path, fresh.encode())
+            return path.read_text("ascii", "replace").strip() or fresh
+        return fresh
+
+    def load(self) -> State | None:
+        path = self.path / "state.json"
+        try:
+            return from_json(State, path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, Unreadable) as error:
+            with suppress(OSError):
+                path.replace(path.with_suffix(".json.bad"))
+            self._say(f"warning: {path} cannot be read ({error}); kept as state.json.bad, going on from what runs")
+            return None
+
+    def save(self, state: State) -> str:
+        return self._kept("state.json", to_json(state))
+
+    def show(self, live: Live) -> None:
+        with suppress(OSError):
+            write(self.path / "live.json", to_json(replace(live, pid=os.getpid())).encode(), sync=False, room=_ROOM)
+
+    def wanted(self) -> bool:
+        return self._mark == self._marked()
+
+    def recall(self) -> dict[str, float]:
+        try:
+            found = json.loads((self.path / "figures.json").read_bytes())
+            return {str(name): float(value) for name, value in found.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+    def remember(self, figures: Mapping[str, float]) -> None:
+        self._kept("figures.json", json.dumps(dict(figures)))
+
+    def _kept(self, name: str, text: str) -> str:
+        try:
+            write(self.path / name, text.encode(), room=_ROOM)
+        except OSError as error:
+            return f"{self.path / name} cannot be written: {error.strerror or error}"
+        return ""
+
+    def _marked(self) -> tuple[int, int] | None:
+        """Tells one desired.json from the next; None without one."""
+        try:
+            found = (self.path / "desired.json").stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns

@@ -1,0 +1,131 @@
+"""One supervisor at work: the world as the head node sees it, and the loop in it."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from sparkwright.adapters.artifacts import FolderArtifacts
+from sparkwright.adapters.audit import whoami
+from sparkwright.adapters.calibrations import FolderCalibrations
+from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.hooks import Hooks
+from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.openai_http import OpenAiEndpoint
+from sparkwright.adapters.sqlite.store import SqliteStore
+from sparkwright.adapters.ssh import SshSettings
+from sparkwright.app.supervise.loop import supervise
+from sparkwright.app.world import World
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.desired import Desired
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.live import Live
+from sparkwright.ports import Keep
+from sparkwright.supervision.policy import Policy
+from sparkwright.supervisor.home import Home
+from sparkwright.supervisor.log import Log
+
+_LOOK_AGAIN = 2.0
+# What systemd and Python tell their own children; a rank that was started from here must not hear it.
+_NOT_FOR_RANKS = ("INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_WATCH")
+
+
+def main(path: Path) -> int:
+    """Supervises until it is told to end (SIGTERM: the ranks stay as they are). Raises Busy when another one does."""
+    log = Log(path / "log", time.time)
+    home = Home(path, log.say)
+    with home.locked():
+        asyncio.run(_until_told(home, log))
+    return 0
+
+
+async def _until_told(home: Home, log: Log) -> None:
+    work = asyncio.create_task(_work(home, log))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    try:
+        await work
+    except asyncio.CancelledError:
+        log.say("told to end; what runs goes on")
+
+
+async def _work(home: Home, log: Log) -> None:
+    try:
+        desired = home.desired()
+    except UsageError as error:
+        await _rest(home, log, f"{error.message}; {error.cure}")
+        return
+    log.say(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
+    async with _world(home, log, desired) as world, _keep(home, log) as keep:
+        policy = Policy(allow_reboot=desired.allow_reboot).scaled(desired.time_scale)
+        try:
+            await supervise(world, desired, keep, policy)
+        finally:
+            if not home.wanted():
+                await keep.store.ended(desired.deployment, time.time(), "taken down, or taken over by another `up`")
+
+
+async def _rest(home: Home, log: Log, why: str) -> None:
+    """Shows why nothing is done, until a readable desired state comes."""
+    log.say(f"warning: {why}")
+    now = time.time()
+    while home.wanted():
+        home.show(Live(time.time(), home.path.name, DeploymentState.DEGRADED, now, why, pid=os.getpid()))
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+@asynccontextmanager
+async def _world(home: Home, log: Log, desired: Desired) -> AsyncIterator[World]:
+    clock = SystemClock()
+    who = f"{whoami()} (supervisor)"
+    hosts = ClusterHosts(desired.cluster, _ssh(home.path), who)
+    try:
+        yield World(
+            cluster=desired.cluster,
+            hosts=hosts,
+            endpoint=OpenAiEndpoint(clock),
+            clock=clock,
+            artifacts=FolderArtifacts(home.path / "evidence", clock),
+            calibrations=FolderCalibrations(_state(home.path) / "calibrations"),
+            sink=log,
+            who=who,
+            nonce=home.nonce(secrets.token_hex(8)),
+            secrets=home.secrets(),
+            python=desired.python,
+            launch_key=Secret(secrets.token_hex(32)),
+        )
+    finally:
+        await hosts.close(persist=False)
+
+
+@asynccontextmanager
+async def _keep(home: Home, log: Log) -> AsyncIterator[Keep]:
+    state = _state(home.path)
+    store, herald = SqliteStore(state, log.say), Hooks(state, log.say)
+    try:
+        yield Keep(home, store, herald)
+    finally:
+        await herald.aclose()
+        await store.aclose()
+
+
+def _ssh(home: Path) -> SshSettings:
+    config = home / "ssh/config"
+    environ = {k: v for k, v in os.environ.items() if k not in _NOT_FOR_RANKS and not k.startswith("PYTHON")}
+    control = sockets(home, os.getuid())
+    return SshSettings(config if config.exists() else None, control, connect_timeout=5, persist=10, environ=environ)
+
+
+def sockets(home: Path, uid: int) -> Path:
+    """Of the ssh connections; HOME itself may have too long a name for a socket."""
+    return Path(f"/tmp/sparkwright-{uid}-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}")
+
+
+def _state(home: Path) -> Path:
+    return home.parents[1]

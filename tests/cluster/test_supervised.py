@@ -1,0 +1,165 @@
+"""`up` leaves a supervisor on the head: the laptop may go, nodes may go, and it comes back by itself."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, engines, lease, running
+from testbed import Node
+from testbed.settings import MGMT_DEVICE
+
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+STATE = "/home/spark/.local/state/sparkwright"
+HOME = f"{STATE}/supervision/{NAME}"
+UNIT = f"sparkwright-supervisor-{NAME}.service"
+USER = "XDG_RUNTIME_DIR=/run/user/1000 systemctl --user"
+SERVING = ("ready", "degraded")
+TENTH = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+
+
+@pytest.fixture
+def drive(drive: Drive) -> Drive:
+    drive.supervise = True
+    drive.env = dict(TENTH)
+    return drive
+
+
+def live(head: Node) -> dict[str, Any]:
+    text = head.sh(f"cat {HOME}/live.json 2>/dev/null", check=False)
+    found: dict[str, Any] = json.loads(text) if text else {}
+    return found
+
+
+def until(true: Callable[[], object], what: str, timeout: float = 60) -> float:
+    """Seconds that it took."""
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() - began < timeout, f"{what}: not within {timeout} s"
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+def serves(head: Node, since: float) -> Callable[[], bool]:
+    """It serves, if with a trouble that somebody should see, and was seen so after the given moment of its clock."""
+    return lambda: live(head).get("phase") in SERVING and live(head)["at"] > since
+
+
+def clock(node: Node) -> float:
+    return float(node.sh("date +%s.%N"))
+
+
+@RUNTIME
+def test_without_the_laptop_it_serves_again_after_a_killed_worker(
+    drive: Drive, nodes: list[Node], runtime: str
+) -> None:
+    """The unit is active, and all that the laptop had is gone: home, recipe, cluster file, connections."""
+    head, worker = nodes
+    told = drive.good("up", drive.recipe(runtime), "--json").json
+    found = [finding["code"] for finding in told["supervision"]["findings"]]
+    assert told["supervision"]["node"] == "spark-1" and not [code for code in found if code.startswith("SUP")], found
+    assert head.sh(f"{USER} is-active {UNIT}", user="spark") == "active"
+    before = running(nodes)
+    shutil.rmtree(drive.folder / "home")
+    head.sh("pkill -f '[s]shd: spark@notty' || :")
+    at = clock(head)
+    worker.sh("pkill -KILL -f '[s]parkwright.twin serve'")
+    until(lambda: live(head).get("phase") not in SERVING, "the fault to be seen", 15)
+    until(serves(head, at), "to serve again")
+    after = running(nodes)
+    assert all(set(before[name]).isdisjoint(after[name]) for name in before) and all(after.values())
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+@pytest.mark.parametrize("which", [(0,), (1,), (0, 1)], ids=["head", "worker", "both"])
+def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node], which: tuple[int, ...]) -> None:
+    """Whichever node was away: nobody logs in, nobody calls."""
+    drive.good("up", drive.recipe("docker"))
+    at = clock(nodes[0])
+    for number in which:
+        nodes[number].stop()
+    for number in which:
+        nodes[number].start()
+    until(lambda: [len(engines(node)) for node in nodes] == [1, 1], "both ranks", 90)
+    until(serves(nodes[0], at + 1), "to serve again")
+    assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
+
+
+def test_a_killed_supervisor_is_back_and_goes_on(drive: Drive, nodes: list[Node]) -> None:
+    """systemd starts it again; the ranks, one of them its own child's child, never notice."""
+    head = nodes[0]
+    drive.good("up", drive.recipe("process"))
+    before, pid = running(nodes), live(head)["pid"]
+    head.sh(f"kill -KILL {pid}")
+    took = until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next one", 20)
+    assert took < 10 and running(nodes) == before
+    assert [lease(node) for node in nodes] == ["", ""]
+
+
+def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes: list[Node]) -> None:
+    """The same wish restarts nothing; another one ends the old supervisor before it touches a rank."""
+    head = nodes[0]
+    drive.good("up", drive.recipe("process"))
+    before, pid = running(nodes), live(head)["pid"]
+    again = drive.good("up", drive.recipe("process"))
+    assert "already serving" in again.out and "supervised on spark-1" in again.out
+    assert (running(nodes), live(head)["pid"]) == (before, pid)
+    drive.good("up", drive.recipe("process", serving={"context": 16384}))
+    assert live(head)["pid"] != pid and live(head)["incidents"] == 0
+    until(serves(head, 0), "to see that it serves")
+    drive.good("up", drive.recipe("process", serving={"context": 16384}), "--no-supervise")
+    assert head.sh(f"ls {HOME} 2>/dev/null", check=False) == ""
+
+
+def test_a_lost_management_network_is_not_a_lost_worker(drive: Drive, nodes: list[Node]) -> None:
+    """The head goes on over the fabric: the node is seen again, and nothing was stopped."""
+    head, worker = nodes
+    drive.good("up", drive.recipe("docker"))
+    before, seen = running(nodes), lambda: [node["reached"] for node in live(head)["nodes"]]
+    until(lambda: seen() == [True, True], "both to be seen")
+    worker.set_link(MGMT_DEVICE, up=False)
+    try:
+        until(lambda: False in seen(), "the loss to be seen")
+        until(lambda: seen() == [True, True], "the worker to be seen over the fabric")
+        assert running(nodes) == before
+    finally:
+        worker.set_link(MGMT_DEVICE, up=True)
+
+
+def test_without_a_users_systemd_it_is_a_system_unit(drive: Drive, nodes: list[Node]) -> None:
+    """Where sudo asks for no password: it runs as the user all the same, and `down` takes it away."""
+    head = nodes[0]
+    head.write("/etc/sudoers.d/anything", "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
+    head.sh("ln -s /dev/null /etc/systemd/system/user@.service; systemctl daemon-reload; systemctl stop user@1000")
+    try:
+        assert drive.good("up", drive.recipe("process"), "--json").json["supervision"]["manager"] == "system"
+        assert head.sh(f"systemctl show -P User {UNIT}") == "spark"
+        until(serves(head, 0), "to see that it serves")
+        drive.good("down", NAME)
+    finally:
+        head.sh("rm /etc/systemd/system/user@.service /etc/sudoers.d/anything; systemctl daemon-reload")
+    assert_clean(nodes)
+
+
+def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(drive: Drive, nodes: list[Node]) -> None:
+    """It runs commands only, from the head only, and `down` takes it away again, also when half of it is gone."""
+    head, worker = nodes
+    drive.users = {"spark-1": "nodocker", "spark-2": "nodocker"}
+    drive.good("up", drive.recipe("process"))
+    (line,) = [
+        row for row in worker.sh("cat /home/nodocker/.ssh/authorized_keys").splitlines() if "sparkwright:" in row
+    ]
+    assert line.startswith("restrict,from=") and head.fabric in line and line.endswith(f"sparkwright:testbed/{NAME}")
+    home = HOME.replace("/spark/", "/nodocker/")
+    assert head.sh(f"stat -c %a {home} {home}/ssh/id_ed25519 {home}/secrets.json") == "700\n600\n600"
+    worker.sh("pkill -KILL -f '[s]parkwright.twin serve'")
+    phase = lambda: json.loads(head.sh(f"cat {home}/live.json")).get("phase")  # noqa: E731
+    until(lambda: phase() not in SERVING, "the fault to be seen", 15)
+    until(lambda: phase() in SERVING, "to serve again")
+    head.sh(f"rm -rf {home}")
+    drive.good("down", NAME)
+    assert_clean(nodes)

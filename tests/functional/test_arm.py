@@ -1,0 +1,160 @@
+"""`up` leaves a supervisor that needs neither the caller nor systemd, and `down` takes it away: real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.processes import command_lines
+from functional.command import Shell
+from functional.test_diagnose_deployment import recipe
+
+SCALED = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+QUICK = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.01"}
+KEY = "sk-a-key-of-this-test"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """Two entries that are this machine, told apart by their state folders."""
+    entry = (
+        "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
+        " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
+    )
+    nodes = "".join(entry.format(name, tmp_path, number) for number, name in enumerate("ab", 1))
+    (tmp_path / "cluster.yaml").write_text(f"head: a\nnodes:\n{nodes}")
+    made = Shell(tmp_path)
+    yield made
+    made.run("down", "twin")
+    made.clean()
+
+
+def up(shell: Shell, **env: str) -> Any:
+    given = (recipe(shell, **{**QUICK, **env}), "--json", "--force", "no GPU here")
+    code, out, err = shell.run("up", *given, **SCALED)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def home(shell: Shell) -> Path:
+    return shell.folder / "a/state/supervision/twin"
+
+
+def live(shell: Shell) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((home(shell) / "live.json").read_text())
+    return found
+
+
+def leader(shell: Shell) -> int:
+    """The shell that starts the supervisor again."""
+    return int((home(shell) / "services/supervisor/pid").read_text().split()[0])
+
+
+def killed(shell: Shell) -> None:
+    """The supervisor, by SIGKILL; the next one is there afterwards."""
+    before = live(shell)["pid"]
+    os.kill(before, signal.SIGKILL)
+    until(lambda: live(shell)["pid"] != before, "the next supervisor")
+
+
+def until(true: Callable[[], bool], what: str, timeout: float = 30) -> None:
+    end = time.monotonic() + timeout
+    while not true():
+        assert time.monotonic() < end, f"{what}: not within {timeout} s"
+        time.sleep(0.1)
+
+
+def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
+    """It outlives its caller, is seen by `status`, comes back when killed, and goes with all its files at the end."""
+    told = up(shell)["supervision"]
+    assert told["node"] == "a" and "SUP002" in [finding["code"] for finding in told["findings"]]
+    status = json.loads(shell.run("status", "--json")[1])["deployments"][0]
+    assert status["state"] == "ready" and status["supervised"], status
+    killed(shell)
+    until(lambda: live(shell)["phase"] == "ready", "the next supervisor to see it serve")
+    os.kill(leader(shell), signal.SIGKILL)
+    assert shell.run("down", "twin")[0] == 0
+    state = shell.folder / "a/state"
+    left = {path.relative_to(state).parts[0] for path in state.rglob("*") if path.is_file()}
+    assert left <= {"audit.log", "store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "incidents", "door"}
+    assert [line for line in command_lines() if str(shell.folder) in line] == []
+
+
+@pytest.mark.parametrize("phase", ["draining", "starting", "loading"])
+def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> None:
+    """`down` in the middle of a relaunch: the supervisor gives way, its lease too, and no rank comes after."""
+    up(shell, SPARKWRIGHT_TWIN_TIME_SCALE="0.1")
+    os.kill(int(rank_pids(shell)[1].split()[0]), signal.SIGKILL)
+    until(lambda: live(shell)["phase"] == phase, phase, 60)
+    code, _, err = shell.run("down", "twin")
+    assert code == 0, err
+    time.sleep(1)
+    assert [line for line in command_lines() if str(shell.folder) in line] == []
+
+
+def test_a_second_supervisor_refuses(shell: Shell) -> None:
+    """Two cannot act: the one that comes later says who is there, and ends."""
+    up(shell)
+    words = [sys.executable, "-m", "sparkwright.supervisor", "run", "--home", str(home(shell))]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 4 and f"process {live(shell)['pid']}" in done.stderr
+
+
+def test_up_again_changes_nothing_and_mends_what_is_broken(shell: Shell) -> None:
+    """The same supervisor goes on; one that is gone is there again."""
+    up(shell)
+    before = live(shell)["pid"]
+    assert up_again(shell)["done"] == "already serving" and live(shell)["pid"] == before
+    os.kill(leader(shell), signal.SIGKILL)
+    os.kill(before, signal.SIGKILL)
+    assert up_again(shell)["supervision"]["node"] == "a" and live(shell)["pid"] not in (0, before)
+
+
+def up_again(shell: Shell) -> Any:
+    code, out, err = shell.run("up", "./twin.yaml", "--json", "--force", "no GPU here", **SCALED)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_broken_files_stop_nothing(shell: Shell) -> None:
+    """A torn state: put aside, told, and what serves serves on. A torn wish: it rests, says so, and `up` mends it."""
+    up(shell)
+    here, ranks = home(shell), rank_pids(shell)
+    (here / "state.json").write_text("{ torn")
+    killed(shell)
+    until(lambda: live(shell)["phase"] == "ready", "going on")
+    assert (here / "state.json.bad").exists()
+    for name in ("desired.json", "desired.json.bak"):
+        (here / name).write_text("{ torn")
+    killed(shell)
+    assert "cannot be read" in live(shell)["reason"]
+    assert up_again(shell)["done"] == "already serving" and live(shell)["reason"] == ""
+    assert rank_pids(shell) == ranks
+
+
+def rank_pids(shell: Shell) -> list[str]:
+    return [path.read_text() for path in sorted(shell.folder.glob("*/state/deployments/twin/rank*/pid"))]
+
+
+def test_secrets_are_in_closed_files_only(shell: Shell) -> None:
+    """Not in argv, units, environments of services, logs, or anything that others may read."""
+    path = shell.folder / "twin.yaml"
+    recipe(shell, **QUICK)
+    text = path.read_text().replace("serving:\n", "serving:\n  api_key_env: TWIN_KEY\n")
+    path.write_text(text)
+    code, _, err = shell.run("up", "./twin.yaml", "--force", "no GPU here", **SCALED, TWIN_KEY=KEY)
+    assert code == 0, err
+    assert not [line for line in command_lines() if KEY in line]
+    for pid in (live(shell)["pid"], leader(shell)):
+        assert KEY.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
+    files = [one for one in (shell.folder / "a/state").rglob("*") if one.is_file()]
+    holding = [one for one in files if KEY.encode() in one.read_bytes()]
+    assert home(shell) / "secrets.json" in holding
+    assert {one.stat().st_mode & 0o077 for one in holding} == {0}

@@ -1,0 +1,95 @@
+"""The drills' clients against a server that fails in every way that a front door can: each fate is told rightly."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from drills.fate import Fate
+from drills.traffic import Client, Door, Load
+
+PIECE = b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": null}]}\n\n'
+LAST = b'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\n'
+DONE = b"data: [DONE]\n\n"
+ERROR = b'{"error": {"message": "comes back in 5 s", "type": "service_unavailable", "code": "relaunching"}}'
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+AWAY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: %d\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+ANSWERS = {
+    "whole": STREAM + chunk(PIECE) + chunk(LAST) + chunk(DONE) + chunk(b""),
+    "error": STREAM + chunk(PIECE) + chunk(b"data: " + ERROR + b"\n\n") + chunk(DONE) + chunk(b""),
+    "cut": STREAM + chunk(PIECE),
+    "short": STREAM + chunk(PIECE) + chunk(b""),
+    "away": AWAY % len(ERROR) + ERROR,
+    "nothing": b"",
+}
+
+
+@asynccontextmanager
+async def door(how: str) -> AsyncIterator[Door]:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(EOFError, OSError):
+            await answer(reader, writer)
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        size = next((int(x.split(b":")[1]) for x in head.split(b"\r\n") if x.lower().startswith(b"content-length")), 0)
+        await reader.readexactly(size)
+        writer.write(ANSWERS.get(how, STREAM + chunk(PIECE)))
+        await writer.drain()
+        if how == "silent":
+            await reader.read()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        yield Door(f"http://127.0.0.1:{port}/v1", "k", "m", patience=0.3)
+        await asyncio.sleep(0.05)  # the last connections end in order
+
+
+@pytest.mark.parametrize(
+    ("how", "fate", "status"),
+    [
+        ("whole", Fate.ANSWERED, 200),
+        ("error", Fate.BROKEN, 200),
+        ("cut", Fate.BROKEN, 200),
+        ("nothing", Fate.BROKEN, 0),
+        ("short", Fate.LOST, 200),
+        ("silent", Fate.LOST, 200),
+        ("away", Fate.REFUSED, 503),
+    ],
+)
+async def test_each_end_is_told_rightly(how: str, fate: Fate, status: int) -> None:
+    """What a client sees decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
+    async with door(how) as there:
+        client = Client(there)
+        seen = await client.ask(client.body(Load()))
+        await client.close()
+    assert (seen.fate, seen.status) == (fate, status), seen
+    assert how != "away" or (seen.shaped and seen.retry == "5" and "comes back" in seen.said)
+
+
+async def test_traffic_goes_on_whatever_becomes_of_it() -> None:
+    """A steady rate of requests and probes, all with a fate in the end; what cannot connect is told, too."""
+    async with door("whole") as there:
+        client = Client(there)
+        tasks = [asyncio.create_task(client.traffic(Load(rate=50))), asyncio.create_task(client.probing(0.02))]
+        await asyncio.sleep(0.5)
+        for task in tasks:
+            task.cancel()
+        await client.settle()
+        assert len(client.requests) > 10 and {r.fate for r in client.requests} == {Fate.ANSWERED}
+        assert len(client.probes) > 10 and all(p.ended - p.sent < 0.3 for p in client.probes)
+    late = await client.ask(client.body(Load()))
+    await client.close()
+    assert late.fate is Fate.BROKEN and late.status == 0 and json.dumps(late.said)

@@ -1,0 +1,202 @@
+"""A supervisor, the twin on two simulated nodes, and real kills: noticed, evidence kept, serving again."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from functional.supervised_twin import READY, Twin, make_twin
+from sparkwright.domain.states import DeploymentState
+
+
+@pytest.fixture
+async def twin(tmp_path: Path) -> AsyncIterator[Twin]:
+    made = make_twin(tmp_path, SPARKWRIGHT_TWIN_CONTROL=str(tmp_path / "faults"))
+    await made.up()
+    made.write_home()
+    try:
+        yield made
+    finally:
+        await made.down()
+
+
+@asynccontextmanager
+async def supervised(twin: Twin) -> AsyncIterator[None]:
+    task = asyncio.create_task(twin.supervise())
+    try:
+        await twin.until(lambda live: live.phase is READY and live.canary is not None)
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def relaunched(twin: Twin, times: int = 1) -> float:
+    return await twin.until(lambda live: live.phase is READY and live.relaunches == times)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+async def test_a_killed_rank_is_evidence_and_then_history(twin: Twin, rank: int) -> None:
+    """Guards the whole way: noticed within 2 s, refused, evidence of both nodes, a diagnosis, one launch, serving."""
+    async with supervised(twin):
+        twin.kill(rank)
+        noticed = await twin.until(lambda live: live.refusing and bool(live.why))
+        again = noticed + await relaunched(twin)
+        live = twin.live()
+        print(f"rank {rank} killed: refused after {noticed:.2f} s, serving again after {again:.2f} s")
+    assert noticed < 2.0
+    assert live and live.incidents == 1 and not live.refusing and not live.incident
+    assert (twin.starts(0), twin.starts(1)) == (2, 2)
+    assert [news.what for news in twin.told.news if news.incident] == ["opened", "closed"]
+    folder = twin.state / "incidents/twin" / str(live.last_incident)
+    there = {path.name for path in folder.iterdir()}
+    wanted = {name for node in twin.cluster.names for name in (f"facts-{node}.json", f"memory-{node}.txt")}
+    assert wanted | {"rank0-spark-1.log", "rank1-spark-2.log", "fault.txt", "metrics.txt", "diagnosis.json"} <= there
+    assert json.loads((folder / "diagnosis.json").read_text())["causes"]
+    incident = json.loads((folder / "incident.json").read_text())
+    assert (incident["kind"], incident["outcome"]) == ("rank-exited", "serving again")
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+
+
+async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) -> None:
+    """Guards the frozen head: TCP connects, nothing answers, no process has ended; all ranks are launched anew."""
+    twin = make_twin(tmp_path, scale=0.03)
+    await twin.up()
+    twin.write_home()
+    try:
+        async with supervised(twin):
+            twin.kill(0, signal.SIGSTOP)
+            noticed = await twin.until(lambda live: live.refusing, 30.0)
+            again = noticed + await relaunched(twin)
+            print(f"head frozen: refused after {noticed:.2f} s, serving again after {again:.2f} s")
+        assert twin.starts(0) == 2
+        assert {news.what for news in twin.told.news} == {"opened", "closed"}
+    finally:
+        await twin.down()
+
+
+async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(twin: Twin) -> None:
+    """Guards the loop guard: three launches, each with its evidence in the one incident, then a person is asked for."""
+    async with supervised(twin):
+        (twin.folder / "faults").write_text("die@load")
+        twin.kill(1)
+        await twin.until(lambda live: live.phase is DeploymentState.FAILED, 60.0)
+        live = twin.live()
+    assert live and live.refusing and "sparkwright up" in live.why
+    assert live.incidents == 1
+    assert twin.starts(0) == 4
+    assert [news.what for news in twin.told.news if news.incident] == ["opened", "given-up"]
+    assert not twin.pids(0) and not twin.pids(1)
+
+
+async def test_ended_it_stops_nothing_and_the_next_one_launches_nothing(twin: Twin) -> None:
+    """Guards an update of the supervisor: the ranks do not notice."""
+    async with supervised(twin):
+        pass
+    before = twin.pids(0), twin.pids(1)
+    assert "nothing was stopped" in twin.told.lines[-1]
+    async with supervised(twin):
+        pass
+    assert (twin.pids(0), twin.pids(1)) == before and all(before)
+    assert (twin.starts(0), twin.starts(1)) == (1, 1)
+
+
+async def test_a_person_who_takes_over_disarms_it(twin: Twin) -> None:
+    """Guards `down`: without its desired state it ends by itself and starts nothing any more."""
+    task = asyncio.create_task(twin.supervise())
+    await twin.until(lambda live: live.phase is READY)
+    (twin.home / "desired.json").unlink()
+    await asyncio.wait_for(task, 5.0)
+    assert twin.pids(0) and twin.pids(1)
+    assert twin.starts(0) == 1
+
+
+async def test_a_lost_connection_is_not_a_lost_worker(twin: Twin) -> None:
+    """Guards promise 4: the worker that cannot be reached is said to be unseen, nothing is stopped, and seen again."""
+    twin.gone["spark-2"] = asyncio.Event()
+    async with supervised(twin):
+        twin.gone["spark-2"].set()
+        await twin.until(lambda live: live.phase is DeploymentState.DEGRADED)
+        live = twin.live()
+        await asyncio.sleep(3.0)
+        still = twin.live()
+        twin.gone["spark-2"].clear()
+        await twin.until(lambda live: live.phase is READY and not live.troubles)
+    assert live and any("spark-2" in sentence for _, sentence in live.troubles) and not live.refusing
+    assert still and still.phase is DeploymentState.DEGRADED
+    assert (twin.starts(0), twin.starts(1)) == (1, 1)
+    assert [news.what for news in twin.told.news] == ["degraded", "recovered"]
+
+
+async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reached_again(twin: Twin) -> None:
+    """Guards a rebooted worker: the head cannot go on without it, nothing is launched while it is away, then all is."""
+    twin.gone["spark-2"] = asyncio.Event()
+    async with supervised(twin):
+        twin.gone["spark-2"].set()
+        twin.kill(1)
+        twin.kill(0)
+        await twin.until(lambda live: live.phase is DeploymentState.BACKING_OFF)
+        assert (twin.starts(0), twin.starts(1)) == (1, 1)
+        twin.gone["spark-2"].clear()
+        await relaunched(twin)
+    assert (twin.starts(0), twin.starts(1)) == (2, 2)
+
+
+@pytest.mark.parametrize("work", ["capture", "stop", "launch", "watch"])
+async def test_killed_in_the_middle_it_goes_on(twin: Twin, work: str) -> None:
+    """Guards SIGKILL in each work: the next supervisor brings it back, with one set of ranks and one counted launch."""
+    with twin.process() as first:
+        await twin.until(lambda live: live.phase is READY)
+        twin.kill(1)
+        await until_work(twin, work)
+        first.kill()
+    with twin.process():
+        await twin.until(lambda live: live.phase is READY and live.at > time.time() - 1.0 and live.pid != first.pid)
+        journal = twin.journal()
+    assert len(journal.launches) == 1
+    assert len(leaders(twin)) == 2
+    assert twin.starts(0) <= 3
+
+
+async def test_what_it_costs(twin: Twin) -> None:
+    """Guards the footprint on a node with a flagship in its memory: 80 MB, and about a hundredth of a core."""
+    twin.scale = 1.0
+    twin.write_desired()
+    with twin.process() as running:
+        await twin.until(lambda live: live.phase is READY and live.canary is not None)
+        await asyncio.sleep(5.0)
+        before, began = spent(running.pid), time.monotonic()
+        await asyncio.sleep(20.0)
+        share = (spent(running.pid) - before) / (time.monotonic() - began)
+        status = Path(f"/proc/{running.pid}/status").read_text()
+        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
+        print(f"supervisor: {resident:.0f} MB, {100 * share:.2f} % of a core")
+    assert resident < 80.0
+    assert share < 0.03, "0.7 % when the machine is quiet"
+
+
+def spent(pid: int) -> float:
+    """Seconds of CPU of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+async def until_work(twin: Twin, work: str) -> None:
+    for _ in range(2000):
+        with suppress(OSError):
+            if twin.journal().work == work:
+                return
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"no {work}")
+
+
+def leaders(twin: Twin) -> list[int]:
+    """The ranks' session leaders: one for each start that still lives."""
+    return [pid for rank in (0, 1) for pid in twin.pids(rank) if os.getsid(pid) == pid]

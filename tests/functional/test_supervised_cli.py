@@ -1,0 +1,82 @@
+"""What a user sees of a fault, from `up` to `down`: the real supervisor, real ranks, the command itself."""
+
+import json
+import os
+import signal
+import urllib.request
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from functional.command import Shell
+from functional.test_arm import QUICK, SCALED, home, live, shell, until
+from functional.test_diagnose_deployment import free_port, recipe
+
+__all__ = ["shell"]  # a fixture
+
+
+def kill_rank(shell: Shell, node: str, number: int) -> None:
+    """The engine's own process, as the kernel would."""
+    leader = (shell.folder / node / f"state/deployments/twin/rank{number}/pid").read_text().split()[0]
+    for pid in Path(f"/proc/{leader}/task/{leader}/children").read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+
+
+def add_hook(shell: Shell) -> Path:
+    """Writes what it is told; the file that it writes."""
+    heard, folder = shell.folder / "heard", shell.folder / "a/state/hooks"
+    folder.mkdir(mode=0o700)
+    (folder / "tell").write_text(f'#!/bin/sh\necho "$SPARKWRIGHT_EVENT $SPARKWRIGHT_INCIDENT" >>{heard}\n')
+    (folder / "tell").chmod(0o700)
+    return heard
+
+
+def up(shell: Shell) -> None:
+    """With a front door of this test's own."""
+    path = shell.folder / recipe(shell, **QUICK)
+    path.write_text(path.read_text().replace("serving:\n", f"serving:\n  door: {{port: {free_port()}}}\n"))
+    code, _, err = shell.run("up", str(path), "--force", "no GPU here", **SCALED)
+    assert code == 0, err
+
+
+def figures(shell: Shell) -> dict[str, float]:
+    """By name, the last of each, from the door service's own port."""
+    port = json.loads((home(shell) / "door/door.json").read_text())["metrics"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    samples = [sample for family in families for sample in family.samples]
+    assert {(s.labels["deployment"], s.labels["simulated"]) for s in samples} == {("twin", "true")}
+    return {sample.name.removeprefix("sparkwright_"): sample.value for sample in samples}
+
+
+def test_a_fault_is_told_while_it_is_mended_and_afterwards(shell: Shell) -> None:
+    """status, hooks, incidents list and show, logs --incident; and after `down` the history is still there."""
+    up(shell)
+    heard = add_hook(shell)
+    kill_rank(shell, "b", 1)
+    until(lambda: live(shell)["incident"] == 1, "the incident")
+    text = shell.run("status")[1]
+    assert "incident 1 is open" in text or "incidents: 1, 1 relaunch" in text, text
+    until(lambda: live(shell)["phase"] == "ready" and not live(shell)["incident"], "serving again", 60)
+    until(lambda: heard.exists() and "closed 1" in heard.read_text(), "the hooks")
+    assert [line for line in heard.read_text().splitlines() if line.endswith(" 1")] == ["opened 1", "closed 1"]
+    (listed,) = json.loads(shell.run("incidents", "list", "twin", "--json")[1])["incidents"]
+    assert (listed["kind"], listed["open"], listed["outcome"], listed["simulated"]) == (
+        "rank-exited",
+        False,
+        "serving again",
+        True,
+    )
+    assert 0 < listed["away"] < 60
+    shown = shell.run("incidents", "show", "1")[1]
+    for part in ("SIMULATED  incident 1  twin: rank-exited", "rank 1", "[LCLU010]", "starting (launch)", "rank1-b.log"):
+        assert part in shown, shown
+    lines = shell.run("logs", "twin", "--incident", "1", "--rank", "1", "--tail", "1")[1]
+    assert lines.startswith("1| ") and lines.count("\n") == 1
+    assert "incidents: 1, 1 relaunch" in shell.run("status")[1]
+    told = figures(shell)
+    assert (told["supervisor_up"], told["incidents_total"], told["relaunches_total"]) == (1.0, 1.0, 1.0)
+    assert told["rank_up"] == told["node_reachable"] == 1.0 and told["node_memory_available_bytes"] > 1e9
+    assert told["engine_generation_tokens_total"] > 0
+    assert shell.run("down", "twin")[0] == 0 and not home(shell).exists()
+    assert json.loads(shell.run("incidents", "show", "1", "--json")[1])["incident"]["outcome"] == "serving again"

@@ -1,0 +1,60 @@
+"""Incidents as text: nothing is made up where something is missing."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.app.incidents import Shown
+from sparkwright.cli.incidents_text import list_text, shown_text
+from sparkwright.domain.incident import Incident, IncidentEvent
+
+OPEN = Incident("twin", "frozen", "no token for 31 s", 1000.0, number=4)
+OVER = replace(
+    OPEN,
+    closed_at=1064.0,
+    serving_at=1063.0,
+    outcome="serving again",
+    cause="a worker died",
+    code="RAY009",
+    fix=("a", "b"),
+)
+
+
+def test_without_a_diagnosis_no_cause_is_named() -> None:
+    """And an open incident is not called over."""
+    text = shown_text(Shown("spark-1", OPEN, ()))
+    assert "cause     none that is known" in text and "its evidence is no longer kept" in text
+    assert "open      it is being worked on" in text and "ended" not in text
+
+
+def test_the_cause_comes_from_the_row_where_the_file_is_gone() -> None:
+    """Both steps of the fix below each other."""
+    text = shown_text(Shown("spark-1", OVER, ()))
+    assert "cause     a worker died [RAY009]" in text
+    assert "  fix       a\n            b\n" in text
+    assert "serving again, 63 s after it was detected" in text
+
+
+@pytest.mark.parametrize(
+    "diagnosis", [{"causes": 3}, {"causes": [3]}, {"diagnosis": []}, {"diagnosis": {"causes": []}}]
+)
+def test_a_diagnosis_of_another_version_is_passed_over(diagnosis: dict[str, object]) -> None:
+    """The row's cause stands instead."""
+    assert "a worker died [RAY009]" in shown_text(Shown("spark-1", OVER, (), diagnosis))
+
+
+def test_what_was_done_is_told_by_the_time_since_the_fault() -> None:
+    """A phase that its sentence already names is not said twice."""
+    events = (
+        IncidentEvent(1001.0, "draining", "draining (capture): frozen"),
+        IncidentEvent(1002.5, "stopped", "all gone"),
+    )
+    lines = shown_text(Shown("spark-1", replace(OVER, events=events), ())).splitlines()
+    assert "       +1.0 s  draining (capture): frozen" in lines and "       +2.5 s  stopped: all gone" in lines
+
+
+def test_the_list_has_a_line_each() -> None:
+    """Number, when, whose, what, how it ended, why; a simulated one says so."""
+    first, second = list_text([replace(OPEN, simulated=True), OVER]).splitlines()
+    assert "SIMULATED  frozen" in first and "open" in first and "no token for 31 s" in first
+    assert "serving again, 63 s away" in second and second.endswith("a worker died")

@@ -1,0 +1,59 @@
+"""What `status` says of a supervisor."""
+
+from dataclasses import replace
+from typing import Any
+
+from sparkwright.cli.supervised_text import since_text, supervised_text
+from sparkwright.domain.live import Live, LiveCanary, LiveNode
+from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.supervised import Supervised
+
+GIB = 1024**3
+LIVE = Live(1000.0, "twin", DeploymentState.READY, 940.0)
+
+
+def lines(unit: str = "", **changed: Any) -> list[str]:
+    return supervised_text(Supervised("twin", "spark-1", 1001.0, True, replace(LIVE, **changed), unit))
+
+
+def test_a_quiet_deployment_has_one_line() -> None:
+    """No incidents, no figures: only who watches."""
+    assert lines("sparkwright-supervisor-twin.service") == [
+        "  supervised on spark-1 by sparkwright-supervisor-twin.service"
+    ]
+    assert lines() == ["  supervised on spark-1, nothing brings it back after a reboot"]
+
+
+def test_memory_says_where_it_goes() -> None:
+    """Shrinking with the time that is left, growing, steady, and unknown."""
+    row, left = LiveNode("spark-1", 1000.0, True, available=20 * GIB), "20.0 GiB available"
+    for node, said in (
+        (
+            replace(row, per_hour=-2.0 * GIB, time_left=3600.0),
+            f"{left}, 2.0 GiB less each hour; at its floor in 1 h 00 min",
+        ),
+        (replace(row, per_hour=0.5 * GIB), "20.0 GiB available, 0.5 GiB more each hour"),
+        (replace(row, per_hour=-1000.0, time_left=9e9), "20.0 GiB available"),
+        (row, "20.0 GiB available"),
+        (replace(row, reached=False), "cannot be asked now"),
+    ):
+        assert lines(nodes=(node,))[0] == f"  memory  spark-1  {said}"
+    assert len(lines(nodes=(replace(row, available=None),))) == 1
+
+
+def test_a_canary_that_got_nothing_says_what_came() -> None:
+    """And when it was asked."""
+    assert lines(canary=LiveCanary(996.0, None, "HTTP 500"))[0] == "  canary: no token, asked 5.0 s ago: HTTP 500"
+
+
+def test_a_refusal_says_when_it_ends() -> None:
+    """Where that is known; a time that is past is none."""
+    assert lines(refusing=True, why="spark-1 is short of memory")[0].endswith("are refused: spark-1 is short of memory")
+    assert lines(refusing=True, why="x", back_at=1031.0)[0].endswith("x; back in about 30 s")
+    assert lines(refusing=True, why="x", back_at=900.0)[0].endswith("refused: x")
+
+
+def test_since_when_needs_a_supervisor_that_lives() -> None:
+    """Another's word is older than the truth."""
+    found = Supervised("twin", "spark-1", 1001.0, True, LIVE)
+    assert (since_text(found), since_text(replace(found, running=False)), since_text(None)) == (" for 61 s", "", "")

@@ -1,0 +1,153 @@
+"""The supervisor's folder: what is broken there costs memory of the past, never what serves."""
+
+import errno
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.adapters.durable import write
+from sparkwright.domain.codec import to_json
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.desired import VERSION, Desired
+from sparkwright.domain.errors import Busy, UsageError
+from sparkwright.domain.live import Live
+from sparkwright.supervision.state import State
+from sparkwright.supervisor.home import Home
+from unit.app.scene import cluster, recipe
+
+DESIRED = Desired("twin", cluster(), recipe(), by="anna@laptop", at=1.0)
+STATE = State(DeploymentState.READY, 5.0, launches=(1.0, 2.0))
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def home(tmp_path: Path, said: list[str]) -> Home:
+    (tmp_path / "desired.json").write_text(to_json(DESIRED))
+    return Home(tmp_path, said.append)
+
+
+def test_what_is_wanted_is_read_as_it_was_written(home: Home, said: list[str]) -> None:
+    """A recipe with all that it holds survives the way to the head."""
+    assert home.desired() == DESIRED and said == []
+
+
+def test_a_broken_desired_state_falls_back_to_the_one_before(home: Home, said: list[str]) -> None:
+    """One clear line, and the deployment goes on being kept alive."""
+    (home.path / "desired.json").write_text("{ torn")
+    (home.path / "desired.json.bak").write_text(to_json(replace(DESIRED, by="bob@desk")))
+    assert home.desired().by == "bob@desk"
+    assert len(said) == 1 and "desired.json cannot be read" in said[0]
+
+
+def test_without_any_it_says_what_to_do(home: Home) -> None:
+    """It rests then: nothing that serves is touched for a file that cannot be read."""
+    (home.path / "desired.json").write_text("null")
+    with pytest.raises(UsageError) as caught:
+        home.desired()
+    assert "nothing is changed" in caught.value.message and "sparkwright up" in caught.value.cure
+
+
+def test_a_newer_one_is_not_guessed_at(home: Home) -> None:
+    """Half-understood wishes start wrong engines."""
+    (home.path / "desired.json").write_text(to_json(replace(DESIRED, version=VERSION + 1)))
+    with pytest.raises(UsageError, match="newer sparkwright"):
+        home.desired()
+
+
+def test_the_state_is_kept_and_read_again(home: Home) -> None:
+    """Whatever the last one decided, the next one knows."""
+    assert home.load() is None
+    assert home.save(STATE) == "" and home.load() == STATE
+
+
+def test_a_broken_state_is_put_aside(home: Home, said: list[str]) -> None:
+    """Said once; the evidence stays beside it, and the loop goes on from what the nodes say."""
+    (home.path / "state.json").write_bytes(b"\x00" * 30)
+    assert home.load() is None and home.load() is None
+    assert len(said) == 1 and (home.path / "state.json.bad").exists()
+
+
+def test_a_full_disk_is_written_on_and_else_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there already keeps its place on the disk and is written over; for more there is none, which is said."""
+    home.save(STATE)
+    real = os.open
+
+    def full(path: Any, flags: int, *more: Any) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", full)
+    later = replace(STATE, since=9.0)
+    assert home.save(later) == "" and home.load() == later
+    (home.path / "state.json").unlink()
+    assert "No space left" in home.save(STATE)
+
+
+def test_nothing_comes_back_after_down(home: Home) -> None:
+    """A supervisor that is slow to end must not make the folder anew."""
+    for path in home.path.iterdir():
+        path.unlink()
+    home.path.rmdir()
+    home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
+    assert home.save(STATE) and not home.wanted() and not home.path.exists()
+
+
+def test_another_desired_state_is_noticed(home: Home) -> None:
+    """Also one with the same words: somebody has called `up` since."""
+    assert home.wanted()
+    (home.path / "new").write_text(to_json(DESIRED))
+    (home.path / "new").rename(home.path / "desired.json")
+    assert not home.wanted()
+
+
+def test_what_is_shown_names_its_process(home: Home) -> None:
+    """Who looks can tell a supervisor that runs from what a dead one left."""
+    home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
+    assert json.loads((home.path / "live.json").read_text())["pid"] == os.getpid()
+
+
+def test_one_supervisor_at_most(home: Home) -> None:
+    """The second one is refused and told who is there; after the first has gone it may."""
+    with home.locked(), pytest.raises(Busy, match=f"process {os.getpid()}"), home.locked():
+        pass
+    with home.locked():
+        pass
+
+
+def test_leases_outlive_a_killed_supervisor(home: Home) -> None:
+    """The same nonce for the next one: what it holds is its own."""
+    assert home.nonce("abc") == "abc" and home.nonce("def") == "abc"
+
+
+def test_secrets_that_others_could_read_are_closed(home: Home, said: list[str]) -> None:
+    """A wrong mode is mended and told; the values never show."""
+    path = home.path / "secrets.json"
+    path.write_text('{"KEY": "s3cr3t"}')
+    path.chmod(0o644)
+    found = home.secrets()
+    assert found["KEY"].reveal() == "s3cr3t" and path.stat().st_mode & 0o777 == 0o600
+    assert "could read" in said[0] and "s3cr3t" not in f"{said}{found}"
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{"])
+def test_missing_secrets_do_not_end_it(home: Home, said: list[str], content: str | None) -> None:
+    """An engine without a key needs none."""
+    if content is not None:
+        write(home.path / "secrets.json", content.encode())
+    assert home.secrets() == {} and len(said) == 1
+
+
+def test_figures_are_remembered(home: Home) -> None:
+    """What the memory was before the start is known to the supervisor after the next."""
+    assert home.recall() == {}
+    home.remember({"available:spark-1": 5e9})
+    assert home.recall() == {"available:spark-1": 5e9}
