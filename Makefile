@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format docs bench engine-data \
-        planner-report diagnose-report fuzz testbed testbed-down clean
+        planner-report diagnose-report fuzz drills testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ fuzz: setup     ## diagnose fed with junk, for a minute or ARGS="--seconds N"
 
 bench: setup    ## what sparkwright adds to the engine's own time, as ratios
 	@$(RUN) scripts/bench.py $(ARGS)
+
+drills: setup   ## real faults on the two-node testbed, measured (root; 30 minutes; ARGS="--quick", "--only WORDS")
+	@cd tests && ../$(RUN) -m drills $(ARGS)
 
 testbed: setup  ## build and start the two-node testbed (root; kept between runs)
 	@cd tests && ../$(RUN) -m testbed up $(ARGS)

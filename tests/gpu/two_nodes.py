@@ -24,6 +24,8 @@ mount -t tmpfs tmpfs /run/lock
 mount -t tmpfs tmpfs /dev/shm
 mount -t tmpfs tmpfs /tmp
 mount --bind "$1/ssh" /etc/ssh
+mkdir -p "$HOME/.ssh"
+mount --bind "$1/keys" "$HOME/.ssh"
 [ ! -e /etc/machine-id ] || mount --bind "$1/machine-id" /etc/machine-id
 until ip link show fab0 >/dev/null 2>&1 && ip link show mgmt0 >/dev/null 2>&1; do sleep 0.05; done
 ip address add "$3/24" dev fab0
@@ -51,7 +53,7 @@ class NetnsNode:
         return f"10.77.{self.number}.2"
 
     def boot(self, key: Path) -> None:
-        for sub in ("ssh", "models", "hub", "cache", "state"):
+        for sub in ("ssh", "keys", "models", "hub", "cache", "state"):
             (self.folder / sub).mkdir(parents=True)
         host_key = make_key(self.folder / "ssh" / "ssh_host_ed25519_key")
         (self.folder / "machine-id").write_text(f"{self.number:032x}\n")
@@ -174,7 +176,8 @@ def wait_for(question, what: str, seconds: float = 10.0):
 def _sshd_config(host_key: Path, user_key: Path) -> str:
     kept = " ".join(f'{name}="{os.environ[name]}"' for name in _KEPT if os.environ.get(name))
     return (
-        f"Port 22\nHostKey {host_key}\nAuthorizedKeysFile {user_key}\nStrictModes no\nUsePAM no\nPidFile none\n"
+        f"Port 22\nHostKey {host_key}\nAuthorizedKeysFile {user_key} .ssh/authorized_keys\nStrictModes no\n"
+        "UsePAM no\nPidFile none\n"
         "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n"
         f"AllowAgentForwarding yes\nMaxStartups 100\nSetEnv {kept}\n"
     )

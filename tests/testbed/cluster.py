@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from testbed import images
+from testbed import caddy, images
 from testbed.bundle import Bundle
 from testbed.daemon import Daemon
 from testbed.keys import Keys
@@ -99,7 +99,10 @@ class Testbed:
         engine = images.image(images.ENGINE_IMAGE, *base.layers, hashlib.sha256(source).hexdigest())
         self._engine_id = engine.id
 
+        proxy = caddy.fetched(self.settings.root)
+
         def bring(node: Node) -> None:
+            caddy.bring(node, proxy)
             note = f"/{HOME}/source.id"
             if node.sh(f"cat {note} 2>/dev/null", check=False) != engine.id:
                 self._say(f"{node.name}: new source")

@@ -172,9 +172,15 @@ def shim_files(index: int) -> dict[str, str]:
     busy = gpu_row(
         uuid=uuid, pstate="P0", **{"utilization.gpu": "96 %", "power.draw": "38.14 W", "clocks.sm": "2411 MHz"}
     )
+    states = {"utilization.gpu": "94 %", "utilization.memory": "58 %", "power.draw": "61.70 W", "clocks.sm": "2405 MHz"}
+    working = gpu_row(uuid=uuid, pstate="P0", **states)
+    # a collective that is waited for: all SMs poll, nothing is read (field guide F3)
+    states |= {"utilization.gpu": "96 %", "utilization.memory": "0 %", "power.draw": "14.22 W"}
+    spinning = gpu_row(uuid=uuid, pstate="P0", **states)
     engine = app_row(41207, "VLLM::EngineCore", "98713 MiB", uuid)
     odd = gpu_row(uuid=uuid, **{"memory.total": "Not Supported", "power.draw": "N/A", "utilization.gpu": ""})
     names = {"default": table(gpu), "busy": table(busy, engine), "odd": table(odd)}
+    names |= {"working": table(working, engine), "spinning": table(spinning, engine)}
     files = {f"nvidia-smi/{name}.json": text for name, text in names.items()}
     for name in names:
         files |= {f"nvidia-smi/{name}.txt": TABLE, f"nvidia-smi/{name}@-q.txt": DETAILS}

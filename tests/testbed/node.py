@@ -15,6 +15,14 @@ from testbed.shell import TestbedError, wait_until
 
 Completed = subprocess.CompletedProcess[str]
 STATE = ".local/state/sparkwright"
+# History stays: the audit log, the store and the evidence of incidents; and so do the keys of front doors.
+_LEFT = rf"""
+find /home/*/{STATE} /run/lock/sparkwright* \( -name incidents -o -path '*/sparkwright/door' \) -prune -o -type f \
+  ! -name audit.log ! -name 'store.sqlite*' ! -name 'hooks*' -print 2>/dev/null
+ls -d /home/*/.config/systemd/user/sparkwright-* /etc/systemd/system/sparkwright-* /tmp/sparkwright-*-* 2>/dev/null
+ls /var/lib/systemd/linger/* 2>/dev/null
+grep -l 'sparkwright:' /home/*/.ssh/authorized_keys 2>/dev/null
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,10 @@ class Node:
 
     def __repr__(self) -> str:
         return f"Node({self.name})"
+
+    def argv(self, *words: str) -> list[str]:
+        """For a program in the node that a test keeps running, with its stdin open."""
+        return self._daemon.argv("exec", "-i", self.spec.container, *words)
 
     def exec(
         self,
@@ -130,7 +142,7 @@ class Node:
 
     def set_shim(self, tool: str, variant: str) -> None:
         """What a tool says from now on: `default`, `real`, `absent` or a variant of its own (see fixtures.py)."""
-        known = {"default", "real", "absent"} | self.shim_variants(tool)
+        known = {"default", "real", "absent", "twin"} | self.shim_variants(tool)
         if variant not in known:
             raise TestbedError(f"{tool} has no variant {variant}; there are {sorted(known)}")
         self.write(f"/opt/shims/{tool}/switch", variant + "\n")
@@ -178,14 +190,12 @@ class Node:
     def leftovers(self) -> list[str]:
         """What a `down` should have taken away, in words; empty when the node is clean."""
         found = [f"container {name}" for name in self.containers()]
-        sessions = ("sshd:", "sshd-session:")
+        # of any login, and what systemd keeps for a user for a while after the last one
+        sessions = ("sshd:", "sshd-session:", "/lib/systemd/systemd --user", "(sd-pam)", "/usr/bin/dbus-daemon")
         for process in self.processes():
             if process.user in USERS and not process.command.startswith(sessions):
                 found.append(f"process {process.pid} {process.command}")
-        files = self.sh(
-            f"find /home/*/{STATE} /run/lock/sparkwright* -type f ! -name audit.log 2>/dev/null", check=False
-        )
-        return found + [f"file {path}" for path in files.split("\n") if path]
+        return found + [f"file {path}" for path in self.sh(_LEFT, check=False).split("\n") if path]
 
     def describe(self) -> str:
         """For a failed test's report: what runs and what it said last."""

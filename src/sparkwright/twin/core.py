@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from sparkwright.twin.activity import SPIN, Activity
 from sparkwright.twin.asked import Rules
 from sparkwright.twin.job import EngineDead
 from sparkwright.twin.link import Frame, PeerLost, patient
 from sparkwright.twin.metrics import Metrics
 from sparkwright.twin.prefix_cache import BlockPool
-from sparkwright.twin.rank import Rank, leak
+from sparkwright.twin.rank import Hoard, Rank
 from sparkwright.twin.scheduler import Engine, Machine
 from sparkwright.twin.stats import Stats
 from sparkwright.twin.tokenizer import Tokenizer
@@ -54,16 +55,22 @@ class _Ranks:
     rank: Rank
     link: Link
     trouble: Trouble
+    activity: Activity
     engine: Engine | None = None
 
-    async def step(self, answered: int) -> None:
+    async def step(self, answered: int, seconds: float) -> None:
         rank = self.rank
         rank.faults.refresh()
         if rank.faults.due("freeze_after", answered):
             await asyncio.Event().wait()
-        work = asyncio.ensure_future(self.link.ask({"op": "step", "answered": answered}))
+        self.activity.begin()
+        work = asyncio.ensure_future(self.link.ask({"op": "step", "answered": answered, "seconds": seconds}))
         try:
             await patient(work, rank.settings.shm_warn_s, self.trouble.silent)
+            if rank.faults.due("spin_after", answered):
+                self.activity.hang(SPIN)
+                await asyncio.Event().wait()
+            self.activity.end(seconds)
         except PeerLost:
             if self.engine is not None:
                 await self.trouble.lost(self.engine)
@@ -82,9 +89,10 @@ class Core:
         drafts = int((args.speculative_config or {}).get("num_speculative_tokens", 0))
         self.metrics = Metrics(self.names[0], drafts > 0)
         pool = BlockPool(rank.ledger.blocks, limits.block, limits.prefix_caching)
-        machine = Machine(limits, pool, rank.speed, rank.settings.token_scale, drafts, rank.settings.acceptance)
+        machine = Machine(limits, pool, rank.speed, rank.settings.token_scale, drafts, self._acceptance, self._found)
         self.tokenizer = Tokenizer(rank.model.vocab)
-        ranks = _Ranks(rank, link, trouble)
+        self.activity = Activity(rank.number)
+        ranks = _Ranks(rank, link, trouble, self.activity)
         self.stats = Stats(self.metrics)
         self.engine = ranks.engine = Engine(machine, self.tokenizer, self.stats, ranks)
         self.metrics.before_scrape(self._gauges)
@@ -103,22 +111,28 @@ class Core:
             any_name=bool(getattr(args, "any_name", False)),
         )
 
+    def _acceptance(self) -> float:
+        drifted = self.rank.faults.value("accept")
+        return self.rank.settings.acceptance if drifted is None else drifted
+
+    def _found(self) -> float:
+        drifted = self.rank.faults.value("hits")
+        return 1.0 if drifted is None else drifted
+
     def load(self) -> tuple[int, int, float]:
-        """Running, waiting, share of the pool in use."""
-        return len(self.engine.running), len(self.engine.waiting), self.engine.machine.pool.usage
+        """Running, waiting, share of the pool in use, as the last step left them: vLLM learns them with its results."""
+        return self.engine.load
 
     async def watch(self) -> None:
         """Faults that count requests; only polled when faults were asked for."""
-        faults, held = self.rank.faults, list[bytearray]()
+        faults, hoard = self.rank.faults, Hoard(self.rank.faults)
         while self.rank.settings.fault or self.rank.settings.control:
             await asyncio.sleep(POLL_S)
             faults.refresh()
             due = faults.due("die_after", self.engine.answered)
             if due:
                 os._exit(due.exit_code)
-            size = faults.value("leak") or 0.0
-            while size and len(held) < self.engine.answered:
-                leak(size, held)
+            hoard.grow(self.engine.answered)
 
     def abort_all(self) -> None:
         for job in [*self.engine.running, *self.engine.waiting]:

@@ -7,10 +7,15 @@ A comma list; `rank=N:` before one restricts it to that rank; options follow a c
     oom@load, oom@kv       torch.OutOfMemoryError, exit code 1
     die_after=N[:exit=N]   end when N requests have been answered
     freeze_after=N         stop computing after N requests: requests hang, /health stays 200
+    spin_after=N           the same as a deadlock between ranks: the device is busy and moves no memory (activity.py)
     leak=MB                allocate so much, really, with every answered request
+    grow=MB                allocate so much, really, at once
+    accept=SHARE           drafted tokens are accepted that often from now on
+    hits=SHARE             so much of what the prefix cache holds is found from now on
     slow_load=F            loading takes F times as long
     ignore_sigterm         only SIGKILL ends the process
     garbage                answers are `!!!!!!`
+    freeze_api             the web server takes connections and says nothing; the engine goes on
     no_comm                joins, but its NCCL never connects: wrong interface (captures m4)
 """
 
@@ -21,8 +26,9 @@ from pathlib import Path
 
 PHASES = ("join", "load", "compile", "kv", "graphs", "serve")
 AT = ("die", "freeze", "oom")
-VALUED = ("die_after", "freeze_after", "leak", "slow_load")
-PLAIN = ("ignore_sigterm", "garbage", "no_comm")
+COUNTED = ("die_after", "freeze_after", "spin_after")
+VALUED = (*COUNTED, "leak", "grow", "accept", "hits", "slow_load")
+PLAIN = ("ignore_sigterm", "garbage", "freeze_api", "no_comm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +102,5 @@ class Faults:
         return any(f.name == name for f in self.all)
 
     def due(self, name: str, requests: int) -> Fault | None:
-        """`die_after` or `freeze_after`, once so many requests have been answered."""
+        """A fault of COUNTED, once so many requests have been answered."""
         return next((f for f in self.all if f.name == name and requests >= f.value), None)

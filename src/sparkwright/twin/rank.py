@@ -98,8 +98,28 @@ def signalled(rank: Rank) -> asyncio.Future[None]:
     return stop
 
 
-def leak(megabytes: float, held: list[bytearray]) -> None:
+class Hoard:
+    """Memory that a fault makes a rank take and never give back."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.held: list[bytearray] = []
+        self._seen = 0
+        self._grown = 0.0
+
+    def grow(self, answered: int) -> None:
+        """What each request leaks that was answered while the fault is on, and what is to be taken at once."""
+        fresh, self._seen = answered - self._seen, answered
+        if size := self.faults.value("leak"):
+            self.held += [taken(size) for _ in range(fresh)]
+        at_once = self.faults.value("grow") or 0.0
+        if at_once > self._grown:
+            self._grown = at_once
+            self.held.append(taken(at_once))
+
+
+def taken(megabytes: float) -> bytearray:
     """Really takes the memory: every page is written."""
     block = bytearray(int(megabytes * 1e6))
     block[::4096] = b"\x01" * len(block[::4096])
-    held.append(block)
+    return block

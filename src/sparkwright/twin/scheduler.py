@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,8 +23,8 @@ from sparkwright.twin.tokenizer import Tokenizer
 
 
 class Ranks(Protocol):
-    async def step(self, answered: int) -> None:
-        """All ranks have done one step. Raises EngineDead when they never will."""
+    async def step(self, answered: int, seconds: float) -> None:
+        """All ranks are in one step, which takes so long. Raises EngineDead when they never will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,9 @@ class Machine:
     scale: float
     drafts: int
     """Tokens drafted per step and sequence; 0 without speculation."""
-    acceptance: float
+    acceptance: Callable[[], float]
+    found: Callable[[], float]
+    """Share of the prefix cache that a new request may use."""
 
 
 class Engine:
@@ -49,6 +52,10 @@ class Engine:
         self.waiting: deque[Job] = deque()
         self.answered = 0
         self.dead = False
+        self.load = (0, 0, 0.0)
+        """Running, waiting, share of the pool in use, after the last step."""
+        self._computing = False
+        self._left: list[Job] = []
         self._work = asyncio.Event()
         self._dice = random.Random(1)
 
@@ -75,22 +82,34 @@ class Engine:
             self.waiting.remove(job)
         self.machine.pool.release(job.table)
         job.end("abort")
-        self.stats.finished(job, "abort")
+        self._left.append(job)
+        if not self._computing:
+            self._tell()
 
     async def run(self) -> None:
         """Until the ranks are dead; then every request fails. Idle costs nothing."""
         while True:
             await self._work.wait()
             plan = self._plan()
+            self._computing, seconds = True, self._seconds(plan) * self.machine.scale
             try:
-                await self.ranks.step(self.answered)
+                await self.ranks.step(self.answered, seconds)
             except EngineDead as error:
                 self._die(error)
                 return
-            await asyncio.sleep(self._seconds(plan) * self.machine.scale)
+            await asyncio.sleep(seconds)
             self._apply(plan)
+            self._computing = False
+            self._tell()
             if not self.running and not self.waiting:
                 self._work.clear()
+
+    def _tell(self) -> None:
+        """What clients did meanwhile is counted with the step's results, too: of an engine that hangs nothing moves."""
+        for job in self._left:
+            self.stats.finished(job, "abort")
+        self._left.clear()
+        self.load = len(self.running), len(self.waiting), self.machine.pool.usage
 
     def _die(self, error: EngineDead) -> None:
         self.dead = True
@@ -117,7 +136,8 @@ class Engine:
 
     def _admit(self, job: Job, budget: int) -> int:
         pool = self.machine.pool
-        job.computed = pool.match(job.table, job.hashes, len(job.prompt))
+        known = job.hashes[: round(len(job.hashes) * self.machine.found())]
+        job.computed = pool.match(job.table, known, len(job.prompt))
         count = min(job.length - job.computed, budget)
         if not pool.grow(job.table, self._wanted(job, count)):
             pool.release(job.table)
@@ -152,7 +172,7 @@ class Engine:
 
     def _apply(self, plan: list[tuple[Job, int]]) -> None:
         now = asyncio.get_running_loop().time()
-        made = 0
+        made = prompts = 0
         for job, count in plan:
             if job not in self.running:
                 continue
@@ -161,12 +181,13 @@ class Engine:
             if job.computed < job.length:
                 continue
             before = len(job.made)
+            prompts += len(job.prompt) if not before else 0
             self._emit(job)
             made += len(job.made) - before
             self.stats.tokens(job, len(job.made) - before, now)
             if job.over:
                 self._finish(job)
-        self.stats.step(sum(count for _, count in plan if count > 1), made)
+        self.stats.step(prompts, made)
 
     def _publish(self, job: Job) -> None:
         pool = self.machine.pool
@@ -182,8 +203,8 @@ class Engine:
         self._token(job)
         if not self.machine.drafts or len(job.made) < 2:
             return
-        accepted = 0
-        while accepted < self.machine.drafts and not job.over and self._dice.random() < self.machine.acceptance:
+        accepted, acceptance = 0, self.machine.acceptance()
+        while accepted < self.machine.drafts and not job.over and self._dice.random() < acceptance:
             self._token(job)
             accepted += 1
         job.computed += accepted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -31,6 +32,7 @@ LISTED = [
 HEADER = (b"x-sparkwright-simulated", b"1")
 UNCOUNTED = ("/metrics", "/health", "/load", "/ping", "/version", "/server_info")
 OWNER = "sparkwright-twin (simulated)"
+THAW_S = 0.1
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -42,6 +44,7 @@ class Server:
     metrics: Metrics
     root: str
     voice: Voice
+    frozen: Callable[[], bool] = lambda: False
     active: int = 0
 
     async def health(self, request: Request) -> Response:
@@ -91,7 +94,7 @@ class Server:
             Route("/invocations", self._checked(self.not_simulated), methods=["POST"]),
         ]
         plain = Starlette(routes=routes, exception_handlers={HTTPException: _plain_error})
-        return Shell(plain, self.metrics, keys)
+        return Thawed(Shell(plain, self.metrics, keys), self.frozen)
 
     def _checked(self, handler: Handler) -> Handler:
         async def run(request: Request) -> Response:
@@ -153,6 +156,26 @@ def _model(name: str, root: str, context: int) -> dict[str, object]:
 
 def below_v1(path: str) -> bool:
     return path.startswith("/v1")
+
+
+class Thawed:
+    """While `frozen` says so, a process that takes connections and neither reads nor answers: streams stop too."""
+
+    def __init__(self, app: ASGIApp, frozen: Callable[[], bool]) -> None:
+        self.app = app
+        self.frozen = frozen
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def late(message: Message) -> None:
+            await self._thaw()
+            await send(message)
+
+        await self._thaw()
+        await self.app(scope, receive, late)
+
+    async def _thaw(self) -> None:
+        while self.frozen():  # noqa: ASYNC110 - a fault in a file: there is no event for it
+            await asyncio.sleep(THAW_S)
 
 
 class Shell:

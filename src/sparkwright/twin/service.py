@@ -55,7 +55,8 @@ class Service:
         fingerprint = f"vllm-0.21.0{parallel}-simulated"
         voice = self.rank.voices.api
         answers = Answers(self.engine, self.core.rules(), fingerprint, bool(args.enable_prompt_tokens_details), voice)
-        return Server(answers, self.metrics, str(args.model), voice)
+        faults = self.rank.faults
+        return Server(answers, self.metrics, str(args.model), voice, lambda: faults.has("freeze_api"))
 
     async def run(self, sock: socket.socket) -> int:
         rank = self.rank

@@ -62,8 +62,10 @@ class Stats:
         m.observe("vllm:time_to_first_token_seconds", now - job.arrived)
         self._prompt += len(job.prompt)
 
-    def step(self, prefill: int, made: int) -> None:
-        self.metrics.observe("vllm:iteration_tokens_total", prefill + made)
+    def step(self, prompts: int, made: int) -> None:
+        """Whole prompts with their first token. vLLM counts no step without a token: chunks of a prompt are none."""
+        if made:
+            self.metrics.observe("vllm:iteration_tokens_total", prompts + made)
 
     def finished(self, job: Job, reason: str) -> None:
         m = self.metrics

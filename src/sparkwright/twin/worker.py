@@ -7,9 +7,10 @@ import os
 from typing import Any
 
 from sparkwright.twin import boot, phases
+from sparkwright.twin.activity import SPIN, Activity
 from sparkwright.twin.ledger import busy_device
 from sparkwright.twin.link import PeerLost, Worker
-from sparkwright.twin.rank import Rank, StartFailed, leak, signalled
+from sparkwright.twin.rank import Hoard, Rank, StartFailed, signalled
 
 GONE = "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
 
@@ -71,19 +72,23 @@ def _unreachable(rank: Rank) -> bool:
 
 async def obey(rank: Rank, link: Worker) -> None:
     """Every step of the head's, for ever; faults that count requests strike here. Raises PeerLost."""
-    held: list[bytearray] = []
+    hoard, activity = Hoard(rank.faults), Activity(rank.number)
     while True:
         frame = await link.next()
+        activity.begin()
         answered = int(frame.get("answered", 0))
         rank.faults.refresh()
         due = rank.faults.due("die_after", answered)
         if due:
             os._exit(due.exit_code)
         if rank.faults.due("freeze_after", answered):
+            activity.hang("")
             await asyncio.Event().wait()
-        size = rank.faults.value("leak") or 0.0
-        while size and len(held) < answered:
-            leak(size, held)
+        if rank.faults.due("spin_after", answered):
+            activity.hang(SPIN)
+            await asyncio.Event().wait()
+        hoard.grow(answered)
+        activity.end(float(frame.get("seconds", 0.0)))
         await link.answer()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.twin.faults import Fault, Faults, parse
+from sparkwright.twin.rank import Hoard
 
 
 @pytest.mark.parametrize(
@@ -72,12 +73,26 @@ def test_a_leak_is_real() -> None:
 
 LEAKING = """
 from pathlib import Path
-from sparkwright.twin.rank import leak
+from sparkwright.twin.faults import Faults
+from sparkwright.twin.rank import Hoard
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
-before, held = resident(), []
-leak(20, held)
+before, hoard = resident(), Hoard(Faults("leak=10", "", 0))
+hoard.grow(2)
 print(resident() - before)
 """
+
+
+def test_a_leak_counts_from_when_it_is_switched_on(tmp_path: Path) -> None:
+    """Requests answered before the fault began leak nothing; what is to be taken at once is taken once."""
+    control = tmp_path / "control"
+    faults = Faults("", str(control), 0)
+    hoard = Hoard(faults)
+    hoard.grow(100)
+    control.write_text("leak=0.1, grow=0.5", encoding="utf-8")
+    faults.refresh()
+    for answered in (100, 103, 103):
+        hoard.grow(answered)
+    assert sorted(map(len, hoard.held)) == [100_000] * 3 + [500_000]

@@ -83,7 +83,7 @@ async def both(client: Client, count: int) -> tuple[list[int], int]:
     seen = [0]
 
     class Counting:
-        async def step(self, answered: int) -> None:
+        async def step(self, answered: int, seconds: float) -> None:
             seen[0] = next(steps) + 1
 
     client.service.engine.ranks = Counting()
@@ -119,7 +119,7 @@ class _Stepper:
     def __init__(self, steps: itertools.count[int]) -> None:
         self.steps = steps
 
-    async def step(self, answered: int) -> None:
+    async def step(self, answered: int, seconds: float) -> None:
         next(self.steps)
 
 
@@ -139,8 +139,12 @@ async def test_gauges_show_what_runs_and_waits(make_client: MakeClient) -> None:
     gate = asyncio.Event()
 
     class Held:
-        async def step(self, answered: int) -> None:
-            await gate.wait()
+        steps = 0
+
+        async def step(self, answered: int, seconds: float) -> None:
+            self.steps += 1
+            if self.steps > 1:
+                await gate.wait()
 
     client.service.engine.ranks = Held()
     jobs = [asyncio.create_task(client.post("/v1/completions", BODY)) for _ in range(5)]

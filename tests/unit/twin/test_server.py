@@ -101,7 +101,7 @@ async def test_an_engine_that_dies_mid_stream_ends_it_as_recorded(captures: Path
     steps = 0
 
     class Dying:
-        async def step(self, answered: int) -> None:
+        async def step(self, answered: int, seconds: float) -> None:
             nonlocal steps
             steps += 1
             if steps > 3:

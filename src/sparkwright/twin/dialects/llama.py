@@ -46,6 +46,7 @@ METRICS: Mapping[str, str] = {
     "llamacpp:spec_decode_num_draft_tokens_total": "vllm:spec_decode_num_draft_tokens_total",
     "llamacpp:spec_decode_num_accepted_tokens_total": "vllm:spec_decode_num_accepted_tokens_total",
     "llamacpp:spec_decode_num_drafts_total": "vllm:spec_decode_num_drafts_total",
+    "llamacpp:n_decode_total": "vllm:iteration_tokens_total",
 }
 OPEN_PATHS = ("/health", "/v1/health", "/models", "/v1/models", "/")
 BORN = time.monotonic()

@@ -48,6 +48,7 @@ METRICS: Mapping[str, str] = {
     "sglang:time_to_first_token_seconds": "vllm:time_to_first_token_seconds",
     "sglang:inter_token_latency_seconds": "vllm:inter_token_latency_seconds",
     "sglang:e2e_request_latency_seconds": "vllm:e2e_request_latency_seconds",
+    "sglang:num_requests_total": "vllm:request_success_total",
 }
 UNBALANCED = "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. "
 NO_MEMORY = "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."

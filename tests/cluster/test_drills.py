@@ -1,0 +1,17 @@
+"""The quick half of the drills: each fault is noticed, answered for at the door, and mended, with nothing lost."""
+
+from pathlib import Path
+
+import pytest
+
+from drills.all import run_all
+from drills.plan import QUICK, Stage
+from drills.table import text
+from testbed import Testbed
+
+
+@pytest.mark.parametrize("stage", QUICK, ids=lambda stage: stage.drills[0].name.replace(" ", "-"))
+def test_drills(testbed: Testbed, tmp_path: Path, stage: Stage) -> None:
+    """Every target of docs/drills.md, by the same code that measures it there."""
+    ran = run_all(testbed, tmp_path, (stage,), "", lambda _: None)
+    assert all(row.passed for row in ran.rows), "\n" + text(ran.rows) + "\n" + "\n".join(map(str, ran.rows))

@@ -1,0 +1,124 @@
+"""The faults: each does its harm for real and says when."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+from drills.ground import Ground
+from testbed import harm
+
+FULL_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Epoch seconds. at: the harm was done; mended: what it took was there again, 0 when nothing had to come back."""
+
+    at: float
+    mended: float = 0.0
+
+
+def kill_worker(ground: Ground) -> Mark:
+    return Mark(ground.signal(ground.worker, "KILL"))
+
+
+def kill_head(ground: Ground) -> Mark:
+    return Mark(ground.signal(ground.head, "KILL"))
+
+
+def stop_worker_container(ground: Ground) -> Mark:
+    at = ground.worker.sh(f"date +%s.%N; docker stop --time 5 {ground.container(1)}").split()[0]
+    return Mark(float(at))
+
+
+def freeze_worker(ground: Ground) -> Mark:
+    return Mark(ground.signal(ground.worker, "STOP"))
+
+
+def freeze_api(ground: Ground) -> Mark:
+    return Mark(ground.say("freeze_api", ground.head))
+
+
+def deadlock(ground: Ground) -> Mark:
+    return Mark(ground.say("spin_after=0"))
+
+
+def garbage(ground: Ground) -> Mark:
+    return Mark(ground.say("garbage", ground.head))
+
+
+def out_of_memory(ground: Ground) -> Mark:
+    """The kernel kills the rank at a limit of its cgroup: exit code 137, OOMKilled."""
+    worker = ground.worker
+    worker.sh(f"docker update --memory 192m --memory-swap 192m {ground.container(1)}")
+    return Mark(ground.say("grow=400", worker))
+
+
+def leak(ground: Ground) -> Mark:
+    return Mark(ground.say("leak=14"))
+
+
+def cut_ssh(ground: Ground) -> Mark:
+    at = time.time()
+    harm.cut_ssh(ground.worker, ground.head)
+    return Mark(at)
+
+
+def cut_fabric(ground: Ground) -> Mark:
+    at = time.time()
+    harm.set_fabric(ground.worker, up=False)
+    ground.worker.set_shim("rdma", "down")
+    return Mark(at)
+
+
+def mend_fabric(ground: Ground) -> None:
+    harm.set_fabric(ground.worker, up=True)
+    ground.worker.set_shim("rdma", "default")
+
+
+def reboot_worker(ground: Ground) -> Mark:
+    at = time.time()
+    ground.worker.reboot()
+    return Mark(at, time.time())
+
+
+def reboot_head(ground: Ground) -> Mark:
+    at = time.time()
+    ground.head.reboot()
+    return Mark(at, time.time())
+
+
+def reboot_both(ground: Ground) -> Mark:
+    at = time.time()
+    for node in ground.nodes:
+        node.stop()
+    for node in ground.nodes:
+        node.start()
+    return Mark(at, time.time())
+
+
+def fill_disk(ground: Ground) -> Mark:
+    harm.fill_state(ground.head)
+    at = ground.signal(ground.worker, "KILL")
+    threading.Timer(FULL_S, harm.empty_state, (ground.head,)).start()
+    return Mark(at, at + FULL_S)
+
+
+def crash_loop(ground: Ground) -> Mark:
+    ground.say("die@load")
+    return Mark(ground.signal(ground.worker, "KILL"))
+
+
+def remove_image(ground: Ground) -> Mark:
+    ground.worker.sh(f"docker image rm --force {ground.testbed.engine_image}")
+    return Mark(ground.signal(ground.head, "KILL"))
+
+
+def steal_port(ground: Ground) -> Mark:
+    harm.steal_port(ground.head, 8000)
+    return Mark(ground.signal(ground.head, "KILL"))
+
+
+def restart_docker(ground: Ground) -> Mark:
+    at = ground.worker.sh("date +%s.%N; systemctl restart docker").split()[0]
+    return Mark(float(at))

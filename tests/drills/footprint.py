@@ -1,0 +1,71 @@
+"""What the supervisor itself costs: memory and processor time of its processes on the head, while a drill runs."""
+
+import threading
+import time
+
+from drills.ground import Ground
+
+MB_LIMIT, SHARE_LIMIT = 80.0, 0.01
+LOOK = """
+import glob, os, sys
+home, tick, page = sys.argv[1], os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+for path in glob.glob("/proc/[0-9]*/cmdline"):
+    folder = os.path.dirname(path)
+    try:
+        words = open(path, "rb").read().decode().split("\\0")
+        if "--home" in words and home in words and "python" in os.path.basename(words[0]):
+            stat = open(folder + "/stat").read().rpartition(")")[2].split()
+            pages = int(open(folder + "/statm").read().split()[1])
+            verb = words[words.index("--home") - 1]
+            # its children's time counts, too: ssh sessions and samplers
+            print(verb, pages * page / 1e6, sum(map(int, stat[11:15])) / tick)
+    except (OSError, ValueError):
+        pass
+"""
+
+
+class Footprint:
+    """A context: looks every few seconds."""
+
+    def __init__(self, ground: Ground, every: float = 5.0) -> None:
+        self._ground = ground
+        self._every = every
+        self._looks: list[tuple[float, dict[str, tuple[float, float]]]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self) -> "Footprint":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._look()
+
+    def _follow(self) -> None:
+        while True:
+            self._look()
+            if self._over.wait(self._every):
+                return
+
+    def _look(self) -> None:
+        done = self._ground.head.exec(["python3", "-c", LOOK, self._ground.home], check=False)
+        rows = [line.split() for line in done.stdout.splitlines()]
+        self._looks.append((time.monotonic(), {verb: (float(mb), float(cpu)) for verb, mb, cpu in rows}))
+
+    def told(self) -> dict[str, str]:
+        return told(self._looks)
+
+
+def told(looks: list[tuple[float, dict[str, tuple[float, float]]]]) -> dict[str, str]:
+    """Most memory and mean share of a core, by process (run: the supervisor; door: the service behind Caddy)."""
+    (began, first), (ended, last) = looks[0], looks[-1]
+    found = {}
+    for verb in sorted(set(first) & set(last)):
+        most = max(look[verb][0] for _, look in looks if verb in look)
+        share = (last[verb][1] - first[verb][1]) / max(ended - began, 1e-9)
+        verdict = "within" if most < MB_LIMIT and share < SHARE_LIMIT else "over"
+        limits = f"{verdict} {MB_LIMIT:.0f} MB and {SHARE_LIMIT:.0%} of a core"
+        found[verb] = f"{most:.1f} MB, {share:.2%} of a core over {ended - began:.0f} s: {limits}"
+    return found or {"supervisor": "no process of it was found"}

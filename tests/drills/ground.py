@@ -1,0 +1,169 @@
+"""The ground that drills run on: a supervised deployment on the two nodes, its front door, its live.json."""
+
+import secrets
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cluster.drive import NAME, Done, Drive
+from drills.traffic import Door
+from drills.watch import READER, Sight, Watcher
+from testbed import Node, Testbed, harm
+from testbed.node import STATE
+
+USER = "spark"
+SPOT = "/tmp/faults"
+"""In the container: a fault written there ends with this start of the rank."""
+LASTING = "/home/spark/drill"
+"""On the node, and mounted into its rank under the same path: a fault there meets every start."""
+BOOT = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.03", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "8"}
+PHASES = ("start", "rendezvous", "load", "compile", "warmup", "graphs", "server", "answer")
+"""Steps of `up` that are the engine's own."""
+PORT = 8443
+HEADROOM_GIB, CLAIM_GIB = 116.0, 100.0
+"""MemAvailable of a node without a rank, and what a rank is said to hold: 16 GiB stay free beside it."""
+
+
+@dataclass
+class Ground:
+    testbed: Testbed
+    folder: Path
+    scale: float = 1.0
+    lasting: bool = False
+    """Faults are told by LASTING instead of SPOT."""
+    drive: Drive = field(init=False)
+    watcher: Watcher | None = None
+    start: float = 0.0
+    """Seconds from the first rank's start to the first token, by the last plain `up`."""
+    door: Door = field(init=False)
+    sent: list[tuple[str, Any]] = field(default_factory=list)
+    """Requests that a fault wants sent: path, and a body or a Load to make one of."""
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        env = {"SPARKWRIGHT_SUPERVISOR_SCALE": str(self.scale), "DRILL_KEY": f"sk-drill-{secrets.token_hex(16)}"}
+        node_env = {"SPARKWRIGHT_SYSROOT": "/opt/fixtures"}
+        self.drive = Drive(self.folder, self.testbed, env=env, node_env=node_env, supervise=True)
+
+    @property
+    def head(self) -> Node:
+        return self.testbed.nodes[0]
+
+    @property
+    def worker(self) -> Node:
+        return self.testbed.nodes[1]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.testbed.nodes
+
+    @property
+    def home(self) -> str:
+        """The supervisor's, on the head."""
+        return f"/home/{USER}/{STATE}/supervision/{NAME}"
+
+    @property
+    def now(self) -> Sight:
+        assert self.watcher
+        return self.watcher.now
+
+    def memory(self) -> list[tuple[float, float]]:
+        return self.watcher.memory if self.watcher else []
+
+    # Bringing it up
+
+    def fresh(
+        self,
+        runtime: str = "docker",
+        env: Mapping[str, str] | None = None,
+        before: "Callable[[Ground], None] | None" = None,
+        **changes: Any,
+    ) -> None:
+        """New nodes, a new deployment under a new supervisor that has not launched anything yet."""
+        self.clear()
+        for node in self.nodes:
+            node.set_shim("nvidia-smi", "twin")
+            harm.live_memory(node, HEADROOM_GIB, CLAIM_GIB)
+            node.sh(f"mkdir -p {LASTING}", user=USER)
+        if before is not None:
+            before(self)
+        self.up(runtime, env, **changes)
+
+    def clear(self) -> None:
+        if self.watcher is not None:
+            self.watcher.close()
+            self.watcher = None
+        self.testbed.reset()
+
+    def recipe(self, runtime: str, env: Mapping[str, str] | None, **changes: Any) -> str:
+        serving = {"expose": "all", "api_key_env": "DRILL_KEY", "door": {"port": PORT}}
+        changes["serving"] = {**serving, **changes.get("serving", {})}
+        control = {"SPARKWRIGHT_TWIN_CONTROL": f"{LASTING}/faults" if self.lasting else SPOT}
+        mounts = [f"{LASTING}:{LASTING}"] if self.lasting else []
+        return self.drive.recipe(runtime, {**BOOT, **control, **(env or {})}, mounts=mounts, **changes)
+
+    def measure(self, runtime: str = "docker", env: Mapping[str, str] | None = None, **changes: Any) -> None:
+        """The engine's own start, by a plain `up`: what anybody has to wait for."""
+        self.clear()
+        told = self.good("up", self.recipe(runtime, env, **changes), "--json", "--no-supervise").json
+        steps = {step["name"]: step["seconds"] for step in told["steps"]}
+        self.start = sum(float(steps[name]) for name in PHASES if name in steps)
+        self.good("down", NAME)
+
+    def up(self, runtime: str = "docker", env: Mapping[str, str] | None = None, **changes: Any) -> None:
+        self.good("up", self.recipe(runtime, env, **changes), "--json")
+        self.watcher = Watcher(self.head.argv("python3", "-u", "-c", READER, f"{self.home}/live.json"))
+        self.door = self.knock()
+
+    def knock(self) -> Door:
+        """As a client that was given the key and the CA by whoever called `up`."""
+        given = self.folder / "home" / STATE / "keys" / "testbed"
+        key = (given / "default.key").read_text().strip()
+        context = ssl.create_default_context(cafile=str(given / "ca.crt"))
+        return Door(f"https://{self.head.mgmt}:{PORT}/v1", key, "twin-tiny", context, self.head.name)
+
+    # What can be seen and done there
+
+    def say(self, words: str, *nodes: Node) -> float:
+        """The twins on these nodes (all by default) have these faults from now on; when the last was told."""
+        at = 0.0
+        for node in nodes or self.nodes:
+            script = f"printf %s '{words}' > $0.new && date +%s.%N && mv $0.new $0"
+            rank = self.container(self.nodes.index(node))
+            argv = (
+                ["sh", "-c", script, f"{LASTING}/faults"]
+                if self.lasting
+                else ["docker", "exec", rank, "sh", "-c", script, SPOT]
+            )
+            at = float(node.exec(argv).stdout)
+        return at
+
+    def signal(self, node: Node, number: str) -> float:
+        """To the rank's own process; when it was sent."""
+        pids = " ".join(str(pid) for pid in self.ranks(node))
+        assert pids, f"no rank runs on {node.name}"
+        return float(node.sh(f"date +%s.%N; kill -{number} {pids}").split()[0])
+
+    def ranks(self, node: Node) -> list[int]:
+        found = [p for p in node.processes() if "-m sparkwright.twin serve" in p.command]
+        return [p.pid for p in found if p.command.split()[0].rpartition("/")[2].startswith("python")]
+
+    def supervisor(self) -> int:
+        """Its pid; 0 when none runs."""
+        text = self.head.sh("pgrep -f '[s]parkwright.*run --home' | head -1", check=False)
+        return int(text) if text else 0
+
+    def container(self, rank: int) -> str:
+        return f"sparkwright-{NAME}-rank{rank}"
+
+    def good(self, verb: str, *words: str) -> Done:
+        """Patiently: a busy machine is no reason to have no ground."""
+        done = self.drive.run(verb, *words, timeout=180)
+        assert done.code == 0, str(done)
+        return done
+
+    def close(self) -> None:
+        self.clear()
+        self.drive.close()

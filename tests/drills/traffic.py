@@ -1,0 +1,150 @@
+"""Clients at the front door: streaming requests of mixed lengths at a steady rate, and a probe beside them."""
+
+import asyncio
+import json
+import random
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpcore
+
+from drills.fate import End, Fate, Request, error_of, judged
+from sparkwright.adapters.sse import SseReader
+
+ERRORS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ConnectTimeout, OSError)
+WORDS = ("plan", "link", "node", "rank", "block", "cache", "token", "memory", "weight", "engine", "answer", "prompt")
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where clients go. url: with /v1; name: what the certificate says; patience: seconds until a client gives up."""
+
+    url: str
+    key: str
+    model: str
+    context: ssl.SSLContext | None = None
+    name: str = ""
+    patience: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Requests a second, and their sizes: words of the prompt and tokens of the answer, evenly between the two."""
+
+    rate: float = 2.0
+    prompt: tuple[int, int] = (20, 400)
+    tokens: tuple[int, int] = (8, 96)
+
+
+@dataclass
+class Client:
+    """One pool of connections; what it sent and what became of it."""
+
+    door: Door
+    seed: int = 1
+    requests: list[Request] = field(default_factory=list)
+    probes: list[Request] = field(default_factory=list)
+    _pool: httpcore.AsyncConnectionPool = field(init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._pool = httpcore.AsyncConnectionPool(ssl_context=self.door.context, max_connections=400)
+        self._dice = random.Random(self.seed)
+
+    async def traffic(self, load: Load) -> None:
+        """For ever; arrivals at random around the rate, whatever becomes of the earlier ones."""
+        while True:
+            self.launch(self.ask(self.body(load)), self.requests)
+            await asyncio.sleep(self._dice.expovariate(load.rate))
+
+    async def probing(self, every: float = 0.2) -> None:
+        """For ever: a cheap request, which meets the door's decision and otherwise just the engine's web server."""
+        while True:
+            self.launch(self.fetch("GET", "/models", None), self.probes)
+            await asyncio.sleep(every)
+
+    def launch(self, work: Any, into: list[Request]) -> None:
+        async def run() -> None:
+            into.append(await work)
+
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def body(self, load: Load) -> dict[str, Any]:
+        words = " ".join(self._dice.choices(WORDS, k=self._dice.randint(*load.prompt)))
+        messages = [{"role": "user", "content": f"{self._dice.random()} {words}"}]
+        limit = {"max_tokens": self._dice.randint(*load.tokens), "stream": True, "ignore_eos": True}
+        return {"model": self.door.model, "messages": messages, **limit}
+
+    async def ask(self, body: dict[str, Any]) -> Request:
+        return await self.fetch("POST", "/chat/completions", body)
+
+    async def fetch(self, method: str, path: str, body: dict[str, Any] | None) -> Request:
+        """Never raises: what went wrong is part of the fate."""
+        seen = _Seen(time.time())
+        try:
+            async with asyncio.timeout(self.door.patience):
+                await self._hear(method, path, body, seen)
+            seen.end = End.CLOSED
+        except TimeoutError:
+            seen.end = End.SILENT
+        except ERRORS as error:
+            seen.end, seen.said = End.CUT, f"{type(error).__name__}: {error}"
+        return seen.request(stream=body is not None)
+
+    async def _hear(self, method: str, path: str, body: dict[str, Any] | None, seen: "_Seen") -> None:
+        headers = [("Authorization", f"Bearer {self.door.key}"), ("Content-Type", "application/json")]
+        extensions: dict[str, Any] = {"sni_hostname": self.door.name} if self.door.name else {}
+        extensions["timeout"] = {"connect": 5.0, "read": None, "write": None, "pool": None}
+        content = json.dumps(body).encode() if body is not None else None
+        request = self._pool.stream(
+            method, self.door.url + path, headers=headers, content=content, extensions=extensions
+        )
+        async with request as response:
+            seen.status = response.status
+            seen.retry = next((v.decode() for k, v in response.headers if k.lower() == b"retry-after"), "")
+            async for chunk in response.aiter_stream():
+                seen.take(chunk)
+
+    async def settle(self) -> None:
+        """Waits for all that is under way: each ends in a fate."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._pool.aclose()
+
+
+@dataclass
+class _Seen:
+    sent: float
+    status: int = 0
+    first: float = 0.0
+    end: End = End.CUT
+    said: str = ""
+    retry: str = ""
+    raw: bytes = b""
+    events: list[str] = field(default_factory=list)
+    reader: SseReader = field(default_factory=SseReader)
+
+    def take(self, chunk: bytes) -> None:
+        self.first = self.first or time.time()
+        if self.status == 200:
+            self.events += self.reader.feed(chunk)
+        else:
+            self.raw += chunk[:4000]
+
+    def request(self, stream: bool) -> Request:
+        text = self.raw.decode("utf-8", "replace")
+        fate = judged(self.status, self.events, self.end)
+        if not stream and self.status == 200 and self.end is End.CLOSED:
+            fate = Fate.ANSWERED
+        error = error_of(text) or next((e for e in map(error_of, self.events) if e), {})
+        said = self.said or str(error.get("message", "")) or text[:200]
+        return Request(self.sent, time.time(), fate, self.status, self.first, bool(error), self.retry, said)

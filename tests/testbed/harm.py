@@ -1,0 +1,67 @@
+"""Troubles of a node that last until they are taken back, or until the next reset."""
+
+from testbed.node import STATE, Node
+
+HOME = "/home/spark"
+MEMORY = """[Service]
+ExecStart=/usr/local/sbin/node-memory {} {}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def live_memory(node: Node, available_gib: float, claim_gib: float) -> None:
+    """MemAvailable is `available_gib` without a rank; each rank takes `claim_gib` and what it really holds."""
+    unit = MEMORY.format(int(available_gib * 1024**2), int(claim_gib * 1024**2))
+    node.write("/etc/systemd/system/testbed-memory.service", unit)  # a reboot must not make memory stand still
+    node.exec(["systemctl", "enable", "--quiet", "--now", "testbed-memory"])
+
+
+def steal_port(node: Node, port: int) -> None:
+    """Some other program has it from the moment on that it is free."""
+    _unit(node, "thief", "node-thief", str(port))
+
+
+def give_port_back(node: Node) -> None:
+    node.exec(["systemctl", "stop", "testbed-thief"])
+
+
+def _unit(node: Node, name: str, *argv: str) -> None:
+    node.exec(["systemd-run", "--quiet", "--collect", f"--unit=testbed-{name}", *argv])
+
+
+def cut_ssh(node: Node, other: Node) -> None:
+    """`other` no longer reaches this node's sshd by any network; everything else goes on."""
+    for address in (other.mgmt, other.fabric, other.fabric_b):
+        node.exec(["iptables", "-I", "INPUT", "-p", "tcp", "--dport", "22", "-s", address, "-j", "DROP"])
+
+
+def mend_ssh(node: Node) -> None:
+    node.exec(["iptables", "-F", "INPUT"])
+
+
+def set_fabric(node: Node, *, up: bool) -> None:
+    """Both functions of the first cage: as if the cable were pulled."""
+    for address, device in node.spec.devices[1:]:
+        node.set_link(device, up=up)
+        if up:
+            node.sh(f"ip addr show {device} | grep -q {address} || ip addr add {address}/24 dev {device}")
+
+
+def small_state(node: Node, size: str = "64m") -> None:
+    """The state folder on a file system of its own, so that it can be full (`fill_state`)."""
+    node.sh(f"mkdir -p {STATE}", user="spark")
+    node.fill_disk(f"{HOME}/{STATE}", 1 << 40, size)
+
+
+def fill_state(node: Node) -> None:
+    node.fill_disk(f"{HOME}/{STATE}", 0)
+
+
+def empty_state(node: Node) -> None:
+    node.sh(f"rm {HOME}/{STATE}/.ballast")
+
+
+def restart_docker(node: Node) -> None:
+    node.exec(["systemctl", "restart", "docker"])

@@ -1,0 +1,70 @@
+"""The plan of the drills covers what was promised, and no stage runs into the loop guard by itself."""
+
+import pytest
+
+from drills.figures import Row, Seen, Target, leaked, row, with_leak
+from drills.footprint import told
+from drills.plan import FULL, QUICK, Stage
+from drills.table import page, text, tree
+from drills.watch import Sight
+from sparkwright.domain.units import GIB
+from sparkwright.supervision.detect.floors import floors
+from sparkwright.supervision.policy import Policy
+
+PROMISED = {
+    "worker SIGKILL", "head SIGKILL", "worker stopped by hand", "worker frozen", "head API frozen", "deadlock", "leak",
+    "memory limit", "garbage", "ssh cut", "fabric cut", "worker reboot", "head reboot", "both reboot", "disk full",
+    "supervisor killed in draining", "supervisor killed in starting", "supervisor killed in loading", "crash loop",
+    "image removed", "port stolen", "docker restarted", "long prefill", "burst", "soak",
+}  # fmt: skip
+
+
+def names(stages: tuple[Stage, ...]) -> set[str]:
+    return {drill.name for stage in stages for drill in stage.drills}
+
+
+def test_all_promised_drills_are_there() -> None:
+    """A fault that nobody tries proves nothing."""
+    assert names(FULL) == PROMISED and names(QUICK) < PROMISED
+
+
+@pytest.mark.parametrize("stage", [*QUICK, *FULL])
+def test_a_stage_stays_below_the_loop_guard(stage: Stage) -> None:
+    """Its drills share one deployment: a relaunch too many would be refused for a good reason."""
+    launches, _ = min(Policy().windows, key=lambda window: window[1])
+    assert sum(drill.target.relaunches for drill in stage.drills) <= launches
+
+
+def test_a_leak_is_measured_against_the_headroom() -> None:
+    """Of 16 GiB 1 is gone in 100 s: its share of what is above the floor, and how long the rest of that lasts."""
+    floor = floors(16 * GIB).refuse / GIB
+    memory = [(100.0, 16.0 * GIB), (150.0, 15.5 * GIB), (200.0, 15.0 * GIB), (300.0, 9.0 * GIB)]
+    assert leaked(memory, 210.0) == pytest.approx((1 / (16 - floor), (15 - floor) * 100))
+    sights = (Sight(200.0, "degraded", troubles=("leak",)),)
+    target = Target("trouble", None, None, None, 0, 0, ("degraded",))
+    seen = Seen(100.0, Sight(90.0, "ready"), sights)
+    assert with_leak(row("x", "y", target, seen), memory, seen).passed
+    late = Seen(100.0, Sight(90.0, "ready"), (Sight(300.0, "degraded", troubles=("leak",)),))
+    found = with_leak(row("x", "y", target, late), memory, late)
+    assert [words.split()[0] for words in found.missed] == ["left", "share"]
+
+
+def test_the_footprint_is_the_worst_size_and_the_mean_share() -> None:
+    """Processor seconds between the first and the last look, by process that was there at both."""
+    looks = [
+        (0.0, {"run": (50.0, 1.0), "door": (40.0, 0.0)}),
+        (50.0, {"run": (70.0, 1.2), "door": (40.0, 1.0)}),
+        (100.0, {"run": (60.0, 1.5), "door": (40.0, 2.0)}),
+    ]
+    found = told(looks)
+    assert found["run"].startswith("70.0 MB, 0.50% of a core over 100 s: within")
+    assert found["door"].startswith("40.0 MB, 2.00% of a core over 100 s: over")
+
+
+def test_what_is_missed_is_shown_everywhere() -> None:
+    """On the terminal, in the page and in the JSON."""
+    made = Row("x", "a fault", 2.5, None, 9.0, 4.0, "draining > ready", lost=1, missed=("noticed late",), scale=0.1)
+    assert "MISSED" in text([made]) and "noticed late" in text([made])
+    written = page([made], {"cpus": 2, "start": 2.0}, {})
+    assert "| x | 2.5 s | - | 9.0 s | 4.0 s | 1 |" in written and "0 of 1 drills" in written and "by 0.1" in written
+    assert tree([made], {}, {})["drills"][0]["passed"] is False
