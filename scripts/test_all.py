@@ -65,7 +65,7 @@ PARTS = (
     pytest_part("unit"),
     pytest_part("functional", seconds=900, system=True),
     pytest_part("registry", network=True),
-    pytest_part("cluster", seconds=1800, network=True, system=True, needs=tuple(system.PACKAGES), root=True),
+    pytest_part("cluster", seconds=3000, network=True, system=True, needs=tuple(system.PACKAGES), root=True),
 )
 
 

@@ -174,7 +174,8 @@ def with_leak(made: Row, memory: Sequence[tuple[float, float]], seen: Seen) -> R
     if made.detected is None:
         return made
     share, left = leaked([one for one in memory if one[0] >= seen.at], seen.at + made.detected)
-    missed = over("left", LEFT / max(left, 1.0), 1.0) + over("share gone", share, GONE)
+    missed = [f"left: {left:.0f} s, target {LEFT:.0f} s"] if left < LEFT else []
+    missed += [f"share of the headroom gone: {share:.0%}, target {GONE:.0%}"] if share > GONE else []
     words = f"announced when {share:.0%} of the headroom was gone, with {left / 60:.1f} minutes left"
     return replace(made, missed=(*made.missed, *missed), notes=(words, *made.notes))
 

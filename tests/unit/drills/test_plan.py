@@ -46,7 +46,7 @@ def test_a_leak_is_measured_against_the_headroom() -> None:
     assert with_leak(row("x", "y", target, seen), memory, seen).passed
     late = Seen(100.0, Sight(90.0, "ready"), (Sight(300.0, "degraded", troubles=("leak",)),))
     found = with_leak(row("x", "y", target, late), memory, late)
-    assert [words.split()[0] for words in found.missed] == ["left", "share"]
+    assert [words.split()[0] for words in found.missed] == ["left:", "share"]
 
 
 def test_the_footprint_is_the_worst_size_and_the_mean_share() -> None:
