@@ -26,7 +26,6 @@ PACKAGES = {
     "systemd-analyze": "systemd",
     "debootstrap": "debootstrap",
     "mpirun": "openmpi-bin",
-    "caddy": "caddy",
     "curl": "curl",
     "openssl": "openssl",
     "promtool": "prometheus",

@@ -96,7 +96,9 @@ class Drive:
         return kept | {"HOME": str(self.folder), "NO_COLOR": "1"} | self.env
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
+        """`up` leaves the ranks alone: what comes after it is the test's own doing."""
         argv = [str(Path(sys.executable).with_name("sparkwright")), *words, "--ssh-config", str(self.ssh_config)]
+        argv += ["--no-supervise"] if words[0] == "up" else []
         if not (self.folder / "cluster.yaml").exists():
             self.cluster()
         pipe = subprocess.PIPE

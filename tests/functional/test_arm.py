@@ -64,6 +64,11 @@ def killed(shell: Shell) -> None:
     until(lambda: live(shell)["pid"] != before, "the next supervisor")
 
 
+def ended(shell: Shell) -> None:
+    """What read logs for a supervisor that was killed needs a moment to see it."""
+    until(lambda: not [line for line in command_lines() if str(shell.folder) in line], "all processes to end", 15)
+
+
 def until(true: Callable[[], bool], what: str, timeout: float = 30) -> None:
     end = time.monotonic() + timeout
     while not true():
@@ -84,7 +89,7 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
     state = shell.folder / "a/state"
     left = {path.relative_to(state).parts[0] for path in state.rglob("*") if path.is_file()}
     assert left <= {"audit.log", "store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "incidents", "door"}
-    assert [line for line in command_lines() if str(shell.folder) in line] == []
+    ended(shell)
 
 
 @pytest.mark.parametrize("phase", ["draining", "starting", "loading"])
@@ -96,7 +101,7 @@ def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> N
     code, _, err = shell.run("down", "twin")
     assert code == 0, err
     time.sleep(1)
-    assert [line for line in command_lines() if str(shell.folder) in line] == []
+    ended(shell)
 
 
 def test_a_second_supervisor_refuses(shell: Shell) -> None:

@@ -99,10 +99,8 @@ class Testbed:
         engine = images.image(images.ENGINE_IMAGE, *base.layers, hashlib.sha256(source).hexdigest())
         self._engine_id = engine.id
 
-        proxy = caddy.fetched(self.settings.root)
-
         def bring(node: Node) -> None:
-            caddy.bring(node, proxy)
+            caddy.bring(node)
             note = f"/{HOME}/source.id"
             if node.sh(f"cat {note} 2>/dev/null", check=False) != engine.id:
                 self._say(f"{node.name}: new source")

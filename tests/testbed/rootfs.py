@@ -26,7 +26,7 @@ ENGINE_PACKAGES = ("ca-certificates", "libgomp1", "libstdc++6", "openmpi-bin", "
 NODE_PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "openssh-server", "openssh-client", "sudo"),
     *("docker.io", "docker-compose", "iptables", "iproute2", "iputils-ping", "kmod", "curl", "rsync"),
-    *("caddy", "dbus-user-session", "libpam-systemd", "polkitd"),  # a user's own units, and units that outlive logins
+    *("dbus-user-session", "libpam-systemd", "polkitd"),  # a user's own units, and units that outlive logins
 )
 EXTRAS = ("huggingface-hub", "xllamacpp")  # programs of the nodes, not of the engine image
 RAY = ("ray",)  # the real one, for engines that are distributed by it; without what only its other libraries need
@@ -123,7 +123,6 @@ class Builder:
         for user, uid in USERS.items():
             self._chroot(tree, "useradd", "-m", "-u", str(uid), "-s", "/bin/bash", user)
         self._chroot(tree, "usermod", "-aG", "docker", "spark")
-        self._chroot(tree, "systemctl", "disable", "caddy")  # the package's own service is not the front door
         self._forget_identity(tree)
 
     def _extras(self, tree: Path) -> None:

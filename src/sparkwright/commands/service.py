@@ -129,10 +129,12 @@ if cmp -s "$h/$2.new" "$h/$2"; then rm -f "$h/$2.new"; exit 0; fi
 [ ! -s "$h/$2" ] || cp "$h/$2" "$h/$2.bak"
 sync "$h/$2.new" && mv -f "$h/$2.new" "$h/$2" && sync "$h"
 """
+# A zombie has ended, however long its parent takes to notice.
 _ALIVE = r"""
+lives() { case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in Z*|"") return 1 ;; esac; }
 i=0; while [ $i -lt 300 ]; do
   p=$(cat "$1/lock" 2>/dev/null)
-  [ -z "$p" ] || ! kill -0 "$p" 2>/dev/null || ! grep -qs "\"pid\": $p\b" "$1/live.json" || exit 0
+  [ -z "$p" ] || ! lives "$p" || ! grep -qs "\"pid\": $p\b" "$1/live.json" || exit 0
   sleep 0.1; i=$((i+1))
 done
 tail -n 3 "$1/log" "$1/services/supervisor/log" 2>/dev/null; exit 1
