@@ -37,6 +37,8 @@ trap : TERM INT HUP
 "$@" 9>&- &
 c=$!
 while :; do wait "$c"; rc=$?; kill -0 "$c" 2>/dev/null || break; done
+# The signal that ended the wait may have come with the child's own end: then its code has not been told yet.
+wait "$c" 2>/dev/null; own=$?; [ "$own" -eq 127 ] || rc=$own
 echo "$rc" > "$d/exit.new" && mv "$d/exit.new" "$d/exit"
 """
 
