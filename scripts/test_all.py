@@ -63,7 +63,7 @@ PARTS = (
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
     Part("layers", (("lint-imports", "--no-cache"),)),
     pytest_part("unit"),
-    pytest_part("functional", seconds=900, system=True),
+    pytest_part("functional", seconds=1800, system=True),
     pytest_part("registry", network=True),
     pytest_part("cluster", seconds=3000, network=True, system=True, needs=tuple(system.PACKAGES), root=True),
 )
