@@ -22,7 +22,7 @@ def first(testbed: Testbed) -> Node:
 
 def test_systemd_runs_the_node_without_failed_units(node: Node) -> None:
     """PID 1 is systemd and calls the node healthy."""
-    assert node.sh("systemctl is-system-running", check=False) == "running"
+    assert node.sh("timeout 20 systemctl is-system-running --wait", check=False) == "running"
     assert node.sh("hostname") == node.name
 
 
