@@ -1,55 +1,59 @@
-"""`make drills`: real faults on the two-node testbed, measured. Writes build/drills.json, and of all docs/drills.md.
+"""`make drills`: real faults on the two-node testbed, measured. Keeps each result, and writes docs/drills.md of them.
 
-python -m drills [--quick] [--only WORDS]   (with tests/ on the path)
+python -m drills [--quick] [--only WORDS,...] [--resume] [--page]   (with tests/ on the path)
 """
 
 import argparse
-import json
-import os
-import platform
 import sys
 import tempfile
 from pathlib import Path
 
-from drills.all import run_all
-from drills.figures import Row
-from drills.plan import FULL, QUICK
-from drills.table import page, text, tree
+from drills import kept
+from drills.all import Run
+from drills.plan import FULL, QUICK, Stage, names
+from drills.table import page, text
 from testbed import Testbed
 from testbed.settings import REPOSITORY
+
+FOLDER = REPOSITORY / kept.FOLDER
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="drills", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="the quick half, as `make test` runs it")
-    parser.add_argument("--only", default="", help="drills whose name holds these words")
+    parser.add_argument("--quick", action="store_true", help="the quick half, as `make test` runs it; keeps nothing")
+    parser.add_argument("--only", default="", help="drills whose name holds one of these words, with commas between")
+    parser.add_argument("--resume", action="store_true", help="only those without a result that meets its targets")
+    parser.add_argument("--page", action="store_true", help="run nothing: write the page of the results that are kept")
     chosen = parser.parse_args(words)
-    testbed = Testbed.ensure()
+    stages = QUICK if chosen.quick else FULL
+    found = [] if chosen.page else measure(stages, wanted(chosen.only, chosen.resume), keep=not chosen.quick)
+    if not chosen.quick:
+        found = kept.load(FOLDER, names(FULL))
+        (REPOSITORY / "docs/drills.md").write_text(page(found, names(FULL)))
+    print(text([one.row for one in found]))
+    return int(not all(one.row.passed for one in found))
+
+
+def wanted(only: str, resume: bool) -> set[str]:
+    passed = {one.row.name for one in kept.load(FOLDER, names(FULL)) if one.row.passed} if resume else set()
+    return {name for name in names(FULL) if any(word in name for word in only.split(","))} - passed
+
+
+def measure(stages: tuple[Stage, ...], names: set[str], keep: bool) -> list[kept.Kept]:
+    testbed, found = Testbed.ensure(), list[kept.Kept]()
     try:
         with tempfile.TemporaryDirectory(prefix="drills-") as folder:
-            ran = run_all(testbed, Path(folder), QUICK if chosen.quick else FULL, chosen.only, say)
+            for one in Run(testbed, Path(folder), say, names.__contains__).of(stages):
+                found.append(one)
+                if keep:
+                    kept.save(FOLDER, one)
     finally:
         testbed.close()
-    print(text(ran.rows))
-    write(ran.rows, conditions(ran.start), ran.footprint, whole=not (chosen.quick or chosen.only))
-    return int(not all(one.passed for one in ran.rows))
+    return found
 
 
 def say(words: str) -> None:
     print(f"drills: {words}", file=sys.stderr, flush=True)
-
-
-def conditions(start: float) -> dict[str, object]:
-    load = round(os.getloadavg()[2], 1)  # of a quarter of an hour: about as long as the drills take
-    return {"cpus": os.cpu_count(), "load": load, "python": platform.python_version(), "start": round(start, 2)}
-
-
-def write(rows: list[Row], here: dict[str, object], footprint: dict[str, str], whole: bool) -> None:
-    """The page only of all drills: of a part it would say less than the one that is there."""
-    (REPOSITORY / "build").mkdir(exist_ok=True)
-    (REPOSITORY / "build/drills.json").write_text(json.dumps(tree(rows, here, footprint), indent=2) + "\n")
-    if whole:
-        (REPOSITORY / "docs/drills.md").write_text(page(rows, here, footprint))
 
 
 sys.exit(main(sys.argv[1:]))

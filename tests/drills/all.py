@@ -1,74 +1,76 @@
-"""All drills of a plan, one stage after the other; what cannot be run is a row that says so and fails."""
+"""The drills of a plan, one stage after the other; what cannot be run is a row that says so and fails."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drills.drill import Drill, run
 from drills.figures import Row
 from drills.footprint import Footprint
 from drills.ground import Ground
+from drills.kept import Kept, now
 from drills.plan import Stage
 from testbed import Testbed, TestbedError
+from testbed.settings import REPOSITORY
 
-Say = Callable[[str], None]
 TROUBLE = (AssertionError, TimeoutError, TestbedError, OSError)
 
 
 @dataclass
-class Ran:
-    rows: list[Row] = field(default_factory=list)
-    footprint: dict[str, str] = field(default_factory=dict)
-    start: float = 0.0
+class Run:
+    """wanted: of a drill's name. starts: the engine's own, by what it depends on; each is measured once in a run."""
 
+    testbed: Testbed
+    folder: Path
+    say: Callable[[str], None] = lambda _: None
+    wanted: Callable[[str], bool] = lambda _: True
+    starts: dict[tuple[object, ...], float] = field(default_factory=dict)
 
-def run_all(testbed: Testbed, folder: Path, stages: Sequence[Stage], only: str, say: Say) -> Ran:
-    ran, starts = Ran(), dict[tuple[str, bool], float]()
-    for number, stage in enumerate(stages):
-        wanted = [drill for drill in stage.drills if only in drill.name]
-        if wanted:
-            ground = Ground(testbed, folder / str(number), stage.scale, stage.lasting)
-            _stage(ground, stage, wanted, ran, (starts, say))
-    return ran
+    def of(self, stages: Sequence[Stage]) -> Iterator[Kept]:
+        """Each as soon as it has been measured."""
+        for number, stage in enumerate(stages):
+            drills = [drill for drill in stage.drills if self.wanted(drill.name)]
+            if drills:
+                ground = Ground(self.testbed, self.folder / str(number), stage.scale, stage.lasting)
+                try:
+                    yield from self._stage(ground, stage, drills)
+                finally:
+                    ground.close()
 
+    def _stage(self, ground: Ground, stage: Stage, drills: Sequence[Drill]) -> Iterator[Kept]:
+        try:
+            ground.start = self._start(ground, stage)
+            self.say(f"up for {', '.join(drill.name for drill in drills)}")
+            ground.fresh(stage.runtime, stage.env, before=stage.before, **stage.changes)
+        except TROUBLE as error:
+            yield from (Kept(_not_run(drill, error), now(REPOSITORY)) for drill in drills)
+            return
+        for drill in drills:
+            yield self._one(ground, drill)
 
-def _stage(
-    ground: Ground, stage: Stage, drills: Sequence[Drill], ran: Ran, more: tuple[dict[tuple[str, bool], float], Say]
-) -> None:
-    starts, say = more
-    how = (stage.runtime, stage.lasting)
-    try:
-        if how not in starts:
-            say(f"a plain up ({stage.runtime})")
-            ground.measure(stage.runtime)
-            starts[how] = ran.start = ground.start
-        ground.start = starts[how]
-        say(f"up for {', '.join(drill.name for drill in drills)}")
-        ground.fresh(stage.runtime, stage.env, before=stage.before, **stage.changes)
-    except TROUBLE as error:
-        ran.rows += [_not_run(drill, error) for drill in drills]
-        say(f"no ground: {error}")
-        ground.close()
-        return
-    for drill in drills:
-        _one(ground, drill, ran, say)
-    ground.close()
+    def _start(self, ground: Ground, stage: Stage) -> float:
+        """0 where nothing is to come back."""
+        if all(drill.target.beyond is None for drill in stage.drills):
+            return 0.0
+        how = (stage.runtime, stage.lasting, *sorted(stage.env.items()), repr(stage.changes))
+        if how not in self.starts:
+            self.say(f"a plain up ({stage.runtime})")
+            self.starts[how] = ground.measure(stage.runtime, stage.env, **stage.changes)
+        return self.starts[how]
 
-
-def _one(ground: Ground, drill: Drill, ran: Ran, say: Say) -> None:
-    say(f"{drill.name} ...")
-    measured = Footprint(ground) if drill.name == "soak" else contextlib.nullcontext()
-    try:
-        with measured:
-            made = asyncio.run(run(ground, drill))
-    except TROUBLE as error:
-        made = _not_run(drill, error)
-    if isinstance(measured, Footprint):
-        ran.footprint = measured.told()
-    ran.rows.append(made)
-    say(f"{drill.name}: {'ok' if made.passed else '; '.join(made.missed)} [{made.action}] {' | '.join(made.notes)}")
+    def _one(self, ground: Ground, drill: Drill) -> Kept:
+        self.say(f"{drill.name} ...")
+        when = replace(now(REPOSITORY), start=round(ground.start, 2))
+        measured = Footprint(ground) if drill.name == "soak" else None
+        try:
+            with measured or contextlib.nullcontext():
+                made = asyncio.run(run(ground, drill))
+        except TROUBLE as error:
+            made = _not_run(drill, error)
+        self.say(f"{drill.name}: {'; '.join(made.missed) or 'ok'} [{made.action}] {' | '.join(made.notes)}")
+        return Kept(made, when, measured.told() if measured else {})
 
 
 def _not_run(drill: Drill, error: Exception) -> Row:

@@ -1,10 +1,9 @@
-"""The table: on a terminal, as JSON, and as docs/drills.md."""
+"""The table: on a terminal, and as docs/drills.md."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
 
-from drills.figures import BEYOND, DEAD, FROZEN, REFUSED, Row
+from drills.figures import BEYOND, DEAD, FROZEN, GONE, LEFT, REFUSED, Row
+from drills.kept import Kept
 
 HEADS = ("drill", "noticed", "refused", "serving again", "beyond start", "lost", "told", "answered", "false alarms", "")
 
@@ -32,15 +31,6 @@ def verdict(one: Row) -> str:
     return "ok" if one.passed else "MISSED"
 
 
-def tree(rows: Sequence[Row], conditions: Mapping[str, Any], footprint: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "simulated": True,
-        "conditions": dict(conditions),
-        "footprint": dict(footprint),
-        "drills": [asdict(one) | {"passed": one.passed} for one in rows],
-    }
-
-
 PAGE = """\
 # Drills
 
@@ -49,25 +39,35 @@ Written by `make drills` from what it measured; do not edit.
 Real faults on two nodes (system containers with their own systemd, sshd and dockerd; a restart of one is a reboot of a
 node), under clients that send streaming requests of mixed lengths through the front door. What is simulated: the
 engine is sparkwright's twin of vLLM 0.21.0 (no model runs), the nodes' GPU and memory figures follow what the twin
-does, and all nodes share this machine's kernel and its {cpus} CPUs.
+does, and all nodes share this machine's kernel and its {cpus} CPUs (Python {python}).
 
-{conditions}
+`make drills` runs all of it, `ARGS="--only garbage,leak"` some, `ARGS="--resume"` what has not met its targets yet. Each
+drill's last result is kept in build/drills/, and this page is made of those: each says when it was measured.
 
 ## Targets
 
-- A dead rank is noticed in {dead:g} s and refused at the door in {refused:g} s; a frozen or spinning engine in
+- A dead rank is noticed in {dead:g} s and refused at the door in {refused:g} s; a frozen or spinning engine is noticed in
   {frozen:g} s beyond what it may be busy.
-- Serving again within {beyond:g} s beyond the engine's own start, counted from the notice (and from when a rebooted
-  node is back). The engine's own start is measured in the same run by a plain `up`: {start}.
+- A leak is announced when a tenth of the headroom is gone ({gone:.0%} at most), with {left:g} minutes left or more.
+- Serving again within {beyond:g} s beyond the engine's own start, which a plain `up` measures in the same run. It counts
+  from the notice, and where something has to be there again first (a node that boots, an image, a port, a cable, a
+  supervisor that was killed, too) from when it is.
 - No request is lost: accepted, and then neither answered nor ended with an error that its client sees.
 - No false restart.
 
+A second fault within ten minutes waits for its back-off (5 s, 30 s, 2 min), on purpose: so each drill begins with a
+supervisor that has not launched anything yet, or its time is scaled and the back-off (0.5 s, 3 s) is in the figures.
+
 ## Results
 
+| drill | noticed | refused | serving again | beyond start | lost | told | answered | false alarms | targets |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {table}
 
 `noticed`, `refused` and `serving again` count from the injection. `told`: requests refused with a 503 or ended with an
-error. {passed} of {count} drills meet all their targets.
+error. {verdict}
+
+## Each of them
 
 {details}
 
@@ -77,31 +77,39 @@ error. {passed} of {count} drills meet all their targets.
 """
 
 
-def page(rows: Sequence[Row], conditions: Mapping[str, Any], footprint: Mapping[str, Any]) -> str:
+def page(found: Sequence[Kept], names: Sequence[str]) -> str:
+    """names: of all drills. The page of a part says what is not in it."""
+    rows = [one.row for one in found]
+    footprint = [f"- {name}: {value}" for one in found for name, value in one.footprint.items()]
+    last = max((one.when for one in found), key=lambda when: when.at)
     return PAGE.format(
-        cpus=conditions.get("cpus", "?"),
-        conditions=", ".join(f"{name} {value}" for name, value in conditions.items()) + ".",
+        cpus=last.cpus,
+        python=last.python,
         dead=DEAD,
         refused=REFUSED,
         frozen=FROZEN,
+        gone=GONE,
+        left=LEFT / 60,
         beyond=BEYOND,
-        start=f"{float(conditions.get('start', 0.0)):.1f} s",
-        table=_markdown(rows),
-        passed=sum(one.passed for one in rows),
-        count=len(rows),
-        details="\n".join(_detail(one) for one in rows),
-        footprint="\n".join(f"- {name}: {value}" for name, value in footprint.items()) or "Not measured in this run.",
+        table="\n".join("| " + " | ".join(_cells(one)) + " |" for one in rows),
+        verdict=_verdict(rows, names),
+        details="\n".join(map(_detail, found)),
+        footprint="\n".join(footprint) or "Not measured yet.",
     )
 
 
-def _markdown(rows: Sequence[Row]) -> str:
-    lines = [(*HEADS[:-1], "targets"), tuple("---" for _ in HEADS), *map(_cells, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def _verdict(rows: Sequence[Row], names: Sequence[str]) -> str:
+    words = f"{sum(one.passed for one in rows)} of {len(names)} drills meet all their targets."
+    missing = [name for name in names if name not in {one.name for one in rows}]
+    return words + (f" Not measured: {', '.join(missing)}." if missing else "")
 
 
-def _detail(one: Row) -> str:
-    words = [f"{one.fault}", f"Phases: {one.action or 'none'}"]
-    words += [f"The supervisor's waits were scaled by {one.scale:g}"] if one.scale != 1 else []
-    words += [f"Seen: {'; '.join(one.notes)}"] if one.notes else []
-    words += [f"Missed: {'; '.join(one.missed)}"] if one.missed else []
-    return f"- **{one.name}**: {'. '.join(words)}."
+def _detail(one: Kept) -> str:
+    row, when = one.row, one.when
+    words = [row.fault, f"Phases: {row.action or 'none'}"]
+    words += [f"The supervisor's waits were scaled by {row.scale:g}"] if row.scale != 1 else []
+    words += [f"Seen: {'; '.join(row.notes)}"] if row.notes else []
+    words += [f"Missed: {'; '.join(row.missed)}"] if row.missed else []
+    start = f", the engine's own start {when.start:.1f} s" if when.start else ""
+    words += [f"Measured {when.at} UTC at {when.commit or 'no commit'}, load {when.load:g}{start}"]
+    return f"- **{row.name}**: {'. '.join(words)}."

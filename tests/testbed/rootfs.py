@@ -11,8 +11,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from packaging.markers import Marker
 
 from testbed.settings import REPOSITORY, USERS, Settings
 from testbed.shell import Say, TestbedError, logged, run
@@ -42,11 +45,19 @@ def missing_tools() -> list[str]:
 
 
 def requirements() -> tuple[list[str], list[str]]:
-    """What the package asks for, and the pins of uv.lock as constraints."""
+    """What the package asks for, and the pins of uv.lock for the nodes' Python as constraints."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     lock = tomllib.loads((REPOSITORY / "uv.lock").read_text())
-    pins = [f"{entry['name']}=={entry['version']}" for entry in lock["package"] if "registry" in entry["source"]]
+    known = [entry for entry in lock["package"] if "registry" in entry["source"]]
+    pins = [f"{entry['name']}=={entry['version']}" for entry in known if is_for_nodes(entry)]
     return list(project["dependencies"]), sorted(pins)
+
+
+def is_for_nodes(entry: Mapping[str, Any]) -> bool:
+    """A package whose newest version has left an old Python behind is there once for each side of that."""
+    python = {"python_full_version": f"{PYTHON}.0", "python_version": PYTHON}
+    markers = entry.get("resolution-markers", ())
+    return not markers or any(Marker(marker).evaluate(python) for marker in markers)
 
 
 def wanted_pins() -> list[str]:

@@ -1,0 +1,118 @@
+"""What a run's rows say, as figures with their spread. Always computed from the rows, never kept in their place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.domain.run import Run
+from sparkwright.domain.workload import LevelPlan
+
+# Metric -> (unit, whether more is better). Times in seconds, rates in tokens or requests per second.
+METRICS: Mapping[str, tuple[str, bool]] = {
+    "ttft": ("s", False),
+    "ttft_content": ("s", False),  # first token that is no reasoning
+    "tpot": ("s", False),  # per request: (last token - first token) / (tokens - 1)
+    "itl": ("s", False),  # per token; a read with n tokens counts n times its share
+    "end_to_end": ("s", False),
+    "decode": ("tokens/s", True),  # per user: 1 / TPOT
+    "prefill": ("tokens/s", True),  # uncached prompt tokens / TTFT
+    "output_rate": ("tokens/s", True),  # of the whole level
+    "total_rate": ("tokens/s", True),  # prompt and output
+    "request_rate": ("requests/s", True),
+    "goodput": ("requests/s", True),  # requests that met the SLO
+    "cached_share": ("", True),
+    "acceptance": ("", True),  # mean accepted tokens a step, speculative decoding
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure and its 95 % bootstrap interval; low == high == value where there is one value only."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """count: values behind it. spread: of the repeats' medians, (most - least) / median; 0 with one repeat."""
+
+    name: str
+    count: int
+    mean: Interval
+    median: Interval
+    p90: Interval
+    p99: Interval
+    least: float
+    most: float
+    spread: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSummary:
+    """All repeats of one level. metrics: only those that could be measured. part: '' for all counted requests; else
+    `cold`, `warm`, or `turn 3` of an agentic level.
+
+    errors: kind -> how often. sent, good: requests; tokens: output tokens of good ones. met: share that met the SLO,
+    None without one. doubts: why its figures may not count. server: from its own counters, by words of
+    engines/metrics.py.
+    """
+
+    plan: LevelPlan
+    part: str
+    repeats: int
+    sent: int
+    good: int
+    tokens: int
+    seconds: float
+    metrics: Mapping[str, Metric]
+    errors: Mapping[str, int] = field(default_factory=dict)
+    met: float | None = None
+    doubts: tuple[str, ...] = ()
+    server: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """invalid: why the run as a whole proves nothing; () when it is valid. best_rate: of a search, per second."""
+
+    run: Run
+    levels: tuple[LevelSummary, ...]
+    invalid: tuple[str, ...] = ()
+    best_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One metric of one level in two runs. verdict: better, worse, same, unclear. ratio: new / base."""
+
+    level: str
+    part: str
+    metric: str
+    statistic: str
+    base: Interval
+    new: Interval
+    ratio: Interval
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """refused: why they cannot be compared, one sentence each; () when they can. notes: what differs and is allowed."""
+
+    base: str
+    new: str
+    rows: tuple[Compared, ...] = ()
+    refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """One line of a gate file against a run. observed: None where the run has no such figure, which fails."""
+
+    line: str
+    passed: bool
+    observed: float | None
+    wanted: str
+    why: str = ""

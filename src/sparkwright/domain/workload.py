@@ -1,0 +1,149 @@
+"""What a benchmark asks of an endpoint, as data: levels of requests, how they are paced, what is cached."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Api(StrEnum):
+    CHAT = "chat"
+    COMPLETIONS = "completions"
+
+
+class Text(StrEnum):
+    """What prompts ask for. Speculative decoding accepts structured text about four times as often as prose."""
+
+    PROSE = "prose"
+    CODE = "code"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Tokens. Fixed where low == high; uniform between them otherwise; with `median`, log-normal, cut to them."""
+
+    low: int
+    high: int
+    median: int = 0
+
+
+class Arrival(StrEnum):
+    CLOSED = "closed"  # a new request when one ends: `concurrency` at any time
+    CONSTANT = "constant"
+    POISSON = "poisson"
+    BURSTS = "bursts"
+    RAMP = "ramp"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When requests (or agents) begin. rate: per second, open loop only; concurrency: 0 without a limit.
+
+    burst: requests that begin together, BURSTS only. to_rate: rate at the end, RAMP only.
+    """
+
+    arrival: Arrival = Arrival.CLOSED
+    concurrency: int = 1
+    rate: float = 0.0
+    burst: int = 0
+    to_rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """Independent requests. depth: tokens of context before `prompt`, sent and cached beforehand where `warm`."""
+
+    prompt: Length
+    output: Length
+    depth: int = 0
+    warm: bool = False
+    text: Text = Text.PROSE
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A loop of an agent: system prompt and tool schemas, then turns that add to a growing history.
+
+    Tokens: system, tools, first (of the task), each_turn (of a tool's result), output (of an answer).
+    cached: share of each turn's prompt (0 to 1) that an earlier turn has sent already and that may come from the
+    cache; the rest is made new by a salt in front of it, so 0 is a cold loop; None leaves it as it grows (all of it).
+    think: seconds between an answer and the next turn. noise: agents beside it that push it out of the cache.
+    """
+
+    turns: int
+    system: int
+    tools: int
+    first: int
+    each_turn: int
+    output: int
+    cached: float | None = None
+    think: float = 0.0
+    noise: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Requests of a file. path: JSONL of sparkwright or of a common public format. limit: 0 takes all."""
+
+    path: str
+    limit: int = 0
+    output: Length | None = None
+    timed: bool = False
+
+
+Shape = Single | Agent | Replay
+
+
+@dataclass(frozen=True, slots=True)
+class Slo:
+    """Limits that a request meets or misses, seconds; 0 sets none. share: of requests that must meet all (goodput)."""
+
+    ttft: float = 0.0
+    tpot: float = 0.0
+    end_to_end: float = 0.0
+    share: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """One point of a curve. requests: of one repeat (agents, where the shape is Agent). warmup: sent before.
+
+    seconds: the level ends after that, finished or not; 0 takes the workload's deadline.
+    """
+
+    name: str
+    shape: Shape
+    pace: Pace = Pace()
+    requests: int = 1
+    warmup: int = 1
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The highest rate that still meets the SLO, between two rates, to this relative precision."""
+
+    low: float
+    high: float
+    precision: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """name@version says what was sent: two runs of the same one, seed and tokenizer can be compared.
+
+    thinking: pinned on or off; None sends nothing of it. search: levels are rates to be found, from the first level.
+    """
+
+    name: str
+    title: str
+    levels: tuple[LevelPlan, ...]
+    version: int = 1
+    api: Api = Api.CHAT
+    seed: int = 0
+    repeats: int = 3
+    thinking: bool | None = False
+    ignore_eos: bool = True
+    temperature: float = 0.0
+    slo: Slo | None = None
+    search: Search | None = None
+    deadline: float = 1800.0

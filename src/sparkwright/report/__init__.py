@@ -1,0 +1,1 @@
+"""Runs as text, series and one-file HTML."""
