@@ -28,9 +28,13 @@ PACKAGES = {
     "mpirun": "openmpi-bin",
     "curl": "curl",
     "openssl": "openssl",
+    "cc": "gcc",
+    "/usr/include/stdio.h": "libc6-dev",
     "promtool": "prometheus",
     "/usr/share/keyrings/debian-archive-keyring.gpg": "debian-archive-keyring",
 }
+# For the report's page. Ubuntu has it as a snap only, which root cannot drive: there, what is installed is used.
+BROWSER = {"chromium": "chromium"}
 SERVICES_STAY_DOWN = Path("/usr/sbin/policy-rc.d")
 
 
@@ -46,7 +50,8 @@ def missing(programs: Iterable[str]) -> list[str]:
 
 def install_missing(log: Path) -> str | None:
     """Install what is missing; returns why it could not, or None. Nothing that is there already is touched."""
-    packages = sorted({PACKAGES[name] for name in missing(PACKAGES)})
+    known = PACKAGES | (BROWSER if is_debian() else {})
+    packages = sorted({known[name] for name in missing(known)})
     if not packages:
         return None
     if not shutil.which("apt-get"):
@@ -58,6 +63,11 @@ def install_missing(log: Path) -> str | None:
     if ended:
         print(log.read_text(errors="replace")[-2000:])
     return f"apt-get install {' '.join(packages)} ended with {ended}, see {log}" if ended else None
+
+
+def is_debian() -> bool:
+    release = Path("/etc/os-release")
+    return release.exists() and "\nID=debian" in f"\n{release.read_text()}"
 
 
 def apt(arguments: Sequence[str], output: IO[bytes]) -> int:
