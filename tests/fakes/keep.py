@@ -1,6 +1,7 @@
 """What a supervisor leaves behind, in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
@@ -11,13 +12,14 @@ from sparkwright.supervision.state import State
 
 @dataclass
 class FakeJournal:
-    """Implements ports.Journal. full: why nothing can be written."""
+    """Implements ports.Journal. full: why nothing can be written. has_room: others may write now."""
 
     states: list[State] = field(default_factory=list)
     shown: list[Live] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
     is_wanted: bool = True
     full: str = ""
+    has_room: bool = False
 
     def load(self) -> State | None:
         return self.states[-1] if self.states else None
@@ -38,6 +40,12 @@ class FakeJournal:
 
     def remember(self, figures: Mapping[str, float]) -> None:
         self.figures = dict(figures)
+
+    @contextmanager
+    def roomy(self) -> Iterator[None]:
+        self.has_room = True
+        yield
+        self.has_room = False
 
 
 @dataclass

@@ -23,8 +23,8 @@ QUESTION = "Say hello in one short sentence."
 # A model that thinks first may need more than a greeting's worth; any token of it proves that the ranks work together.
 ANSWER_TOKENS = 64
 # uvicorn says that it is up a moment before it listens.
-_TRIES = 3
-_ASK_AGAIN_AFTER = 1.0
+_TRIES = 9
+_ASK_AGAIN_AFTER = 0.25
 # Nothing is served yet, and ranks that hang in NCCL's rendezvous do not hear SIGTERM: the user waits for the cause.
 _GRACE = 5.0
 

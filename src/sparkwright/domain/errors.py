@@ -9,6 +9,7 @@
         CommandFailed                a command on a node that had to work did not
       Busy                  exit 4   somebody else holds the lease
       NotReady              exit 5   the engine did not answer in time, a rank exited, a phase is stuck
+      StoreError            exit 3   what this machine keeps cannot be read or written
       (anything else)       exit 70  our own bug
 
 A message says: subject, what, observed against wanted; `cure` says what to do.
@@ -76,3 +77,7 @@ class NotReady(SparkwrightError):
         self.tail = tuple(tail)
         self.logs = logs
         self.causes: tuple[Cause, ...] = ()  # root causes that the ranks' logs tell
+
+
+class StoreError(SparkwrightError):
+    exit_code = 3

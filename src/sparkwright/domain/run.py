@@ -55,7 +55,10 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One repeat of one level. doubts: why its figures may not count (client behind, server restarted, ...)."""
+    """One repeat of one level. doubts: why its figures may not count (client behind, server restarted, ...).
+
+    complete: False where the run ended, or was killed, before all of its requests had an end.
+    """
 
     plan: LevelPlan
     repeat: int
@@ -65,6 +68,7 @@ class Level:
     lag: Lag = field(default_factory=Lag)
     scrapes: tuple[Scrape, ...] = ()
     doubts: tuple[str, ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,29 @@ class Run:
     state: str = "running"
     ended: float = 0.0
     levels: tuple[Level, ...] = ()
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    imported: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run without its requests. workload: name@version. done of planned: repeats of levels that are complete."""
+
+    id: str
+    began: float
+    ended: float
+    state: str
+    workload: str
+    model: str
+    endpoint: str
+    engine: str = ""
+    engine_version: str = ""
+    simulated: bool = False
+    done: int = 0
+    planned: int = 0
+    requests: int = 0
+    errors: int = 0
     tags: tuple[str, ...] = ()
     note: str = ""
     imported: str = ""

@@ -21,6 +21,8 @@ METRICS: Mapping[str, tuple[str, bool]] = {
     "goodput": ("requests/s", True),  # requests that met the SLO
     "cached_share": ("", True),
     "acceptance": ("", True),  # mean accepted tokens a step, speculative decoding
+    "ttft_sent": ("s", False),  # open loop only: from when it was really sent; `ttft` is from when it was intended
+    "end_to_end_sent": ("s", False),
 }
 
 
@@ -54,8 +56,9 @@ class LevelSummary:
     `cold`, `warm`, or `turn 3` of an agentic level.
 
     errors: kind -> how often. sent, good: requests; tokens: output tokens of good ones. met: share that met the SLO,
-    None without one. doubts: why its figures may not count. server: from its own counters, by words of
-    engines/metrics.py.
+    None without one. doubts: why its figures may not count; notes: what to know about them. server: from its own
+    counters, by words of engines/metrics.py (gauges: the most; counters: the increase), and prefix_hit_share,
+    acceptance, memory_available_least.
     """
 
     plan: LevelPlan
@@ -70,6 +73,7 @@ class LevelSummary:
     met: float | None = None
     doubts: tuple[str, ...] = ()
     server: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One metric of one level in two runs. verdict: better, worse, same, unclear. ratio: new / base."""
+    """One metric of one level in two runs. verdict: better, worse, same, unclear. ratio: new / base, None of 0."""
 
     level: str
     part: str
@@ -92,7 +96,7 @@ class Compared:
     statistic: str
     base: Interval
     new: Interval
-    ratio: Interval
+    ratio: Interval | None
     verdict: str
 
 

@@ -32,6 +32,7 @@ class Arrival(StrEnum):
     POISSON = "poisson"
     BURSTS = "bursts"
     RAMP = "ramp"
+    RECORDED = "recorded"  # at the times of the file that is replayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,9 @@ class Agent:
     """A loop of an agent: system prompt and tool schemas, then turns that add to a growing history.
 
     Tokens: system, tools, first (of the task), each_turn (of a tool's result), output (of an answer).
-    cached: share of each turn's prompt (0 to 1) that an earlier turn has sent already and that may come from the
-    cache; the rest is made new by a salt in front of it, so 0 is a cold loop; None leaves it as it grows (all of it).
+    cached: share of each turn's prompt (0.5 to 1) that the turn before has sent or answered already: it sets the size
+    of the new text, in place of each_turn. None: the share is what each_turn makes it.
+    cold: the same lengths, but every turn is salted in front, so that nothing of it can come from the cache.
     think: seconds between an answer and the next turn. noise: agents beside it that push it out of the cache.
     """
 
@@ -78,6 +80,7 @@ class Agent:
     cached: float | None = None
     think: float = 0.0
     noise: int = 0
+    cold: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from sparkwright.app.supervise.crew import Crew
 from sparkwright.app.supervise.live import view
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
-from sparkwright.app.supervise.sources import engine, listing, nodes, ranks, suspicion
+from sparkwright.app.supervise.sources import door, engine, listing, nodes, ranks, suspicion
 from sparkwright.app.supervise.words import Words
 from sparkwright.app.supervise.works.work import Work, Works
 from sparkwright.app.world import World
@@ -57,6 +57,7 @@ class Loop:
         for node in self.site.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch, self.senses, node))
         self._nodes.begin("clock", self._tick)
+        self._nodes.begin("front door", partial(door.watch, self.senses))
         await self._step(self._resumed(found))
         while self._state.phase is not DeploymentState.STOPPED:
             await self._step(await self.senses.events.get())

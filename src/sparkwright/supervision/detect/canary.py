@@ -10,8 +10,8 @@ from sparkwright.supervision.state import Recovery
 
 # One late answer is a hiccup; no operator on record restarts after a single one (field guide F3, F4).
 STRIKES = 2
-# Garbage cannot be seen from outside, so even under traffic it asks now and then.
-_EVEN_SO = 20
+# Garbage cannot be seen from outside, so even under traffic it asks now and then: eight tokens a minute.
+_EVEN_SO = 4
 
 
 @dataclass

@@ -129,8 +129,8 @@ class Detectors:
         return _flat(self.latch.set("garbage", "", self.garbage.answer(answer.said, at), at), self.tick(at))
 
     def wants_canary(self, at: float) -> bool:
-        """Whether to ask now; False while traffic proves life."""
-        return self.canaries.wanted(self.life, self.setting.patience.proof, at)
+        """Whether to ask now; False while traffic proves life. What sounds like garbage is asked once more soon."""
+        return bool(self.garbage.strikes) or self.canaries.wanted(self.life, self.setting.patience.proof, at)
 
     def tick(self, at: float) -> Found:
         """What becomes true by time alone. Call it every two seconds or oftener."""

@@ -19,8 +19,9 @@ from sparkwright.supervision.state import Recovery
 
 _SPANS = tuple(5.0 * 2**step for step in range(9))
 _POINTS, _MOST, _FEW = 48, 30, 12
-# Part of the headroom that must be gone, and at least so much: on a machine of 120 GiB less is what its tools do.
-_PART, _SMALLEST = 0.1, 256 * MIB
+# Part of the headroom that must be gone, and at least so much: on a machine of 120 GiB less is what its tools do. A
+# little less than the tenth, which is gone when it has been said often enough; of what hurries still less.
+_PART, _HURRIED, _SMALLEST = 0.09, 0.05, 256 * MIB
 # Along the line it falls by so many times the mean deviation from it; each third by so much of the whole's slope (a
 # step of load leaves two thirds flat, a warm-up the last one); and so many times what ever came back. Tried on noise
 # that forgets itself within a second, five minutes and an hour (tests/unit/supervision/detect/traces.py).
@@ -28,8 +29,8 @@ _OVER_NOISE, _LEAST, _NEVER_BACK = 8.0, 0.5, 2.0
 # So many new points in a row must say so, and so many the contrary until it is over.
 _STRIKES, _CALM = 4, 6
 # Healthy engines drift by up to a GiB in hours (F2): what would take longer than this is not announced. What takes less
-# than a quarter of an hour is told from a quarter of a window: a warm-up taken for a leak is better than one told late.
-_HORIZON, _URGENT = 6 * 3600.0, 900.0
+# than twenty minutes is told from a quarter of a window: a warm-up taken for a leak is better than one told late.
+_HORIZON, _URGENT = 6 * 3600.0, 1200.0
 _REQUESTS = 20
 
 
@@ -154,20 +155,21 @@ def _worth_a_look(values: Sequence[float], terms: Terms) -> bool:
     """Whether the last third lies so far below the first one that a line may show enough: most windows end here."""
     third = len(values) // 3
     fell = median(values[:third]) - median(values[-third:])
-    return fell > 0.5 * max(_PART * (values[0] - terms.floor), _SMALLEST, _NEVER_BACK * terms.back)
+    return fell > 0.5 * max(_HURRIED * (values[0] - terms.floor), _SMALLEST, _NEVER_BACK * terms.back)
 
 
 def _of(line: Sequence[Point], seconds: float, floor: int, each: float) -> Shrinking | None:
-    """Whether it is steady, and has taken a tenth of the headroom."""
+    """Whether it is steady, and how much it has taken."""
     seen, before, now = trend(line), line[0][1], line[-1][1]
     lost = -seen.rise
     steady = seen.slope < 0 and lost >= _OVER_NOISE * seen.noise and seen.least <= _LEAST * seen.slope
-    if not steady or lost < max(_PART * (before - floor), _SMALLEST):
+    if not steady or lost < _SMALLEST:
         return None
     return Shrinking(lost, seconds, before, max(now - floor, 0.0) / lost * seconds, each, seen.noise)
 
 
 def _told(found: Shrinking, points: int, terms: Terms) -> bool:
-    """Whether there are points enough for how much time is left, and nothing as big has ever come back."""
-    least = _FEW if found.left <= _URGENT * terms.scale else _MOST
-    return points >= least and found.left <= _HORIZON * terms.scale and found.lost >= _NEVER_BACK * terms.back
+    """Whether points and loss are enough for how much time is left, and nothing as big has ever come back."""
+    least, part = (_FEW, _HURRIED) if found.left <= _URGENT * terms.scale else (_MOST, _PART)
+    enough = points >= least and found.lost >= part * (found.before - terms.floor)
+    return enough and found.left <= _HORIZON * terms.scale and found.lost >= _NEVER_BACK * terms.back

@@ -16,6 +16,15 @@ async def test_stopped_and_seen_to_be_gone() -> None:
     assert not any(node.holder for node in it.scene.nodes)
 
 
+async def test_what_is_deaf_is_not_waited_for() -> None:
+    """Guards the seconds that a web server gives to connections on which nothing will ever be said."""
+    for fault, seconds in (("rank-exited", "5"), ("frozen", "1"), ("spin", "1")):
+        it = tower()
+        await stop(it.senses, fault)
+        (told,) = [one.argv[4] for one in it.scene.nodes[0].commands if one.changes.startswith("stop ")]
+        assert told == seconds
+
+
 async def test_nothing_runs_nothing_is_done() -> None:
     """Guards that a stop before every launch costs next to nothing: no lease, no change."""
     it = tower()

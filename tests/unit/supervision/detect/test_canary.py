@@ -1,5 +1,7 @@
 """The canary: when it is asked, and what its silence means."""
 
+from itertools import pairwise
+
 from sparkwright.domain.live import LiveEngine
 from sparkwright.supervision.state import Recovery
 from unit.supervision.detect.figures import (
@@ -95,8 +97,8 @@ def test_no_canary_while_traffic_proves_life() -> None:
         if watch.wants_canary(at):
             wanted.append(second)
             watch.canary(answered(at), at)
-    assert len(wanted) == 1
-    assert wanted[0] > 250
+    assert wanted[0] > 60
+    assert all(b - a > 60 for a, b in pairwise(wanted))
     assert not watch.wants_canary(SETTLED + 510)
     assert watch.wants_canary(SETTLED + 520)
 
@@ -107,6 +109,17 @@ def test_a_prefill_proves_nothing_to_the_user() -> None:
     for second in range(0, 60, 2):
         watch.engine(engine(SETTLED + second, running=1.0, kv_usage=second / 1000), SETTLED + second)
     assert watch.wants_canary(SETTLED + 60)
+
+
+def test_what_sounds_like_garbage_is_asked_again_under_traffic() -> None:
+    """Tokens come, so traffic proves life; the second answer must not wait for the next minute."""
+    watch = detectors()
+    watch.engine(engine(SETTLED, generation_tokens=1.0), SETTLED)
+    watch.engine(engine(SETTLED + 1, generation_tokens=2.0), SETTLED + 1)
+    watch.canary(answered(SETTLED + 1, "!!!!!!!!"), SETTLED + 1)
+    assert watch.wants_canary(SETTLED + 2)
+    watch.canary(answered(SETTLED + 2), SETTLED + 2)
+    assert not watch.wants_canary(SETTLED + 3)
 
 
 def test_a_failed_canary_is_asked_again_at_once() -> None:

@@ -25,7 +25,7 @@ from sparkwright.supervision.state import Recovery
 
 # What has just been booted: Docker is given 300 s and the ports of the fabric 600 s (field guide F4).
 _COMES_UP, _ELSE = 600.0, 15.0
-_AGAIN = 5.0
+_AGAIN = 2.0
 _LEAST = 1.0
 _PROOF_EVERY = 2.0
 
@@ -43,7 +43,8 @@ async def launch(site: Site) -> Launched | LaunchFailed:
     site.seen.launched_at = site.world.clock.monotonic()
     site.remember(_available(outcome.survey.facts))
     try:
-        await bring(site.world, site.wish, outcome, seize=False)
+        with site.keep.journal.roomy():
+            await bring(site.world, site.wish, outcome, seize=False)
     except SparkwrightError as error:
         return _failed(site, error)
     site.seen.relaunches += 1

@@ -11,20 +11,23 @@ from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.events import Stopped
 
-# Nobody is served any more: those that still hear SIGTERM end within this time.
-GRACE = 5.0
+# Nobody is served any more: those that still hear SIGTERM end within this time. A server that was found to answer
+# nothing, neither its figures nor the canary, has nothing to bring to an end: its connections would be waited for.
+GRACE, _DEAF_GRACE = 5.0, 1.0
+_DEAF = frozenset({"frozen", "spin"})
 _BUSY_AGAIN = 3.0
 # The driver gives memory back for some seconds after its process has ended.
-_MEMORY_WITHIN, _MEMORY_EVERY = 20.0, 1.0
+_MEMORY_WITHIN, _MEMORY_EVERY = 20.0, 0.3
 _SLACK = 4 * GIB
 AVAILABLE = "available:"
 
 
-async def stop(senses: Senses) -> Stopped:
-    """Idempotent. What runs on a node that cannot be asked is left, and said."""
+async def stop(senses: Senses, fault: str = "") -> Stopped:
+    """Idempotent. What runs on a node that cannot be asked is left, and said. fault: the kind that it is about."""
     site = senses.site
     found = await census(site)
-    left = await _ended(site, found) if found.all else []
+    grace = min(_DEAF_GRACE if fault in _DEAF else GRACE, site.engine.stop.grace)
+    left = await _ended(site, found, grace) if found.all else []
     found = await census(site) if found.all else found
     left += [f"{site.label(r.rank)} still runs" for r in found.all if r.running and not left]
     left += [f"the rank on {why}" for why in found.unseen.values()]
@@ -33,13 +36,13 @@ async def stop(senses: Senses) -> Stopped:
     return Stopped(site.now(), tuple(left), retained, needs.recovery, needs.why, found.boots)
 
 
-async def _ended(site: Site, found: Census) -> list[str]:
+async def _ended(site: Site, found: Census, grace: float) -> list[str]:
     """Under the leases of the nodes that answer; waits for whoever has them."""
     nodes = [node for node in site.nodes if node not in found.unseen]
     while True:
         try:
             async with holding(site.world, nodes, f"supervisor of {site.name}: stop"):
-                await rank_work.stop_all(site.world, found.all, min(GRACE, site.engine.stop.grace), remove=False)
+                await rank_work.stop_all(site.world, found.all, grace, remove=False)
             return []
         except Busy as busy:
             site.say(f"waiting to stop {site.name}: {busy.message}", warning=True)

@@ -46,7 +46,7 @@ class Works:
         if isinstance(work, Capture):
             return await capture(self._senses, state, work)
         if isinstance(work, Stop):
-            return await stop(self._senses)
+            return await stop(self._senses, state.fault)
         if isinstance(work, Launch):
             self._launched = True
             return await launch(site)
