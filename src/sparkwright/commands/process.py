@@ -8,6 +8,7 @@ The folder is `<state>/deployments/<deployment>/rank<k>`:
   alive       locked (flock) by the leader for as long as it lives: who waits for its end need not look again and again
   secrets.env 0600, sourced before the start
   files/      what RankSpec.files names
+  temporary   folders below /tmp that a launcher has made for the rank, one a line
 """
 
 from collections.abc import Sequence
@@ -76,12 +77,16 @@ printf '\036exit exited %s false %s %s\n' "$(cat "$d/exit" 2>/dev/null || echo 1
 """
 )
 
-# What was stopped (SIGSTOP) hears no TERM before it goes on.
+# What was stopped (SIGSTOP) hears no TERM before it goes on. A leader that has ended can tell nobody to end.
 _STOP = (
     _FUNCTIONS
     + r"""
 grace="$1"; shift; rc=0
-for a in "$@"; do d=$(x "$a"); alive "$d" && kill -TERM "-$p" 2>/dev/null; done
+for a in "$@"; do
+  d=$(x "$a")
+  if alive "$d"; then kill -TERM "-$p" 2>/dev/null; continue; fi
+  for q in $(marked "$d"); do kill -TERM "$q" 2>/dev/null; done
+done
 for a in "$@"; do
   d=$(x "$a"); i=0
   for q in $(marked "$d"); do kill -CONT "$q" 2>/dev/null; done
@@ -90,6 +95,19 @@ for a in "$@"; do
   i=0; while [ -n "$(marked "$d")" ] && [ $i -lt 50 ]; do sleep 0.1; i=$((i+1)); done
   [ -z "$(marked "$d")" ] || { echo "$d: $(marked "$d")"; rc=1; }
 done
+"""
+)
+
+_REMOVE = (
+    _STOP
+    + r"""
+[ $rc -eq 0 ] || exit 1
+for a in "$@"; do
+  d=$(x "$a")
+  while read -r t; do case "${t#/tmp/}" in */*) ;; sparkwright-*) rm -rf "/tmp/${t#/tmp/}" ;; esac; done \
+    2>/dev/null < "$d/temporary"
+  rm -rf "$d"; rmdir "${d%/*}" 2>/dev/null
+done; :
 """
 )
 
@@ -137,11 +155,7 @@ def stop(directories: Sequence[str], grace: int) -> Command:
 
 def remove(directories: Sequence[str], grace: int) -> Command:
     """As stop, then removes the folders."""
-    text = (
-        _STOP
-        + '[ $rc -eq 0 ] || exit 1\nfor a in "$@"; do d=$(x "$a"); rm -rf "$d"; rmdir "${d%/*}" 2>/dev/null; done; :'
-    )
-    return script(text, str(grace), *directories, timeout=grace + 30, changes=_changes(directories))
+    return script(_REMOVE, str(grace), *directories, timeout=grace + 30, changes=_changes(directories))
 
 
 def _changes(directories: Sequence[str]) -> str:

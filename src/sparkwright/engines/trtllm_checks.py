@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.recipe import Expose, Recipe
+from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.options import merge
 from sparkwright.engines.trtllm_args import DECODING, EXTRA
 
@@ -29,16 +29,14 @@ def _daemons(recipe: Recipe) -> tuple[Finding, ...]:
 def _key(recipe: Recipe) -> tuple[Finding, ...]:
     """Its server checks no key, neither as an option nor in a middleware (serve/openai_server.py)."""
     s = recipe.serving
-    if not s.api_key_env and s.expose is not Expose.ALL:
+    if not s.api_key_env:
         return ()
-    asked = f"serving.expose: {s.expose}" + (f", serving.api_key_env: {s.api_key_env}" if s.api_key_env else "")
     return (
         Finding(
             "ENG021", Severity.BLOCK, "serving", "trtllm-serve has no API key: everybody who reaches it may use it",
-            evidence=asked,
+            evidence=f"serving.api_key_env: {s.api_key_env}",
             cause="the server looks at no Authorization header, so a key would only seem to protect it",
-            remedy="serving.expose: loopback (reach it through ssh -L) or fabric, without api_key_env; "
-            "or put a proxy that checks keys before it",
+            remedy="leave out serving.api_key_env: the front door that `sparkwright up` makes has keys of its own",
         ),
     )  # fmt: skip
 

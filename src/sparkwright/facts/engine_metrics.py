@@ -37,6 +37,13 @@ def read(text: str, names: Mapping[str, str], at: float) -> LiveEngine | None:
     return LiveEngine(at=at, **found) if any(value is not None for value in found.values()) else None
 
 
+def figures(text: str, names: Mapping[str, str]) -> dict[str, float]:
+    """Word of the vocabulary -> figure, as `read` sums them; only those that the page has."""
+    values = _values(text, names.values())
+    found = ((word, _of(values, name)) for word, name in names.items())
+    return {word: value for word, value in found if value is not None}
+
+
 def _values(text: str, wanted: Iterable[str]) -> dict[str, list[float]]:
     """The values of all label sets of each wanted name; requests that were given up or failed prove no life."""
     names, found = frozenset(wanted), dict[str, list[float]]()

@@ -200,6 +200,16 @@ def test_a_killed_leader_is_not_taken_for_running(node: Sh) -> None:
     assert found is not None and (found.state, found.exit_code) == ("exited", 137)
 
 
+def test_what_outlives_its_leader_is_asked_to_end(node: Sh) -> None:
+    """The whole grace would pass in silence otherwise: nobody is left to tell it."""
+    begin(node, PATIENT)
+    os.kill(int((folder(node) / "pid").read_text().split()[0]), signal.SIGKILL)
+    began = time.monotonic()
+    assert node.run(process.stop([FOLDER], 20)).ok
+    assert time.monotonic() - began < 10
+    assert "bye" in (folder(node) / "log").read_text()
+
+
 def test_a_pid_of_somebody_else_is_not_ours(node: Sh) -> None:
     """A reused pid has another start time: it is neither called running nor killed."""
     start(node, "exit 0")
@@ -226,3 +236,16 @@ def test_a_program_that_is_not_there_says_so(node: Sh) -> None:
     *lines, last = followed(node)
     assert last.startswith("\x1eexit exited 127 false")
     assert "/no/such/engine" in lines[0]
+
+
+def test_what_a_killed_launcher_left_in_tmp_goes_with_the_rank(node: Sh, tmp_path: Path) -> None:
+    """Only folders of ours directly below /tmp, whatever the file says."""
+    ours, kept = Path(f"/tmp/sparkwright-test-{os.getpid()}"), tmp_path / "sparkwright-kept"
+    for path in (ours, kept):
+        path.mkdir()
+        (path / "log").touch()
+    start(node, "exit 0")
+    wrong = (kept, f"{ours}/../{kept.relative_to('/tmp')}", "/tmp/", "") if kept.is_relative_to("/tmp") else (kept,)
+    (folder(node) / "temporary").write_text("".join(f"{path}\n" for path in (*wrong, ours)))
+    assert node.run(process.remove([FOLDER], 1)).ok
+    assert not ours.exists() and not folder(node).exists() and kept.exists()

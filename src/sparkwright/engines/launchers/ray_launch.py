@@ -221,7 +221,10 @@ def start_ray(args: argparse.Namespace, *words: str) -> subprocess.Popen[bytes]:
 
 
 def clear(folder: str) -> None:
-    """Ends what still carries our mark, then removes Ray's folder unless another node on this machine uses it."""
+    """Ends what still carries our mark, then removes Ray's folder unless another node on this machine uses it.
+
+    The shell that leads the rank's session has our words in its own.
+    """
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + 5
         while (left := marked()) and time.monotonic() < deadline:
@@ -239,7 +242,11 @@ def marked() -> list[int]:
 
 
 def _command_lines() -> Iterator[bytes]:
-    return (_read(pid, "cmdline") for pid in _pids() if pid != os.getpid())
+    """Of all but us and those that we were started by."""
+    line = [os.getpid()]
+    while line[-1] > 1:
+        line.append(int((_read(line[-1], "stat").rpartition(b")")[2].split() or (0, 0))[1]))
+    return (_read(pid, "cmdline") for pid in _pids() if pid not in line)
 
 
 def _pids() -> list[int]:
@@ -260,6 +267,8 @@ def _take(folder: str) -> None:
     if path.is_symlink() or path.stat().st_uid != os.getuid():
         say(f"error: {folder} belongs to somebody else")
         raise SystemExit(1)
+    if rank := os.environ.get("SPARKWRIGHT_RANK_DIR"):  # who removes the rank removes this, too, if we are killed
+        Path(rank, "temporary").write_text(f"{folder}\n")
 
 
 def end(process: subprocess.Popen[bytes], grace: float) -> None:
