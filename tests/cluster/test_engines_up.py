@@ -57,15 +57,17 @@ def test_it_serves_over_two_nodes_and_leaves_nothing(
     ranks = [(r["rank"], r["node"], r["runtime"]) for r in found["ranks"]]
     assert ranks == [(0, "spark-1", runtime), (1, "spark-2", runtime)]
     assert "SIMULATED" in drive.good("logs", NAME, "--tail", "0").out
+    if runtime == "docker":
+        each_rank_has_its_own_nodes_fabric(nodes, engine)
+    elif engine in ("llama-cpp", "sglang"):
+        the_worker_opens_no_port_beyond_the_fabric(nodes[1], before[1], engine)
     drive.good("down", NAME)
     assert_clean(nodes)
     assert [listening(node) for node in nodes] == before
 
 
-@ENGINE
-def test_each_rank_has_its_own_node_s_fabric(drive: Drive, nodes: list[Node], engine: str) -> None:
+def each_rank_has_its_own_nodes_fabric(nodes: list[Node], engine: str) -> None:
     """Addresses and interfaces are the node's, never the head's; the mark is on every container."""
-    drive.good("up", recipe(drive, engine, "docker"))
     for node in nodes:
         (found,) = containers(node)
         has = variables(found)
@@ -79,13 +81,10 @@ def test_each_rank_has_its_own_node_s_fabric(drive: Drive, nodes: list[Node], en
         wait_for(nodes[0], f"docker logs sparkwright-{NAME}-rank0 2>&1 | grep -q '{told}'", seconds=10)
 
 
-@pytest.mark.parametrize("engine", ["llama-cpp", "sglang"])
-def test_a_worker_opens_no_port_beyond_the_fabric(drive: Drive, nodes: list[Node], engine: str) -> None:
+def the_worker_opens_no_port_beyond_the_fabric(worker: Node, before: set[str], engine: str) -> None:
     """llama.cpp's RPC asks nobody for a key, and SGLang's worker has a server that nobody needs."""
-    before = listening(nodes[1])
-    drive.good("up", recipe(drive, engine, "process"))
-    opened = {address.rpartition(":")[0] for address in listening(nodes[1]) - before}
-    assert opened == {nodes[1].fabric if engine == "llama-cpp" else "127.0.0.1"}
+    opened = {address.rpartition(":")[0] for address in listening(worker) - before}
+    assert opened == {worker.fabric if engine == "llama-cpp" else "127.0.0.1"}
 
 
 def test_the_mpi_agent_waits_on_the_fabric_only(drive: Drive, nodes: list[Node]) -> None:

@@ -1,7 +1,6 @@
 """What docs/security.md says, on two real nodes: who can reach what, and where no secret is."""
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,7 +8,8 @@ import pytest
 
 from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, containers
 from cluster.stranger import Stranger, stranger
-from testbed import Node, Testbed
+from cluster.test_supervised import until
+from testbed import Node, Testbed, caddy
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 ENGINE_KEY = "sk-engine-4b1d9c77e2a05f36"
@@ -35,9 +35,10 @@ def outsider(testbed: Testbed) -> Iterator[Stranger]:
         yield made
 
 
-def served(drive: Drive, runtime: str) -> Path:
+def served(drive: Drive, runtime: str, engine_key: bool = True) -> Path:
     """Up and open to all; the folder with what `up` gave the user."""
-    recipe = drive.recipe(runtime, serving={"expose": "all", "api_key_env": "DRILL_KEY"})
+    key = {"api_key_env": "DRILL_KEY"} if engine_key else {}
+    recipe = drive.recipe(runtime, serving={"expose": "all", **key})
     done = drive.good("up", recipe)
     assert f"front door: https://spark-1:{DOOR}/v1" in done.out, str(done)
     assert ENGINE_KEY not in done.out + done.err
@@ -48,14 +49,6 @@ def served(drive: Drive, runtime: str) -> Path:
 
 def default_key(folder: Path) -> str:
     return (folder / "default.key").read_text().strip()
-
-
-def admitted(who: Stranger, node: Node, key: str, ca: Path) -> bool:
-    """Whether it gets in, once the supervisor has had its own first look."""
-    end = time.monotonic() + 30
-    while (status := asked(who, node, key, ca)) == "503" and time.monotonic() < end:
-        time.sleep(0.5)
-    return status == "200"
 
 
 def asked(who: Stranger, node: Node, key: str, ca: Path | None = None, path: str = "/v1/models") -> str:
@@ -70,9 +63,7 @@ def test_from_outside_only_ssh_and_the_door_answer(
     drive: Drive, nodes: list[Node], outsider: Stranger, runtime: str
 ) -> None:
     """All 65,535 ports of both nodes: nothing of the engine, its rendezvous, the supervisor or its figures."""
-    before = [outsider.open_ports(node.mgmt) for node in nodes]
-    served(drive, runtime)
-    assert before == [[22], [22]]
+    served(drive, runtime, engine_key=runtime == "docker")
     assert [outsider.open_ports(node.mgmt) for node in nodes] == [[22, DOOR], [22]]
     drive.good("down", NAME)
     assert outsider.open_ports(nodes[0].mgmt) == [22]
@@ -83,7 +74,7 @@ def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Str
     """Twenty wrong, missing or revoked keys get 401 from another machine; the given CA is enough to trust the door."""
     folder = served(drive, "process")
     default = default_key(folder)
-    assert admitted(outsider, nodes[0], default, folder / "ca.crt")
+    assert asked(outsider, nodes[0], default, folder / "ca.crt") == "200"
     made = drive.good("keys add", "laptop", "--json").json
     laptop = Path(made["file"]).read_text().strip()
     assert made["name"] == "laptop" and laptop not in json.dumps(made)
@@ -97,6 +88,19 @@ def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Str
     ] * 3
     listed = drive.good("keys list")
     assert "default" in listed.out and "laptop" not in listed.out
+
+
+def test_without_the_program_the_door_is_a_container(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
+    """The image caddy:2 in its place: the same door, back when it is killed, gone after `down`."""
+    with caddy.in_an_image(nodes[0]):
+        folder = served(drive, "process", engine_key=False)
+        assert containers(nodes[0])[0]["Config"]["Image"] == "caddy:2"
+        door = [asked(outsider, nodes[0], key, folder / "ca.crt") for key in (default_key(folder), "wrong")]
+        assert door == ["200", "401"]
+        nodes[0].sh(f"docker kill sparkwright-caddy-{NAME}")
+        until(lambda: asked(outsider, nodes[0], "wrong") == "401", "the door to be back", 20)
+        drive.good("down", NAME)
+        assert_clean(nodes)
 
 
 def remembered(nodes: list[Node]) -> dict[str, str]:

@@ -2,15 +2,18 @@
 
 import json
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, engines, lease, running
 from testbed import Node
-from testbed.settings import MGMT_DEVICE
+from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 STATE = "/home/spark/.local/state/sparkwright"
@@ -87,6 +90,71 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
     until(lambda: [len(engines(node)) for node in nodes] == [1, 1], "both ranks", 90)
     until(serves(nodes[0], at + 1), "to serve again")
     assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
+
+
+# What a test leaves on the nodes for the time after their reboot.
+SUDO, KERNEL_LOG = "/etc/sudoers.d/anything", "/opt/fixtures/var/log/dmesg"
+BOOTED = {
+    "/etc/tmpfiles.d/testbed-kernel-log.conf": f"r! {KERNEL_LOG}\n",
+    "/etc/systemd/system/docker.service.d/testbed.conf": "[Service]\nExecStartPre=/bin/sleep 6\n",
+    "/etc/systemd/system/testbed-late-fabric.service": "[Unit]\nAfter=node-net.service\n[Service]\nExecStart="
+    f"/bin/sh -c 'ip link set {FABRIC_DEVICE} down; sleep 9; ip link set {FABRIC_DEVICE} up'\n"
+    "[Install]\nWantedBy=multi-user.target\n",
+}
+XID = "[ 4711.000001] NVRM: Xid (PCI:000f:01:00): 119, pid=41207, name=VLLM::EngineCor, Timeout after 6s of waiting\n"
+
+
+@contextmanager
+def rebootable(nodes: list[Node]) -> Iterator[None]:
+    """While open, the user may reboot them; Docker and the fabric are late then. Somebody switches them on again."""
+    done = threading.Event()
+
+    def switch_on(node: Node) -> None:
+        while not done.wait(0.3):
+            if node.state() == "exited":
+                node.start()
+
+    for node in nodes:
+        node.write(SUDO, "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
+        for path, text in BOOTED.items():
+            node.write(path, text)
+        node.sh("systemctl enable -q testbed-late-fabric")
+    with ThreadPoolExecutor() as pool:
+        keepers = [pool.submit(switch_on, node) for node in nodes]
+        try:
+            yield
+        finally:
+            done.set()
+            for keeper in keepers:
+                keeper.result()
+            for node in nodes:
+                node.recover()
+                node.sh(
+                    f"systemctl disable -q testbed-late-fabric; rm {SUDO} {' '.join(BOOTED)}; systemctl daemon-reload"
+                )
+
+
+def test_where_it_may_it_reboots_all_nodes_and_serves_again(drive: Drive, nodes: list[Node]) -> None:
+    """A rank ended by a fault that outlives it: both nodes go, and what is late after their start is waited for.
+
+    An Xid alone stops nothing while tokens come.
+    """
+    head, worker = nodes
+    with rebootable(nodes):
+        worker.write(KERNEL_LOG, "")
+        drive.good("up", drive.recipe("docker"), "--allow-reboot")
+        before, at = [node.pid1_started() for node in nodes], clock(head)
+        until(lambda: live(head).get("canary"), "its own first look")
+        worker.exec(["tee", "-a", KERNEL_LOG], input=XID)
+        until(lambda: any(kind == "xid" for kind, _ in live(head)["troubles"]), "the Xid to be seen", 15)
+        worker.sh(f"docker kill sparkwright-{NAME}-rank1")
+        until(lambda: head.state() == "exited", "the head's reboot", 60)
+        until(lambda: [node.state() for node in nodes] == ["running"] * 2, "both to be on again", 30)
+        until(serves(head, at + 20), "to serve again", 120)
+        assert all(node.pid1_started() != then for node, then in zip(nodes, before, strict=True))
+        (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
+        assert (incident["open"], incident["outcome"]) == (False, "serving again")
+        drive.good("down", NAME)
 
 
 def test_a_killed_supervisor_is_back_and_goes_on(drive: Drive, nodes: list[Node]) -> None:

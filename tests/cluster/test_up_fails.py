@@ -105,7 +105,8 @@ def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(drive: Drive, n
     done = call.finish(120)
     assert "trying again for 20 s" in done.err, str(done)
     assert engines(nodes[0]) == []
-    up, status, down = drive.run("up", recipe), drive.run("status"), drive.run("down", NAME)
+    calls = [drive.start("up", recipe), drive.start("status")]
+    up, status, down = *(call.finish() for call in calls), drive.run("down", NAME)
     for told in (done, up, status, down):
         assert told.code == 3 and "spark-2: " in told.err and "Traceback" not in told.err, str(told)
     assert "rank 1 is on no node that answered" in status.out, str(status)

@@ -71,7 +71,7 @@ def test_a_supervisor_tells_the_state(shell: Shell, head: Head) -> None:
     assert "problem: spark-1 loses 14 MiB a request" in text
     assert "spark-1  20.0 GiB available, 2.0 GiB less each hour; at its floor in 5 h 00 min" in text
     assert "spark-2  cannot be asked now" in text
-    assert re.search(r"canary: a real token in 0\.4 s, \d+(\.\d)? s ago", text)
+    assert re.search(r"canary: a simulated token in 0\.4 s, \d+(\.\d)? s ago", text)
     assert "incidents: 2, 1 relaunch, the last: sparkwright incidents show 2" in text
     assert "supervised on spark-1, nothing brings it back after a reboot, for me@laptop" in text
     assert found["state"] == "ready" and found["supervised"]["live"]["nodes"][0]["time_left"] == 18000.0  # type: ignore[index]

@@ -61,7 +61,3 @@ def fill_state(node: Node) -> None:
 
 def empty_state(node: Node) -> None:
     node.sh(f"rm {HOME}/{STATE}/.ballast")
-
-
-def restart_docker(node: Node) -> None:
-    node.exec(["systemctl", "restart", "docker"])

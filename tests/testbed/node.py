@@ -15,13 +15,11 @@ from testbed.shell import TestbedError, wait_until
 
 Completed = subprocess.CompletedProcess[str]
 STATE = ".local/state/sparkwright"
-# History stays: the audit log, the store and the evidence of incidents; and so do the keys of front doors. Ray's own
-# logs in /tmp stay, too (docs/STATUS.md).
+# History stays: the audit log, the store and the evidence of incidents; and so do the keys of front doors.
 _LEFT = rf"""
 find /home/*/{STATE} /run/lock/sparkwright* \( -name incidents -o -path '*/sparkwright/door' \) -prune -o -type f \
   ! -name audit.log ! -name 'store.sqlite*' ! -name 'hooks*' -print 2>/dev/null
-ls -d /home/*/.config/systemd/user/sparkwright-* /etc/systemd/system/sparkwright-* /tmp/sparkwright-*-* 2>/dev/null |
-  grep -v ^/tmp/sparkwright-ray-
+ls -d /home/*/.config/systemd/user/sparkwright-* /etc/systemd/system/sparkwright-* /tmp/sparkwright-*-* 2>/dev/null
 ls /var/lib/systemd/linger/* 2>/dev/null
 grep -l 'sparkwright:' /home/*/.ssh/authorized_keys 2>/dev/null
 """

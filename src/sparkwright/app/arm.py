@@ -75,7 +75,7 @@ async def _arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
     door = await _door(world, plan, where)
     services = (Service("supervisor", where.argv("run"), private=False), *door.services)
     await _serve(world, where, plan.deployment, services, (manager, seat))
-    said = (*door.said, *(await _settled(world, plan, where) if door.services else ()))
+    said = (*door.said, *(await _settled(world, plan, where) if door.listens else ()))
     done = await world.hosts[plan.head].run(service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, did_not_start(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))

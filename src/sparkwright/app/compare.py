@@ -26,6 +26,7 @@ async def planned(world: World, recipes: Sequence[Recipe]) -> list[Planned]:
 
 async def _planned(world: World, recipe: Recipe) -> Planned:
     try:
-        return Planned(recipe, await prepare(world, Wish(recipe, recipe.deployment, "", api_key(world, recipe))))
+        wish = Wish(recipe, recipe.deployment, "", api_key(world, recipe), supervised=True)
+        return Planned(recipe, await prepare(world, wish))
     except UsageError as error:
         return Planned(recipe, trouble=error.message)

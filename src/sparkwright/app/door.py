@@ -34,11 +34,16 @@ class Furnished:
     findings: tuple[Finding, ...] = ()
     said: tuple[str, ...] = ()
 
+    @property
+    def listens(self) -> bool:
+        """Without Caddy, only the service that answers it is there, and the figures."""
+        return len(self.services) > 1
+
 
 async def furnish(world: World, plan: Plan, where: Where) -> Furnished:
     """Idempotent. A Caddy that runs takes over what has changed without cutting a stream. Raises NodeError."""
     seen = await _look(world, plan, where)
-    found = tuple(f for rule in DOOR for f in rule.check(Context(plan.cluster, recipe=plan.recipe, door=seen)))
+    found = _judged(plan, seen)
     codes = {finding.code for finding in found}
     door = plan.recipe.serving.door
     front = _front(plan, where, seen, replace(door, tls=DoorTls.INTERNAL) if PAIR in codes else door)
@@ -51,6 +56,15 @@ async def furnish(world: World, plan: Plan, where: Where) -> Furnished:
     await _put(world, where, "endpoint", endpoint(plan, seen.hostname) + "\n")
     await _did(world, where, commands.reload(where.python, f"{where.home}/door"))
     return Furnished((service, _caddy(plan, where, seen, front)), found, await _first_key(world, plan))
+
+
+async def findings(world: World, plan: Plan, where: Where) -> tuple[Finding, ...]:
+    """What is wrong with the door's files and programs now; changes nothing. Raises NodeError."""
+    return _judged(plan, await _look(world, plan, where))
+
+
+def _judged(plan: Plan, seen: DoorFacts) -> tuple[Finding, ...]:
+    return tuple(f for rule in DOOR for f in rule.check(Context(plan.cluster, recipe=plan.recipe, door=seen)))
 
 
 async def _look(world: World, plan: Plan, where: Where) -> DoorFacts:

@@ -66,7 +66,7 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None
     if len(opened) > 1:
         _compare(where, opened, rest["as_json"])
         return
-    wish = Wish(opened[0], name or opened[0].deployment, rest["force"])
+    wish = Wish(opened[0], name or opened[0].deployment, rest["force"], supervised=not rest["form"])
     wish = replace(wish, measured=from_logs(opened[0], rest["logs"], rest["rank"]))
     if rest["goal"]:
         _optimize(where, wish, Goal(rest["goal"]), rest["as_json"])

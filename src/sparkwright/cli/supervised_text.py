@@ -29,7 +29,7 @@ def _how(found: Supervised) -> str:
 
 
 def _live(found: Supervised, live: Live) -> Iterator[str]:
-    if live.reason:
+    if live.reason and live.reason not in (sentence for _, sentence in live.troubles):  # said as a problem
         yield fold(f"  reason: {live.reason}", 10)
     if live.refusing:
         yield fold(f"  new requests are refused: {live.why}{_back(found, live)}", 10)
@@ -66,7 +66,8 @@ def _canary(found: Supervised, canary: LiveCanary) -> str:
     ago = f"{duration(max(0.0, found.now - canary.at))} ago"
     if canary.seconds is None:
         return f"canary: no token, asked {ago}: {canary.said}"
-    return f"canary: a real token in {duration(canary.seconds)}, {ago}"
+    kind = "simulated" if found.live and found.live.simulated else "real"
+    return f"canary: a {kind} token in {duration(canary.seconds)}, {ago}"
 
 
 def _incidents(live: Live) -> str:

@@ -81,8 +81,8 @@ def _bracketed(address: str) -> str:
 def _api(door: FrontDoor) -> list[dict[str, Any]]:
     """Asked, its key taken away or replaced, then sent on as it is; the answer flows back byte by byte.
 
-    No flush_interval: Caddy passes on at once what has no length. With -1 it would not tell the engine of clients that
-    have gone, and 2.6 would cut every stream at a reload (both measured).
+    No flush_interval: Caddy passes on at once what has no length. With -1, Debian's 2.6.2 does not tell the engine of
+    clients that have left, and cuts every stream at a reload (docs/adr/0009).
     """
     engine = {
         "handler": "reverse_proxy",

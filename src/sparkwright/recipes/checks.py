@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sparkwright.domain.recipe import DoorTls, EngineChoice, Expose, Recipe, Runtime
+from sparkwright.domain.recipe import DoorTls, EngineChoice, Recipe, Runtime
 from sparkwright.recipes.checks_build import build_checks
 from sparkwright.recipes.checks_environment import flags_and_env
 from sparkwright.recipes.problems import Complaint
@@ -106,14 +106,6 @@ def _limits(recipe: Recipe) -> Iterator[Complaint]:
         yield ("serving", "batched_tokens"), f"`serving.batched_tokens`: observed {s.batched_tokens}; allowed: {why}"
 
 
-def _expose(recipe: Recipe) -> Iterator[Complaint]:
-    if recipe.serving.expose is Expose.ALL and not recipe.serving.api_key_env:
-        why = "anybody on the network could use the endpoint"
-        cure = "name the environment variable that holds the key, or use loopback or fabric"
-        text = f"`serving.expose`: observed all without `serving.api_key_env`: {why}; {cure}"
-        yield ("serving", "expose"), text
-
-
 def _door(recipe: Recipe) -> Iterator[Complaint]:
     s, door = recipe.serving, recipe.serving.door
     path = ("serving", "door")
@@ -151,7 +143,6 @@ CHECKS = (
     Check(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
     Check(("engine.name", "parallelism", "speculation"), _parallelism),
     Check(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
-    Check(("serving.expose", "serving.api_key_env"), _expose),
     Check(("serving.port", "serving.master_port", "serving.door"), _door),
     Check(("env", "flags", "engine.name"), flags_and_env),
     Check(("mounts",), _mounts),

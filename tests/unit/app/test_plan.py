@@ -119,7 +119,7 @@ def test_a_key_that_is_not_set_is_asked_for() -> None:
 )
 def test_the_endpoint_listens_where_the_recipe_says_and_no_wider(expose: Expose, bind: str) -> None:
     """Private by default: loopback."""
-    plan = planned(recipe(expose=expose))
+    plan = planned(recipe(expose=expose, api_key_env="KEY" if expose is Expose.ALL else ""))
     assert plan.bind == bind
     assert bind in plan.specs[0].argv
     assert "--host" not in plan.specs[1].argv
@@ -131,6 +131,13 @@ def test_under_supervision_only_the_front_door_is_open_to_all() -> None:
     assert plan.bind == "127.0.0.1"
     assert "0.0.0.0" not in plan.specs[0].argv
     assert planned(recipe(expose=Expose.FABRIC), supervised=True).bind == "192.168.100.10"
+
+
+def test_without_a_front_door_nobody_listens_for_all_without_a_key() -> None:
+    """`up --no-supervise` and emitted files: the engine itself would be open."""
+    with pytest.raises(UsageError) as caught:
+        planned(recipe(expose=Expose.ALL))
+    assert "serving.api_key_env" in caught.value.message
 
 
 def test_a_cluster_that_is_too_small_is_an_error() -> None:

@@ -147,13 +147,6 @@ def test_door():
     assert (door.serving.door.tls, door.serving.door.body_limit, door.serving.door.names) == ("files", 2**20, ("a.b",))
 
 
-def test_expose():
-    """Nothing listens for everybody without a key."""
-    assert len(recipe_errors("serving: {expose: all}\n")) == 1
-    assert silent("serving: {expose: all, api_key_env: MY_KEY}\n").serving.api_key_env == "MY_KEY"
-    assert silent("serving: {expose: fabric}\n").serving.expose == "fabric"
-
-
 @pytest.mark.parametrize("name", ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "VLLM_HOST_IP", "MASTER_ADDR"])
 def test_per_rank_variables(name):
     """One value for all ranks is wrong on one of them."""

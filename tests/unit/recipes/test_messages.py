@@ -115,13 +115,12 @@ def test_no_mapping(text):
 def test_all_errors_come_together():
     """A user mends a file once, not error by error."""
     found = recipe_errors(
-        "max_model_len: 1\nserving:\n  port: 80\n  expose: all\nenv:\n  HF_TOKEN: hf_abcdefghijklm\nserving: {}\n"
+        "max_model_len: 1\nserving:\n  port: 80\n  expose: public\nenv:\n  HF_TOKEN: hf_abcdefghijklm\nserving: {}\n"
     )
     assert found == [
         "r.yaml:7: unknown key `max_model_len`; did you mean `serving.context`?",
         "r.yaml:9: `serving.port`: observed 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
-        "r.yaml:10: `serving.expose`: observed all without `serving.api_key_env`: anybody on the network could use the "
-        "endpoint; name the environment variable that holds the key, or use loopback or fabric",
+        "r.yaml:10: `serving.expose`: observed 'public'; allowed: loopback, fabric or all",
         "r.yaml:12: `env.HF_TOKEN`: a key must not stand in a file (its value is not shown); take it out; "
         "run `hf auth login` on the node that downloads, or export it where you call sparkwright",
         "r.yaml:13: key `serving` stands twice: on line 8 and on line 13",

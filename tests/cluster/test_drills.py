@@ -1,0 +1,37 @@
+"""The quick half of the drills: each fault is noticed, answered for at the door, and mended, with nothing lost."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from drills.all import Run
+from drills.figures import Target
+from drills.plan import QUICK, Stage
+from drills.table import text
+from testbed import Testbed
+
+SLOW = 5.0
+"""Times as long as on a quiet machine until it is noticed and refused. Nothing else may be worse for other work."""
+
+
+@pytest.fixture(scope="module")
+def starts() -> dict[tuple[object, ...], float]:
+    """The engine's own, measured once for all that start alike."""
+    return {}
+
+
+@pytest.mark.parametrize("stage", QUICK, ids=lambda stage: stage.drills[0].name.replace(" ", "-"))
+def test_drills(testbed: Testbed, tmp_path: Path, stage: Stage, starts: dict[tuple[object, ...], float]) -> None:
+    """The targets of docs/drills.md by the same code; the way back is measured against the machine's own start."""
+    (kept,) = Run(testbed, tmp_path, starts=starts).of((patient(stage),))
+    assert kept.row.passed, f"\n{text([kept.row])}\n{kept.row}\n{kept.log}"
+
+
+def patient(stage: Stage) -> Stage:
+    return replace(stage, drills=tuple(replace(drill, target=loose(drill.target)) for drill in stage.drills))
+
+
+def loose(target: Target) -> Target:
+    detected, refused = target.detected and SLOW * target.detected, target.refused and SLOW * target.refused
+    return replace(target, detected=detected, refused=refused, starts=2.0)
