@@ -63,14 +63,15 @@ class Run:
     def _one(self, ground: Ground, drill: Drill) -> Kept:
         self.say(f"{drill.name} ...")
         when = replace(now(REPOSITORY), start=round(ground.start, 2))
-        measured = Footprint(ground) if drill.name == "soak" else None
+        measured = Footprint(ground) if drill.weighed else None
         try:
             with measured or contextlib.nullcontext():
                 made = asyncio.run(run(ground, drill))
         except TROUBLE as error:
             made = _not_run(drill, error)
         self.say(f"{drill.name}: {'; '.join(made.missed) or 'ok'} [{made.action}] {' | '.join(made.notes)}")
-        return Kept(made, when, measured.told() if measured else {})
+        told = ground.head.sh(f"cat {ground.home}/log", check=False)
+        return Kept(made, when, measured.told() if measured else {}, told)
 
 
 def _not_run(drill: Drill, error: Exception) -> Row:

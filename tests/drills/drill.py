@@ -12,30 +12,34 @@ from drills.ground import Ground
 from drills.traffic import Client, Load
 from drills.watch import Sight
 from sparkwright.supervision.detect.setting import Patience
-from sparkwright.supervision.policy import Policy
 
-WARM, AFTER = 3.0, 4.0
-"""Seconds of traffic before the fault and once all is well again."""
+AFTER = 4.0
+"""Seconds of traffic once all is well again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drill:
     """limit: seconds until it must have come to rest. meanwhile: what is done once the fault was noticed (it mends
-    something, or harms more); rest: seconds that it must stay untouched, for drills in which nothing may happen."""
+    something, or harms more), and when the way back can begin by it; rest: seconds that it must stay untouched, for
+    drills in which nothing may happen."""
 
     name: str
     fault: str
     inject: Callable[[Ground], Mark]
     target: Target = field(default_factory=Target)
-    meanwhile: Callable[[Ground], None] | None = None
+    meanwhile: Callable[[Ground], float] | None = None
     limit: float = 90.0
     rest: float = 0.0
     settled: bool = False
     """Only once the engine is no longer new: what is new may be compiling, and is given more time."""
     patience: float = 60.0
     """Seconds until a client takes its request for lost."""
+    warm: float = 3.0
+    """Seconds of traffic before the fault."""
     leaks: bool = False
     """What is left at the notice counts, too."""
+    weighed: bool = False
+    """What the supervisor itself takes is measured."""
     load: Load = field(default_factory=Load)
 
 
@@ -45,17 +49,16 @@ async def run(ground: Ground, drill: Drill) -> Row:
     tasks = [asyncio.create_task(client.traffic(drill.load)), asyncio.create_task(client.probing())]
     try:
         await _until(lambda: ground.now.phase == "ready", 30, "the deployment to be ready")
-        await asyncio.sleep(WARM)
+        await asyncio.sleep(drill.warm)
         if drill.settled:
             await asyncio.sleep(max(0.0, ground.now.at + Patience().fresh_for * ground.scale - time.time()))
         before = ground.now
-        target = patient(drill.target, before.relaunches, ground.scale)
         mark = await asyncio.to_thread(drill.inject, ground)
         while ground.sent:
             path, what = ground.sent.pop()
             body = client.body(what) if isinstance(what, Load) else {"model": ground.door.model, **what}
             client.launch(client.fetch("POST", path, body), client.requests)
-        late = await _follow(ground, drill, mark, before)
+        late, mended = await _follow(ground, drill, mark, before)
         await asyncio.sleep(AFTER)
         tasks[0].cancel()
         tasks[1].cancel()
@@ -64,19 +67,18 @@ async def run(ground: Ground, drill: Drill) -> Row:
         for task in tasks:
             task.cancel()
         await client.close()
-    seen = Seen(
-        mark.at, before, _sights(ground, mark), client.requests, client.probes, ground.start, mended=mark.mended
-    )
-    made = row(drill.name, drill.fault, target, seen, (*_troubles(ground, seen), *_words(client)))
+    seen = Seen(mark.at, before, _sights(ground, mark), client.requests, client.probes, ground.start, mended=mended)
+    made = row(drill.name, drill.fault, drill.target, seen, (*_troubles(ground, seen), *_words(client)))
     made = replace(made, scale=ground.scale, missed=(*late, *made.missed))
     return with_leak(made, ground.memory(), seen) if drill.leaks else made
 
 
-async def _follow(ground: Ground, drill: Drill, mark: Mark, before: Sight) -> tuple[str, ...]:
-    """Until the target's last phase has been reached after the fault was noticed."""
+async def _follow(ground: Ground, drill: Drill, mark: Mark, before: Sight) -> tuple[tuple[str, ...], float]:
+    """Until the target's last phase has been reached after the fault was noticed; what was waited for in vain."""
+    mended = mark.mended
     if not drill.target.sign:
         await asyncio.sleep(drill.rest)
-        return ()
+        return (), mended
 
     def seen() -> Seen:
         return Seen(mark.at, before, _sights(ground, mark))
@@ -84,19 +86,11 @@ async def _follow(ground: Ground, drill: Drill, mark: Mark, before: Sight) -> tu
     try:
         await _until(lambda: noticed(drill.target, seen()) is not None, drill.limit, "it to be noticed")
         if drill.meanwhile is not None:
-            await asyncio.to_thread(drill.meanwhile, ground)
+            mended = await asyncio.to_thread(drill.meanwhile, ground)
         await _until(lambda: rests(drill.target, seen()), drill.limit, f"{' or '.join(drill.target.final)}")
     except TimeoutError as late:
-        return (str(late),)
-    return ()
-
-
-def patient(target: Target, launched: int, scale: float) -> Target:
-    """Launched again a moment ago, it waits for the guard first: that is no delay of its making."""
-    if target.beyond is None or not launched:
-        return target
-    backoffs = Policy().scaled(scale).backoffs
-    return replace(target, beyond=target.beyond + backoffs[min(launched, len(backoffs)) - 1])
+        return (str(late),), mended
+    return (), mended
 
 
 def rests(target: Target, seen: Seen) -> bool:
@@ -124,10 +118,13 @@ def _troubles(ground: Ground, seen: Seen) -> tuple[str, ...]:
 
 
 def _words(client: Client) -> tuple[str, ...]:
-    """What clients were told, each once."""
-    plain = [re.sub(r"\d+(\.\d+)?( min)? s?", "N ", r.said)[:200] for r in client.requests]
-    said = [f"{r.status} {words}" for r, words in zip(client.requests, plain, strict=True) if r.fate != "answered"]
-    return tuple(f"{said.count(one)} x {one}" for one in dict.fromkeys(said))[:6]
+    """What clients were told: of what differs by figures alone the first, and how often."""
+    said: dict[str, list[str]] = {}
+    for one in client.requests:
+        if one.fate != "answered":
+            words = f"{one.status or 'no answer'}: {one.said}"
+            said.setdefault(re.sub(r"\d+", "", words)[:120], []).append(words)
+    return tuple(f"{len(same)} x {same[0]}" for same in list(said.values())[:4])
 
 
 async def _until(check: Callable[[], bool], seconds: float, what: str) -> None:

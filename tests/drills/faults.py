@@ -1,13 +1,10 @@
 """The faults: each does its harm for real and says when."""
 
-import threading
 import time
 from dataclasses import dataclass
 
 from drills.ground import Ground
 from testbed import harm
-
-FULL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,8 @@ def freeze_api(ground: Ground) -> Mark:
 
 
 def deadlock(ground: Ground) -> Mark:
-    return Mark(ground.say("spin_after=0"))
+    """The worker never leaves its next step, and so neither does the head."""
+    return Mark(ground.say("spin_after=0", ground.worker))
 
 
 def garbage(ground: Ground) -> Mark:
@@ -56,6 +54,14 @@ def out_of_memory(ground: Ground) -> Mark:
 
 def leak(ground: Ground) -> Mark:
     return Mark(ground.say("leak=14"))
+
+
+def worse_drafts(ground: Ground) -> Mark:
+    return Mark(ground.say("accept=0.3"))
+
+
+def lost_prefixes(ground: Ground) -> Mark:
+    return Mark(ground.say("hits=0"))
 
 
 def cut_ssh(ground: Ground) -> Mark:
@@ -98,10 +104,9 @@ def reboot_both(ground: Ground) -> Mark:
 
 
 def fill_disk(ground: Ground) -> Mark:
+    """And it stays so."""
     harm.fill_state(ground.head)
-    at = ground.signal(ground.worker, "KILL")
-    threading.Timer(FULL_S, harm.empty_state, (ground.head,)).start()
-    return Mark(at, at + FULL_S)
+    return Mark(ground.signal(ground.worker, "KILL"))
 
 
 def crash_loop(ground: Ground) -> Mark:
@@ -120,5 +125,5 @@ def steal_port(ground: Ground) -> Mark:
 
 
 def restart_docker(ground: Ground) -> Mark:
-    at = ground.worker.sh("date +%s.%N; systemctl restart docker").split()[0]
-    return Mark(float(at))
+    at, back = ground.worker.sh("date +%s.%N; systemctl restart docker; date +%s.%N").split()
+    return Mark(float(at), float(back))

@@ -21,7 +21,9 @@ class Target:
     """What a drill holds the supervisor to. Seconds; None: no such target.
 
     sign: what counts as noticed: `incident`, `trouble`, `refusal` or nothing at all (it must not be touched).
-    relaunches, incidents: how many are right. final: the phase it must come to rest in.
+    relaunches, incidents: how many are right. final: the phase it must come to rest in. back: it can be noticed only
+    when a node is back, so `detected` counts from then. starts: beyond may be so many times the engine's own start,
+    where that is more: a machine that is slow at the one is slow at the other.
     """
 
     sign: str = "incident"
@@ -31,6 +33,8 @@ class Target:
     relaunches: int = 1
     incidents: int = 1
     final: tuple[str, ...] = ("ready",)
+    back: bool = False
+    starts: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +145,23 @@ def tally(requests: Sequence[Request]) -> dict[str, int]:
 
 
 def false_alarms(target: Target, seen: Seen) -> int:
-    """Relaunches and incidents beyond the right number."""
+    """Relaunches and incidents beyond the right number; where nothing is wrong, also each kind of trouble it says."""
     last = seen.sights[-1] if seen.sights else seen.before
     relaunches = last.relaunches - seen.before.relaunches - target.relaunches
     incidents = last.incidents - seen.before.incidents - target.incidents
-    return max(relaunches, 0) + max(incidents, 0)
+    said = {kind for one in seen.sights for kind in one.troubles} - set(seen.before.troubles)
+    return max(relaunches, 0) + max(incidents, 0) + (0 if target.sign else len(said))
 
 
 def missed(target: Target, made: Row, seen: Seen) -> list[str]:
     """Each target that was not met, in words; what could not be measured is missed."""
     last = seen.sights[-1] if seen.sights else seen.before
+    off = max(seen.mended - seen.at, 0.0) if target.back else 0.0
+    beyond = target.beyond and max(target.beyond, target.starts * seen.start)
     found = [
-        *over("noticed", made.detected, target.detected if target.sign else None),
+        *over("noticed", made.detected and made.detected - off, target.detected if target.sign else None),
         *over("refused", made.refused, target.refused),
-        *over("beyond the start", made.beyond, target.beyond if target.sign else None),
+        *over("beyond the start", made.beyond, beyond if target.sign else None),
     ]
     found += [f"ends {last.phase}, not {' or '.join(target.final)}"] if last.phase not in target.final else []
     short = target.relaunches - (last.relaunches - seen.before.relaunches)
@@ -165,8 +172,8 @@ def missed(target: Target, made: Row, seen: Seen) -> list[str]:
     return found + ([f"{unshaped} refusal(s) without an error object"] if unshaped else [])
 
 
-GONE, LEFT = 0.15, 300.0
-"""A leak is announced when a tenth of the headroom is gone, half a tenth for it to be sure, with five minutes left."""
+GONE, LEFT = 0.1, 300.0
+"""A leak is announced when a tenth of the headroom is gone, with five minutes left."""
 
 
 def with_leak(made: Row, memory: Sequence[tuple[float, float]], seen: Seen) -> Row:

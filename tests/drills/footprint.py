@@ -6,21 +6,30 @@ import time
 from drills.ground import Ground
 
 MB_LIMIT, SHARE_LIMIT = 80.0, 0.01
+HELPERS = "helpers"
 LOOK = """
 import glob, os, sys
 home, tick, page = sys.argv[1], os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-for path in glob.glob("/proc/[0-9]*/cmdline"):
-    folder = os.path.dirname(path)
+unit, found = "sparkwright-supervisor-" + os.path.basename(home), {}
+
+def add(name, pages, ticks):
+    size, time = found.get(name, (0.0, 0.0))
+    found[name] = size + pages * page / 1e6, time + ticks / tick
+
+for folder in glob.glob("/proc/[0-9]*"):
     try:
-        words = open(path, "rb").read().decode().split("\\0")
+        words = open(folder + "/cmdline", "rb").read().decode().split("\\0")
+        u, s, cu, cs = map(int, open(folder + "/stat").read().rpartition(")")[2].split()[11:15])
+        pages = int(open(folder + "/statm").read().split()[1])
         if "--home" in words and home in words and "python" in os.path.basename(words[0]):
-            stat = open(folder + "/stat").read().rpartition(")")[2].split()
-            pages = int(open(folder + "/statm").read().split()[1])
-            verb = words[words.index("--home") - 1]
-            # its children's time counts, too: ssh sessions and samplers
-            print(verb, pages * page / 1e6, sum(map(int, stat[11:15])) / tick)
+            add(words[words.index("--home") - 1], pages, u + s)
+            add("helpers", 0, cu + cs)
+        elif unit in open(folder + "/cgroup").read():
+            add("helpers", pages, u + s + cu + cs)
     except (OSError, ValueError):
         pass
+for name, (size, time) in found.items():
+    print(name, size, time)
 """
 
 
@@ -59,13 +68,16 @@ class Footprint:
 
 
 def told(looks: list[tuple[float, dict[str, tuple[float, float]]]]) -> dict[str, str]:
-    """Most memory and mean share of a core, by process (run: the supervisor; door: the service behind Caddy)."""
+    """Most memory and mean share of a core, by process: run, the supervisor; door, the service behind Caddy.
+
+    helpers: its ssh sessions and what samples the head's node, of which no target is asked.
+    """
     (began, first), (ended, last) = looks[0], looks[-1]
     found = {}
     for verb in sorted(set(first) & set(last)):
         most = max(look[verb][0] for _, look in looks if verb in look)
         share = (last[verb][1] - first[verb][1]) / max(ended - began, 1e-9)
         verdict = "within" if most < MB_LIMIT and share < SHARE_LIMIT else "over"
-        limits = f"{verdict} {MB_LIMIT:.0f} MB and {SHARE_LIMIT:.0%} of a core"
-        found[verb] = f"{most:.1f} MB, {share:.2%} of a core over {ended - began:.0f} s: {limits}"
+        limits = "" if verb == HELPERS else f": {verdict} {MB_LIMIT:.0f} MB and {SHARE_LIMIT:.0%} of a core"
+        found[verb] = f"{most:.1f} MB, {share:.2%} of a core over {ended - began:.0f} s{limits}"
     return found or {"supervisor": "no process of it was found"}

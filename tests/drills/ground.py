@@ -19,8 +19,8 @@ SPOT = "/tmp/faults"
 LASTING = "/home/spark/drill"
 """On the node, and mounted into its rank under the same path: a fault there meets every start."""
 BOOT = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.03", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "8"}
-PHASES = ("start", "rendezvous", "load", "compile", "warmup", "graphs", "server", "answer")
-"""Steps of `up` that are the engine's own."""
+PHASES = ("start ranks", "start", "rendezvous", "load", "compile", "warmup", "graphs", "server", "answer")
+"""Steps of `up` that are the engine's own: from the start of its first rank to a token."""
 PORT = 8443
 HEADROOM_GIB, CLAIM_GIB = 116.0, 100.0
 """MemAvailable of a node without a rank, and what a rank is said to hold: 16 GiB stay free beside it."""
@@ -36,7 +36,7 @@ class Ground:
     drive: Drive = field(init=False)
     watcher: Watcher | None = None
     start: float = 0.0
-    """Seconds from the first rank's start to the first token, by the last plain `up`."""
+    """Seconds from the first rank's start to the first token, by a plain `up`."""
     door: Door = field(init=False)
     sent: list[tuple[str, Any]] = field(default_factory=list)
     """Requests that a fault wants sent: path, and a body or a Load to make one of."""
@@ -104,13 +104,13 @@ class Ground:
         mounts = [f"{LASTING}:{LASTING}"] if self.lasting else []
         return self.drive.recipe(runtime, {**BOOT, **control, **(env or {})}, mounts=mounts, **changes)
 
-    def measure(self, runtime: str = "docker", env: Mapping[str, str] | None = None, **changes: Any) -> None:
+    def measure(self, runtime: str = "docker", env: Mapping[str, str] | None = None, **changes: Any) -> float:
         """The engine's own start, by a plain `up`: what anybody has to wait for."""
         self.clear()
         told = self.good("up", self.recipe(runtime, env, **changes), "--json", "--no-supervise").json
         steps = {step["name"]: step["seconds"] for step in told["steps"]}
-        self.start = sum(float(steps[name]) for name in PHASES if name in steps)
         self.good("down", NAME)
+        return sum(float(steps[name]) for name in PHASES if name in steps)
 
     def up(self, runtime: str = "docker", env: Mapping[str, str] | None = None, **changes: Any) -> None:
         self.good("up", self.recipe(runtime, env, **changes), "--json")

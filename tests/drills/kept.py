@@ -18,9 +18,10 @@ FOLDER = "build/drills"
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """at: when it began (UTC). load: of the last minute then, without what else ran to be told from our own.
+    """at: when it began (UTC). load: of the last minute then, in which what else ran is not told from our own.
 
     start: seconds of the engine's own start, by a plain `up` before it. commit: with `+` when something had changed.
+    nice: of the drills; below 0 they and their nodes were put before what else ran.
     """
 
     at: str = ""
@@ -29,6 +30,7 @@ class Circumstances:
     commit: str = ""
     cpus: int = 0
     python: str = ""
+    nice: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,14 @@ class Kept:
     row: Row
     when: Circumstances = Circumstances()
     footprint: Mapping[str, str] = field(default_factory=dict)
+    log: str = ""
+    """What the supervisor told, for whoever looks why."""
 
 
 def now(repository: Path) -> Circumstances:
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
-    found = Circumstances(stamp, round(os.getloadavg()[0], 1), cpus=os.cpu_count() or 0, commit=commit(repository))
-    return replace(found, python=platform.python_version())
+    found = Circumstances(stamp, round(os.getloadavg()[0], 1), commit=commit(repository), nice=os.nice(0))
+    return replace(found, cpus=os.cpu_count() or 0, python=platform.python_version())
 
 
 def commit(repository: Path) -> str:
@@ -57,7 +61,9 @@ def commit(repository: Path) -> str:
 
 def save(folder: Path, kept: Kept) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{slug(kept.row.name)}.json").write_text(json.dumps(asdict(kept), indent=2) + "\n")
+    path = folder / f"{slug(kept.row.name)}.json"
+    path.write_text(json.dumps(asdict(replace(kept, log="")), indent=2) + "\n")
+    path.with_suffix(".log").write_text(kept.log)
 
 
 def load(folder: Path, names: Sequence[str]) -> list[Kept]:

@@ -41,22 +41,25 @@ node), under clients that send streaming requests of mixed lengths through the f
 engine is sparkwright's twin of vLLM 0.21.0 (no model runs), the nodes' GPU and memory figures follow what the twin
 does, and all nodes share this machine's kernel and its {cpus} CPUs (Python {python}).
 
-`make drills` runs all of it, `ARGS="--only garbage,leak"` some, `ARGS="--resume"` what has not met its targets yet. Each
-drill's last result is kept in build/drills/, and this page is made of those: each says when it was measured.
+`make drills` runs all of it, `ARGS="--only garbage,leak"` some, `ARGS="--resume"` what has not met its targets yet.
+Each drill's last result is kept in build/drills/, and this page is made of those: each says when it was measured, at
+which commit (`+`: with changes), at what load of the machine (the drills' own is in it), and at what niceness, if any:
+below 0 the drills and their nodes went before what else ran.
 
 ## Targets
 
-- A dead rank is noticed in {dead:g} s and refused at the door in {refused:g} s; a frozen or spinning engine is noticed in
-  {frozen:g} s beyond what it may be busy.
+- A dead rank is noticed in {dead:g} s and refused at the door in {refused:g} s; a frozen or spinning engine is noticed
+  in {frozen:g} s beyond what it may be busy. What a node that reboots says can be noticed when it is back: from then.
 - A leak is announced when a tenth of the headroom is gone ({gone:.0%} at most), with {left:g} minutes left or more.
-- Serving again within {beyond:g} s beyond the engine's own start, which a plain `up` measures in the same run. It counts
-  from the notice, and where something has to be there again first (a node that boots, an image, a port, a cable, a
-  supervisor that was killed, too) from when it is.
+- Serving again within {beyond:g} s beyond the engine's own start, from its first rank's start to a token, as a plain
+  `up` takes it in the same run. It counts from the notice, and where something has to be there again first (a node that
+  boots, an image, a port, a cable) from when it is; where the supervisor is killed, too, from that.
 - No request is lost: accepted, and then neither answered nor ended with an error that its client sees.
 - No false restart.
 
 A second fault within ten minutes waits for its back-off (5 s, 30 s, 2 min), on purpose: so each drill begins with a
-supervisor that has not launched anything yet, or its time is scaled and the back-off (0.5 s, 3 s) is in the figures.
+new deployment, whose supervisor has not launched anything yet. Where one is scaled, so is the time in which it may be
+noticed: that column is the scaled one.
 
 ## Results
 
@@ -110,6 +113,7 @@ def _detail(one: Kept) -> str:
     words += [f"The supervisor's waits were scaled by {row.scale:g}"] if row.scale != 1 else []
     words += [f"Seen: {'; '.join(row.notes)}"] if row.notes else []
     words += [f"Missed: {'; '.join(row.missed)}"] if row.missed else []
-    start = f", the engine's own start {when.start:.1f} s" if when.start else ""
-    words += [f"Measured {when.at} UTC at {when.commit or 'no commit'}, load {when.load:g}{start}"]
+    here = [f"load {when.load:g}", *([f"niceness {when.nice}"] if when.nice else [])]
+    here += [f"the engine's own start {when.start:.1f} s"] if when.start else []
+    words += [f"Measured {when.at} UTC at {when.commit or 'no commit'}, {', '.join(here)}"]
     return f"- **{row.name}**: {'. '.join(words)}."

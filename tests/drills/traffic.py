@@ -31,11 +31,15 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Requests a second, and their sizes: words of the prompt and tokens of the answer, evenly between the two."""
+    """Requests a second, and their sizes: words of the prompt and tokens of the answer, evenly between the two.
+
+    shared: words that all prompts begin with.
+    """
 
     rate: float = 2.0
     prompt: tuple[int, int] = (20, 400)
     tokens: tuple[int, int] = (8, 96)
+    shared: int = 0
 
 
 @dataclass
@@ -75,7 +79,8 @@ class Client:
 
     def body(self, load: Load) -> dict[str, Any]:
         words = " ".join(self._dice.choices(WORDS, k=self._dice.randint(*load.prompt)))
-        messages = [{"role": "user", "content": f"{self._dice.random()} {words}"}]
+        shared = " ".join(WORDS[n % len(WORDS)] for n in range(load.shared))
+        messages = [{"role": "user", "content": f"{shared} {self._dice.random()} {words}"}]
         limit = {"max_tokens": self._dice.randint(*load.tokens), "stream": True, "ignore_eos": True}
         return {"model": self.door.model, "messages": messages, **limit}
 

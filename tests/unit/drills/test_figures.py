@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from drills.drill import patient
 from drills.fate import End, Fate, Request, judged
 from drills.figures import Seen, Target, missed, row
 from drills.watch import Sight, changed, sight
@@ -83,6 +82,8 @@ def test_a_drill_that_must_not_be_touched_fails_at_any_touch() -> None:
     assert row("x", "y", calm, Seen(100.0, BEFORE, ())).passed
     made = row("x", "y", calm, Seen(100.0, BEFORE, GOOD))
     assert made.false_alarms == 2 and not made.passed
+    warned = Sight(110.0, "degraded", troubles=("leak",)), Sight(120.0, "ready")
+    assert row("x", "y", calm, Seen(100.0, BEFORE, warned)).false_alarms == 1
 
 
 def test_requests_are_counted_by_their_fate() -> None:
@@ -106,6 +107,20 @@ def test_a_reboot_counts_from_when_the_node_is_back() -> None:
     assert made.beyond == pytest.approx(2.0) and made.serving == pytest.approx(10.0)
 
 
+def test_what_a_rebooting_node_says_is_noticed_from_when_it_is_back() -> None:
+    """Off it tells nothing; a fault that could be noticed before has no such excuse."""
+    seen = Seen(100.0, BEFORE, GOOD, start=6.0, mended=100.5)
+    assert row("x", "y", Target(detected=1.2, back=True), seen).passed
+    assert row("x", "y", Target(detected=1.2), seen).missed == ("noticed after 1.5 s, target 1.2 s",)
+
+
+def test_a_slow_machine_may_take_as_many_starts() -> None:
+    """Measured by the engine's own start in the same run; a quick one is held to the seconds."""
+    late = (*GOOD[:2], Sight(119.0, "ready", incidents=1, relaunches=1))
+    assert row("x", "y", Target(starts=2.0), Seen(100.0, BEFORE, late, start=6.0)).passed
+    assert not row("x", "y", Target(starts=2.0), Seen(100.0, BEFORE, late, start=2.0)).passed
+
+
 def test_live_json_is_read_as_it_is_written() -> None:
     """A missing file, a changed time and a changed phase."""
     assert sight(1.0, None).phase == "absent" and not sight(1.0, None).serving
@@ -121,8 +136,3 @@ def test_live_json_is_read_as_it_is_written() -> None:
         )
         == []
     )
-
-
-def test_a_second_relaunch_may_wait_for_the_guard() -> None:
-    """Its back-off, as it is scaled, is added to what the way back may take; the first has none."""
-    assert [patient(Target(), launched, 0.1).beyond for launched in (0, 1, 2)] == [5.0, 5.5, 8.0]
