@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format docs bench engine-data \
+.PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format docs bench bench-client engine-data \
         planner-report diagnose-report fuzz drills testbed testbed-down clean
 
 help:           ## this list
@@ -22,7 +22,7 @@ setup-runtime:  ## prepare .venv with only what the sparkwright command needs
 demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
 	@.venv/bin/sparkwright demo $(ARGS)
 
-test: setup     ## every part below; as root also installs the system packages they need
+test: setup     ## every part below, as root in half an hour; as root also installs the system packages they need
 	@$(TEST)
 
 lint: setup     ## ruff: rules and format
@@ -34,7 +34,7 @@ types: setup    ## mypy, strict
 layers: setup   ## import-linter: imports run downwards only
 	@$(TEST) layers
 
-unit: setup     ## unit tests, under 10 s
+unit: setup     ## unit tests, half a minute (6,000 of them; ARGS="-k planner" for a part)
 	@$(TEST) unit $(ARGS)
 
 functional: setup ## functional tests: the real command, real sshd and engines on loopback
@@ -68,7 +68,10 @@ fuzz: setup     ## diagnose fed with junk, for a minute or ARGS="--seconds N"
 bench: setup    ## what sparkwright adds to the engine's own time, as ratios
 	@$(RUN) scripts/bench.py $(ARGS)
 
-drills: setup   ## real faults on the two-node testbed, measured (root; 30 minutes; ARGS="--quick", "--only WORDS")
+bench-client: setup ## the load client and its peers against a server of known times (ARGS="--only ...", "--fresh")
+	@cd scripts && ../$(RUN) -m bench_client $(ARGS)
+
+drills: setup   ## real faults on the two-node testbed, measured (root; 40 minutes; ARGS="--quick", "--only WORDS", "--resume")
 	@cd tests && ../$(RUN) -m drills $(ARGS)
 
 testbed: setup  ## build and start the two-node testbed (root; kept between runs)

@@ -3,18 +3,25 @@
 Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where each tool (ruff, mypy, import-linter)
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
 test but those whose reason begins with `hardware:`.
+
+The cluster tests wait for nodes and engines most of their time: where they can run, the other parts run beside them,
+and the output of each is shown when it has ended.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 import leftovers
@@ -25,12 +32,13 @@ BIN = ROOT / ".venv" / "bin"
 RESULTS = ROOT / "build" / "tests"
 NO_TESTS = 5  # pytest's exit code
 HARDWARE = "hardware:"
+STOPPED = threading.Event()  # by the user: no further part begins
 
 
 @dataclass(frozen=True)
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
-    what is in `needs` it cannot do without."""
+    what is in `needs` it cannot do without. `beside`: leaves the machine idle enough for others; `alone`: measures."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -40,6 +48,8 @@ class Part:
     system: bool = False
     needs: tuple[str, ...] = ()
     root: bool = False
+    beside: bool = False
+    alone: bool = False
 
 
 @dataclass
@@ -65,7 +75,9 @@ PARTS = (
     pytest_part("unit"),
     pytest_part("functional", seconds=1800, system=True),
     pytest_part("registry", network=True),
-    pytest_part("cluster", seconds=3000, network=True, system=True, needs=tuple(system.PACKAGES), root=True),
+    pytest_part(
+        "cluster", seconds=3000, network=True, system=True, needs=tuple(system.PACKAGES), root=True, beside=True
+    ),
 )
 
 
@@ -77,14 +89,14 @@ def main(arguments: Sequence[str]) -> int:
     prepare_environment()
     before = leftovers.Traces()
     trouble = system.install_missing(RESULTS / "apt.log") if is_root() and any(part.system for part in chosen) else None
+    began = time.monotonic()
     outcomes: list[Outcome] = []
     try:
-        for part in chosen:
-            outcomes.append(run_part(part, arguments[1:], trouble))
+        run_parts(chosen, arguments[1:], trouble, outcomes)
     except KeyboardInterrupt:
         outcomes.append(Outcome("run", failed=1, notes=["stopped by the user"]))
     outcomes.append(check_leftovers(before))
-    return report(outcomes)
+    return report(outcomes, time.monotonic() - began)
 
 
 def is_root() -> bool:
@@ -105,14 +117,36 @@ def prepare_environment() -> None:
     leftovers.adopt_descendants()
 
 
-def run_part(part: Part, arguments: Sequence[str], trouble: str | None) -> Outcome:
+def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | None, outcomes: list[Outcome]) -> None:
+    """Two lanes at most, then what wants the machine for itself. One lane shows what it does as it does it."""
+    shared, alone = [part for part in chosen if not part.alone], [part for part in chosen if part.alone]
+    able = [part for part in shared if part.beside and not cannot_run(part, trouble)]
+    rest = [part for part in shared if part not in able]
+
+    def go(lane: Sequence[Part], apart: bool) -> None:
+        for part in lane:
+            if not STOPPED.is_set():
+                outcomes.append(run_part(part, arguments, trouble, apart))
+
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            for lanes in ((rest, able), (alone,)):
+                for running in [pool.submit(go, lane, all(lanes) and len(lanes) > 1) for lane in lanes]:
+                    running.result()
+        except KeyboardInterrupt:
+            STOPPED.set()
+            raise
+    outcomes.sort(key=lambda one: [part.name for part in PARTS].index(one.part))
+
+
+def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> Outcome:
     if reason := cannot_run(part, trouble):
         print(f"\n== {part.name}: left out: {reason}", flush=True)
         return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
-    print(f"\n== {part.name}", flush=True)
     start = time.monotonic()
     report_of(part).unlink(missing_ok=True)
-    ended = [run_command(part, [*command, *arguments]) for command in part.commands]
+    with output_of(part, apart) as output:
+        ended = [run_command(part, [*command, *arguments], output) for command in part.commands]
     outcome = read_tests(part, ended[0]) if part.tests else Outcome(part.name, failed=int(any(ended)))
     outcome.passed += int(not part.tests and not any(ended))
     outcome.seconds = time.monotonic() - start
@@ -129,18 +163,32 @@ def cannot_run(part: Part, trouble: str | None) -> str | None:
     return None
 
 
-def run_command(part: Part, command: Sequence[str]) -> int:
+@contextlib.contextmanager
+def output_of(part: Part, apart: bool) -> Iterator[IO[str] | None]:
+    """None: our own. Apart: a file, which is shown as a whole at the end, so that two parts do not mix their lines."""
+    if not apart:
+        print(f"\n== {part.name}", flush=True)
+        yield None
+        return
+    path = RESULTS / f"{part.name}.log"
+    print(f"== {part.name}: runs; what it says follows at its end ({path.relative_to(ROOT)})", flush=True)
+    with path.open("w") as file:
+        yield file
+    sys.stdout.write(f"\n== {part.name}\n{path.read_text(errors='replace')}")
+    sys.stdout.flush()
+
+
+def run_command(part: Part, command: Sequence[str], output: IO[str] | None = None) -> int:
     """Interrupted or out of time, it gets SIGINT and a minute to clean up; only then is it killed."""
     wrapped = command if part.network or not part.tests else [*without_network(), *command]
-    process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL)
-    try:
-        return process.wait(part.seconds)
-    except subprocess.TimeoutExpired:
+    process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    end = time.monotonic() + part.seconds
+    while time.monotonic() < end and not STOPPED.is_set():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(1)
+    if not STOPPED.is_set():  # a terminal's Ctrl-C has reached it, too
         print(f"test: {part.name} ran longer than {part.seconds:.0f} s and is stopped", file=sys.stderr)
         process.send_signal(signal.SIGINT)
-    except KeyboardInterrupt:
-        end_politely(process)
-        raise
     end_politely(process)
     return 124
 
@@ -202,7 +250,7 @@ def check_leftovers(before: leftovers.Traces) -> Outcome:
     return Outcome("leftovers", failed=int(bool(found)), notes=[f"left behind: {what}" for what in found])
 
 
-def report(outcomes: Sequence[Outcome]) -> int:
+def report(outcomes: Sequence[Outcome], seconds: float) -> int:
     print(f"\n{'part':<12} {'passed':>7} {'failed':>7} {'skipped':>8} {'time':>9}")
     for one in outcomes:
         print(f"{one.part:<12} {one.passed:>7} {one.failed:>7} {one.skipped:>8} {one.seconds:>7.1f} s")
@@ -212,7 +260,7 @@ def report(outcomes: Sequence[Outcome]) -> int:
     list_left_out(outcomes)
     failed = sum(one.failed for one in outcomes)
     passed, skipped = sum(one.passed for one in outcomes), sum(one.skipped for one in outcomes)
-    print(f"\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    print(f"\nall of it took {seconds / 60:.1f} min\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return int(failed > 0)
 
 
