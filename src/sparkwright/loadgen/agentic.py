@@ -1,0 +1,107 @@
+"""The loop of an agent: what it knows grows with every turn, by the model's own answer and by what a tool returned.
+
+The first turn sends system prompt, tools and task; every other one sends all that went before and a new tool result.
+The result comes as a user's message: a `tool` message must name a call, and the model of a benchmark makes none.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+
+from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.workload import Agent, LevelPlan, Workload
+from sparkwright.loadgen.prompts import SALT, Texts, asking, body_ends, dice_of, ending, message
+from sparkwright.loadgen.tools import tools_text
+
+WARM_TOKENS = 16  # of an answer to warm-up, which is there for what a server compiles at the first prompt
+WARM_UP, NOISE = 100_000, 300_000  # numbers of sessions that only warm up, or are not counted, begin here
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One turn in tokens: its whole prompt, what of it was sent or answered before, what is new (all with frames)."""
+
+    prompt: int
+    known: int
+    new: int
+
+
+def planned(agent: Agent) -> tuple[Planned, ...]:
+    """With `cached`, the new text of a turn is as long as makes (prompt + answer before) that share of the prompt."""
+    prompt = agent.system + agent.tools + agent.first
+    turns = [Planned(prompt, 0, prompt)]
+    for _ in range(agent.turns - 1):
+        known = prompt + agent.output
+        prompt = round(known / agent.cached) if agent.cached else known + agent.each_turn
+        turns.append(Planned(prompt, known, prompt - known))
+    return tuple(turns)
+
+
+def agents(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
+    """Warm-up, then agents in waves of as many as run at a time, each wave with its noise beside it."""
+    assert isinstance(level.shape, Agent)
+    loop = _Loop(level.shape, workload, level, repeat, texts)
+    short = replace(level.shape, turns=1, output=min(level.shape.output, WARM_TOKENS))
+    first = [replace(loop, agent=short).session(WARM_UP + n) for n in range(level.warmup)]
+    warm = [replace(one, turns=(replace(one.turns[0], warmup=True),)) for one in first]
+    return (*warm, *_waves(level, loop))
+
+
+def _waves(level: LevelPlan, loop: "_Loop") -> Iterator[Session]:
+    wave = level.pace.concurrency or level.requests
+    for number in range(level.requests):
+        if number % wave == 0:
+            beside = range(number // wave * loop.agent.noise, (number // wave + 1) * loop.agent.noise)
+            yield from (replace(loop.session(NOISE + n), counted=False) for n in beside)
+        yield loop.session(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    agent: Agent
+    workload: Workload
+    level: LevelPlan
+    repeat: int
+    texts: Texts
+
+    def session(self, number: int) -> Session:
+        turns = planned(self.agent)
+        made = [self._turn(number, n, turn, n + 1 == len(turns)) for n, turn in enumerate(turns)]
+        return Session(number, tuple(made))
+
+    def _turn(self, number: int, n: int, plan: Planned, last: bool) -> Turn:
+        """A cold agent's salts are new in every turn, in front of tools and system prompt: nothing is known there."""
+        salts = self._dice(number, "salt", n if self.agent.cold else 0)
+        tools, shown = self._tools(salts)
+        head, tail = body_ends(self.workload, self.texts.probed, self.agent.output, tools)
+        system = message("system", self._system(salts, self.agent.tools - shown))
+        return Turn(
+            head=f"{head}{system},",
+            new=message("user", self._new(number, n, plan)),
+            tail=tail,
+            answer=not last,
+            think=self.agent.think if n else 0.0,
+            prompt_tokens=plan.prompt,
+            output_tokens=self.agent.output,
+            cached_tokens=0 if self.agent.cold else plan.known,
+        )
+
+    def _dice(self, *more: object) -> Random:
+        return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
+
+    def _tools(self, dice: Random) -> tuple[str, int]:
+        """As JSON text, and their tokens; those that the server does not show are made up for by the system prompt."""
+        made = self.texts.frames.tools.get(self.agent.tools)
+        if not made or not made.tokens:
+            return "", 0
+        padding = "".join(Random("padding").choices(self.texts.units, k=made.padding))
+        return tools_text(made.count, padding, "".join(dice.choices(self.texts.units, k=SALT))), made.tokens
+
+    def _system(self, dice: Random, more: int) -> str:
+        return ending(self.texts, self.agent.system + more - self.texts.frames.system, dice, self.texts.closing)
+
+    def _new(self, number: int, n: int, plan: Planned) -> str:
+        dice = self._dice(number, "new", n)
+        if n == 0:
+            return asking(self.texts, self.agent.first - self.texts.frames.user, dice)
+        return asking(self.texts, max(plan.new - self.texts.frames.turn, 1), dice)

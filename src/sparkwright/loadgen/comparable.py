@@ -1,0 +1,133 @@
+"""Whether two runs may stand side by side, and what differs between them."""
+
+from collections.abc import Iterator
+
+from sparkwright.domain.run import Conditions, Run
+from sparkwright.domain.summary import RunSummary
+from sparkwright.domain.workload import LevelPlan, Single, Workload
+from sparkwright.loadgen.validity import is_estimate
+
+# What may differ from run to run: it is what people compare.
+_FREE = ("endpoint", "deployment", "recipe", "recipe_hash", "image", "engine", "engine_version", "max_context")
+_HOW = ("api", "thinking", "ignore_eos", "temperature")
+
+
+def refused(base: RunSummary, new: RunSummary, allow_simulated: bool) -> tuple[str, ...]:
+    """Why not, one sentence each."""
+    found = [f"{one.run.id} is not valid: {'; '.join(one.invalid)}" for one in (base, new) if one.invalid]
+    found += _workloads(base.run, new.run)
+    ours, theirs = base.run.conditions, new.run.conditions
+    if _plain(ours.model) != _plain(theirs.model):
+        found.append(f"the models differ: {ours.model} and {theirs.model}")
+    if not imported(base.run, new.run) and _counted(ours) != _counted(theirs):
+        found.append(f"prompts were measured by different tokenizers: {_or_none(ours)} and {_or_none(theirs)}")
+    if ours.simulated != theirs.simulated and not allow_simulated:
+        which, other = (base, new) if ours.simulated else (new, base)
+        found.append(f"{which.run.id} is simulated and {other.run.id} is measured: --allow-simulated compares them")
+    if not found and not pairs(base.run, new.run):
+        found.append("they have no level in common")
+    return tuple(found)
+
+
+def _or_none(conditions: Conditions) -> str:
+    return conditions.tokenizer or "none that is known"
+
+
+def _counted(conditions: Conditions) -> str:
+    """Estimates differ a little from run to run: they are one way of counting."""
+    return "estimate" if is_estimate(conditions.tokenizer) else conditions.tokenizer
+
+
+def _plain(model: str) -> str:
+    """Without whose it is: servers give the same model with and without its publisher's name."""
+    return model.rstrip("/").rpartition("/")[2].lower()
+
+
+def imported(base: Run, new: Run) -> bool:
+    """Whether one of them is another tool's: it has other names for the same, and tells less."""
+    return bool(base.imported or new.imported)
+
+
+def _workloads(base: Run, new: Run) -> list[str]:
+    ours, theirs = base.workload, new.workload
+    if imported(base, new):
+        return []
+    if (ours.name, ours.version) != (theirs.name, theirs.version):
+        return [f"the workloads differ: {_named(ours)} and {_named(theirs)}"]
+    values = [(name, getattr(ours, name), getattr(theirs, name)) for name in _HOW]
+    found = [f"{name} differs: {was} and {now}" for name, was, now in values if was != now]
+    plans = {plan.name: plan for plan in theirs.levels}
+    changed = [plan.name for plan in ours.levels if plan.name in plans and _asked(plan) != _asked(plans[plan.name])]
+    return [*found, *(f"level {name} asks for something else in each" for name in changed)]
+
+
+def _named(workload: Workload) -> str:
+    return f"{workload.name}@{workload.version}"
+
+
+def _asked(plan: LevelPlan) -> tuple[object, ...]:
+    """What a request and the load are; how many of them is a matter of patience."""
+    return plan.shape, plan.pace
+
+
+def pairs(base: Run, new: Run) -> tuple[tuple[str, str], ...]:
+    """Levels of base and new that ask for the same: by name, or by shape and load where a tool has names of its own."""
+    names = [plan.name for plan in _plans(new)]
+    if not imported(base, new):
+        return tuple((plan.name, plan.name) for plan in _plans(base) if plan.name in names)
+    shapes = {key: plan.name for plan in reversed(_plans(new)) if (key := _key(plan))}
+    return tuple((plan.name, shapes[key]) for plan in _plans(base) if (key := _key(plan)) in shapes)
+
+
+def _plans(run: Run) -> list[LevelPlan]:
+    """Of what was measured, each once."""
+    return list({level.plan.name: level.plan for level in run.levels}.values())
+
+
+def _key(plan: LevelPlan) -> tuple[object, ...] | None:
+    shape = plan.shape
+    if not isinstance(shape, Single):
+        return None
+    return (*_ends(shape), shape.depth, shape.warm and shape.depth > 0, plan.pace.concurrency, plan.pace.rate)
+
+
+def _ends(shape: Single) -> tuple[int, ...]:
+    return shape.prompt.low, shape.prompt.high, shape.output.low, shape.output.high
+
+
+def differences(base: Run, new: Run) -> Iterator[tuple[str, str, str]]:
+    """(condition, in base, in new) of what may differ and does."""
+    ours, theirs = base.conditions, new.conditions
+    for name in _FREE:
+        if getattr(ours, name) != getattr(theirs, name):
+            yield name, str(getattr(ours, name)), str(getattr(theirs, name))
+    for name in ("flags", "nodes"):
+        gone, come = _only(ours, theirs, name), _only(theirs, ours, name)
+        if gone or come:
+            yield name, gone, come
+    if base.workload.seed != new.workload.seed:
+        yield "seed", str(base.workload.seed), str(new.workload.seed)
+    if base.workload.repeats != new.workload.repeats:
+        yield "repeats", str(base.workload.repeats), str(new.workload.repeats)
+
+
+def _only(one: Conditions, other: Conditions, name: str) -> str:
+    """What only one of them has."""
+    return " ".join(word for word in getattr(one, name) if word not in getattr(other, name))
+
+
+def notes(base: RunSummary, new: RunSummary) -> tuple[str, ...]:
+    """What differs and is allowed, and what makes verdicts weaker."""
+    ours, theirs = base.run, new.run
+    found = [f"{name}: {was or 'not known'} -> {now or 'not known'}" for name, was, now in differences(ours, theirs)]
+    if imported(ours, theirs):
+        found.append("levels are matched by depth, prompt, output and load: the names are another tool's")
+    if base.best_rate != new.best_rate:
+        was, now = (f"{one.best_rate:g}/s" if one.best_rate else "none" for one in (base, new))
+        found.append(f"highest rate within the SLO: {was} -> {now}")
+    if ours.workload.slo != theirs.workload.slo:
+        found.append("the SLOs differ: goodput is left out")
+    if ours.conditions.simulated != theirs.conditions.simulated:
+        found.append("one is simulated: its figures are made up")
+    doubtful = {one.plan.name: None for run in (base, new) for one in run.levels if one.doubts}
+    return (*found, *([f"in doubt: {', '.join(doubtful)}"] if doubtful else []))

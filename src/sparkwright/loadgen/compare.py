@@ -1,0 +1,101 @@
+"""Two runs side by side: is the new one better, worse, the same, or can that not be told?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparkwright.domain.run import Level, Run
+from sparkwright.domain.summary import METRICS, Compared, Comparison, Interval, RunSummary
+from sparkwright.loadgen import bootstrap, comparable, stats, validity
+from sparkwright.loadgen.bootstrap import Floats
+from sparkwright.loadgen.stats import Group
+
+EFFECT = 0.03  # smaller differences matter to nobody
+TAIL = 100  # values of which a 99th percentile says something
+_OF_A_TURN = ("ttft", "decode", "cached_share")
+_LATENCIES = ("ttft", "itl", "end_to_end")
+_LEFT_OUT = ("ttft_sent", "end_to_end_sent", "ttft_content", "tpot", "total_rate")  # said by others that stay
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One run's part of a level, and what was drawn of it."""
+
+    group: Group
+    weights: bootstrap.Weights
+
+    def has(self, metric: str) -> bool:
+        return metric in self.group.samples or metric in self.group.of_repeats
+
+    def count(self, metric: str) -> int:
+        return len(self.group.sample(metric).values)
+
+    def resamples(self, metric: str) -> Floats:
+        return bootstrap.resampled(self.group.sample(metric), self.group.drawn(metric, self.weights))
+
+    def values(self, metric: str) -> Floats:
+        return bootstrap.statistics(self.group.sample(metric).values)
+
+
+def compare(base: RunSummary, new: RunSummary, allow_simulated: bool = False) -> Comparison:
+    """Metric by metric of the levels that both have. Ratios are of independent resamples of both runs."""
+    refused = comparable.refused(base, new, allow_simulated)
+    rows = () if refused else tuple(_rows(base.run, new.run))
+    return Comparison(base.run.id, new.run.id, rows, refused, comparable.notes(base, new))
+
+
+def _rows(base: Run, new: Run) -> Iterator[Compared]:
+    ours, theirs = ({repeats[0].plan.name: repeats for repeats in validity.by_level(run)} for run in (base, new))
+    same_slo = base.workload.slo == new.workload.slo
+    for name, other in comparable.pairs(base, new):
+        mine, its = _sides(base, ours[name], stats.SEED + 1), _sides(new, theirs[other], stats.SEED + 2)
+        for part in (part for part in mine if part in its):
+            for metric in (one for one in METRICS if same_slo or one != "goodput"):
+                yield from _metric((name, part, metric), mine[part], its[part])
+
+
+def _sides(run: Run, repeats: Sequence[Level], seed: int) -> Mapping[str, _Side]:
+    groups = {part: stats.group(run, repeats, part, wanted) for part, wanted in stats.parts(repeats)}
+    return {part: _Side(group, group.weights(seed)) for part, group in groups.items()}
+
+
+def _metric(where: tuple[str, str, str], base: _Side, new: _Side) -> Iterator[Compared]:
+    _, part, metric = where
+    if metric in _LEFT_OUT or not (base.has(metric) and new.has(metric)):
+        return
+    if part.startswith("turn") and metric not in _OF_A_TURN:
+        return
+    values, others = base.values(metric), new.values(metric)
+    drawn, redrawn = base.resamples(metric), new.resamples(metric)
+    least = min(base.count(metric), new.count(metric))
+    for place, statistic in enumerate(bootstrap.STATISTICS):
+        if statistic == "median" or (statistic == "p99" and metric in _LATENCIES and least >= TAIL):
+            was, now = _interval(values[place], drawn[:, place]), _interval(others[place], redrawn[:, place])
+            ratio = _ratio(values[place], others[place], drawn[:, place], redrawn[:, place])
+            yield Compared(*where, statistic, was, now, ratio, verdict(metric, was, now, ratio, least))
+
+
+def _interval(value: float, resamples: Floats) -> Interval:
+    return Interval(float(value), *bootstrap.interval(float(value), resamples))
+
+
+def _ratio(base: float, new: float, drawn: Floats, redrawn: Floats) -> Interval | None:
+    count = min(len(drawn), len(redrawn))
+    divisors = drawn[:count]
+    if not base or not np.all(divisors):
+        return None
+    return _interval(new / base, redrawn[:count] / divisors)
+
+
+def verdict(metric: str, base: Interval, new: Interval, ratio: Interval | None, count: int) -> str:
+    """count: values of the run that has fewer: one alone tells nothing of its spread."""
+    if base == new and count > 1:
+        return "same"
+    if ratio is None or count < 2:
+        return "unclear"
+    if ratio.low >= 1.0 - EFFECT and ratio.high <= 1.0 + EFFECT:
+        return "same"
+    if ratio.low <= 1.0 <= ratio.high or abs(ratio.value - 1.0) < EFFECT:
+        return "unclear"
+    return "better" if (ratio.value > 1.0) == METRICS[metric][1] else "worse"

@@ -1,0 +1,158 @@
+"""Gate files: thresholds a line each, as people write them.
+
+# comment
+ttft.p99 < 2s @ depth=32k
+decode.median >= 0.95 x baseline
+errors == 0
+goodput >= 3/s @ level=c8
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.summary import METRICS
+
+STATISTICS = ("mean", "median", "p90", "p99", "least", "most", "spread")
+# Words that are one number of a level. Unit: "" is a count, "share" between 0 and 1, "bytes" of memory.
+PLAIN: Mapping[str, str] = {
+    "errors": "",
+    "error_share": "share",
+    "met": "share",
+    "best_rate": "requests/s",
+    "queue": "",
+    "preemptions": "",
+    "kv_usage": "share",
+    "prefix_hits": "share",
+    "memory_available": "bytes",
+}
+SELECTORS = ("level", "depth", "prompt", "output", "concurrency", "rate", "part", "turn")
+_SHORT = {"c": "concurrency"}
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0}
+_SHARES = {"": 1.0, "%": 0.01}
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "s": _TIMES,
+    "tokens/s": dict.fromkeys(("", "tokens/s", "tok/s", "t/s", "/s"), 1.0),
+    "requests/s": dict.fromkeys(("", "requests/s", "req/s", "/s"), 1.0),
+    "": {"": 1.0},
+    "share": _SHARES,
+    "bytes": {"": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MB": 1e6, "GB": 1e9},
+}
+_SHARED = ("cached_share",)
+_LINE = re.compile(r"(?P<what>[\w.]+)\s*(?P<sign><=|>=|==|<|>)\s*(?P<wanted>[^@]*?)\s*(?:@\s*(?P<where>.*))?")
+_NUMBER = r"(?P<number>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+_LIMIT = re.compile(rf"{_NUMBER}\s*(?P<unit>[^\s\d]*)")
+_OF_BASELINE = re.compile(rf"{_NUMBER}\s*(?:[x*×]|(?P<percent>%)\s+of)\s*baseline")
+_BARE = "baseline"
+
+
+class BadLine(ValueError):
+    """Why a line is no gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """limit: in seconds, tokens, requests, shares; of_baseline: as a factor of what the baseline has.
+
+    where: (selector, value); () selects every level.
+    """
+
+    line: str
+    metric: str
+    statistic: str
+    sign: str
+    limit: float
+    of_baseline: bool = False
+    where: tuple[tuple[str, str], ...] = ()
+
+
+def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
+    """Raises UsageError that names every bad line."""
+    gates, bad = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not (words := line.partition("#")[0].strip()):
+            continue
+        try:
+            gates.append(_gate(words))
+        except BadLine as error:
+            bad.append(f"{name}:{number}: {error}")
+    if bad:
+        raise UsageError("\n".join(bad), "a line is METRIC.STATISTIC SIGN NUMBER UNIT [@ depth=32k], as ttft.p99 < 2s")
+    if not gates:
+        raise UsageError(f"{name}: no gate in it", "write a line such as: ttft.p99 < 2s @ depth=32k")
+    return tuple(gates)
+
+
+def _gate(line: str) -> Gate:
+    match = _LINE.fullmatch(line)
+    if not match:
+        raise BadLine(f"{line!r} has none of < <= == >= > between a metric and a number")
+    metric, statistic = _what(match["what"])
+    limit, of_baseline = _limit(match["wanted"], unit_of(metric, statistic))
+    where = tuple(_selectors(match["where"])) if match["where"] is not None else ()
+    return Gate(line, metric, statistic, match["sign"], limit, of_baseline, where)
+
+
+def _what(text: str) -> tuple[str, str]:
+    """(metric, statistic); the median where none is named, '' of plain numbers."""
+    metric, dot, statistic = text.partition(".")
+    if metric not in METRICS and metric not in PLAIN:
+        raise BadLine(f"no metric {metric!r}{_near(metric, (*METRICS, *PLAIN))}")
+    if metric in PLAIN:
+        if dot:
+            raise BadLine(f"{metric} is one number: it has no .{statistic}")
+        return metric, ""
+    statistic = statistic if dot else "median"
+    if statistic not in STATISTICS:
+        raise BadLine(f"no statistic {statistic!r}{_near(statistic, STATISTICS)}")
+    return metric, statistic
+
+
+def _near(word: str, words: tuple[str, ...]) -> str:
+    near = get_close_matches(word, words, n=1)
+    return f": did you mean {near[0]}?" if near else f"; there are {', '.join(words)}"
+
+
+def unit_of(metric: str, statistic: str) -> str:
+    if statistic == "spread" or metric in _SHARED:
+        return "share"
+    return PLAIN[metric] if metric in PLAIN else METRICS[metric][0]
+
+
+def _limit(text: str, unit: str) -> tuple[float, bool]:
+    if text == _BARE:
+        return 1.0, True
+    if match := _OF_BASELINE.fullmatch(text):
+        return float(match["number"]) * (0.01 if match["percent"] else 1.0), True
+    match = _LIMIT.fullmatch(text)
+    if not match:
+        raise BadLine(f"{text!r} is no number with a unit, nor a factor of the baseline as in 0.95 x baseline")
+    units = _UNITS[unit]
+    if match["unit"] not in units:
+        wanted = ", ".join(one or "none" for one in units)
+        raise BadLine(f"{text!r} has the unit {match['unit'] or 'none'}; it takes {wanted}")
+    return float(match["number"]) * units[match["unit"]], False
+
+
+def _selectors(text: str) -> Iterator[tuple[str, str]]:
+    for pair in re.split(r"[,\s]+", re.sub(r"\s*=\s*", "=", text.strip())):
+        key, equals, value = pair.partition("=")
+        key = _SHORT.get(key, key)
+        if not equals or not value:
+            raise BadLine(f"{pair!r} after @ is not of the form depth=32k")
+        if key not in SELECTORS:
+            raise BadLine(f"nothing is selected by {key!r}{_near(key, SELECTORS)}")
+        if key not in ("level", "part") and not sizes(value):
+            raise BadLine(f"{value!r} is no number")
+        yield key, value
+
+
+def sizes(text: str) -> frozenset[float]:
+    """What a number may mean: 32k is 32,000 and 32,768, whichever a level has. Nothing of no number."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kKmM]?)", text)
+    if not match:
+        return frozenset()
+    power = {"": 0, "k": 1, "m": 2}[match[2].lower()]
+    return frozenset(float(match[1]) * base**power for base in (1000, 1024))

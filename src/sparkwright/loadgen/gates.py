@@ -1,0 +1,182 @@
+"""Whether a run passes its gates."""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from sparkwright.domain.summary import GateResult, LevelSummary, RunSummary
+from sparkwright.domain.workload import Length, LevelPlan, Single
+from sparkwright.loadgen import comparable
+from sparkwright.loadgen.gate_lines import Gate, parse, sizes, unit_of
+
+__all__ = ["Gate", "judge", "parse"]
+
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+_SERVER = {
+    "queue": "requests_waiting",
+    "preemptions": "preemptions_total",
+    "kv_usage": "kv_cache_usage",
+    "prefix_hits": "prefix_hit_share",
+    "memory_available": "memory_available_least",
+}
+VALID = "the run is valid"
+Judged = tuple[bool, float | None, float | None, str]  # passed, observed, wanted, of which level
+
+
+def judge(gates: Sequence[Gate], summary: RunSummary, baseline: RunSummary | None = None) -> tuple[GateResult, ...]:
+    """A result for each gate, which holds for every level that it selects; that a run is not valid is one more."""
+    results = [_judged(gate, summary, baseline) for gate in gates]
+    if summary.invalid:
+        results.append(GateResult(VALID, False, None, "valid", "; ".join(summary.invalid)))
+    return tuple(results)
+
+
+def _judged(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> GateResult:
+    if gate.metric == "best_rate":
+        return _best_rate(gate, summary, baseline)
+    chosen = [level for level in summary.levels if _selected(level, gate)]
+    asked = _text(gate, None if gate.of_baseline else gate.limit)
+    if not chosen:
+        return GateResult(gate.line, False, None, asked, _no_level(gate, summary))
+    if gate.of_baseline and baseline is None:
+        return GateResult(gate.line, False, None, asked, "there is no baseline to compare with")
+    judged = [_level(gate, *pair) for pair in _pairs(gate, chosen, summary, baseline)]
+    passed, observed, wanted, where = min(judged, key=lambda one: _rank(one, gate.sign))
+    return GateResult(gate.line, passed, observed, _text(gate, wanted), _doubts(chosen, summary) if passed else where)
+
+
+def _doubts(chosen: Sequence[LevelSummary], summary: RunSummary) -> str:
+    """What the line of an invalid run does not say already; the first of it."""
+    told = {f"{_named(level)}: {doubt}": doubt for level in chosen for doubt in level.doubts}
+    own = [text for text, doubt in told.items() if not any(why.endswith(doubt) for why in summary.invalid)]
+    more = f", and {len(own) - 1} more" if len(own) > 1 else ""
+    return f"in doubt: {own[0]}{more}" if own else ""
+
+
+def _best_rate(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> GateResult:
+    """Of the run as a whole: what its search found."""
+    base = baseline.best_rate if baseline and gate.of_baseline else None
+    wanted = gate.limit * (base or 0.0) if gate.of_baseline else gate.limit
+    observed, known = summary.best_rate, base is not None or not gate.of_baseline
+    passed = observed is not None and known and _SIGNS[gate.sign](observed, wanted)
+    why = "no rate was found" if observed is None else "" if known else "the baseline found no rate"
+    return GateResult(gate.line, passed, observed, _text(gate, wanted if known else None), why)
+
+
+def _pairs(
+    gate: Gate, chosen: Sequence[LevelSummary], summary: RunSummary, baseline: RunSummary | None
+) -> list[tuple[LevelSummary, LevelSummary | None]]:
+    """Each level with the baseline's; failed requests count over all levels together."""
+    partners = [_partner(level, summary, baseline) for level in chosen]
+    if gate.metric not in ("errors", "error_share"):
+        return list(zip(chosen, partners, strict=True))
+    known = [one for one in partners if one]
+    return [(_together(chosen), _together(known) if known else None)]
+
+
+def _no_level(gate: Gate, summary: RunSummary) -> str:
+    there = ", ".join(dict.fromkeys(level.plan.name for level in summary.levels)) or "none"
+    asked = ", ".join(f"{key}={value}" for key, value in gate.where)
+    return f"no level has {asked}; levels: {there}" if asked else "the run has no level"
+
+
+def _rank(judged: Judged, sign: str) -> tuple[bool, bool, float]:
+    """The worst first: failed, without a figure, farthest on the wrong side."""
+    passed, observed, wanted, _ = judged
+    if observed is None or wanted is None:
+        return passed, False, 0.0
+    off = observed - wanted
+    return passed, True, -abs(off) if sign == "==" else -off if sign.startswith("<") else off
+
+
+def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Judged:
+    observed, wanted = _value(gate, level), gate.limit
+    if gate.of_baseline:
+        base = _value(gate, partner) if partner else None
+        if base is None:
+            return False, observed, None, f"the baseline has no {gate.metric} at {_named(level)}"
+        wanted *= base
+    if observed is None:
+        return False, None, wanted, f"{_named(level)} has no {gate.metric}"
+    told = f"at {_named(level)}: observed {figure(observed, gate)}, wanted {_text(gate, wanted)}"
+    return _SIGNS[gate.sign](observed, wanted), observed, wanted, told
+
+
+def _named(level: LevelSummary) -> str:
+    return f"{level.plan.name}, {level.part}" if level.part else level.plan.name
+
+
+def _partner(level: LevelSummary, summary: RunSummary, baseline: RunSummary | None) -> LevelSummary | None:
+    """The same level of the baseline."""
+    if baseline is None:
+        return None
+    names = {theirs: ours for ours, theirs in comparable.pairs(baseline.run, summary.run)}
+    wanted = names.get(level.plan.name), level.part
+    return next((one for one in baseline.levels if (one.plan.name, one.part) == wanted), None)
+
+
+def _together(levels: Sequence[LevelSummary]) -> LevelSummary:
+    """As one level, as far as failed requests go."""
+    first, failed = levels[0], {"": sum(sum(level.errors.values()) for level in levels)}
+    sent = sum(level.sent for level in levels)
+    return LevelSummary(first.plan, first.part, first.repeats, sent, sent - failed[""], 0, 0.0, {}, failed)
+
+
+def _value(gate: Gate, level: LevelSummary) -> float | None:
+    if gate.metric in _SERVER:
+        return level.server.get(_SERVER[gate.metric])
+    if gate.metric == "met":
+        return level.met
+    if gate.metric in ("errors", "error_share"):
+        failed = float(sum(level.errors.values()))
+        return failed if gate.metric == "errors" else failed / level.sent if level.sent else None
+    metric = level.metrics.get(gate.metric)
+    if metric is None:
+        return None
+    value = getattr(metric, gate.statistic)
+    return float(getattr(value, "value", value))
+
+
+def _selected(level: LevelSummary, gate: Gate) -> bool:
+    keys = dict(gate.where)
+    part = f"turn {keys['turn']}" if "turn" in keys else keys.get("part", "")
+    return level.part == part and all(_has(level.plan, key, value) for key, value in gate.where)
+
+
+def _has(plan: LevelPlan, key: str, value: str) -> bool:
+    if key in ("part", "turn"):
+        return True
+    if key == "level":
+        return plan.name == value
+    return bool(sizes(value) & set(_numbers(plan, key)))
+
+
+def _numbers(plan: LevelPlan, key: str) -> Iterable[float]:
+    if key in ("concurrency", "rate"):
+        return (float(getattr(plan.pace, key)),)
+    if not isinstance(plan.shape, Single):
+        return ()
+    value: Length | int = getattr(plan.shape, key)
+    return (float(value.median or value.low), float(value.high)) if isinstance(value, Length) else (float(value),)
+
+
+def _text(gate: Gate, wanted: float | None) -> str:
+    of = f"{gate.limit:g} x baseline" if gate.of_baseline else ""
+    if wanted is None:
+        return f"{gate.sign} {of}"
+    return f"{gate.sign} {figure(wanted, gate)}{f' ({of})' if of else ''}"
+
+
+def figure(value: float, gate: Gate) -> str:
+    """As people write it."""
+    unit = unit_of(gate.metric, gate.statistic)
+    if unit == "share":
+        return f"{value:.1%}"
+    if unit == "s":
+        return f"{value * 1000:.4g} ms" if value < 1 else f"{value:.4g} s"
+    return f"{value:.4g} {unit}".rstrip()

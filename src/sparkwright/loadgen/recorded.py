@@ -1,0 +1,134 @@
+"""Requests that somebody recorded, in four formats. The format is told by the first record.
+
+ours            JSONL {"prompt": text | "messages": [...], "output_tokens": n, "at": seconds}
+OpenAI batch    JSONL {"custom_id", "method", "url", "body": {"messages" | "prompt", "max_tokens"}}
+Mooncake trace  JSONL {"timestamp": ms, "input_length", "output_length", "hash_ids": [...]}: no texts, but which blocks
+                of 512 tokens two requests have in common (each id stands for a block and all that come before it)
+ShareGPT        JSON [{"conversations": [{"from": "human" | "gpt", "value": text}, ...]}]
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.domain.errors import UsageError
+
+BLOCK = 512
+_CURE = "docs/workloads.md shows the formats that can be replayed"
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """messages: JSON text of a list, or '' where `prompt` holds the text of one user. at: seconds after the first.
+
+    answer: what was answered then; output_tokens: 0 where only that text is known. input_tokens, blocks: instead of
+    a text, how long it was and which blocks of it others share.
+    """
+
+    prompt: str = ""
+    messages: str = ""
+    output_tokens: int = 0
+    answer: str = ""
+    at: float | None = None
+    input_tokens: int = 0
+    blocks: tuple[int, ...] = ()
+
+
+def parse(text: str, source: str, limit: int = 0) -> tuple[Recorded, ...]:
+    """At most `limit` requests (0: all). Raises UsageError: `FILE:LINE: ...`."""
+    found = []
+    for line, record in _records(text, source):
+        made = _recorded(record, f"{source}:{line}")
+        found += [made] if made else []
+        if len(found) == (limit or _MOST):
+            break
+    if not found:
+        raise UsageError(f"{source}: no request in it that could be sent", _CURE)
+    return tuple(found)
+
+
+def _records(text: str, source: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """(line, record); a JSON list counts as its first line."""
+    if text.lstrip().startswith("["):
+        yield from ((1, _mapping(record, f"{source}:1")) for record in _loaded(text, f"{source}:1"))
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            where = f"{source}:{number}"
+            yield number, _mapping(_loaded(line, where), where)
+
+
+def _loaded(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{where}: this is no JSON: {error}", _CURE) from None
+
+
+def _mapping(record: Any, where: str) -> Mapping[str, Any]:
+    if isinstance(record, Mapping):
+        return record
+    raise UsageError(f"{where}: a request is a JSON object, observed {type(record).__name__}", _CURE)
+
+
+def _recorded(record: Mapping[str, Any], where: str) -> Recorded | None:
+    if "conversations" in record:
+        return _sharegpt(record, where)
+    if "input_length" in record:
+        return _mooncake(record, where)
+    body = record.get("body", record)
+    if isinstance(body, Mapping) and ("messages" in body or "prompt" in body):
+        return _plain(body, record, where)
+    raise UsageError(f"{where}: neither prompt, messages, body, conversations nor input_length in it", _CURE)
+
+
+def _plain(body: Mapping[str, Any], record: Mapping[str, Any], where: str) -> Recorded:
+    output = body.get("max_completion_tokens") or body.get("max_tokens") or record.get("output_tokens") or 0
+    at = _seconds(record.get("at"), where)
+    if "messages" in body:
+        if not isinstance(body["messages"], list) or not body["messages"]:
+            raise UsageError(f"{where}: `messages` is a list of at least one", _CURE)
+        return Recorded(messages=json.dumps(body["messages"]), output_tokens=_tokens(output, where), at=at)
+    if not isinstance(body["prompt"], str) or not body["prompt"]:
+        raise UsageError(f"{where}: `prompt` is a text that is not empty", _CURE)
+    return Recorded(prompt=body["prompt"], output_tokens=_tokens(output, where), at=at)
+
+
+def _sharegpt(record: Mapping[str, Any], where: str) -> Recorded | None:
+    """The first question and its answer, as other benchmarks take it; None without both."""
+    said = record["conversations"]
+    turns = [turn for turn in said if isinstance(turn, Mapping)] if isinstance(said, list) else []
+    values = [turn.get("value") for turn in turns[:2] if isinstance(turn.get("value"), str)]
+    if len(values) < 2 or not all(values) or turns[0].get("from") not in ("human", "user"):
+        return None
+    return Recorded(prompt=str(values[0]), answer=str(values[1]))
+
+
+def _mooncake(record: Mapping[str, Any], where: str) -> Recorded:
+    blocks = record.get("hash_ids", [])
+    if not isinstance(blocks, list) or not all(isinstance(block, int) for block in blocks):
+        raise UsageError(f"{where}: `hash_ids` is a list of whole numbers", _CURE)
+    tokens = _tokens(record["input_length"], where)
+    if blocks and not len(blocks) - 1 <= tokens / BLOCK <= len(blocks):
+        raise UsageError(f"{where}: {len(blocks)} blocks of {BLOCK} tokens are not {tokens} tokens", _CURE)
+    at = _seconds(record.get("timestamp"), where)
+    return Recorded(
+        input_tokens=tokens,
+        output_tokens=_tokens(record.get("output_length", 0), where),
+        blocks=tuple(blocks),
+        at=None if at is None else at / 1000,
+    )
+
+
+def _tokens(value: Any, where: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise UsageError(f"{where}: tokens are a whole number, observed {str(value)[:40]}", _CURE)
+
+
+def _seconds(value: Any, where: str) -> float | None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise UsageError(f"{where}: a time is a number that is not negative, observed {str(value)[:40]}", _CURE)

@@ -1,0 +1,98 @@
+"""Requests of a file, sent again: with their texts, or texts made up to a trace's lengths and shared blocks."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.workload import Api, Arrival, LevelPlan, Replay, Workload
+from sparkwright.loadgen.lengths import sample
+from sparkwright.loadgen.profiles import shipped_file
+from sparkwright.loadgen.prompts import Texts, asking, body_ends, dice_of, message, written
+from sparkwright.loadgen.recorded import BLOCK, Recorded, parse
+
+_OUTPUT = 128  # where neither the file nor the workload says how long an answer is
+
+
+def replayed(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
+    """As many as the file has, or the level's limit; with the file's own times where the level says `timed`."""
+    assert isinstance(level.shape, Replay)
+    recorded = texts.recorded[level.shape.path]
+    recorded = recorded[: level.shape.limit or None]
+    first = min((one.at for one in recorded if one.at is not None), default=0.0)
+    made = _Made(level.shape, level, workload, repeat, texts)
+    found = [Session(number, (made.turn(number, one),)) for number, one in enumerate(recorded)]
+    if level.pace.arrival is Arrival.RECORDED:
+        return tuple(replace(s, at=(r.at or first) - first) for s, r in zip(found, recorded, strict=True))
+    return tuple(found)
+
+
+def with_counts(workload: Workload, files: Mapping[str, str]) -> Workload:
+    """Levels that replay say how many requests their files have. files: path -> text. Raises UsageError."""
+    return replace(workload, levels=tuple(_with_count(level, files) for level in workload.levels))
+
+
+def _with_count(level: LevelPlan, files: Mapping[str, str]) -> LevelPlan:
+    if not isinstance(level.shape, Replay):
+        return level
+    path = level.shape.path
+    text = shipped_file(path)
+    found = parse(files[path] if text is None else text, path, level.shape.limit)
+    if level.shape.timed and any(one.at is None for one in found):
+        raise UsageError(f"{path}: `timed: true` needs a time in every record", "leave it out, and give a rate instead")
+    return replace(level, requests=len(found))
+
+
+class _Made:
+    """Turns of one repeat of a replay; blocks that requests share are made once."""
+
+    def __init__(self, shape: Replay, level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> None:
+        self.shape, self.level, self.workload, self.repeat, self.texts = shape, level, workload, repeat, texts
+        self.known: dict[int, str] = {}
+
+    def turn(self, number: int, one: Recorded) -> Turn:
+        dice = dice_of(self.workload, self.level, self.repeat, number)
+        output = sample(self.shape.output, dice) if self.shape.output else one.output_tokens or _OUTPUT
+        head, tail = body_ends(self.workload, self.texts.probed, output)
+        planned = Turn(head, "", tail, prompt_tokens=one.input_tokens, output_tokens=output)
+        if one.input_tokens:
+            known = self._known(one)
+            return self._asking(replace(planned, cached_tokens=known), self._blocks(number, one))
+        if one.messages:
+            return self._messages(planned, json.loads(one.messages))
+        return self._asking(planned, one.prompt)
+
+    def _asking(self, planned: Turn, content: str) -> Turn:
+        if self.workload.api is Api.CHAT:
+            return replace(planned, new=message("user", content))
+        return replace(planned, head=planned.head + json.dumps(content) + planned.tail, tail="")
+
+    def _messages(self, planned: Turn, messages: list[object]) -> Turn:
+        if self.workload.api is Api.CHAT:
+            return replace(planned, new=",".join(json.dumps(one) for one in messages))
+        contents = (one.get("content") for one in messages if isinstance(one, dict))
+        return self._asking(planned, "\n".join(content for content in contents if isinstance(content, str)))
+
+    def _known(self, one: Recorded) -> int:
+        """Tokens in blocks that an earlier request has sent, in this repeat; the last block is never shared whole."""
+        shared = 0
+        for block in one.blocks[:-1]:
+            if block not in self.known:
+                break
+            shared += BLOCK
+        return shared
+
+    def _blocks(self, number: int, one: Recorded) -> str:
+        whole = "".join(self._block(block) for block in one.blocks[:-1])
+        left = one.input_tokens - BLOCK * max(len(one.blocks) - 1, 0) - self.texts.frames.user
+        return whole + asking(self.texts, left, self._words("last", number))
+
+    def _block(self, block: int) -> str:
+        if block not in self.known:
+            self.known[block] = written(self.texts, BLOCK, self._words("block", block))
+        return self.known[block]
+
+    def _words(self, *more: object) -> Random:
+        return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)

@@ -1,0 +1,91 @@
+"""The values behind each metric, gathered from rows."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+
+from sparkwright.domain.run import Level
+from sparkwright.domain.traffic import Row
+from sparkwright.domain.workload import Slo
+from sparkwright.loadgen import figures, server, slo
+from sparkwright.loadgen.bootstrap import Sample
+
+# Tools whose results have no time of a single token: what is imported of them has a first and a last one.
+TOTALS_ONLY = ("llama-benchy", "llama-benchy table")
+
+
+def counted(level: Level) -> tuple[Row, ...]:
+    """What statistics are about: no warm-up, no noise."""
+    return tuple(row for row in level.rows if row.counted and not row.warmup)
+
+
+def good(rows: Sequence[Row]) -> tuple[Row, ...]:
+    return tuple(row for row in rows if not row.error)
+
+
+def of_requests(rows: Sequence[Row], open_loop: bool, token_times: bool) -> Mapping[str, Sample]:
+    """Metric -> its values over good requests. token_times: the rows know when each token came."""
+    found = {name: _each(rows, figure) for name, figure in figures.per_request(open_loop).items()}
+    if token_times:
+        found["itl"] = _itl(rows)
+    return {name: sample for name, sample in found.items() if len(sample.values)}
+
+
+def _each(rows: Sequence[Row], figure: figures.Figure) -> Sample:
+    pairs = [(value, place) for place, row in enumerate(rows) if (value := figure(row)) is not None]
+    values = np.fromiter((value for value, _ in pairs), np.float64, len(pairs))
+    return Sample(values, np.fromiter((place for _, place in pairs), np.intp, len(pairs)))
+
+
+def _itl(rows: Sequence[Row]) -> Sample:
+    """A read with n tokens after a gap g gives n values of g/n; of the first read's tokens no gap is known."""
+    sizes = np.fromiter((len(row.reads.at) for row in rows), np.intp, len(rows))
+    total = int(sizes.sum())
+    at = np.fromiter(chain.from_iterable(row.reads.at for row in rows), np.float64, total)
+    tokens = np.fromiter(chain.from_iterable(row.reads.tokens for row in rows), np.intp, total)
+    owners = np.repeat(np.arange(len(rows)), sizes)
+    later = np.ones(total, bool)
+    later[np.cumsum(sizes)[sizes > 0] - sizes[sizes > 0]] = False
+    later &= tokens > 0
+    gaps = np.diff(at, prepend=0.0)[later] / tokens[later]
+    return Sample(np.repeat(gaps, tokens[later]), np.repeat(owners[later], tokens[later]))
+
+
+def of_repeats(levels: Sequence[Level], limits: Slo | None) -> Mapping[str, Sample]:
+    """Metric -> one value of each repeat: rates of the whole level, and what only the server counts."""
+    told = [_of_repeat(level, limits) for level in levels]
+    names = dict.fromkeys(chain.from_iterable(told))
+    return {name: _some([(place, one[name]) for place, one in enumerate(told) if name in one]) for name in names}
+
+
+def _some(pairs: Sequence[tuple[int, float]]) -> Sample:
+    return Sample(np.array([value for _, value in pairs]), np.array([place for place, _ in pairs], np.intp))
+
+
+def _of_repeat(level: Level, limits: Slo | None) -> dict[str, float]:
+    rows = counted(level)
+    well, seconds = good(rows), span(rows)
+    found: dict[str, float] = {}
+    if seconds > 0:
+        found["request_rate"] = len(well) / seconds
+        found |= {name: count / seconds for name, count in _tokens(well).items()}
+        if limits:
+            open_loop = figures.is_open(level.plan)
+            found["goodput"] = sum(slo.meets(row, limits, open_loop) for row in rows) / seconds
+    acceptance = server.acceptance(level.scrapes)
+    return found if acceptance is None else {**found, "acceptance": acceptance}
+
+
+def _tokens(rows: Sequence[Row]) -> dict[str, int]:
+    """Where every request tells its tokens: a sum over some of them would be too small."""
+    output = [row.output_tokens for row in rows if row.output_tokens is not None]
+    prompt = [row.prompt_tokens for row in rows if row.prompt_tokens is not None]
+    found = {"output_rate": sum(output)} if rows and len(output) == len(rows) else {}
+    return {**found, "total_rate": sum(output) + sum(prompt)} if found and len(prompt) == len(rows) else found
+
+
+def span(rows: Sequence[Row]) -> float:
+    """Seconds from when the first was to be sent until the last one's end."""
+    ends = [row.sent + row.end for row in rows if row.end is not None]
+    return max(ends) - min(min(row.intended, row.sent) for row in rows) if ends else 0.0

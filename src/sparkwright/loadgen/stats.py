@@ -1,0 +1,146 @@
+"""A run's rows as figures: each metric of each level, with how sure it is."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from sparkwright.domain.run import Level, Run
+from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, RunSummary
+from sparkwright.domain.traffic import Row
+from sparkwright.domain.workload import Agent, Slo
+from sparkwright.loadgen import bootstrap, figures, goodput_search, samples, server, slo, validity
+from sparkwright.loadgen.bootstrap import Counts, Floats, Sample
+
+SEED = 20261122
+_TURNS = 64
+Wanted = Callable[[Row], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A part of a level: good requests of all repeats one after another, and how many each repeat has."""
+
+    samples: Mapping[str, Sample]
+    of_repeats: Mapping[str, Sample]
+    sizes: tuple[int, ...]
+
+    def weights(self, seed: int) -> bootstrap.Weights:
+        return bootstrap.weights(self.sizes, seed)
+
+    def sample(self, name: str) -> Sample:
+        return self.samples[name] if name in self.samples else self.of_repeats[name]
+
+    def drawn(self, name: str, weights: bootstrap.Weights) -> Counts:
+        return weights.requests if name in self.samples else weights.repeats
+
+
+def summarize(run: Run) -> RunSummary:
+    """Everything is computed from the rows. Levels in the order of their first repeat, parts behind their level."""
+    levels = tuple(one for repeats in validity.by_level(run) for one in _summaries(run, repeats))
+    return RunSummary(run, levels, validity.invalid(run), _best_rate(run, levels))
+
+
+def parts(repeats: Sequence[Level]) -> Iterator[tuple[str, Wanted]]:
+    """'' for all, then `cold` and `warm` where there are both, then each turn of a conversation."""
+    rows = [row for level in repeats for row in samples.counted(level)]
+    yield "", lambda _: True
+    if len({row.planned_cached > 0 for row in rows}) == 2:
+        yield "cold", lambda row: not row.planned_cached
+        yield "warm", lambda row: row.planned_cached > 0
+    turns = sorted({row.turn for row in rows})
+    if len(turns) > 1 or isinstance(repeats[0].plan.shape, Agent):
+        yield from ((f"turn {turn + 1}", partial(_of_turn, turn)) for turn in turns[:_TURNS])
+
+
+def _of_turn(turn: int, row: Row) -> bool:
+    return row.turn == turn
+
+
+def group(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> Group:
+    """The values of one part. Rates of a level belong to all of it."""
+    chosen = [[row for row in samples.counted(level) if wanted(row)] for level in repeats]
+    well = [samples.good(rows) for rows in chosen]
+    flat = [row for rows in well for row in rows]
+    found = samples.of_requests(flat, figures.is_open(repeats[0].plan), run.imported not in samples.TOTALS_ONLY)
+    whole = {} if part else samples.of_repeats(repeats, run.workload.slo)
+    return Group(found, whole, tuple(map(len, well)))
+
+
+def _summaries(run: Run, repeats: Sequence[Level]) -> Iterator[LevelSummary]:
+    for part, wanted in parts(repeats):
+        yield _summary(run, repeats, part, wanted)
+
+
+def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> LevelSummary:
+    rows = [row for level in repeats for row in samples.counted(level) if wanted(row)]
+    well = samples.good(rows)
+    made = group(run, repeats, part, wanted)
+    return LevelSummary(
+        plan=repeats[0].plan,
+        part=part,
+        repeats=len(repeats),
+        sent=len(rows),
+        good=len(well),
+        tokens=sum(row.output_tokens or 0 for row in well),
+        seconds=sum(samples.span(samples.counted(level)) for level in repeats),
+        metrics=_metrics(made),
+        errors=dict(Counter(row.kind or "error" for row in rows if row.error)),
+        met=_met(rows, run.workload.slo, figures.is_open(repeats[0].plan)),
+        doubts=_once((*validity.late(repeats), *_doubts(repeats))),
+        server={} if part else server.figures(repeats),
+        notes=validity.notes(run, repeats),
+    )
+
+
+def _met(rows: Sequence[Row], limits: Slo | None, open_loop: bool) -> float | None:
+    return slo.share(rows, limits, open_loop) if limits else None
+
+
+def _doubts(repeats: Sequence[Level]) -> Iterator[str]:
+    for level in repeats:
+        yield from (*level.doubts, *validity.doubts(level))
+
+
+def _once(reasons: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(reasons))
+
+
+def _metrics(made: Group) -> dict[str, Metric]:
+    weights = made.weights(SEED)
+    known = [name for name in METRICS if name in made.samples or name in made.of_repeats]
+    return {name: _metric(name, made, weights) for name in known}
+
+
+def _metric(name: str, made: Group, weights: bootstrap.Weights) -> Metric:
+    sample = made.sample(name)
+    resamples = bootstrap.resampled(sample, made.drawn(name, weights))
+    values = bootstrap.statistics(sample.values)
+    mean, median, p90, p99 = (_interval(values[n], resamples[:, n]) for n in range(len(bootstrap.STATISTICS)))
+    least, most = float(sample.values.min()), float(sample.values.max())
+    return Metric(name, len(sample.values), mean, median, p90, p99, least, most, _spread(sample, made, name))
+
+
+def _interval(value: float, resamples: Floats) -> Interval:
+    return Interval(float(value), *bootstrap.interval(float(value), resamples))
+
+
+def _spread(sample: Sample, made: Group, name: str) -> float:
+    """(most - least) / median of the repeats' medians."""
+    medians = list(sample.values)
+    if name in made.samples:
+        repeat = np.searchsorted(np.cumsum(made.sizes), sample.owners, side="right")
+        medians = [float(np.median(sample.values[repeat == one])) for one in np.unique(repeat)]
+    middle = float(np.median(medians))
+    return float(max(medians) - min(medians)) / middle if middle else 0.0
+
+
+def _best_rate(run: Run, levels: Sequence[LevelSummary]) -> float | None:
+    """Of a search for goodput."""
+    limits = run.workload.slo
+    if not run.workload.search or not limits:
+        return None
+    whole = [one for one in levels if not one.part and one.met is not None]
+    return goodput_search.best((one.plan.pace.rate, (one.met or 0.0) >= limits.share) for one in whole)

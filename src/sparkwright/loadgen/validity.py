@@ -1,0 +1,188 @@
+"""Whether figures can be believed: was the client in time, and was it measured what was planned?"""
+
+import statistics
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparkwright.domain.run import Level, Run
+from sparkwright.domain.traffic import Row
+from sparkwright.loadgen import figures, samples, server
+
+LAG = 0.010  # seconds at the 99th percentile
+LAG_SHARE = 0.1  # of the median time between tokens, or to the first
+LAG_FLOOR = 0.001  # below it a lag is what any operating system does
+CORES = 0.9  # of one core, in the client's busiest process
+LATE = 0.050  # seconds at the 99th percentile, where nothing but the client held a request back
+ERRORS = 0.1
+LENGTH = 0.1  # how far tokens may be from what was planned
+TEMPLATE = 64  # tokens that all prompts of a model begin with: these come from the cache whatever is sent
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Of the client in one repeat. kind: the same fault of several repeats is told once. times: of what is allowed."""
+
+    kind: str
+    times: float
+    text: str
+
+
+def invalid(run: Run) -> tuple[str, ...]:
+    """Why a run proves nothing; () when it may count."""
+    missing = run.conditions.missing
+    whose = "our own deployment" if run.conditions.ours else "an endpoint"
+    found = [f"provenance is incomplete: {', '.join(missing)} of {whose} is not known"] if missing else []
+    if not any(samples.good(samples.counted(level)) for level in run.levels):
+        found.append("no request went well")
+    for repeats in by_level(run):
+        found += [f"{repeats[0].plan.name}: {text}" for text in late(repeats)]
+    return tuple(found)
+
+
+def by_level(run: Run) -> list[tuple[Level, ...]]:
+    """The repeats of each level that figures are made of.
+
+    One that was cut short counts only where the level has no whole one. Those in which the client was behind are left
+    out as long as half of them stay; else all of them count, and the run is not valid.
+    """
+    found: dict[str, list[Level]] = {}
+    for level in run.levels:
+        found.setdefault(level.plan.name, []).append(level)
+    return [_in_time([one for one in repeats if one.complete] or repeats) for repeats in found.values()]
+
+
+def _in_time(repeats: Sequence[Level]) -> tuple[Level, ...]:
+    well = tuple(level for level in repeats if not faults(level))
+    return well if 2 * len(well) >= len(repeats) else tuple(repeats)
+
+
+def late(repeats: Sequence[Level]) -> tuple[str, ...]:
+    """How the client was behind in these repeats: each kind of fault once, by its worst."""
+    found: dict[str, list[Fault]] = {}
+    for fault in (fault for level in repeats for fault in faults(level)):
+        found.setdefault(fault.kind, []).append(fault)
+    return tuple(_worst(each, len(repeats)) for each in found.values())
+
+
+def _worst(found: Sequence[Fault], repeats: int) -> str:
+    worst = max(found, key=lambda fault: fault.times).text
+    return f"{worst}, in {len(found)} of {repeats} repeats" if repeats > 1 else worst
+
+
+def faults(level: Level) -> tuple[Fault, ...]:
+    """Why the client's own times of this repeat are not to be trusted."""
+    lag, found = level.lag, []
+    limit, of_what = _allowed_lag(level)
+    if lag.p99 > limit:
+        text = f"the client was {_ms(lag.p99)} behind at p99 (allowed: {_ms(limit)}, {of_what})"
+        found.append(Fault("lag", lag.p99 / limit, text))
+    if lag.cores > CORES:
+        text = f"the client used {lag.cores:.0%} of a core (allowed: {CORES:.0%})"
+        found.append(Fault("cores", lag.cores / CORES, text))
+    held = _held_back(level)
+    if held > LATE:
+        text = f"requests were sent {_ms(held)} late at p99 with places free (allowed: {_ms(LATE)})"
+        found.append(Fault("held", held / LATE, text))
+    return tuple(found)
+
+
+def _allowed_lag(level: Level) -> tuple[float, str]:
+    rows = samples.good(samples.counted(level))
+    limits = [(LAG, "whatever is measured")]
+    for name, figure in (("time per token", figures.tpot), ("time to first token", figures.ttft)):
+        if values := [value for row in rows if (value := figure(row))]:
+            share = LAG_SHARE * statistics.median(values)
+            limits.append((max(share, LAG_FLOOR), f"{LAG_SHARE:.0%} of the median {name}"))
+    return min(limits)
+
+
+def _held_back(level: Level) -> float:
+    """p99 of how much later than intended requests of an open loop were sent while there was a free place."""
+    if not figures.is_open(level.plan):
+        return 0.0
+    places = level.plan.pace.concurrency
+    rows = [row for row in level.rows if not row.warmup]
+    starts, ends = _held(rows)
+
+    def free(row: Row) -> bool:
+        """A later turn goes on in the place that its session has."""
+        taken = bisect_right(starts, row.intended) - bisect_right(ends, row.intended)
+        return not places or row.turn > 0 or taken < places
+
+    late = sorted(figures.waited(row) for row in rows if free(row))
+    return late[min(len(late) - 1, int(0.99 * len(late)))] if late else 0.0
+
+
+def _held(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
+    """When places were taken, and when they came free: a session keeps its own from its first turn to its last."""
+    starts, ends = dict[int, float](), dict[int, float]()
+    for row in rows:
+        starts[row.session] = min(row.sent, starts.get(row.session, row.sent))
+        ends[row.session] = max(row.sent + (row.end or 0.0), ends.get(row.session, 0.0))
+    return sorted(starts.values()), sorted(ends.values())
+
+
+def doubts(level: Level) -> tuple[str, ...]:
+    """Why this repeat's figures may not count, as far as its rows and counters tell; `late` is apart."""
+    rows = samples.counted(level)
+    well = samples.good(rows)
+    found = []
+    failed = len(rows) - len(well)
+    if rows and failed > ERRORS * len(rows):
+        found.append(f"{failed} of {len(rows)} requests failed")
+    if server.restarted(level.scrapes):
+        found.append("the server's counters began anew: it was restarted")
+    if not level.complete:
+        found.append("cut short: only requests that had ended are counted, and those are the short ones")
+    return (*found, *_lengths(well), *_caches(well))
+
+
+def _lengths(rows: Sequence[Row]) -> list[str]:
+    prompt = [(row.prompt_tokens, row.planned_prompt) for row in rows if row.prompt_tokens and row.planned_prompt]
+    output = [(row.output_tokens, row.planned_output) for row in rows if row.output_tokens and row.planned_output]
+    found = _off("prompts", prompt, "is the tokenizer the model's?")
+    return found + _off("answers", output, "does the server heed `ignore_eos`?")
+
+
+def _off(what: str, pairs: Sequence[tuple[int, int]], hint: str) -> list[str]:
+    got, planned = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+    if not planned or abs(got - planned) <= LENGTH * planned:
+        return []
+    return [f"{what} have {got / planned:.0%} of the planned tokens: {hint}"]
+
+
+def _caches(rows: Sequence[Row]) -> list[str]:
+    """What was to be new and came from the cache makes a cold figure a warm one."""
+    cold = [row for row in rows if not row.planned_cached and row.prompt_tokens]
+    warm = sum((row.cached_tokens or 0) > max(TEMPLATE, LENGTH * (row.prompt_tokens or 0)) for row in cold)
+    return [f"{warm} of {len(cold)} prompts that were to be new came from the cache"] if warm else []
+
+
+def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
+    """What to know about a level's figures; none of it makes them wrong."""
+    rows = [row for level in repeats for row in samples.good(samples.counted(level))]
+    silent = sum(row.output_tokens is None for row in rows)
+    shared = sum(not row.reads.exact for row in rows)
+    found = [f"{silent} of {len(rows)} answers without usage: no figures per token from them"] if silent else []
+    if shared:
+        found.append(f"{shared} of {len(rows)} answers tell the total of tokens only: it was shared out over the reads")
+    if is_estimate(run.conditions.tokenizer):
+        found.append(f"lengths of prompts are estimates: {run.conditions.tokenizer}")
+    return (*found, *_left_out(run, repeats))
+
+
+def is_estimate(tokenizer: str) -> bool:
+    """How Conditions tell that nobody counted the tokens of a prompt before it was sent."""
+    return tokenizer.startswith("estimate")
+
+
+def _left_out(run: Run, repeats: Sequence[Level]) -> list[str]:
+    used = {level.repeat for level in repeats}
+    whole = [one for one in run.levels if one.plan.name == repeats[0].plan.name and one.complete]
+    gone = [one for one in whole if one.repeat not in used]
+    return [f"repeat {one.repeat + 1} is left out: {late([one])[0]}" for one in gone if faults(one)]
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"

@@ -1,0 +1,104 @@
+"""A level as requests: every body made before the clock starts."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Replay, Single, Workload
+from sparkwright.loadgen.agentic import WARM_TOKENS, WARM_UP, agents
+from sparkwright.loadgen.lengths import sample
+from sparkwright.loadgen.pacers import starts
+from sparkwright.loadgen.prompts import Texts, asking, body_ends, dice_of, message, written
+from sparkwright.loadgen.replay import replayed
+
+
+def sessions(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
+    """All of one repeat of a level: first what only warms up (its turns say so), then what is measured."""
+    if isinstance(level.shape, Replay):
+        plain = replayed(level, workload, repeat, texts)
+    elif isinstance(level.shape, Agent):
+        plain = agents(level, workload, repeat, texts)
+    else:
+        plain = _single(level, level.shape, _Making(workload, level, repeat, texts))
+    if level.pace.arrival is Arrival.RECORDED:
+        return plain
+    return timed(level, plain, f"{workload.seed}/{level.name}/{repeat}")
+
+
+def split(found: Sequence[Session]) -> tuple[tuple[Session, ...], tuple[Session, ...]]:
+    """(what is sent before and not measured, what is measured)."""
+    before = tuple(one for one in found if one.turns[0].warmup)
+    return before, tuple(one for one in found if not one.turns[0].warmup)
+
+
+def timed(level: LevelPlan, found: tuple[Session, ...], seed: str) -> tuple[Session, ...]:
+    """What is counted gets the times of the level's pace; noise begins with the first of it."""
+    counted = [one for one in found if one.counted and not one.turns[0].warmup]
+    at = starts(level.pace, len(counted), seed)
+    if at is None:
+        return found
+    times = {one.number: time for one, time in zip(counted, at, strict=True)}
+    return tuple(one if one.turns[0].warmup else replace(one, at=times.get(one.number, 0.0)) for one in found)
+
+
+def job_pace(level: LevelPlan) -> Pace:
+    """What the client runs at a time: noise agents run beside the counted ones."""
+    if isinstance(level.shape, Agent) and level.pace.arrival is Arrival.CLOSED:
+        return replace(level.pace, concurrency=level.pace.concurrency + level.shape.noise)
+    return level.pace
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What every request of one repeat of a level is made with."""
+
+    workload: Workload
+    level: LevelPlan
+    repeat: int
+    texts: Texts
+
+    def lengths(self, number: int) -> Random:
+        """The same in every run."""
+        return dice_of(self.workload, self.level, self.repeat, number)
+
+    def words(self, *more: object) -> Random:
+        return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
+
+    def turn(self, content: str, output: int, planned: Turn) -> Turn:
+        """`planned` with the body that asks `content`."""
+        head, tail = body_ends(self.workload, self.texts.probed, output)
+        if self.workload.api is Api.CHAT:
+            return replace(planned, head=head, new=message("user", content), tail=tail, output_tokens=output)
+        return replace(planned, head=head + json.dumps(content) + tail, output_tokens=output)
+
+
+def _single(level: LevelPlan, shape: Single, making: _Making) -> tuple[Session, ...]:
+    short = replace(shape, output=Length(WARM_TOKENS, WARM_TOKENS)) if shape.output.high > WARM_TOKENS else shape
+    warm = [_one(WARM_UP + n, short, making, "") for n in range(level.warmup)]
+    warm = [replace(one, turns=(replace(one.turns[0], warmup=True),)) for one in warm]
+    contexts = _contexts(level, shape, making) if shape.warm and shape.depth else []
+    primed = [_primed(2 * WARM_UP + n, text, shape, making) for n, text in enumerate(contexts)]
+    measured = [_one(n, shape, making, contexts[n % len(contexts)] if contexts else "") for n in range(level.requests)]
+    return (*warm, *primed, *measured)
+
+
+def _contexts(level: LevelPlan, shape: Single, making: _Making) -> list[str]:
+    """One for each that asks at a time: each comes back to its own."""
+    count = min(level.pace.concurrency or 8, level.requests)
+    return [written(making.texts, shape.depth, making.words("context", n), shape.text) for n in range(count)]
+
+
+def _primed(number: int, context: str, shape: Single, making: _Making) -> Session:
+    tokens = shape.depth + making.texts.frames.user
+    return Session(number, (making.turn(context.rstrip("\n"), 1, Turn("", "", "", prompt_tokens=tokens, warmup=True)),))
+
+
+def _one(number: int, shape: Single, making: _Making, context: str) -> Session:
+    lengths, texts = making.lengths(number), making.texts
+    prompt, output = sample(shape.prompt, lengths), sample(shape.output, lengths)
+    added = shape.depth if context else 0
+    asked = asking(texts, shape.depth - added + prompt - texts.frames.user, making.words(number), shape.text)
+    planned = Turn("", "", "", prompt_tokens=shape.depth + prompt, cached_tokens=added)
+    return Session(number, (making.turn(context + asked, output, planned),))

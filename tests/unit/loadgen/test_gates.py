@@ -1,0 +1,181 @@
+"""Gate files, and runs judged by them."""
+
+from dataclasses import replace
+
+import pytest
+
+from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.summary import GateResult, RunSummary
+from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Single, Slo
+from sparkwright.loadgen.gate_lines import Gate, sizes
+from sparkwright.loadgen.gates import VALID, judge, parse
+from sparkwright.loadgen.stats import summarize
+
+DEEP = replace(PLAN, name="deep", shape=Single(Length(100, 100), Length(4, 4), depth=32768), pace=Pace(concurrency=8))
+
+_EIGHT = (("concurrency", "8"),)
+
+
+def two_levels(ttft: float = 0.1, deep: float = 3.0, **given: object) -> RunSummary:
+    return summarize(run(level([row(ttft)] * 3), level([row(deep)] * 3, plan=DEEP), **given))  # type: ignore[arg-type]
+
+
+def one(line: str, summary: RunSummary, baseline: RunSummary | None = None) -> GateResult:
+    (result,) = judge(parse(line), summary, baseline)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("line", "gate"),
+    [
+        ("ttft.p99 < 2s @ depth=32k", Gate("", "ttft", "p99", "<", 2.0, False, (("depth", "32k"),))),
+        ("ttft<=250ms", Gate("", "ttft", "median", "<=", 0.25)),
+        ("decode.median >= 0.95 x baseline", Gate("", "decode", "median", ">=", 0.95, True)),
+        ("decode > 95% of baseline", Gate("", "decode", "median", ">", 0.95, True)),
+        ("ttft.p90 <= baseline", Gate("", "ttft", "p90", "<=", 1.0, True)),
+        ("errors == 0", Gate("", "errors", "", "==", 0.0)),
+        ("error_share < 1%", Gate("", "error_share", "", "<", 0.01)),
+        ("goodput >= 3/s @ level=c8", Gate("", "goodput", "median", ">=", 3.0, False, (("level", "c8"),))),
+        ("decode.spread < 5 %", Gate("", "decode", "spread", "<", 0.05)),
+        ("itl < 40 ms @ c = 8, turn=3", Gate("", "itl", "median", "<", 0.04, False, (*_EIGHT, ("turn", "3")))),
+        ("memory_available > 4 GiB", Gate("", "memory_available", "", ">", 4.0 * 2**30)),
+        ("output_rate.least >= 1e3 tokens/s # as asked", Gate("", "output_rate", "least", ">=", 1000.0)),
+    ],
+)  # fmt: skip
+def test_a_line_means_what_it_says(line: str, gate: Gate) -> None:
+    """Units become seconds, tokens a second and shares; what follows # is left out."""
+    (found,) = parse(line)
+    assert found.line == line.partition("#")[0].strip()
+    assert replace(found, line="", limit=pytest.approx(gate.limit)) == replace(gate, limit=found.limit)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("ttft < 3", "has the unit none"),
+        ("ttft < 3 tokens/s", "has the unit tokens/s"),
+        ("ttfs < 3s", "did you mean ttft?"),
+        ("ttft.p98 < 3s", "did you mean p99?"),
+        ("ttft 3s", "has none of <"),
+        ("ttft < soon", "no number"),
+        ("ttft < 1s @ deph=4k", "did you mean depth?"),
+        ("ttft < 1s @ depth", "not of the form"),
+        ("ttft < 1s @ depth=deep", "'deep' is no number"),
+        ("ttft < 1s @", "not of the form"),
+        ("errors.p99 == 0", "is one number"),
+        ("errors == 0%", "it takes none"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_number(line: str, why: str) -> None:
+    """All bad lines at once: nobody mends a file line by line with a run of CI between."""
+    with pytest.raises(UsageError) as error:
+        parse(f"errors == 0\n\n{line}\n# fine\n{line}\n", "gates.txt")
+    first, second = error.value.message.splitlines()
+    assert first.startswith("gates.txt:3: ")
+    assert second.startswith("gates.txt:5: ")
+    assert why in first
+
+
+def test_a_file_without_a_gate_passes_nothing() -> None:
+    """It would make CI green for ever."""
+    with pytest.raises(UsageError, match="no gate in it"):
+        parse("# nothing yet\n")
+
+
+def test_a_gate_holds_for_every_level() -> None:
+    """The worst one decides, and is named."""
+    result = one("ttft < 2s", two_levels())
+    assert (result.passed, result.observed) == (False, 3.0)
+    assert result.why == "at deep: observed 3 s, wanted < 2 s"
+
+
+def test_a_gate_for_some_levels_asks_no_others() -> None:
+    """32k is 32,768 here, and would be 32,000 where a level has that."""
+    summary = two_levels()
+    assert one("ttft < 4s @ depth=32k", summary).observed == 3.0
+    assert one("ttft < 2s @ depth=0", summary).passed
+    assert one("ttft < 4s @ c=8", summary).observed == 3.0
+    assert one("ttft < 2s @ level=c1, prompt=100", summary).passed
+    assert sizes("32k") == {32000.0, 32768.0}
+
+
+def test_a_gate_that_selects_nothing_fails() -> None:
+    """A level that was renamed must not pass by being absent; what there is is said."""
+    result = one("ttft < 2s @ level=c9", two_levels())
+    assert (result.passed, result.observed) == (False, None)
+    assert result.why == "no level has level=c9; levels: c1, deep"
+
+
+def test_a_metric_that_was_not_measured_fails() -> None:
+    """No figure is no good figure."""
+    result = one("goodput >= 1/s", two_levels())
+    assert (result.passed, result.observed, result.why) == (False, None, "c1 has no goodput")
+    assert one("goodput >= 0.1/s", two_levels(slo=Slo(ttft=9.0))).passed
+
+
+@pytest.mark.parametrize(("factor", "passed"), [("0.9", True), ("1.1", False)])
+def test_a_baseline_is_taken_level_by_level(factor: str, passed: bool) -> None:
+    """Each level against the same one of the baseline."""
+    base, new = two_levels(0.1, 3.0), two_levels(0.1, 3.0)
+    assert one(f"prefill >= {factor} x baseline", new, base).passed is passed
+
+
+def test_a_gate_of_a_baseline_fails_without_one() -> None:
+    """And says what is missing."""
+    assert "no baseline" in one("decode >= 0.9 x baseline", two_levels()).why
+    shallow = summarize(run(level([row()])))
+    assert "the baseline has no ttft at deep" in one("ttft <= 2 x baseline", two_levels(), shallow).why
+
+
+def test_failed_requests_count_over_all_levels() -> None:
+    """Two here and one there are three; a share is of all that were sent."""
+    summary = summarize(run(level([row(), failed(), failed()]), level([row(), row(), failed()], plan=DEEP)))
+    assert one("errors <= 2", summary).observed == 3.0
+    assert one("errors <= 3", summary).passed
+    assert one("error_share <= 50%", summary).passed
+    assert one("errors <= baseline", summary, summary).passed
+
+
+def test_turns_and_parts_can_be_asked_for() -> None:
+    """The question of the agentic loop: how long does turn 2 take?"""
+    plan = LevelPlan("agent", Agent(2, 9, 9, 9, 9, 4), PLAN.pace)
+    rows = [row(2.0, turn=0), row(0.2, turn=1, planned_cached=80)]
+    summary = summarize(run(level(rows, plan=plan)))
+    assert one("ttft < 300ms @ turn=2", summary).passed
+    assert one("ttft < 300ms @ part=warm", summary).passed
+    assert not one("ttft < 300ms @ turn=1", summary).passed
+
+
+def test_the_servers_own_figures_can_be_asked_for() -> None:
+    """A queue that grew is a level that was too much."""
+    scrapes = (scrape(0), scrape(1, requests_waiting=9.0, kv_cache_usage=0.5), scrape(2))
+    summary = summarize(run(level([row()], scrapes=scrapes)))
+    assert one("queue <= 8", summary).observed == 9.0
+    assert one("kv_usage <= 50%", summary).passed
+    assert one("preemptions == 0", summary).why == "c1 has no preemptions"
+
+
+def test_the_rate_that_a_search_found_can_be_asked_for() -> None:
+    """It is the run's, not a level's; a run that searched for nothing has none."""
+    found = replace(two_levels(), best_rate=4.0)
+    assert one("best_rate >= 4/s", found).passed
+    assert not one("best_rate > 4/s", found).passed
+    assert one("best_rate >= 0.5 x baseline", found, replace(found, best_rate=8.0)).passed
+    assert one("best_rate >= 1/s", two_levels()).why == "no rate was found"
+    assert one("best_rate >= baseline", found, two_levels()).why == "the baseline found no rate"
+
+
+def test_an_invalid_run_passes_no_file() -> None:
+    """Good figures of a client that was not in time are none."""
+    bad = run(level([row()]), conditions=replace(KNOWN, model=""))
+    results = judge(parse("errors == 0"), summarize(bad))
+    assert [(result.line, result.passed) for result in results] == [("errors == 0", True), (VALID, False)]
+    assert "model" in results[1].why
+
+
+def test_a_level_in_doubt_passes_with_the_doubt() -> None:
+    """Whoever reads the log of CI sees it."""
+    result = one("ttft < 2s", summarize(run(level([row(prompt_tokens=200)]))))
+    assert result.passed
+    assert result.why == "in doubt: c1: prompts have 200% of the planned tokens: is the tokenizer the model's?"

@@ -1,0 +1,41 @@
+"""Which requests meet their limits."""
+
+import pytest
+
+from fakes.measured import failed, row
+from sparkwright.domain.traffic import Row
+from sparkwright.domain.workload import Slo
+from sparkwright.loadgen.slo import meets, share
+
+
+@pytest.mark.parametrize(
+    ("one", "limits", "met"),
+    [
+        (row(0.5), Slo(ttft=0.5), True),
+        (row(0.51), Slo(ttft=0.5), False),
+        (row(0.1, 0.05), Slo(tpot=0.05 + 1e-9), True),
+        (row(0.1, 0.06), Slo(tpot=0.05), False),
+        (row(0.1, 0.05), Slo(end_to_end=0.2), False),
+        (row(0.1), Slo(), True),
+        (row(tokens=1), Slo(tpot=0.01), True),  # nothing came after the first
+        (row(output_tokens=None), Slo(tpot=1.0), False),  # not known is not met
+        (Row(0, 0, 0.0, 0.0), Slo(ttft=1.0), False),
+        (failed(), Slo(), False),
+    ],
+)
+def test_each_limit_binds_by_itself(one: Row, limits: Slo, met: bool) -> None:
+    """A limit of 0 binds nothing; a request that failed meets nothing, not even no limit."""
+    assert meets(one, limits, open_loop=False) is met
+
+
+def test_in_an_open_loop_the_wait_before_the_send_counts() -> None:
+    """Half a second late and then 0.1 s to the first token are 0.6 s for the user."""
+    late = row(0.1, sent=1.5, intended=1.0)
+    assert not meets(late, Slo(ttft=0.5), open_loop=True)
+    assert meets(late, Slo(ttft=0.5), open_loop=False)
+
+
+def test_the_share_is_of_all_that_were_sent() -> None:
+    """Failed ones among them; of none there is no share."""
+    assert share([row(0.1), row(0.9), failed(), failed()], Slo(ttft=0.5), False) == 0.25
+    assert share([], Slo(ttft=0.5), False) is None
