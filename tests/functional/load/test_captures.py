@@ -1,0 +1,71 @@
+"""What the real vLLM 0.21.0 sent, sent again: tokens are those of its `usage`, whatever the network did."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fakes.replay import Replay, Reply, recorded
+from functional.load.playing import play
+from sparkwright.domain.traffic import Row
+
+CAPTURES = Path(__file__).resolve().parents[4] / "shared" / "captures"
+FOLDERS = (
+    "vllm-0.21.0-1node/sse.json",
+    "vllm-0.21.0-speculation-agent/sse-ngram.json",
+    "vllm-0.21.0-speculation-agent/sse-agent.json",
+)
+
+
+async def row_of(reply: Reply) -> Row:
+    async with Replay(reply) as url:
+        (row,), _ = await play(f"{url}/v1/chat/completions")
+    return row
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+async def test_counts_equal_usage(folder: str) -> None:
+    """Every recording: chat, completions, long prompts, tool calls, running usage, speculation, errors."""
+    if not (CAPTURES / folder).exists():
+        pytest.skip("../shared/captures is absent")
+    for one in json.loads((CAPTURES / folder).read_text()):
+        pieces = [text.encode() for _, text in one["chunks"]]
+        kind = "text/event-stream" if pieces[0].startswith(b"data:") else "application/json"
+        row = await row_of(Reply(pieces, one["status"], kind))
+        if kind == "application/json":
+            assert row.kind == ("no-stream" if one["status"] == 200 else f"http-{one['status']}"), one["label"]
+            continue
+        usage = json.loads(next(text for _, text in reversed(one["chunks"]) if '"usage"' in text)[6:])["usage"]
+        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+        assert (row.error, row.prompt_tokens, row.cached_tokens) == ("", usage["prompt_tokens"], cached), one["label"]
+        assert row.output_tokens == usage["completion_tokens"] == sum(row.reads.tokens), one["label"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 61, 100_000])
+async def test_the_network_does_not_matter(size: int) -> None:
+    """However the bytes are cut, the same tokens."""
+    row = await row_of(recorded("chat-32", size))
+    assert (row.error, row.prompt_tokens, row.output_tokens, sum(row.reads.tokens)) == ("", 18, 32, 32)
+
+
+async def test_running_usage_is_exact() -> None:
+    """Where the engine tells its count with every chunk, each read's tokens are known."""
+    row = await row_of(recorded("chat-continuous-usage"))
+    assert (row.output_tokens, row.reads.exact) == (8, True)
+
+
+async def test_speculation_is_shared_out() -> None:
+    """64 tokens in 15 chunks: shared out, and said to be so."""
+    row = await row_of(recorded("ngram-chat"))
+    assert (row.output_tokens, sum(row.reads.tokens), row.reads.exact) == (64, 64, False)
+    assert row.chunks == 16
+
+
+async def test_the_engine_died() -> None:
+    """An error inside the 200 stream, as the real engine sent it."""
+    path = CAPTURES / "vllm-0.21.0-1node/killed.json"
+    if not path.exists():
+        pytest.skip("../shared/captures is absent")
+    died = json.loads(path.read_text())[0]
+    row = await row_of(Reply([text.encode() for _, text in died["chunks"]]))
+    assert (row.kind, row.status) == ("error-in-stream", 200) and "EngineCore" in row.error

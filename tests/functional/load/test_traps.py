@@ -1,0 +1,184 @@
+"""What misleads clients, each with the truth known from the server's own log of the same run."""
+
+import asyncio
+import os
+import signal
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import pytest
+
+from functional.load.playing import near, play, since
+from functional.load.truth import HEAD, LAST, ROLE, Seen, Step, chunked, delta, ending, event, plain, steady, truth
+
+
+async def test_times_are_those_of_the_server() -> None:
+    """TTFT, each token and the end, on four streams at once, as the server's log tells."""
+    async with truth(steady(tokens=5, first=0.2, gap=0.05)) as server:
+        rows, lag = await play(server.url, count=8, streams=4)
+    assert [row.error for row in rows] == [""] * 8
+    for row in rows:
+        seen = next(one for one in server.seen if f"question {row.session}" in one.body.decode())
+        assert near(row.first, since(seen, 1), lag, server) and near(row.end, since(seen, -1), lag, server)
+        assert row.headers is not None and near(row.headers, since(seen, 0), lag, server)
+        last = accumulate(row.reads.tokens)
+        assert all(near(at, since(seen, token), lag, server) for at, token in zip(row.reads.at, last, strict=True))
+        assert (sum(row.reads.tokens), row.reads.exact, row.output_tokens) == (5, True, 5)
+
+
+async def test_head_and_role_are_no_token() -> None:
+    """Both come at once, the token half a second later: TTFT is the token's."""
+    script = [Step(0.0, HEAD + chunked(ROLE)), Step(0.5, chunked(delta(content="a")) + ending(1))]
+    async with truth(lambda _: script) as server:
+        (row,), lag = await play(server.url)
+    assert near(row.first, since(server.seen[0], 1), lag, server) and row.first and row.first > 0.4
+    assert near(row.headers, since(server.seen[0], 0), lag, server)
+
+
+async def test_several_tokens_in_a_chunk() -> None:
+    """Speculation: 12 tokens in 3 chunks are 12 tokens, with continuous usage in the right places."""
+    script = [
+        Step(0.0, HEAD + chunked(delta(role="assistant", content="", usage=0))),
+        Step(0.1, chunked(delta(content="aaa", usage=3))),
+        Step(0.2, chunked(delta(content="b", usage=9))),
+        Step(0.3, chunked(delta("length", content="cc", usage=12)) + ending(12)),
+    ]
+    async with truth(lambda _: script) as server:
+        (row,), _ = await play(server.url)
+    assert (row.reads.tokens, row.reads.exact, row.output_tokens, row.chunks) == ((3, 6, 3), True, 12, 5)
+
+
+async def test_coalesced_reads() -> None:
+    """A proxy that holds tokens back: four of them in one read are four tokens at one time."""
+    held = [delta(content="a") for _ in range(4)]
+    script = [Step(0.0, HEAD), Step(0.1, chunked(ROLE, *held)), Step(0.3, chunked(*held)), Step(0.4, ending(8))]
+    async with truth(lambda _: script) as server:
+        (row,), lag = await play(server.url)
+    assert (row.reads.tokens, row.reads.exact) == ((4, 4), True)
+    assert near(row.reads.at[1], since(server.seen[0], 2), lag, server)
+
+
+async def test_reads_that_end_anywhere() -> None:
+    """Every byte in a write of its own: in `data:`, in a character, in the length of a chunk."""
+    whole = HEAD + chunked(b": ping\n\n", ROLE, delta(content="ä€😀"), delta("stop", content="b")) + ending(2)
+    steps = [Step(0.001 * place, bytes([byte])) for place, byte in enumerate(whole)]
+    async with truth(lambda _: steps) as server:
+        (row,), _ = await play(server.url, keep_text=True)
+    assert (row.error, row.text, row.output_tokens, row.finish) == ("", "ä€😀b", 2, "stop")
+    assert row.bytes == len(whole) and sum(row.reads.tokens) == 2
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+async def test_reasoning_counts(name: str) -> None:
+    """TTFT is the first token of any kind; when the answer itself began is kept apart."""
+    script = [
+        Step(0.0, HEAD + chunked(ROLE)),
+        Step(0.1, chunked(delta(**{name: "hm"}))),
+        Step(0.5, chunked(delta("stop", content="yes")) + ending(2, completion_tokens_details={"reasoning_tokens": 1})),
+    ]
+    async with truth(lambda _: script) as server:
+        (row,), lag = await play(server.url)
+    assert near(row.first, since(server.seen[0], 1), lag, server) and near(
+        row.first_content, since(server.seen[0], 2), lag, server
+    )
+    assert (row.output_tokens, row.reasoning_tokens) == (2, 1)
+
+
+async def test_answers_of_reasoning_alone() -> None:
+    """A model that was cut while it reasoned has tokens, a TTFT and no content."""
+    script = [
+        Step(0.0, HEAD),
+        Step(0.1, chunked(delta(reasoning="hm"))),
+        Step(0.2, chunked(delta("length", reasoning="m")) + ending(2)),
+    ]
+    async with truth(lambda _: script) as server:
+        (row,), lag = await play(server.url)
+    assert near(row.first, since(server.seen[0], 1), lag, server)
+    assert (row.first_content, row.error, row.output_tokens) == (None, "", 2)
+
+
+async def test_a_stall_is_seen_where_it_was() -> None:
+    """A pause of 0.6 s between two tokens is one long gap, and no other time is changed by it."""
+    at = [0.1, 0.15, 0.75, 0.8]
+    script = [Step(0.0, HEAD), *(Step(when, chunked(delta(content="a"))) for when in at), Step(0.85, ending(4))]
+    async with truth(lambda _: script) as server:
+        (row,), lag = await play(server.url)
+    gaps = [b - a for a, b in pairwise(row.reads.at)]
+    assert near(max(gaps), since(server.seen[0], 3) - since(server.seen[0], 2), lag, server)
+    assert [gap > 0.4 for gap in gaps].count(True) == 1
+
+
+async def test_one_stream_that_stops_holds_up_no_other() -> None:
+    """While one stream is silent the others have their true times."""
+
+    def script(seen: Seen) -> list[Step]:
+        return list(steady(4, 1.0 if "question 0" in seen.body.decode() else 0.1, 0.05)(seen))
+
+    async with truth(script) as server:
+        rows, lag = await play(server.url, count=6, streams=6)
+    assert rows[0].first and rows[0].first > 0.8
+    assert all(near(row.first, 0.1, lag, server) for row in rows[1:])
+
+
+async def test_failures_are_rows() -> None:
+    """One in ten is refused with 500: so many rows say so, in the server's words, and the others are whole."""
+
+    def script(seen: Seen) -> list[Step]:
+        return (
+            plain("500 Oops", {"error": {"message": "meant"}})
+            if seen.number % 10 == 3
+            else list(steady(2, 0.01, 0.01)(seen))
+        )
+
+    async with truth(script) as server:
+        rows, _ = await play(server.url, count=40, streams=8)
+    assert [row.kind for row in rows].count("http-500") == 4
+    assert {row.error for row in rows if row.kind} == {"meant"}
+    assert sum(row.output_tokens or 0 for row in rows) == 72
+
+
+async def test_an_error_inside_the_stream() -> None:
+    """As vLLM sends it when its engine dies: status 200, a token, then an error object and [DONE]."""
+    died = event({"error": {"message": "EngineCore encountered an issue", "code": 500}})
+    script = [
+        Step(0.0, HEAD),
+        Step(0.05, chunked(delta(content="a"))),
+        Step(0.1, chunked(died, event("[DONE]")) + LAST),
+    ]
+    async with truth(lambda _: script) as server:
+        (row,), _ = await play(server.url)
+    assert (row.kind, row.error, row.status) == ("error-in-stream", "EngineCore encountered an issue", 200)
+    assert row.first is not None
+
+
+async def test_without_usage_times_are_kept_and_tokens_are_not() -> None:
+    """Nothing is counted from chunks: the row went well and says that it has no tokens."""
+    script = [
+        Step(0.0, HEAD),
+        Step(0.05, chunked(delta(content="a"))),
+        Step(0.1, chunked(delta("stop", content="b")) + ending(None)),
+    ]
+    async with truth(lambda _: script) as server:
+        (row,), lag = await play(server.url)
+    assert (row.kind, row.error, row.output_tokens, row.reads.at) == ("no-usage", "", None, ())
+    assert near(row.first, since(server.seen[0], 1), lag, server)
+
+
+async def test_the_clients_own_delay_is_told() -> None:
+    """A worker that is stopped for 0.4 s cannot have read in time, and says so."""
+    async with truth(steady(12, 0.1, 0.1)) as server:
+        task = asyncio.ensure_future(play(server.url))
+        while not server.seen:
+            await asyncio.sleep(0.01)
+        await _stopped_for(0.4, server.port)
+        _, lag = await task
+    assert lag.most >= 0.3 and lag.p99 >= 0.3
+
+
+async def _stopped_for(seconds: float, port: int) -> None:
+    """Stops the one child of this process that talks to the port."""
+    mine = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    (worker,) = [pid for pid in mine if b"load.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(int(worker), signal.SIGSTOP)
+    await asyncio.sleep(seconds)
+    os.kill(int(worker), signal.SIGCONT)
