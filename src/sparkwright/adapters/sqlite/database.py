@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +15,22 @@ _BUSY = 5.0  # seconds that one writer waits for another: two deployments may sh
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _KEPT = 3
 _PRIMARY = 0xFF  # of an extended result code
-# FULL: a commit is on the disk when it returns. Writes are a few a minute, and power that is cut is what they tell of.
-_SETTINGS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "journal_size_limit=1048576")
+_SETTINGS = ("journal_mode=WAL", "foreign_keys=ON", "journal_size_limit=1048576")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """migrations: folder beside this file. synchronous: FULL has a commit on the disk when it returns; with NORMAL a
+    power cut may cost the last ones, a killed process none. checked: whether each opening looks at the whole file.
+    """
+
+    migrations: str
+    synchronous: str
+    checked: bool
+
+
+# Writes are a few a minute, and power that is cut is what they tell of.
+HISTORY = Schema("migrations", "FULL", checked=True)
 
 
 class Newer(Exception):
@@ -26,34 +41,36 @@ class Damaged(sqlite3.DatabaseError):
     """The file's own structure is wrong."""
 
 
-def migrations() -> tuple[str, ...]:
+def migrations(schema: Schema = HISTORY) -> tuple[str, ...]:
     """Number n makes version n of an n-1; `user_version` in the file says which version it is."""
-    folder = files(__package__ or "") / "migrations"
+    folder = files(__package__ or "") / schema.migrations
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda entry: entry.name)
     return tuple(entry.read_text(encoding="utf-8") for entry in found)
 
 
-def opened(path: Path) -> sqlite3.Connection:
+def opened(path: Path, schema: Schema = HISTORY) -> sqlite3.Connection:
     """For writing, by one thread. Raises Newer, Damaged, sqlite3.Error, OSError."""
     private_folder(path.parent)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(path, timeout=_BUSY, isolation_level=None)
     try:
-        _check(connection, path)
-        for setting in _SETTINGS:
+        _check(connection, path, schema)
+        for setting in (*_SETTINGS, f"synchronous={schema.synchronous}"):
             connection.execute(f"PRAGMA {setting}")
-        _migrate(connection)
+        _migrate(connection, migrations(schema))
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     """Before anything is changed."""
-    version, known = version_of(connection), len(migrations())
+    version, known = version_of(connection), len(migrations(schema))
     if version > known:
         raise Newer(f"{path} has version {version}, from a later sparkwright; this one knows version {known}")
+    if not schema.checked:
+        return
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise Damaged(found)
@@ -63,9 +80,11 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def _migrate(connection: sqlite3.Connection, texts: Sequence[str]) -> None:
     """One transaction each; another process may have been here first."""
-    for number, text in enumerate(migrations(), 1):
+    for number, text in enumerate(texts, 1):
+        if version_of(connection) >= number:
+            continue
         with transaction(connection):
             if version_of(connection) < number:
                 for statement in _statements(text):

@@ -1,0 +1,1 @@
+"""Runs as files: ours, and those of other tools."""

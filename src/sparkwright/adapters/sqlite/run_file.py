@@ -1,0 +1,185 @@
+"""The file of runs: every statement of it. For one thread; other processes may read, and write, at the same time."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sparkwright.adapters.sqlite import database
+from sparkwright.adapters.sqlite.run_records import (
+    Record,
+    level_of,
+    level_record,
+    listed,
+    row_of,
+    row_record,
+    run_of,
+    run_record,
+)
+from sparkwright.domain.codec import Unreadable
+from sparkwright.domain.errors import StoreError, UsageError
+from sparkwright.domain.run import Level, Listed, Run
+from sparkwright.domain.traffic import Row
+from sparkwright.domain.workload import Workload
+
+# Rows come by the hundred in a second: what a killed process wrote is there, and a power cut ends a benchmark anyhow.
+_SCHEMA = database.Schema("run_migrations", "NORMAL", checked=False)
+_PARTS = "SELECT run, sum(complete) AS done FROM levels GROUP BY run"
+_COUNTS = """
+SELECT run, count(*) AS requests, sum(failed) AS errors FROM requests JOIN levels ON key = level GROUP BY run
+"""
+_LIST = f"""
+SELECT runs.*, coalesce(done, 0) AS done, coalesce(requests, 0) AS requests, coalesce(errors, 0) AS errors
+FROM runs LEFT JOIN ({_PARTS}) AS parts ON parts.run = id LEFT JOIN ({_COUNTS}) AS counts ON counts.run = id
+ORDER BY began DESC, id DESC
+"""
+_ROW = "INSERT INTO requests (level, failed, data, reads) VALUES (?, ?, ?, ?)"
+
+
+class RunFile:
+    """All methods raise StoreError; the file and its folder are made at the first need."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def begin(self, run: Run) -> None:
+        with self._change() as connection:
+            _insert(connection, "runs", run_record(run))
+
+    def add_level(self, run: str, level: Level) -> int:
+        """Its key. What is left of the same repeat, cut short earlier, goes; a complete one stays and is refused."""
+        with self._change() as connection:
+            place = (run, level.plan.name, level.repeat)
+            connection.execute("DELETE FROM levels WHERE run = ? AND name = ? AND repeat = ? AND complete = 0", place)
+            key = _insert(connection, "levels", {**level_record(run, level), "complete": 0})
+            _insert_rows(connection, key, level.rows)
+        return key
+
+    def add_rows(self, key: int, rows: Sequence[Row]) -> None:
+        with self._change() as connection:
+            _insert_rows(connection, key, rows)
+
+    def end_level(self, key: int, level: Level) -> None:
+        """With all that is known at its end, but for rows: those are there already."""
+        told = level_record("", level)
+        names = ("began", "seconds", "lag", "scrapes", "doubts", "complete")
+        with self._change() as connection:
+            changed = ", ".join(f"{name} = :{name}" for name in names)
+            connection.execute(f"UPDATE levels SET {changed} WHERE key = :key", {**told, "key": key})
+
+    def end(self, run: str, state: str, at: float) -> None:
+        with self._change() as connection:
+            connection.execute("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, at, run))
+
+    def add(self, run: Run) -> None:
+        """A whole run at once."""
+        with self._change() as connection:
+            _insert(connection, "runs", run_record(run))
+            for level in run.levels:
+                _insert_rows(connection, _insert(connection, "levels", level_record(run.id, level)), level.rows)
+
+    def tag(self, run: str, tags: str) -> None:
+        """tags: a JSON list."""
+        with self._change() as connection:
+            connection.execute("UPDATE runs SET tags = ? WHERE id = ?", (tags, run))
+
+    def delete(self, run: str) -> None:
+        with self._change() as connection:
+            connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+        with suppress(StoreError), self._read() as connection:
+            # Gives the room back to the disk. It shuts others out for as long as it takes: not while one measures.
+            if not connection.execute("SELECT 1 FROM runs WHERE state = 'running'").fetchone():
+                connection.execute("VACUUM")
+
+    def list(self) -> tuple[Listed, ...]:
+        """Newest first."""
+        with self._read() as connection:
+            return tuple(_listed(record) for record in connection.execute(_LIST))
+
+    def load(self, run: str) -> Run:
+        """Raises UsageError where there is none of this id."""
+        with self._read() as connection:
+            connection.execute("BEGIN")  # one state of it, whoever writes
+            try:
+                record = connection.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
+                if record is None:
+                    raise UsageError(f"no run {run}", "sparkwright runs list shows what there is")
+                return run_of(record, tuple(_levels(connection, run)))
+            finally:
+                connection.execute("COMMIT")
+
+    def unfinished(self, workload: Workload, endpoint: str) -> str | None:
+        """The newest run of this workload at this endpoint that did not come to its end."""
+        with self._read() as connection:
+            found = connection.execute("SELECT * FROM runs WHERE state != 'done' ORDER BY began DESC, id DESC")
+            return next((record["id"] for record in found if _is_of(record, workload, endpoint)), None)
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        with self._read() as connection, database.transaction(connection):
+            yield connection
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        try:
+            yield self._open()
+        except database.Newer as error:
+            raise StoreError(str(error), "use the sparkwright that wrote it, or a later one") from None
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise _trouble(self._path, error) from error
+        except Unreadable as error:
+            raise StoreError(f"{self._path}: a run cannot be read: {error}") from None
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = database.opened(self._path, _SCHEMA)
+            self._connection.row_factory = _record
+        return self._connection
+
+
+def _record(cursor: sqlite3.Cursor, values: tuple[object, ...]) -> Record:
+    return {column[0]: value for column, value in zip(cursor.description, values, strict=True)}
+
+
+def _insert(connection: sqlite3.Connection, table: str, record: Record) -> int:
+    names = ", ".join(record)
+    values = ", ".join(f":{name}" for name in record)
+    return connection.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", record).lastrowid or 0
+
+
+def _insert_rows(connection: sqlite3.Connection, key: int, rows: Sequence[Row]) -> None:
+    connection.executemany(_ROW, ((key, *row_record(row)) for row in rows))
+
+
+def _listed(record: Record) -> Listed:
+    return listed(record, record["done"], record["requests"], record["errors"])
+
+
+def _levels(connection: sqlite3.Connection, run: str) -> Iterator[Level]:
+    for record in connection.execute("SELECT * FROM levels WHERE run = ? ORDER BY key", (run,)).fetchall():
+        rows = connection.execute("SELECT data, reads FROM requests WHERE level = ? ORDER BY id", (record["key"],))
+        yield level_of(record, tuple(row_of(row["data"], row["reads"]) for row in rows))
+
+
+def _is_of(record: Record, workload: Workload, endpoint: str) -> bool:
+    """Of a workload that reads the same today."""
+    try:
+        kept = run_of(record, ())
+    except Unreadable:
+        return False
+    return kept.workload == workload and kept.conditions.endpoint == endpoint
+
+
+def _trouble(path: Path, error: Exception) -> StoreError:
+    if database.is_damaged(error):
+        return StoreError(f"{path} is damaged: {error}", f"move it away and begin anew: mv {path} {path}.damaged")
+    full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+    cure = "free some space; what was measured until now is kept" if full else ""
+    return StoreError(f"{path} cannot be used: {error}", cure)

@@ -1,0 +1,100 @@
+"""Runs as records of the database, and back."""
+
+import json
+import zlib
+from dataclasses import MISSING, asdict, fields
+from typing import Any
+
+from sparkwright.adapters.sqlite.packed_reads import pack, unpack
+from sparkwright.domain.codec import from_json, from_tree, to_json
+from sparkwright.domain.run import Conditions, Level, Listed, Run, Scrape
+from sparkwright.domain.traffic import Lag, Row
+from sparkwright.domain.workload import LevelPlan, Workload
+
+_ALWAYS = tuple(field.name for field in fields(Row) if field.default is MISSING)
+_DEFAULTS = {field.name: field.default for field in fields(Row) if field.name not in (*_ALWAYS, "reads")}
+_KNOWN = frozenset((*_ALWAYS, *_DEFAULTS))
+Record = dict[str, Any]
+
+
+def run_record(run: Run) -> Record:
+    names = ("id", "began", "ended", "state", "note", "imported")
+    trees = {"workload": to_json(run.workload), "conditions": to_json(run.conditions), "tags": json.dumps(run.tags)}
+    told = {**{name: getattr(run, name) for name in names}, **trees}
+    return {name: _clean(value) if isinstance(value, str) else value for name, value in told.items()}
+
+
+def _clean(text: str) -> str:
+    """Without the halves of characters that models send when a chunk ends in the middle of one."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
+    """Raises Unreadable."""
+    workload, conditions = from_json(Workload, record["workload"]), from_json(Conditions, record["conditions"])
+    told = {name: record[name] for name in ("id", "began", "ended", "state", "note", "imported")}
+    return Run(**told, workload=workload, conditions=conditions, tags=tuple(json.loads(record["tags"])), levels=levels)
+
+
+def listed(record: Record, done: int, requests: int, errors: int) -> Listed:
+    """From the JSON as it stands: a list must not fail because of one odd run."""
+    work, terms = json.loads(record["workload"]), json.loads(record["conditions"])
+    same = {name: record[name] for name in ("id", "began", "ended", "state", "note", "imported")}
+    wanted = ("model", "endpoint", "engine", "engine_version", "simulated")
+    given = {name: terms[name] for name in wanted if name in terms}
+    return Listed(
+        **same,
+        **given,
+        workload=f"{work.get('name', '?')}@{work.get('version', '?')}",
+        done=done,
+        planned=len(work.get("levels", ())) * work.get("repeats", 1),
+        requests=requests,
+        errors=errors,
+        tags=tuple(json.loads(record["tags"])),
+    )
+
+
+def level_record(run: str, level: Level) -> Record:
+    scrapes = json.dumps([asdict(scrape) for scrape in level.scrapes])
+    return {
+        "run": run,
+        "name": level.plan.name,
+        "repeat": level.repeat,
+        "plan": to_json(level.plan),
+        "began": level.began,
+        "seconds": level.seconds,
+        "lag": to_json(level.lag),
+        "scrapes": zlib.compress(scrapes.encode()),
+        "doubts": json.dumps(level.doubts),
+        "complete": int(level.complete),
+    }
+
+
+def level_of(record: Record, rows: tuple[Row, ...]) -> Level:
+    """Raises Unreadable."""
+    scrapes = json.loads(zlib.decompress(record["scrapes"]))
+    return Level(
+        plan=from_json(LevelPlan, record["plan"]),
+        repeat=record["repeat"],
+        began=record["began"],
+        seconds=record["seconds"],
+        rows=rows,
+        lag=from_json(Lag, record["lag"]),
+        scrapes=tuple(from_tree(Scrape, scrape) for scrape in scrapes),
+        doubts=tuple(json.loads(record["doubts"])),
+        complete=bool(record["complete"]),
+    )
+
+
+def row_record(row: Row) -> tuple[int, str, bytes | None]:
+    """(failed, data, reads)."""
+    data = {name: getattr(row, name) for name in _ALWAYS}
+    data |= {name: value for name, default in _DEFAULTS.items() if (value := getattr(row, name)) != default}
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return int(bool(row.error)), _clean(text), pack(row.reads)
+
+
+def row_of(data: str, reads: bytes | None) -> Row:
+    """What a later version added to a row is left out."""
+    told = json.loads(data)
+    return Row(**{name: told[name] for name in told if name in _KNOWN}, reads=unpack(reads))

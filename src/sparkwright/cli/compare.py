@@ -1,0 +1,112 @@
+"""`sparkwright compare` and `sparkwright gate`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.app import compare_runs as use
+from sparkwright.app.compare_runs import Against
+from sparkwright.cli import options as shared
+from sparkwright.cli.bench_done import gates_text
+from sparkwright.cli.bench_text import comparison_text
+from sparkwright.cli.runs import with_store
+from sparkwright.cli.text import mark
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.summary import RunSummary
+from sparkwright.loadgen.gate_lines import Gate, parse
+
+SCHEMA = 1
+_simulated = click.option("--allow-simulated", is_flag=True, help="Compare a simulated run with a measured one.")
+
+
+@click.command()
+@click.argument("base")
+@click.argument("others", nargs=-1, required=True, metavar="RUN...")
+@click.option("--gate", type=click.Path(path_type=Path), metavar="FILE", help="Thresholds that each RUN must hold.")
+@_simulated
+@shared.json_option
+def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulated: bool, as_json: bool) -> None:
+    """Runs against a base, figure by figure: better, worse, same, or unclear.
+
+    A verdict wants a difference of 3 % and a 95 % interval of the ratio without 1. Runs of different workloads, models
+    or tokenizers, invalid ones, and simulated ones beside measured ones are not compared.
+
+    Exit 0: compared, all gates hold; 1: a gate does not hold, or runs cannot be compared.
+
+    \b
+    Examples:
+      sparkwright compare baseline last
+      sparkwright compare r-20261121-11aa r-20261122-7f3a r-20261122-90c4
+      sparkwright compare baseline last --gate gates.txt --json
+    """
+    gates = read_gates(gate) if gate else ()
+    first, found = with_store(lambda kept: use.compared(kept.runs, base, others, gates, allow_simulated))
+    if as_json:
+        told = [_against_json(one) for one in found]
+        shared.print_json({"schema": SCHEMA, "base": first.run.id, "compared": told, "passed": _passed(found)})
+    else:
+        click.echo("\n\n".join(_against_text(first, one) for one in found))
+    if not _passed(found):
+        raise click.exceptions.Exit(1)
+
+
+def _passed(found: tuple[Against, ...]) -> bool:
+    return not any(one.comparison.refused or any(not result.passed for result in one.results) for one in found)
+
+
+def _against_text(base: RunSummary, one: Against) -> str:
+    either = base.run.conditions.simulated or one.summary.run.conditions.simulated
+    title = f"{mark(either)}{one.summary.run.id} against {base.run.id}\n"  # the table has it, too
+    told = comparison_text(one.comparison)
+    parts = [title + told if either or one.comparison.refused else told]
+    return "\n\n".join([*parts, *([gates_text(one.summary.run.id, one.results)] if one.results else [])])
+
+
+def _against_json(one: Against) -> dict[str, Any]:
+    conditions = one.summary.run.conditions
+    gates = [asdict(result) for result in one.results]
+    return {"simulated": conditions.simulated, "comparison": asdict(one.comparison), "gates": gates}
+
+
+@click.command()
+@click.argument("run")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--baseline", default="", metavar="RUN", help="What `x baseline` in the file stands for.")
+@_simulated
+@shared.json_option
+def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bool) -> None:
+    """Whether a run holds the thresholds of a file, a line each.
+
+    METRIC.STATISTIC SIGN NUMBER UNIT [@ depth=32k], as `ttft.p99 < 2s @ depth=32k`, `decode.median >= 0.95 x
+    baseline`, `errors == 0`, `goodput >= 3/s @ level=c8`. What follows # is left out.
+
+    Exit 0: all hold; 1: one does not, or the run is not valid; 2: a line is no gate.
+
+    \b
+    Examples:
+      sparkwright gate last gates.txt
+      sparkwright gate last gates.txt --baseline baseline --json
+    """
+    gates = read_gates(file)
+    found = with_store(lambda kept: use.gated(kept.runs, run, gates, baseline, allow_simulated))
+    summary, results, refused = found
+    passed = all(result.passed for result in results)
+    if as_json:
+        told = {"run": summary.run.id, "simulated": summary.run.conditions.simulated, "passed": passed}
+        gone = {"gates": [asdict(result) for result in results], "no_baseline": list(refused)}
+        shared.print_json({"schema": SCHEMA, **told, **gone})
+    else:
+        lines = [f"no baseline: {why}" for why in refused]
+        click.echo("\n".join([*lines, mark(summary.run.conditions.simulated) + gates_text(summary.run.id, results)]))
+    if not passed:
+        raise click.exceptions.Exit(1)
+
+
+def read_gates(file: Path) -> tuple[Gate, ...]:
+    """Raises UsageError with every bad line."""
+    try:
+        return parse(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'no text'}") from None

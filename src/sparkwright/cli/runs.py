@@ -1,0 +1,193 @@
+"""`sparkwright runs`."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+
+from sparkwright.app import runs as use
+from sparkwright.app.runs import Kept
+from sparkwright.cli import options as shared
+from sparkwright.cli.bench_done import summary_json
+from sparkwright.cli.bench_text import next_text, summary_text
+from sparkwright.cli.runs_text import list_text, listed_json, tags_text
+from sparkwright.cli.text import mark
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.run import Run
+from sparkwright.loadgen.stats import summarize
+from sparkwright.wiring_bench import run_store
+from sparkwright.wiring_runs import run_files
+
+T = TypeVar("T")
+SCHEMA = 1
+FORMS = tuple(run_files().forms)
+
+
+def with_store(work: Callable[[Kept], Awaitable[T]]) -> T:
+    """Runs a use case on the runs of this machine."""
+
+    async def go() -> T:
+        store = run_store()
+        try:
+            return await work(Kept(store, run_files()))
+        finally:
+            await store.aclose()
+
+    return asyncio.run(go())
+
+
+@click.group()
+def runs() -> None:
+    """What was measured on this machine: every request of every benchmark, kept until it is deleted.
+
+    RUN is an id or the beginning of one, a tag (its newest run), or `last`.
+
+    \b
+    Examples:
+      sparkwright runs list
+      sparkwright runs show last
+      sparkwright runs export r-20261122-7f3a run.json
+    """
+
+
+@runs.command("list")
+@click.option("--workload", default="", metavar="NAME", help="Only runs of this one, as `quick` or `quick@1`.")
+@click.option("--tag", default="", metavar="TAG", help="Only runs that have it.")
+@shared.json_option
+def list_(workload: str, tag: str, as_json: bool) -> None:
+    """Runs, newest first. Exit 0: also when there is none.
+
+    \b
+    Examples:
+      sparkwright runs list
+      sparkwright runs list --workload agentic --json
+    """
+    found = with_store(lambda kept: use.listed(kept.runs, workload, tag))
+    if as_json:
+        shared.print_json({"schema": SCHEMA, "runs": [listed_json(one) for one in found]})
+    else:
+        click.echo(list_text(found) or "no runs")
+
+
+@runs.command()
+@click.argument("run", default="last")
+@shared.json_option
+def show(run: str, as_json: bool) -> None:
+    """The figures of one run, computed anew from its requests.
+
+    \b
+    Examples:
+      sparkwright runs show last
+      sparkwright runs show r-20261122-7f3a --json
+    """
+    summary = summarize(with_store(lambda kept: use.loaded(kept.runs, run)))
+    if as_json:
+        shared.print_json({"schema": SCHEMA, "run": summary_json(summary)})
+        return
+    parts = [summary_text(summary), tags_text(summary.run), next_text(summary.run.id)]
+    click.echo("\n\n".join(part for part in parts if part))
+
+
+@runs.command()
+@click.argument("run")
+@click.argument("tags", nargs=-1, required=True)
+@click.option("--remove", is_flag=True, help="Take them off.")
+@shared.json_option
+def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
+    """Give a run tags, by which it can be named.
+
+    \b
+    Examples:
+      sparkwright runs tag last baseline
+      sparkwright runs tag r-20261122-7f3a baseline --remove
+    """
+    if odd := [word for word in tags if not word.strip() or word == use.LAST or word.startswith("-")]:
+        raise UsageError(f"{odd[0]!r} can be no tag")
+    one = with_store(lambda kept: use.tagged(kept.runs, run, tags, remove))
+    if as_json:
+        shared.print_json({"schema": SCHEMA, "run": listed_json(one)})
+    else:
+        click.echo(f"{one.id}: {', '.join(one.tags) or 'no tags'}")
+
+
+@runs.command()
+@click.argument("words", nargs=-1, required=True, metavar="RUN...")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared.json_option
+def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Delete runs with all their requests, for ever.
+
+    \b
+    Examples:
+      sparkwright runs delete r-20261122-7f3a
+      sparkwright runs export last kept.json && sparkwright runs delete last --yes
+    """
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("nobody can be asked whether to delete", "--yes deletes without asking")
+    if not yes:
+        click.confirm(f"delete {', '.join(words)} with all their requests?", abort=True, err=True)
+    found = with_store(lambda kept: use.deleted(kept.runs, words))
+    if as_json:
+        shared.print_json({"schema": SCHEMA, "deleted": [one.id for one in found]})
+    else:
+        click.echo("\n".join(f"deleted {one.id}, {one.requests} requests" for one in found))
+
+
+@runs.command()
+@click.argument("run")
+@click.argument("file", required=False, default="", metavar="[FILE]")
+@click.option("--format", "form", default="", type=click.Choice(["", *FORMS]), metavar="FORMAT", help=", ".join(FORMS))
+def export(run: str, file: str, form: str) -> None:
+    """Write a run to a file, or to stdout without one.
+
+    json holds all of it and can be imported elsewhere; csv and parquet have a row for each request; llama-benchy and
+    llama-benchy-table have what that tool tells of the same levels. The format goes by the file's end (.json, .csv,
+    .parquet, .md), else by --format.
+
+    \b
+    Examples:
+      sparkwright runs export last run.json
+      sparkwright runs export last requests.parquet
+      sparkwright runs export baseline --format llama-benchy-table
+    """
+    path = "" if file == "-" else file
+    if not path and form == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is not for a terminal", f"sparkwright runs export {run} run.parquet")
+    content = with_store(lambda kept: use.exported(kept, run, form, path))
+    if path:
+        click.echo(f"wrote {path}, {len(content):,} bytes", err=True)
+    else:
+        click.echo(content, nl=False)
+
+
+@runs.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Given to each of them.")
+@shared.json_option
+def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> None:
+    """Bring runs in: exported ones, or results of other tools, to be compared with.
+
+    Read are JSON, CSV and Parquet of `runs export`, llama-benchy's JSON and Markdown table, and the JSON of `vllm
+    bench serve --save-result --save-detailed`.
+
+    \b
+    Examples:
+      sparkwright runs import run.json
+      sparkwright runs import community.md --tag forum && sparkwright compare forum last
+    """
+    found = with_store(lambda kept: use.imported(kept, files, tags))
+    if as_json:
+        shared.print_json({"schema": SCHEMA, "imported": [_imported(run) for run in found]})
+    else:
+        click.echo("\n".join(map(_imported_text, found)))
+
+
+def _imported_text(run: Run) -> str:
+    count = sum(len(level.rows) for level in run.levels)
+    return f"{mark(run.conditions.simulated)}{run.id}: {count} requests of {run.conditions.model or 'an unknown model'}"
+
+
+def _imported(run: Run) -> dict[str, Any]:
+    return {"id": run.id, "model": run.conditions.model, "from": run.imported, "simulated": run.conditions.simulated}

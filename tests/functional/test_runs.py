@@ -1,0 +1,319 @@
+"""The run store against kills and a full disk, and `runs`, `compare` and `gate` as a user's shell starts them."""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from fakes.measured import KNOWN, failed, level, row, run
+from functional.command import Shell
+from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
+from sparkwright.cli.main import run as command
+from sparkwright.domain.errors import StoreError
+from sparkwright.domain.run import Run
+from sparkwright.loadgen.stats import summarize
+
+# Measures as `bench` does and says how many rows the store has taken.
+WRITER = """
+import asyncio, sys
+from dataclasses import replace
+from pathlib import Path
+from fakes.measured import level, row, run
+from sparkwright.adapters.sqlite.runs import SqliteRuns
+
+async def main(path):
+    store = SqliteRuns(Path(path))
+    await store.begin(replace(run(level([])), levels=(), state="running"))
+    for repeat in range(10_000):
+        one = level([row(tokens=64)] * 5, repeat)
+        key = await store.add_level("r-1", replace(one, rows=()))
+        for each in one.rows:
+            await store.add_rows(key, [each])
+            print("row", flush=True)
+        await store.end_level(key, one)
+        print("level", flush=True)
+
+asyncio.run(main(sys.argv[1]))
+"""
+TESTS = Path(__file__).parents[1]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-c", WRITER, str(path)]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+async def kept(path: Path) -> Run:
+    store = SqliteRuns(path)
+    try:
+        return await store.load("r-1")
+    finally:
+        await store.aclose()
+
+
+@pytest.mark.parametrize("round_", range(4))
+def test_a_benchmark_that_is_killed_keeps_what_it_measured(tmp_path: Path, round_: int) -> None:
+    """SIGKILL at any instruction: every row that the store took is there, at most the last level is cut short, and it
+
+    is gone on with there.
+    """
+    path = tmp_path / RUNS
+    with writing(path) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline()]
+        time.sleep(random.Random(round_).uniform(0.0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        said += process.stdout.read().splitlines(keepends=True)
+    found = asyncio.run(kept(path))
+    assert sum(len(one.rows) for one in found.levels) >= said.count("row\n")
+    assert sum(one.complete for one in found.levels) >= said.count("level\n")
+    assert all(one.complete and len(one.rows) == 5 for one in found.levels[:-1])
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
+    asyncio.run(go_on(path, found))
+
+
+async def go_on(path: Path, found: Run) -> None:
+    """As --resume does: the first repeat that is not complete is measured again."""
+    store = SqliteRuns(path)
+    assert await store.unfinished(found.workload, found.conditions.endpoint) == "r-1"
+    repeat = sum(one.complete for one in found.levels)
+    whole = level([row()] * 5, repeat)
+    await store.end_level(await store.add_level("r-1", whole), whole)
+    await store.end("r-1", "done", 1.0)
+    again = await store.load("r-1")
+    assert [one.repeat for one in again.levels] == list(range(repeat + 1))
+    assert all(one.complete and len(one.rows) == 5 for one in again.levels)
+    await store.aclose()
+
+
+def test_others_read_while_one_writes(tmp_path: Path) -> None:
+    """`runs list` and `runs show` beside a benchmark: no wait, and each time a whole state."""
+    path = tmp_path / RUNS
+    with writing(path) as process:
+        assert process.stdout is not None
+        seen = []
+        for _ in range(5):
+            process.stdout.readline()
+            seen.append(asyncio.run(requests(path)))
+        found = asyncio.run(kept(path))
+    assert seen == sorted(seen)
+    assert sum(len(one.rows) for one in found.levels) >= seen[-1] > seen[0]
+    assert all(len(one.rows) == 5 for one in found.levels[:-1])
+
+
+async def requests(path: Path) -> int:
+    store = SqliteRuns(path)
+    (one,) = await store.list()
+    await store.aclose()
+    return one.requests
+
+
+@contextmanager
+def small_disk(at: Path) -> Iterator[None]:
+    at.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(at)]
+    if os.geteuid() or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("hardware: mounting a small file system takes root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(at)], check=True)
+
+
+async def test_a_full_disk_is_said_and_costs_nothing_that_was_kept(tmp_path: Path) -> None:
+    """One clear error with the cure; what was measured before is there, and with room again it goes on."""
+    disk = tmp_path / "disk"
+    with small_disk(disk):
+        store = SqliteRuns(disk / RUNS)
+        await store.begin(replace(run(level([])), levels=()))
+        key = await store.add_level("r-1", level([]))
+        await store.add_rows(key, [row()])
+        (disk / "ballast").write_bytes(b"b" * 300_000)
+        with pytest.raises(StoreError, match="cannot be used") as error:
+            for _ in range(1000):
+                await store.add_rows(key, [row(tokens=2000)])
+        assert error.value.cure == "free some space; what was measured until now is kept"
+        assert (await kept(disk / RUNS)).levels[0].rows[0].first == 0.1
+        (disk / "ballast").unlink()
+        await store.add_rows(key, [row(0.75)])
+        assert (await kept(disk / RUNS)).levels[0].rows[-1].first == 0.75
+        await store.aclose()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    made.clean()
+
+
+class Here:
+    """The same in this process, which need not load everything for each call."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._said = capsys
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        code = command(list(words), color=False)
+        return code, *self._said.readouterr()
+
+
+@pytest.fixture
+def here(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Here:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return Here(tmp_path, capsys)
+
+
+def fill(at: Shell | Here, *found: Run) -> None:
+    async def add() -> None:
+        store = SqliteRuns(at.folder / ".local/state/sparkwright" / RUNS)
+        for one in found:
+            await store.add(one)
+        await store.aclose()
+
+    asyncio.run(add())
+
+
+def ten(ttft: float, name: str, **given: object) -> Run:
+    rows = [row(ttft + 0.0001 * n) for n in range(10)]
+    return replace(run(level(rows), level(rows, 1), name=name, **given), began=1000.0 + ord(name[-1]))  # type: ignore[arg-type]
+
+
+def told(here: Shell | Here, *words: str) -> tuple[int, object]:
+    code, out, err = here.run(*words, "--json")
+    assert err == "", err
+    return code, json.loads(out)
+
+
+def test_runs_are_listed_shown_tagged_and_deleted(here: Here) -> None:
+    """By id, the beginning of one, tag or `last`; what is not there is said with the cure."""
+    assert here.run("runs", "list") == (0, "no runs\n", "")
+    fill(here, ten(0.1, "r-20261121-1a"), ten(0.2, "r-20261122-2b", conditions=replace(KNOWN, simulated=True)))
+    code, text, _ = here.run("runs", "list")
+    first, second = text.splitlines()
+    assert code == 0 and "r-20261122-2b" in first and "SIMULATED" in first and "20 requests" in second
+    assert here.run("runs", "tag", "r-20261121", "baseline") == (0, "r-20261121-1a: baseline\n", "")
+    code, shown = told(here, "runs", "show", "baseline")
+    assert shown["run"]["run"]["id"] == "r-20261121-1a"  # type: ignore[index]
+    assert shown["run"]["levels"][0]["metrics"]["ttft"]["count"] == 20  # type: ignore[index]
+    assert "SIMULATED" in here.run("runs", "show", "last")[1]
+    code, _, err = here.run("runs", "show", "r-2026112")
+    assert code == 2 and "may be any of r-20261122-2b, r-20261121-1a" in err
+    code, _, err = here.run("runs", "delete", "last")
+    assert code == 2 and "--yes" in err
+    assert here.run("runs", "delete", "last", "--yes")[:2] == (0, "deleted r-20261122-2b, 20 requests\n")
+    assert [one["id"] for one in told(here, "runs", "list")[1]["runs"]] == ["r-20261121-1a"]  # type: ignore[index]
+    code, _, err = here.run("runs", "show", "none")
+    assert code == 2 and "error: no run none" in err and "cure:  sparkwright runs list" in err
+
+
+def test_a_run_moves_to_another_machine(shell: Shell) -> None:
+    """Exported, deleted, imported: the same; a second time it is here already."""
+    fill(shell, ten(0.1, "r-1a"))
+    assert shell.run("runs", "export", "last", "run.json")[0] == 0
+    before = told(shell, "runs", "show", "last")
+    code, out, err = shell.run("runs", "import", "run.json")
+    assert (code, out) == (2, "") and "the run r-1a is here already" in err
+    shell.run("runs", "delete", "last", "--yes")
+    assert shell.run("runs", "import", "run.json")[:2] == (0, "r-1a: 20 requests of acme/model\n")
+    assert told(shell, "runs", "show", "last") == before
+
+
+def test_parquet_is_for_other_tools_too(here: Here) -> None:
+    """pyarrow alone reads a row for each request, with the times of its reads."""
+    fill(here, ten(0.1, "r-1a"))
+    assert here.run("runs", "export", "r-1a", "run.parquet")[0] == 0
+    table = pyarrow.parquet.read_table(here.folder / "run.parquet")
+    assert table.num_rows == 20
+    assert table.column("first").to_pylist()[:2] == pytest.approx([0.1, 0.1001])
+    assert table.column("reads_at").to_pylist()[0] == pytest.approx([0.1, 0.12, 0.14, 0.16])
+
+
+def test_an_export_goes_to_stdout_where_no_file_is_named(here: Here) -> None:
+    """For a pipe; a file whose end says nothing wants a format."""
+    fill(here, ten(0.1, "r-1a"))
+    code, out, _ = here.run("runs", "export", "r-1a", "--format", "csv")
+    assert code == 0 and len(out.splitlines()) == 21
+    assert json.loads(here.run("runs", "export", "r-1a")[1])["kind"] == "sparkwright-run"
+    code, _, err = here.run("runs", "export", "r-1a", "run.xyz")
+    assert code == 2 and "run.xyz: in which format?" in err
+
+
+def test_community_numbers_are_compared_with_ours(here: Here) -> None:
+    """A table out of a forum beside a run of the same prompt and output."""
+    table = "| model | test | t/s | e2e_ttft (ms) |\n|:-|-:|-:|-:|\n"
+    table += "| acme/model | pp100 | 500.0 ± 1.0 | 200.0 ± 1.0 |\n| acme/model | tg4 | 50.0 ± 0.1 | |\n"
+    (here.folder / "forum.md").write_text(table)
+    fill(here, ten(0.1, "r-1a"))
+    assert here.run("runs", "import", "forum.md", "--tag", "forum")[0] == 0
+    code, found = told(here, "compare", "forum", "r-1a")
+    rows = {(one["metric"], one["statistic"]): one["verdict"] for one in found["compared"][0]["comparison"]["rows"]}  # type: ignore[index]
+    assert code == 0
+    assert (rows["ttft", "median"], rows["decode", "median"]) == ("better", "same")
+
+
+def test_compare_tells_better_worse_and_what_cannot_be_compared(here: Here) -> None:
+    """Exit 1 where a run cannot be compared: a pipeline must not take silence for success."""
+    fill(here, ten(0.1, "r-1a"), ten(0.2, "r-2b"), ten(0.1, "r-3c", version=2))
+    code, out, err = here.run("compare", "r-1a", "r-2b")
+    assert (code, err) == (0, "") and "worse" in out
+    code, out, _ = here.run("compare", "r-1a", "r-2b", "r-3c")
+    assert code == 1 and "not comparable: the workloads differ: check@1 and check@2" in out and "worse" in out
+
+
+def test_gates_decide_the_exit_code(here: Here) -> None:
+    """0 when all hold, 1 when one does not, 2 for a file with bad lines; the same with --json."""
+    fill(here, ten(0.1, "r-1a"), ten(0.2, "r-2b"))
+    gates = here.folder / "gates.txt"
+    gates.write_text("ttft.p99 < 150ms   # users notice more\nerrors == 0\nttft <= 1.5 x baseline\n")
+    assert told(here, "gate", "r-1a", "gates.txt", "--baseline", "r-2b")[0] == 0
+    code, out, _ = here.run("gate", "r-2b", "gates.txt", "--baseline", "r-1a")
+    assert code == 1
+    assert [line.split()[0] for line in out.splitlines()[1:]] == ["FAIL", "pass", "FAIL"]
+    code, found = told(here, "compare", "r-1a", "r-2b", "--gate", "gates.txt")
+    assert (code, found["passed"]) == (1, False)  # type: ignore[index]
+    assert [one["passed"] for one in found["compared"][0]["gates"]] == [False, True, False]  # type: ignore[index]
+    gates.write_text("errors == 0\nttft < 1\n")
+    code, out, err = here.run("gate", "r-1a", "gates.txt")
+    assert (code, out) == (2, "") and "gates.txt:2: '1' has the unit none" in err
+
+
+def test_a_run_with_nothing_but_errors_passes_no_gate(here: Here) -> None:
+    """`ttft < 2s` must not hold for a server that answered nobody."""
+    fill(here, run(level([failed()] * 3), name="r-1a"))
+    assert summarize(run(level([failed()]))).invalid
+    (here.folder / "gates.txt").write_text("ttft < 2s\n")
+    code, out, _ = here.run("gate", "last", "gates.txt")
+    assert code == 1 and "no request went well" in out
+
+
+def test_ten_thousand_requests_are_summed_up_in_about_a_second() -> None:
+    """128 tokens each, in three repeats, with all intervals: 1.28 million times between tokens. CPU, not wall."""
+    levels = [level([row(0.1 + 1e-6 * n, tokens=128) for n in range(3334)], repeat) for repeat in range(3)]
+    measured = run(*levels)
+    began = time.process_time()
+    found = summarize(measured).levels[0].metrics["itl"]
+    assert time.process_time() - began < 2.0
+    assert found.count == 3 * 3334 * 127
