@@ -1,0 +1,108 @@
+"""What `bench` says before it measures: what it found there, what it will do, and for how long at most."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.outline import LevelOutline, Outline
+from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.text import mark
+from sparkwright.domain.probed import Probed
+from sparkwright.domain.units import duration
+from sparkwright.domain.workload import Agent, Arrival, LevelPlan
+
+
+def found_text(ready: Ready) -> str:
+    """The server, and how it counts."""
+    probed, known = ready.order.probed, ready.conditions
+    engine = f"{probed.engine or 'an engine that does not say its name'} {probed.engine_version}".rstrip()
+    context = f"context {probed.context:,} tokens" if probed.context else "context limit not told"
+    rows = [("model", probed.model), ("engine", f"{engine}, {context}"), ("counting", _counting(probed))]
+    rows.append(("prompts", f"tokens counted by {known.tokenizer}" if ready.tokenizer.exact else known.tokenizer))
+    if known.deployment:
+        rows.append(("recipe", f"{known.recipe} {known.recipe_hash[:12]}"))
+        rows += [("node", line) for line in known.nodes]
+    lacking = [fold(f"  lacking: {text}", 11) for text in lacks(ready)]
+    return "\n".join([f"{mark(known.simulated)}{known.endpoint}", *aligned(rows).splitlines(), *lacking])
+
+
+def lacks(ready: Ready) -> list[str]:
+    """What the server does not offer, and what that costs."""
+    probed, found = ready.order.probed, []
+    if not probed.usage:
+        found.append("its streams have no `usage`: only latencies can be measured, no figure per token")
+    if not ready.tokenizer.exact:
+        found.append("no /tokenize: lengths of prompts are estimates; --tokenizer FILE takes a tokenizer.json")
+    if not probed.metrics:
+        found.append("no /metrics: nothing of queue, KV cache and prefix hits as the server sees them")
+    if not probed.ignore_eos and ready.order.workload.ignore_eos:
+        found.append("it refuses `ignore_eos`: answers may be shorter than planned")
+    if ready.conditions.missing:
+        found.append(f"{', '.join(ready.conditions.missing)}: without these the run will not count as valid")
+    return found
+
+
+def _counting(probed: Probed) -> str:
+    if not probed.usage:
+        return "no `usage`"
+    more = ["in every chunk"] if probed.continuous else []
+    more += ["cached tokens too"] if probed.cached else []
+    return f"tokens from `usage`{''.join(f', {one}' for one in more)}"
+
+
+def plan_text(ready: Ready) -> str:
+    """The levels, and what ends them."""
+    workload, made = ready.order.workload, ready.outline
+    head = f"{workload.name}@{workload.version}: {workload.title}"
+    rows = [("level", "requests", "prompt", "answer", "at a time"), *(_level(level) for level in made.levels)]
+    lines = [head, aligned(rows), total(made)]
+    lines += [fold(f"  left out: {text}", 12) for text in made.left_out]
+    return "\n".join(lines)
+
+
+def total(made: Outline) -> str:
+    tokens = f", {made.tokens:,} tokens" if made.tokens else ""
+    repeats = f"{made.repeats} repeat{'s' if made.repeats > 1 else ''}"
+    return f"  {made.requests} requests in {repeats}{tokens}; {duration(made.seconds)} at most"
+
+
+def _level(level: LevelOutline) -> tuple[str, ...]:
+    lengths = [f"{n:,}" if n is not None else "as in the file" for n in (level.prompt_tokens, level.output_tokens)]
+    return level.plan.name, str(level.requests), *lengths, "".join(_pace(level.plan))
+
+
+def _pace(plan: LevelPlan) -> Iterator[str]:
+    pace, agents = plan.pace, isinstance(plan.shape, Agent)
+    if pace.arrival is Arrival.CLOSED:
+        yield f"{pace.concurrency}{' agent' if agents else ''}{'s' if agents and pace.concurrency > 1 else ''}"
+        return
+    yield "at recorded times" if pace.arrival is Arrival.RECORDED else f"{pace.arrival} {pace.rate:g}/s"
+    if pace.to_rate:
+        yield f" to {pace.to_rate:g}/s"
+    if pace.concurrency:
+        yield f", at most {pace.concurrency}"
+
+
+def plan_json(ready: Ready) -> dict[str, Any]:
+    """Of a dry run."""
+    made, probed = ready.outline, ready.order.probed
+    return {
+        "endpoint": ready.conditions.endpoint,
+        "simulated": ready.conditions.simulated,
+        "model": probed.model,
+        "engine": probed.engine,
+        "engine_version": probed.engine_version,
+        "context": probed.context,
+        "tokenizer": ready.conditions.tokenizer,
+        "lacking": lacks(ready),
+        "workload": f"{ready.order.workload.name}@{ready.order.workload.version}",
+        "levels": [
+            {"name": one.plan.name, "requests": one.requests, "prompt": one.prompt_tokens, "output": one.output_tokens}
+            for one in made.levels
+        ],
+        "left_out": made.left_out,
+        "repeats": made.repeats,
+        "requests": made.requests,
+        "tokens": made.tokens,
+        "seconds_at_most": made.seconds,
+    }

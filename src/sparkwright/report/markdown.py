@@ -1,0 +1,124 @@
+"""Runs as Markdown for a post: tables in the form that the field uses, conditions folded away below."""
+
+import re
+from collections.abc import Sequence
+
+from sparkwright.domain.summary import Comparison, LevelSummary, RunSummary
+from sparkwright.domain.workload import Single
+from sparkwright.report.agentic import gap_words, turns_table
+from sparkwright.report.conditions import conditions
+from sparkwright.report.tables import Table, comparison_table, doubts, errors_table, levels_table, verdict, whole
+from sparkwright.report.traits import field_name
+from sparkwright.report.words import engine_text
+
+_FIELD_HEAD = ("model", "test", "t/s", "TTFT (ms)", "TPOT (ms)")
+_SPECIAL = re.compile(r"[\\`*_\[\]<>|#~$&]|@(?=\w)")
+
+
+def markdown(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison] = ()) -> str:
+    """Ends with a newline."""
+    parts = [_run(summary) for summary in summaries] + [_compared(one) for one in comparisons]
+    return "\n\n".join(parts) + "\n"
+
+
+def _run(summary: RunSummary) -> str:
+    known = summary.run.conditions
+    engine = f" on {engine_text(known)}" if known.engine else ""
+    title = f"## {escaped((known.model or summary.run.id) + engine)}"
+    parts = [title, _status(summary), _main(summary), _agent(summary), _errors(summary), _conditions(summary)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _status(summary: RunSummary) -> str:
+    told = [f"Run `{code(summary.run.id)}`, workload `{code(summary.run.workload.name)}`: {verdict(summary)}."]
+    if summary.run.conditions.simulated:
+        told.insert(0, "**SIMULATED: a simulated engine answered. These are no figures of real hardware.**")
+    told += [f"- {escaped(doubt)}" for doubt in doubts(summary)]
+    return told[0] + "".join(f"\n{'' if line.startswith('-') else chr(10)}{line}" for line in told[1:])
+
+
+def _main(summary: RunSummary) -> str:
+    single = [level for level in whole(summary) if isinstance(level.plan.shape, Single)]
+    other = [level for level in whole(summary) if not isinstance(level.plan.shape, Single)]
+    parts = (
+        [_table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median.")]
+        if single
+        else []
+    )
+    if other:
+        parts.append(_table(levels_table(_only(summary, other))))
+    return "\n\n".join(parts)
+
+
+def _only(summary: RunSummary, levels: list[LevelSummary]) -> RunSummary:
+    return RunSummary(summary.run, tuple(levels), summary.invalid, summary.best_rate)
+
+
+def field_table(summary: RunSummary, levels: Sequence[LevelSummary]) -> Table:
+    """`pp2048 @ d4096` and `tg128 @ d4096`, each on a line of its own: the form of llama-bench and its kin."""
+    rows = [
+        row for level in levels for row in (_field_row(summary, level, "pp"), _field_row(summary, level, "tg")) if row
+    ]
+    return Table("", _FIELD_HEAD, tuple(rows))
+
+
+def _field_row(summary: RunSummary, level: LevelSummary, part: str) -> tuple[str, ...] | None:
+    rate = _with_half(level, "prefill" if part == "pp" else "decode", 1.0)
+    if not rate:
+        return None
+    name = field_name(level.plan, part)
+    first = _with_half(level, "ttft", 1000.0) if part == "pp" else ""
+    each = _with_half(level, "tpot", 1000.0) if part == "tg" else ""
+    return summary.run.conditions.model, name, rate, first, each
+
+
+def _with_half(level: LevelSummary, metric: str, scale: float) -> str:
+    found = level.metrics.get(metric)
+    if found is None or not found.count:
+        return ""
+    half = (found.median.high - found.median.low) / 2
+    return f"{found.median.value * scale:.2f} ± {half * scale:.2f}"
+
+
+def _agent(summary: RunSummary) -> str:
+    table = turns_table(summary)
+    return "\n\n".join(part for part in (escaped(gap_words([summary])), _table(table)) if part) if table else ""
+
+
+def _errors(summary: RunSummary) -> str:
+    table = errors_table(summary)
+    return f"**{table.title}**\n\n{_table(table)}" if table else ""
+
+
+def _conditions(summary: RunSummary) -> str:
+    rows = tuple((name, "; ".join(text.splitlines())) for name, text in conditions(summary.run))
+    return f"<details><summary>Conditions</summary>\n\n{_table(Table('', ('', ''), rows), left=2)}\n\n</details>"
+
+
+def _compared(comparison: Comparison) -> str:
+    table = comparison_table(comparison)
+    said = [f"- not comparable: {escaped(why)}" for why in comparison.refused]
+    said += [f"- {escaped(note)}" for note in comparison.notes]
+    parts = [f"## {escaped(table.title)}", "\n".join(said), _table(table, left=2) if table.rows else ""]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(table: Table, says: str = "", left: int = 1) -> str:
+    rule = [":---" if column < left else "---:" for column in range(len(table.head))]
+    lines = [_line([escaped(cell) for cell in row]) for row in (table.head, *table.rows)]
+    text = "\n".join([lines[0], _line(rule), *lines[1:]])
+    return f"{text}\n\n{says or table.says}" if says or table.says else text
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escaped(text: str) -> str:
+    """No name can end a cell, open a tag or call a user."""
+    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """For inside of backquotes."""
+    return text.replace("`", "'").replace("\n", " ")

@@ -1,0 +1,184 @@
+"""The sections of the page, readable without JavaScript: heads, figures, plots with their values, tables."""
+
+from collections.abc import Sequence
+
+from sparkwright.domain.summary import Comparison, RunSummary
+from sparkwright.report.agentic import turns_table
+from sparkwright.report.conditions import conditions
+from sparkwright.report.headlines import Headline, headlines
+from sparkwright.report.markup import Html, join, tag
+from sparkwright.report.series import Axis, Plot
+from sparkwright.report.tables import (
+    Table,
+    comparison_table,
+    doubts,
+    errors_table,
+    levels_table,
+    matrix_table,
+    notes,
+    server_table,
+    verdict,
+)
+from sparkwright.report.timelines import Timeline
+from sparkwright.report.words import engine_text, letter, moment, number, seconds, tokens
+
+SIMULATED = "SIMULATED"
+LEAD = "ttft-turn"
+VERDICTS = ("better", "worse", "same", "unclear")
+
+
+def head_of(summaries: Sequence[RunSummary], called: Sequence[str]) -> Html:
+    """Title, what was served where and when, the badge, doubts, and the big figures: a card for each run."""
+    many = len(summaries) > 1
+    pairs = enumerate(zip(summaries, called, strict=True))
+    cards = [_card(summary, name, place, many) for place, (summary, name) in pairs]
+    title = f"{len(summaries)} runs side by side" if many else summaries[0].run.conditions.model or called[0]
+    return join(tag("h1", title), _simulated(summaries), *cards)
+
+
+def _simulated(summaries: Sequence[RunSummary]) -> Html:
+    """Above everything else, and which ones where it is not all."""
+    which = [letter(place) for place, one in enumerate(summaries) if one.run.conditions.simulated]
+    if not which:
+        return Html("")
+    whose = "A simulated engine answered." if len(which) == len(summaries) else f"Simulated: {', '.join(which)}."
+    text = f" {whose} These are no figures of real hardware."
+    return tag("p", tag("strong", SIMULATED), text, class_="simulated", role="note")
+
+
+def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
+    known = summary.run.conditions
+    engine = engine_text(known)
+    where = ", ".join(node.split(":")[0].split(",")[0] for node in known.nodes) or known.endpoint
+    work = summary.run.workload
+    known_as = (summary.run.id if many else "", engine, where, work.title or work.name, moment(summary.run.began))
+    sub = " · ".join(part for part in known_as if part)
+    swatch = tag("span", letter(place), class_="swatch", data_run=str(place % 7))
+    return tag(
+        "section",
+        tag("h2", swatch, " ", name) if many else Html(""),
+        tag("p", badge(summary), " ", _mark(summary) if many else "", tag("span", sub), class_="sub"),
+        _list(doubts(summary), "doubts"),
+        _list(notes(summary), "notes"),
+        _figures(headlines(summary)),
+        class_="card",
+    )
+
+
+def _mark(summary: RunSummary) -> Html:
+    return tag("span", SIMULATED, class_="badge doubtful") if summary.run.conditions.simulated else Html("")
+
+
+def badge(summary: RunSummary) -> Html:
+    word = verdict(summary)
+    return tag("span", word, class_=f"badge {'good' if word == 'valid' else 'bad' if summary.invalid else 'doubtful'}")
+
+
+def _list(told: Sequence[str], kind: str) -> Html:
+    return tag("ul", *(tag("li", text) for text in told), class_=kind) if told else Html("")
+
+
+def _figures(found: Sequence[Headline]) -> Html:
+    note = tag("p", "Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
+    return join(tag("dl", *(_figure(one) for one in found), class_="figures"), note) if found else Html("")
+
+
+def _figure(one: Headline) -> Html:
+    value = tag("dd", tag("span", one.value, class_="value"), tag("span", one.unit, class_="unit"), class_="big")
+    spread = tag("dd", one.spread, class_="spread") if one.spread else Html("")
+    return tag("div", tag("dt", one.name), value, spread, tag("dd", one.where, class_="where"))
+
+
+def plot_section(plot: Plot) -> Html:
+    """An empty place for the plot, which the script fills, and its values as a table."""
+    values = tag("details", tag("summary", "Values"), table_html(values_table(plot)), class_="values")
+    return tag(
+        "section",
+        tag("h2", plot.title),
+        tag("p", plot.says, class_="says") if plot.says else Html(""),
+        tag("div", id_=f"plot-{plot.id}", class_="plot"),
+        Html("") if any(curve.thin for curve in plot.curves) else values,
+        class_="figure lead" if plot.id == LEAD else "figure",
+    )
+
+
+def values_table(plot: Plot) -> Table:
+    """Each curve's value at each x."""
+    xs = sorted({point.x for curve in plot.curves for point in curve.points})
+    at = [{point.x: point.y for point in curve.points} for curve in plot.curves]
+    rows = []
+    for x in xs:
+        cells = [_value(plot.y, found[x].value) if x in found else "" for found in at]
+        rows.append((_value(plot.x, x), *cells))
+    return Table(plot.title, (plot.x.label, *(curve.name for curve in plot.curves)), tuple(rows))
+
+
+def _value(axis: Axis, value: float) -> str:
+    if axis.unit == "tokens":
+        return tokens(int(value))
+    return seconds(value) if axis.unit == "s" else f"{value:g}" if value == int(value) else number(value)
+
+
+def timeline_section(requests: Sequence[Timeline], called: Sequence[str]) -> Html:
+    if not requests:
+        return Html("")
+    groups: dict[str, list[Html]] = {}
+    for index, one in enumerate(requests):
+        group = f"{letter(one.run)}: {one.level}" if len(called) > 1 else one.level
+        groups.setdefault(group, []).append(tag("option", one.label, value=str(index)))
+    options = [tag("optgroup", *inside, label=group) for group, inside in groups.items()]
+    none = tag("option", "none", value="")
+    return tag(
+        "section",
+        tag("h2", "One request, token by token"),
+        tag("p", "Tokens received since it was sent; a flat stretch is a pause.", class_="says"),
+        tag(
+            "p", _select("request", "Request", options), _select("beside", "Beside it", [none, *options]), class_="pick"
+        ),
+        tag("div", id_="plot-timeline", class_="plot"),
+        class_="figure wide needs-script",
+    )
+
+
+def _select(name: str, title: str, options: Sequence[Html]) -> Html:
+    return tag("label", tag("span", title), tag("select", *options, id_=f"timeline-{name}"))
+
+
+def compared(comparison: Comparison) -> Html:
+    """The verdicts first; every compared figure folded away below."""
+    refused = _list([f"Not comparable: {why}" for why in comparison.refused], "doubts")
+    parts = [tag("h2", f"{comparison.new} against {comparison.base}"), refused, _list(comparison.notes, "notes")]
+    if comparison.rows:
+        every = tag("summary", f"All {len(comparison.rows)} figures compared")
+        parts.append(table_html(matrix_table(comparison)))
+        parts.append(tag("details", every, table_html(comparison_table(comparison))))
+    return tag("section", *parts, class_="compared")
+
+
+def run_details(summary: RunSummary, name: str) -> Html:
+    """All tables of one run."""
+    found = (levels_table(summary), turns_table(summary), errors_table(summary), server_table(summary))
+    parts = [join(tag("h3", table.title), table_html(table)) for table in found if table and table.rows]
+    return tag("section", tag("h2", name), *parts, tag("h3", "Conditions"), _conditions(summary), class_="wide details")
+
+
+def _conditions(summary: RunSummary) -> Html:
+    rows = [tag("div", tag("dt", name), tag("dd", text)) for name, text in conditions(summary.run)]
+    return tag("dl", *rows, class_="conditions")
+
+
+def table_html(table: Table) -> Html:
+    head = tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in table.head)))
+    rows = [tag("tr", tag("th", row[0], scope="row"), *(_cell(cell) for cell in row[1:])) for row in table.rows]
+    says = tag("p", table.says, class_="note") if table.says else Html("")
+    grid = tag("table", head, tag("tbody", *rows))
+    return join(tag("div", grid, class_="scroll", tabindex="0", role="region", aria_label=table.title), says)
+
+
+def _cell(cell: str) -> Html:
+    """An interval stands small below its figure; a verdict has its colour beside its word."""
+    word = cell.rpartition(" ")[2]
+    if word in VERDICTS:
+        return tag("td", cell, class_=f"verdict {word}")
+    value, bracket, spread = cell.partition(" (")
+    return tag("td", value, *((tag("small", spread.removesuffix(")")),) if bracket else ()))

@@ -1,0 +1,225 @@
+"""Curves of one or several runs: what is drawn, as numbers, with the sentence that says what they show."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sparkwright.domain.summary import METRICS, Interval, LevelSummary, RunSummary
+from sparkwright.domain.workload import Arrival, LevelPlan, Single
+from sparkwright.report.tables import whole
+from sparkwright.report.traits import DEPTH, LOAD, Traits, curve_names, traits
+from sparkwright.report.words import TITLES, figure, head, letter, limit_text, percent, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """count: values behind it."""
+
+    x: float
+    y: Interval
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """run: which of the runs. style: which of the run's curves, for dashes and markers. thin: a line without marks."""
+
+    name: str
+    run: int
+    style: int
+    points: tuple[Point, ...]
+    thin: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """unit: `s` and `tokens/s` as in METRICS, `tokens` of context, `B`, `%`. spread: steps of powers, evenly
+
+    drawn. each: what one value on it is called.
+    """
+
+    label: str
+    unit: str = ""
+    spread: bool = False
+    each: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """limits: horizontal lines with their names. says: what the plot shows, in words."""
+
+    id: str
+    title: str
+    x: Axis
+    y: Axis
+    curves: tuple[Curve, ...]
+    says: str = ""
+    limits: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Levels of one run that differ in x only."""
+
+    run: int
+    traits: Traits
+    levels: tuple[tuple[float, LevelSummary], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How hard a level asks: `of` is its place on the axis, None where it has none."""
+
+    name: str
+    of: Callable[[LevelPlan], float | None]
+    axis: Axis
+
+
+_LONG = {
+    "ttft": "Time to first token",
+    "tpot": "Time per output token",
+    "output_rate": "Throughput",
+    "goodput": "Goodput",
+}
+DEPTH_AXIS = Axis("context before the prompt, tokens", "tokens", spread=True, each="{} tokens")
+
+
+def depth_of(plan: LevelPlan) -> float | None:
+    return plan.shape.depth if isinstance(plan.shape, Single) else None
+
+
+def concurrency_of(plan: LevelPlan) -> float | None:
+    return plan.pace.concurrency if plan.pace.arrival is Arrival.CLOSED else None
+
+
+def rate_of(plan: LevelPlan) -> float | None:
+    """Of a ramp, or of times that were recorded, there is none."""
+    steady = (Arrival.CONSTANT, Arrival.POISSON, Arrival.BURSTS)
+    return plan.pace.rate if plan.pace.arrival in steady else None
+
+
+CONCURRENCY = Load("concurrency", concurrency_of, Axis("requests at a time", spread=True, each="{} at a time"))
+RATE = Load("rate", rate_of, Axis("requests/s offered", spread=True, each="{} requests/s"))
+
+
+def depth_plots(runs: Sequence[RunSummary]) -> list[Plot]:
+    """Decode, prefill and TTFT against the depth of context."""
+    families = families_by(runs, depth_of, DEPTH)
+    wanted = (("decode", "Decode"), ("prefill", "Prefill"), ("ttft", "Time to first token"))
+    return [plot for metric, name in wanted if (plot := _depth_plot(runs, families, metric, name))]
+
+
+def _depth_plot(runs: Sequence[RunSummary], families: Sequence[Family], metric: str, name: str) -> Plot | None:
+    curves = metric_curves(families, metric, ("median",))
+    if not curves:
+        return None
+    label = f"{head(metric)}{' for one user' if metric == 'decode' else ''}"
+    said = each_run(runs, curves, lambda curve: depth_words(metric, curve))
+    return Plot(f"{metric}-depth", f"{name} against depth", DEPTH_AXIS, Axis(label, METRICS[metric][0]), curves, said)
+
+
+def load_plots(runs: Sequence[RunSummary]) -> list[Plot]:
+    """TTFT, TPOT and throughput against concurrency, and against rate where requests came by the clock."""
+    plots = []
+    for load in (CONCURRENCY, RATE):
+        families = families_by(runs, load.of, LOAD)
+        plots.append(_latency_plot(runs, families, load, "ttft"))
+        plots.append(_latency_plot(runs, families, load, "tpot"))
+        plots.append(_rate_plot(families, load, "output_rate", "output of all users, tokens/s"))
+        plots.append(_rate_plot(families, load, "goodput", "requests/s within the limits"))
+    return [plot for plot in plots if plot]
+
+
+def _latency_plot(runs: Sequence[RunSummary], families: Sequence[Family], load: Load, metric: str) -> Plot | None:
+    curves = metric_curves(families, metric, ("median", "p99"))
+    if not curves:
+        return None
+    limits = slo_lines(runs, metric)
+    said = each_run(runs, curves, lambda curve: limit_words(curve, limits, load.axis))
+    title = f"{_LONG[metric]} against {load.name}"
+    return Plot(f"{metric}-{load.name}", title, load.axis, Axis(TITLES[metric], "s"), curves, said, limits)
+
+
+def _rate_plot(families: Sequence[Family], load: Load, metric: str, label: str) -> Plot | None:
+    curves = metric_curves(families, metric, ("median",))
+    if not curves:
+        return None
+    axis = Axis(label, METRICS[metric][0])
+    return Plot(f"{metric}-{load.name}", f"{_LONG[metric]} against {load.name}", load.axis, axis, curves)
+
+
+def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | None], varies: str) -> list[Family]:
+    """The levels of each run that form a curve over `of`: alike in all traits but `varies`, two at least."""
+    families = []
+    for run, summary in enumerate(runs):
+        groups: dict[tuple[tuple[str, str], ...], dict[float, LevelSummary]] = {}
+        for level in whole(summary):
+            x = of(level.plan)
+            if x is not None:
+                key = tuple((name, text) for name, text in traits(level.plan).items() if name != varies)
+                groups.setdefault(key, {})[x] = level
+        found = (Family(run, dict(key), tuple(sorted(group.items(), key=_x))) for key, group in groups.items())
+        families += [family for family in found if len(family.levels) > 1]
+    return families
+
+
+def metric_curves(families: Sequence[Family], metric: str, statistics: Sequence[str]) -> tuple[Curve, ...]:
+    """One curve a family and statistic; only where the figure was measured."""
+    names = curve_names([family.traits for family in families])
+    curves: list[Curve] = []
+    for family, name in zip(families, names, strict=True):
+        for statistic in statistics:
+            points = tuple(point for x, level in family.levels if (point := point_of(x, level, metric, statistic)))
+            told = ", ".join(part for part in (name, statistic if len(statistics) > 1 else "") if part)
+            style = sum(curve.run == family.run for curve in curves)
+            if points:
+                curves.append(Curve(told or TITLES[metric], family.run, style, points))
+    return tuple(curves)
+
+
+def point_of(x: float, level: LevelSummary, metric: str, statistic: str = "median") -> Point | None:
+    found = level.metrics.get(metric)
+    return Point(x, getattr(found, statistic), found.count) if found and found.count else None
+
+
+def _x(item: tuple[float, LevelSummary]) -> float:
+    return item[0]
+
+
+def slo_lines(runs: Sequence[RunSummary], metric: str) -> tuple[tuple[str, float], ...]:
+    """The limits that runs set to this figure, each once."""
+    wanted = {getattr(run.run.workload.slo, metric, 0.0) for run in runs if run.run.workload.slo}
+    return tuple((f"SLO {limit_text(limit)}", limit) for limit in sorted(wanted) if limit)
+
+
+def each_run(runs: Sequence[RunSummary], curves: Sequence[Curve], say: Callable[[Curve], str]) -> str:
+    """A sentence on the last curve of each run, which is the p99 where there is one; `A:` before it among several."""
+    last = {curve.run: curve for curve in curves}
+    told = {letter(run): say(curve) for run, curve in sorted(last.items())}
+    return " ".join(f"{name}: {text}" if len(runs) > 1 else text for name, text in told.items() if text)
+
+
+def depth_words(metric: str, curve: Curve) -> str:
+    """`45.7 tokens/s without context, 30.4 at 980k: 33 % less.`"""
+    first, last = curve.points[0], curve.points[-1]
+    if first is last or not first.y.value:
+        return ""
+    unit = "" if metric == "ttft" else " tokens/s"
+    start = "without context" if not first.x else f"at {tokens(int(first.x))}"
+    text = f"{figure(metric, first.y.value)}{unit} {start}, {figure(metric, last.y.value)} at {tokens(int(last.x))}"
+    change = last.y.value / first.y.value - 1
+    if abs(change) > 1:
+        return f"{text}."
+    return f"{text}: {percent(abs(change))} {'more' if change > 0 else 'less'}." if abs(change) >= 0.005 else f"{text}."
+
+
+def limit_words(curve: Curve, limits: Sequence[tuple[str, float]], axis: Axis) -> str:
+    """`p99 stays within SLO 50 ms up to 8 requests at a time.`"""
+    return " ".join(_within(curve, name, limit, axis) for name, limit in limits)
+
+
+def _within(curve: Curve, name: str, limit: float, axis: Axis) -> str:
+    over = [point.x for point in curve.points if point.y.value > limit]
+    best = max((point.x for point in curve.points if not over or point.x < min(over)), default=None)
+    if best is None:
+        return f"{curve.name} is above {name} from the first level on."
+    return f"{curve.name} stays within {name} up to {best:g} {axis.label}{'' if over else ', the most that was asked'}."

@@ -1,0 +1,206 @@
+"""Runs as tables of text: the same rows for the page, for Markdown and for the terminal."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sparkwright.domain.summary import Compared, Comparison, Interval, LevelSummary, RunSummary
+from sparkwright.domain.units import gib
+from sparkwright.report.words import TITLES, engine_text, figure, head, number, percent, with_interval
+
+Write = Callable[[str, Interval], str]  # a metric's name and its figure, as a cell
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns: the first is a name, all others are figures. says: what a reader must know to read it."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    says: str = ""
+
+
+# Of the main table: metric, statistic.
+COLUMNS = (
+    ("decode", "median"),
+    ("prefill", "median"),
+    ("ttft", "median"),
+    ("ttft", "p99"),
+    ("tpot", "median"),
+    ("itl", "p99"),
+    ("end_to_end", "median"),
+    ("output_rate", "median"),
+    ("request_rate", "median"),
+    ("goodput", "median"),
+    ("acceptance", "median"),
+    ("cached_share", "median"),
+)
+# What readers call the words of engines/metrics.py.
+SERVER = {
+    "requests_running": "most running",
+    "requests_waiting": "most waiting",
+    "kv_cache_usage": "most KV in use",
+    "preemptions_total": "preemptions",
+    "prompt_tokens_total": "prompt tokens",
+    "generation_tokens_total": "output tokens",
+    "prefix_cache_hits_total": "prefix tokens found",
+    "prefix_hit_share": "prefix hits",
+    "acceptance": "accepted a step",
+    "memory_available_least": "least memory free",
+}
+_SHARES = ("kv_cache_usage", "prefix_hit_share")
+_INTERVALS = "With 95 % bootstrap intervals."
+_COMPARED = ("decode", "prefill", "ttft", "tpot", "output_rate", "goodput")
+_STATISTICS = {"median": "", "p90": " p90", "p99": " p99", "mean": " mean"}
+
+
+def levels_table(summary: RunSummary, write: Write = with_interval) -> Table:
+    """One row a level, its medians with intervals; columns that no level has are left out.
+
+    write: a metric's median as a cell.
+    """
+    levels = whole(summary)
+    wanted = [column for column in COLUMNS if any(column[0] in level.metrics for level in levels)]
+    heads = ("level", *(head(name) + _STATISTICS[which] for name, which in wanted), "requests")
+    rows = [(label(level), *(cell(level, *one, write) for one in wanted), requests_text(level)) for level in levels]
+    return Table("Levels", heads, tuple(rows), f"Medians over requests. {_INTERVALS}")
+
+
+def whole(summary: RunSummary) -> list[LevelSummary]:
+    """Levels as a whole, without their parts."""
+    return [level for level in summary.levels if not level.part]
+
+
+def label(level: LevelSummary) -> str:
+    return f"{level.plan.name}, {level.part}" if level.part else level.plan.name
+
+
+def cell(level: LevelSummary, metric: str, statistic: str, write: Write) -> str:
+    """'' where the level has no such figure: nothing is ever made up, zero least of all."""
+    found = level.metrics.get(metric)
+    if found is None or not found.count:
+        return ""
+    interval = getattr(found, statistic)
+    return write(metric, interval) if statistic == "median" else figure(metric, interval.value)
+
+
+def requests_text(level: LevelSummary) -> str:
+    """`30`, or `28 of 30` where some failed; with the share that met the limits."""
+    count = str(level.sent) if level.good == level.sent else f"{level.good} of {level.sent}"
+    return count if level.met is None else f"{count}, {percent(level.met)} in SLO"
+
+
+def errors_table(summary: RunSummary) -> Table | None:
+    rows = [(label(level), kind, str(count)) for level in whole(summary) for kind, count in level.errors.items()]
+    return Table("Failed requests", ("level", "kind", "requests"), tuple(rows)) if rows else None
+
+
+def server_table(summary: RunSummary) -> Table | None:
+    """The server's own figures, as it gave them."""
+    levels = [level for level in whole(summary) if level.server]
+    names = list(dict.fromkeys(name for level in levels for name in level.server))
+    if not names:
+        return None
+    rows = [(label(level), *(_server(level, name) for name in names)) for level in levels]
+    heads = ("level", *(SERVER.get(name, name.replace("_", " ")) for name in names))
+    return Table("The server's own figures", heads, tuple(rows), "From /metrics, over each level.")
+
+
+def _server(level: LevelSummary, name: str) -> str:
+    if name not in level.server:
+        return ""
+    value = level.server[name]
+    if name.startswith("memory_"):
+        return gib(value)
+    if name in _SHARES:
+        return f"{percent(value)}"
+    return f"{value:,.0f}" if name.startswith("requests_") or name.endswith("_total") else number(value)
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """Base and new side by side, with the verdict on each figure."""
+    rows = [
+        (
+            f"{row.level}, {row.part}" if row.part else row.level,
+            TITLES.get(row.metric, row.metric) + _STATISTICS.get(row.statistic, f" {row.statistic}"),
+            with_interval(row.metric, row.base),
+            with_interval(row.metric, row.new),
+            ratio_text(row.ratio),
+            row.verdict,
+        )
+        for row in comparison.rows
+    ]
+    heads = ("level", "figure", comparison.base, comparison.new, "ratio", "verdict")
+    return Table(f"{comparison.new} against {comparison.base}", heads, tuple(rows), _INTERVALS)
+
+
+def matrix_table(comparison: Comparison) -> Table:
+    """The verdicts that most want first: medians of whole levels, one row a level."""
+    found = {(row.level, row.metric): row for row in comparison.rows if not row.part and row.statistic == "median"}
+    metrics = [metric for metric in _COMPARED if any(metric == other for _, other in found)]
+    levels = list(dict.fromkeys(level for level, _ in found))
+    rows = [(level, *(_verdict(found.get((level, metric))) for metric in metrics)) for level in levels]
+    says = f"{comparison.new} as a multiple of {comparison.base}. Better or worse: the 95 % interval excludes 1."
+    return Table(
+        f"{comparison.new} against {comparison.base}", ("level", *(TITLES[m] for m in metrics)), tuple(rows), says
+    )
+
+
+def _verdict(row: Compared | None) -> str:
+    if row is None:
+        return ""
+    return f"{row.ratio.value:.2f} {row.verdict}" if row.ratio else row.verdict
+
+
+def ratio_text(ratio: Interval | None) -> str:
+    if ratio is None:
+        return ""
+    return (
+        f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.high > ratio.low else f"{ratio.value:.2f}"
+    )
+
+
+def doubts(summary: RunSummary) -> list[str]:
+    """Why figures may not count: of the run as a whole, then level by level; each said once."""
+    whole_run = tuple(dict.fromkeys(summary.invalid))
+
+    def own(level: LevelSummary) -> list[str]:
+        return [doubt for doubt in level.doubts if not any(told.endswith(doubt) for told in whole_run)]
+
+    return [*whole_run, *_by_level(summary, own)]
+
+
+def notes(summary: RunSummary) -> list[str]:
+    """What to know about figures that count, level by level; what holds for all levels is said once."""
+    return _by_level(summary, lambda level: level.notes)
+
+
+def _by_level(summary: RunSummary, said: Callable[[LevelSummary], Sequence[str]]) -> list[str]:
+    levels = whole(summary)
+    where: dict[str, list[str]] = {}
+    for level in levels:
+        for text in said(level):
+            where.setdefault(text, []).append(level.plan.name)
+    return [text if len(at) == len(levels) else f"{', '.join(at)}: {text}" for text, at in where.items()]
+
+
+def verdict(summary: RunSummary) -> str:
+    """One word for the badge."""
+    if summary.invalid:
+        return "not valid"
+    if summary.run.state != "done":
+        return "unfinished"
+    return "valid, with doubts" if any(level.doubts for level in summary.levels) else "valid"
+
+
+def names(summaries: Sequence[RunSummary]) -> list[str]:
+    """What each run is called beside others: model and engine where these differ, else its id."""
+    told = [_short(summary) for summary in summaries]
+    if len(set(told)) == len(told):
+        return told
+    return [f"{name} ({summary.run.id})" for name, summary in zip(told, summaries, strict=True)]
+
+
+def _short(summary: RunSummary) -> str:
+    known = summary.run.conditions
+    return ", ".join(part for part in (known.model or summary.run.id, engine_text(known)) if part)

@@ -1,0 +1,61 @@
+"""`sparkwright report` as a user calls it, on a store of runs."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakes import runs
+from functional.command import Shell
+from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    made.clean()
+
+
+def keep(shell: Shell, *names: str) -> None:
+    async def go() -> None:
+        store = SqliteRuns(shell.folder / ".local/state/sparkwright" / RUNS)
+        for name in names:
+            await store.add(runs.run(runs.depth_plans((0, 4096)), name))
+        await store.aclose()
+
+    asyncio.run(go())
+
+
+def test_each_form_goes_where_it_is_wanted(shell: Shell) -> None:
+    """A page into a file of the run's name, tables to stdout, and the ending decides where nothing else does."""
+    keep(shell, "r-20261122-7f3a", "r-20261122-9c01")
+    code, out, err = shell.run("report", "r-20261122-7f3a")
+    assert (code, err) == (0, "") and out.startswith("wrote r-20261122-7f3a.html (")
+    assert (shell.folder / "r-20261122-7f3a.html").read_text().startswith("<!doctype html>")
+    code, out, _ = shell.run("report", "r-20261122-7f3a", "--format", "md")
+    assert code == 0 and "tg128 @ d4096" in out and "SIMULATED" in out
+    assert shell.run("report", "r-20261122-7f3a", "r-20261122-9c01", "-o", "both.json")[0] == 0
+    tree = json.loads((shell.folder / "both.json").read_text())
+    assert [one["id"] for one in tree["runs"]] == ["r-20261122-7f3a", "r-20261122-9c01"]
+    assert tree["runs"][0]["simulated"] and tree["comparisons"][0]["rows"] and "rows" not in tree["runs"][0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(("report",), "no run last"), (("report", "r-nothing"), "no run r-nothing")],
+)
+def test_without_a_run_it_says_how_to_get_one(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    """One line and the command to measure; no file is left."""
+    code, out, err = shell.run(*words)
+    assert code == 2 and out == "" and said in err and "sparkwright bench URL" in err
+    assert list(shell.folder.glob("*.html")) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(shell: Shell) -> None:
+    """No traceback for a folder that is not there."""
+    keep(shell, "r-20261122-7f3a")
+    code, _, err = shell.run("report", "r-20261122-7f3a", "-o", "nowhere/x.html")
+    assert code == 2 and "nowhere/x.html: cannot be written: No such file or directory" in err

@@ -1,0 +1,43 @@
+"""The last screen of a benchmark."""
+
+from dataclasses import replace
+
+from fakes.runs import agent_plans, depth_plans
+from sparkwright.cli.bench_text import comparison_text, fitting, next_text, summary_text
+from sparkwright.report.tables import levels_table
+from unit.report.made import compared, level, loop, summary
+from unit.report.test_agentic import TTFT
+
+
+def test_simulated_comes_first_and_doubts_are_below() -> None:
+    """Run, model, engine, verdict in one line; why figures may not count after them."""
+    one = replace(level(depth_plans((0,))[0], decode=40.0), doubts=("5 of 48 requests failed",))
+    text = summary_text(summary([one]))
+    assert text.startswith("SIMULATED  r-20261122-7f3a  deepseek-v4-flash on vllm 0.21.1: valid, with doubts\n")
+    assert text.index("40.0 ±7.5 %") < text.index("doubt: 5 of 48 requests failed")
+
+
+def test_agents_turns_and_their_sentence_are_shown() -> None:
+    """The answer to the question stands in words."""
+    assert "cold takes 30 times as long." in summary_text(summary(loop(agent_plans(), TTFT)))
+
+
+def test_a_narrow_terminal_gets_fewer_columns() -> None:
+    """Those that are missed least go first; speed, latency and failures stay."""
+    table = levels_table(summary([level(depth_plans((0,))[0], decode=40.0, ttft=0.3, tpot=0.02, prefill=1900.0)]))
+    narrow = fitting(table, 60)
+    assert "TPOT" in table.head and "TPOT" not in narrow.head and len(narrow.rows[0]) == len(narrow.head)
+    assert {"decode, tokens/s", "TTFT", "requests"} <= set(narrow.head)
+    assert fitting(table, 0) == table
+
+
+def test_next_commands_name_the_run() -> None:
+    """To be copied; the comparison only where there is a run to compare with."""
+    assert "compare" not in next_text("r-2")
+    assert "sparkwright compare r-1 r-2" in next_text("r-2", ["r-1", "r-0"])
+
+
+def test_a_refused_comparison_says_why() -> None:
+    """And shows no table of nothing."""
+    text = comparison_text(compared(rows=(), refused=("the models differ: a and b",)))
+    assert text == "not comparable: the models differ: a and b"

@@ -1,0 +1,65 @@
+"""What `bench` says before it measures."""
+
+from dataclasses import replace
+
+from fakes.tokenizer import CountingTokenizer
+from sparkwright.app.bench.benchmark import Ready
+from sparkwright.app.bench.outline import outline
+from sparkwright.app.bench.target import Target
+from sparkwright.app.bench.tools import Order
+from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
+from sparkwright.domain.probed import Probed
+from sparkwright.domain.run import Conditions
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
+
+PLAN = LevelPlan("one", Single(Length(256, 256), Length(64, 64)), Pace(concurrency=4), requests=12)
+OPEN = LevelPlan("open", Single(Length(9000, 9000), Length(64, 64)), Pace(Arrival.POISSON, 8, rate=2.5))
+WORK = Workload("w", "A title", (PLAN, OPEN), repeats=2, deadline=110.0)
+FULL = Probed(
+    "http://node", "m", ("m",), engine="vllm", engine_version="0.21.0", context=16384, usage=True, continuous=True,
+    cached=True, ignore_eos=True, thinking=True, tokenize=True, metrics="/metrics",
+)  # fmt: skip
+
+
+def ready(probed: Probed = FULL, exact: bool = True, **conditions: object) -> Ready:
+    known = replace(Conditions("http://node", "m", tokenizer="/tokenize of the server"), **conditions)  # type: ignore[arg-type]
+    made = outline(WORK, probed)
+    order = Order(Target("http://node"), probed, WORK, tuple(level.plan for level in made.levels))
+    return Ready(order, made, CountingTokenizer(exact=exact), known)
+
+
+def test_what_was_found() -> None:
+    """Model, engine with version, context, and where tokens and lengths come from."""
+    text = found_text(ready())
+    for part in ("m", "vllm 0.21.0, context 16,384 tokens", "in every chunk, cached tokens too", "/tokenize"):
+        assert part in text
+    assert "lacking" not in text
+
+
+def test_a_simulation_says_so_first() -> None:
+    """On every screen."""
+    assert found_text(ready(simulated=True)).startswith("SIMULATED  http://node")
+    assert plan_json(ready(simulated=True))["simulated"] is True
+
+
+def test_what_is_lacking_and_what_it_costs() -> None:
+    """One line each; on our own deployments missing provenance, too."""
+    told = "\n".join(lacks(ready(Probed("http://node", "m"), exact=False, ours=True)))
+    for part in (
+        "only latencies",
+        "--tokenizer FILE",
+        "no /metrics",
+        "ignore_eos",
+        "recipe_hash",
+        "not count as valid",
+    ):
+        assert part in told
+
+
+def test_what_will_be_done() -> None:
+    """Levels with their pace, all requests and tokens of all repeats, the bound of time, and what is left out."""
+    text = plan_text(ready())
+    assert "poisson 2.5/s, at most 8" in text
+    assert "26 requests in 2 repeats, 25,808 tokens; 1 min 50 s at most" in text
+    text = plan_text(ready(replace(FULL, context=4096)))
+    assert "left out: open needs 9,064 tokens of context, and the server takes 4,096" in text
