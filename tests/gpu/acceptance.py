@@ -75,7 +75,7 @@ def recipe(args: argparse.Namespace) -> dict:
         "engine": engine | ({} if args.twin else {"venv": str(args.venv)}),
         "nodes": 2,
         "parallelism": {"tp": 2},
-        "serving": {"port": PORT, "context": 16384, "memory_fraction": 0.3},
+        "serving": {"port": PORT, "context": 32768, "memory_fraction": 0.3},
         "parsers": {"tool": "hermes"},
         "env": dict(pair.split("=", 1) for pair in args.env),
         "flags": flags,

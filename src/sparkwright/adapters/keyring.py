@@ -4,8 +4,9 @@ import os
 import secrets
 from pathlib import Path
 
+from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.door.keys import BYTES
+from sparkwright.door.keys import BYTES, FIRST
 
 
 class FolderKeyring:
@@ -28,3 +29,15 @@ class FolderKeyring:
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
         return str(path)
+
+    def kept(self, cluster: str) -> tuple[Secret, ...]:
+        """Keys that were made from this machine, `default` first; one that cannot be read is passed over."""
+        found = sorted((self._root / cluster).glob("*.key"), key=lambda path: (path.stem != FIRST, path.stem))
+        return tuple(Secret(text) for path in found if (text := _text(path)))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -92,7 +92,7 @@ def drive(where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = Fals
 
 def drive_on(cluster: Cluster, where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:
     async def go() -> T:
-        _end_like_ctrl_c()
+        end_like_ctrl_c()
         with console_sink(quiet) as sink:
             async with world(cluster, where, sink) as made:
                 return await use(made)
@@ -100,7 +100,7 @@ def drive_on(cluster: Cluster, where: Where, use: Callable[[World], Awaitable[T]
     return asyncio.run(go())
 
 
-def _end_like_ctrl_c() -> None:
+def end_like_ctrl_c() -> None:
     """SIGTERM and SIGHUP end a call through cancellation, as Ctrl-C does: what was begun is undone."""
     task = asyncio.current_task()
     if task is not None:

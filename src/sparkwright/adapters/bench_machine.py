@@ -1,0 +1,34 @@
+"""The machine that measures: what is recorded of it beside each run."""
+
+import os
+import platform
+import socket
+import time
+from pathlib import Path
+
+from sparkwright import __version__
+
+# What each time daemon leaves while it is in step (systemd-timesyncd, chrony, ntpd): nothing is started to ask them.
+_SYNCED = {
+    "systemd-timesyncd": "/run/systemd/timesync/synchronized",
+    "chrony": "/run/chrony/chronyd.pid",
+    "ntpd": "/run/ntpd.pid",
+}
+
+
+def client() -> str:
+    """What sends and takes the times."""
+    return f"sparkwright {__version__}, Python {platform.python_version()}"
+
+
+def host() -> str:
+    """Name, cores, architecture."""
+    cores = len(os.sched_getaffinity(0))
+    return f"{socket.gethostname()}: {cores} core{'s' if cores > 1 else ''}, {platform.machine()}"
+
+
+def clock() -> str:
+    """Latencies are of the monotonic clock; only when a run began is told by the other."""
+    resolution = time.get_clock_info("perf_counter").resolution
+    keeper = next((name for name, path in _SYNCED.items() if Path(path).exists()), "")
+    return f"monotonic, {resolution * 1e9:.0f} ns; date {f'kept by {keeper}' if keeper else 'kept by nobody known'}"

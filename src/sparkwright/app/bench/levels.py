@@ -1,0 +1,192 @@
+"""One repeat of one level: its requests handed to the client, every row kept as it comes, the server watched."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from sparkwright.app.bench.scrapes import watched
+from sparkwright.app.bench.tools import Bench, Order, Screen
+from sparkwright.domain.errors import NotReady
+from sparkwright.domain.run import Level
+from sparkwright.domain.traffic import Job, Lag, Row, Session
+from sparkwright.domain.workload import Api, LevelPlan, Pace
+from sparkwright.loadgen.workloads import job_pace, split
+
+_ROWS, _FLUSH = 64, 1.0
+_QUICK = 10.0
+_GRACE = 30.0  # for the client to end once a job's time is up
+_PATHS = {Api.CHAT: "/v1/chat/completions", Api.COMPLETIONS: "/v1/completions"}
+TIME_UP = "time-up"
+_OWN = (TIME_UP, "not-sent")
+_SAID = 200
+
+
+@dataclass(slots=True)
+class Gone:
+    """Notices that nothing answers any more: so many requests in a row without a single byte of an answer."""
+
+    allowed: int
+    unanswered: int = 0
+
+    def see(self, row: Row) -> None:
+        silent = row.status == 0 and row.headers is None and row.kind not in _OWN
+        self.unanswered = self.unanswered + 1 if silent else 0
+
+    def __bool__(self) -> bool:
+        return self.unanswered >= self.allowed
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What came of a repeat so far. key: the level's in the store."""
+
+    bench: Bench
+    screen: Screen
+    key: int
+    gone: Gone
+    rows: list[Row] = field(default_factory=list)
+    lag: Lag = field(default_factory=Lag)
+    kept: int = 0
+    kept_at: float = 0.0
+
+    async def take(self, item: Row | Lag) -> None:
+        if isinstance(item, Lag):
+            self.lag = item
+            self.screen.lag(item)
+            return
+        self.rows.append(item)
+        self.gone.see(item)
+        self.screen.row(item)
+        now = self.bench.clock.monotonic()
+        if len(self.rows) - self.kept >= _ROWS or now - self.kept_at >= _FLUSH:
+            await self.keep()
+            self.kept_at = now
+
+    async def keep(self) -> None:
+        fresh, self.kept = self.rows[self.kept :], len(self.rows)
+        if fresh:
+            await self.bench.runs.add_rows(self.key, fresh)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One repeat of one level of a run. seconds: how long it may last; planned: that the level itself says so.
+
+    doubts: about its prompts.
+    """
+
+    run: str
+    plan: LevelPlan
+    repeat: int
+    sessions: tuple[Session, ...]
+    seconds: float
+    planned: bool = False
+    doubts: tuple[str, ...] = ()
+
+
+async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Level:
+    """As it is in the store, with its rows: a server that fails is in them and in the doubts.
+
+    Raises NotReady, with all of it kept, when the server is gone for good.
+    """
+    level = Level(step.plan, step.repeat, bench.clock.now(), doubts=step.doubts, complete=False)
+    key = await bench.runs.add_level(step.run, level)
+    heard = _Heard(bench, screen, key, Gone(max(8, 2 * job_pace(step.plan).concurrency)))
+    before, sessions = split(step.sessions)
+    ends = bench.clock.monotonic() + step.seconds
+    if before:
+        await _run(heard, _job(order, before, Pace(concurrency=_beside(step.plan)), step.seconds), order)
+    async with watched(bench, order) as scrapes:
+        left = max(1.0, ends - bench.clock.monotonic())
+        whole = await _run(heard, _job(order, sessions, job_pace(step.plan), left), order)
+    await heard.keep()
+    level = replace(level, rows=tuple(heard.rows), lag=heard.lag, scrapes=tuple(scrapes))
+    lost = await _lost(bench, order) if not whole or unanswered(level) else None
+    planned = sum(len(session.turns) for session in sessions)
+    level = _ended(level, planned, whole and not lost, step.planned)
+    await bench.runs.end_level(key, level)
+    if lost:
+        raise NotReady(
+            f"{order.target.name} no longer answers (level {step.plan.name}): {lost.message}",
+            f"what was measured is kept; when it serves again: sparkwright bench --resume {step.run}",
+        ) from lost
+    return level
+
+
+async def _lost(bench: Bench, order: Order) -> NotReady | None:
+    """Why it does not answer; None when it does, whatever it says."""
+    try:
+        await bench.asker.get(f"{order.target.root}/v1/models", order.target.key, _QUICK)
+    except NotReady as error:
+        return error
+    return None
+
+
+def _beside(plan: LevelPlan) -> int:
+    """What warms up is sent no harder than what is measured."""
+    return max(1, job_pace(plan).concurrency)
+
+
+def _job(order: Order, sessions: Sequence[Session], pace: Pace, seconds: float) -> Job:
+    url = order.target.root + _PATHS[order.workload.api]
+    return Job(url, tuple(sessions), pace, first_byte=seconds, whole=seconds)
+
+
+async def _run(heard: _Heard, job: Job, order: Order) -> bool:
+    """Whether it came to its end: the client did not hang, and the server was there to the last."""
+    items = heard.bench.client.run(job, order.target.key)
+    try:
+        async with asyncio.timeout(job.whole + _GRACE), _closing(items) as stream:
+            async for item in stream:
+                await heard.take(item)
+                if heard.gone:
+                    return False
+    except TimeoutError:
+        return False
+    return True
+
+
+def _closing(items: AsyncIterator[Row | Lag]) -> "aclosing[AsyncIterator[Row | Lag]]":  # type: ignore[type-var]
+    return aclosing(items)  # type: ignore[type-var]
+
+
+def _ended(level: Level, planned: int, whole: bool, by_plan: bool) -> Level:
+    """by_plan: a level that its own clock ends is complete."""
+    rows = [row for row in level.rows if not row.warmup]
+    cut = any(row.kind == TIME_UP for row in rows)
+    # What a failed turn takes with it is never sent; only what the clock has cut off is missing.
+    missing = cut or (len(rows) < planned and not any(row.error for row in rows))
+    doubts = [*level.doubts, *_time(rows, planned, missing), *_failures(rows)]
+    seconds = max((row.sent + (row.end or 0.0) for row in rows), default=0.0)
+    complete = whole and sent_away(level) is None and (by_plan or not missing)
+    return replace(level, seconds=seconds, complete=complete, doubts=tuple(doubts))
+
+
+def _time(rows: Sequence[Row], planned: int, missing: bool) -> list[str]:
+    done = sum(row.kind not in _OWN for row in rows)
+    return [f"time was up: {done} of {planned} requests had ended"] if missing else []
+
+
+def _failures(rows: Sequence[Row]) -> list[str]:
+    """The most frequent failure in the server's own words; how many there are is told with the figures."""
+    failed = [row for row in rows if row.error and row.kind not in _OWN]
+    if not failed:
+        return []
+    kind, count = Counter(row.kind for row in failed).most_common(1)[0]
+    words = next(row.error for row in failed if row.kind == kind)
+    return [f"{count} of {len(rows)} requests: {kind}: {' '.join(words.split())[:_SAID]}"]
+
+
+def unanswered(level: Level) -> bool:
+    """Whether a request got no answer at all, or none was sent: then somebody should see whether the server lives."""
+    rows = [row for row in level.rows if row.kind not in _OWN]
+    return not rows or any(row.status == 0 for row in rows)
+
+
+def sent_away(level: Level, refused: Callable[[Row], bool] = lambda row: row.status in (429, 503)) -> float | None:
+    """Seconds to wait where all were sent away with a time to come again."""
+    rows = [row for row in level.rows if not row.warmup]
+    pauses = [row.retry_after for row in rows if refused(row) and row.retry_after is not None]
+    return max(pauses) if rows and len(pauses) == len(rows) else None

@@ -1,0 +1,170 @@
+"""A run from its first level to its last: begun or taken up again, kept as it goes, ended in order whatever happens."""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from itertools import count
+from random import Random
+
+from sparkwright.app.bench.levels import Step, measured, sent_away
+from sparkwright.app.bench.outline import steps
+from sparkwright.app.bench.target import PATIENCE
+from sparkwright.app.bench.tools import Bench, Order, Screen
+from sparkwright.app.tasks import finished
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.run import Conditions, Level, Run
+from sparkwright.domain.traffic import Row
+from sparkwright.domain.workload import LevelPlan
+from sparkwright.loadgen import goodput_search
+from sparkwright.loadgen.prompts import Texts
+from sparkwright.loadgen.slo import share
+from sparkwright.loadgen.workloads import sessions
+
+_LEAST = 5.0  # seconds; a level that would have less is not begun
+STOPPED, DONE = "stopped", "done"
+
+
+async def run_of(bench: Bench, order: Order, conditions: Conditions) -> Run:
+    """A new run, not yet kept. Of its id the first free one is taken: one call may measure several endpoints."""
+    now = bench.clock.now()
+    day = time.strftime("%Y%m%d", time.gmtime(now))
+    taken = {one.id for one in await bench.runs.list()}
+    dice = Random(bench.machine.nonce)
+    ids = (f"r-{day}-{dice.getrandbits(16):04x}" for _ in count())
+    free = next(name for name in ids if name not in taken)
+    return Run(free, now, order.workload, conditions, tags=order.tags, note=order.note)
+
+
+async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: Texts) -> Run:
+    """The run as the store has it at the end. What is complete in it already is not measured again.
+
+    Raises NotReady when nothing answers any more. However it ends, what was measured is kept and can be gone on with.
+    """
+    state = STOPPED
+    try:
+        whole = await _all(_Going(bench, order, screen, run, texts))
+        state = DONE if whole else STOPPED
+    except asyncio.CancelledError:
+        screen.say(f"stopped; what was measured is kept: sparkwright bench --resume {run.id}")
+        raise
+    finally:
+        await finished(bench.runs.end(run.id, state, bench.clock.now()))
+    return await bench.runs.load(run.id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    bench: Bench
+    order: Order
+    screen: Screen
+    run: Run
+    texts: Texts
+
+
+def _done(run: Run) -> set[tuple[str, int]]:
+    return {(level.plan.name, level.repeat) for level in run.levels if level.complete}
+
+
+async def _all(going: _Going) -> bool:
+    """Whether all was measured before the workload's time was up."""
+    workload, done = going.order.workload, _done(going.run)
+    ends = going.bench.clock.monotonic() + workload.deadline
+    if workload.search:
+        return await _search(going, ends)
+    whole = True
+    for repeat, plan in steps(workload, going.order.levels):
+        if (plan.name, repeat) in done:
+            continue
+        level = await _within(going, repeat, plan, ends)
+        if level is None:
+            return False
+        whole = whole and level.complete
+    return whole
+
+
+async def _search(going: _Going, ends: float) -> bool:
+    """Rates one after the other, each decided by all its repeats."""
+    search, slo, points = going.order.workload.search, going.order.workload.slo, list[goodput_search.Point]()
+    assert search and slo
+    while isinstance(wanted := goodput_search.step(search, points), goodput_search.Next):
+        rows = await _rate(going, at_rate(going.order.levels[0], wanted.rate), ends)
+        if rows is None:
+            return False
+        points.append((wanted.rate, (share(rows, slo, True) or 0.0) >= slo.share))
+    found = f"{wanted.rate:.3g} requests/s meet the SLO" if wanted.rate else "no rate meets the SLO"
+    going.screen.say(f"search: {found}; {wanted.why}")
+    return True
+
+
+async def _rate(going: _Going, plan: LevelPlan, ends: float) -> list[Row] | None:
+    """Its counted requests, of all repeats; None when time was up before."""
+    known = {(level.plan.name, level.repeat): level for level in going.run.levels if level.complete}
+    rows: list[Row] = []
+    for repeat in range(going.order.workload.repeats):
+        level = known.get((plan.name, repeat)) or await _within(going, repeat, plan, ends)
+        if level is None:
+            return None
+        rows += [row for row in level.rows if row.counted and not row.warmup]
+    return rows
+
+
+def at_rate(plan: LevelPlan, rate: float) -> LevelPlan:
+    """The search's level at one rate."""
+    return replace(plan, name=f"{rate:.3g} requests/s", pace=replace(plan.pace, rate=rate))
+
+
+async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> Level | None:
+    """None when the time that is left is too short to begin."""
+    left = ends - going.bench.clock.monotonic()
+    if left < _LEAST:
+        going.screen.say(
+            f"time is up after {going.order.workload.deadline:.0f} s: {plan.name} and the rest are left out"
+        )
+        return None
+    return await _one(going, repeat, plan, left)
+
+
+async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Level:
+    """Once more where the server sent all away and said when to come again. Raises NotReady when it is gone."""
+    made = sessions(plan, going.order.workload, repeat, going.texts)
+    seconds = min(left, plan.seconds or left)
+    step = Step(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)
+    level = await _shown(going, step)
+    pause = sent_away(level)
+    if pause is not None and pause <= min(PATIENCE, seconds):
+        going.screen.say(f"{plan.name}: the server sent all requests away for {pause:.0f} s; once more after that")
+        await going.bench.clock.sleep(pause)
+        level = await _shown(going, step)
+    return level
+
+
+async def _shown(going: _Going, step: Step) -> Level:
+    going.screen.level(step.plan, step.repeat, going.order.workload.repeats)
+    level = await measured(going.bench, going.order, going.screen, step)
+    for doubt in level.doubts[len(step.doubts) :]:
+        going.screen.say(f"{step.plan.name}: {doubt}")
+    going.screen.done()
+    return level
+
+
+def same_server(run: Run, now: Conditions) -> None:
+    """A run mixes no two servers. Raises UsageError."""
+    before = run.conditions
+    pairs = {name: (getattr(before, name), getattr(now, name)) for name in _SAME}
+    changed = [f"{name} was {old!r}, is {new!r}" for name, (old, new) in pairs.items() if old != new]
+    if changed:
+        raise UsageError(
+            f"{run.id} cannot be gone on with: {'; '.join(changed)}", "measure anew, and `sparkwright compare` the two"
+        )
+
+
+_SAME = ("model", "engine", "engine_version", "recipe_hash", "image", "max_context", "tokenizer", "simulated")
+
+
+def resumed(run: Run) -> Run:
+    """As it is gone on with. Raises UsageError when nothing is missing."""
+    if run.imported:
+        raise UsageError(f"{run.id} was imported from {run.imported}: its requests were not sent by sparkwright")
+    if run.state == DONE:
+        raise UsageError(f"{run.id} is complete", f"sparkwright report {run.id}")
+    return replace(run, state="running")

@@ -1,0 +1,104 @@
+"""A deployment of this cluster as what is to be measured: where its engine answers, and what it was started with."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from sparkwright.app.bench.target import Target
+from sparkwright.app.bench.tools import Ours
+from sparkwright.app.gather import gather, reached
+from sparkwright.app.queries import chosen
+from sparkwright.app.tasks import together
+from sparkwright.app.world import World
+from sparkwright.commands import provenance
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import NodeError, NotReady, UsageError
+from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
+from sparkwright.domain.probed import Launched
+from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.units import gib
+from sparkwright.facts.memory import MEMORY
+from sparkwright.facts.provenance import parse_container, parse_process
+
+_LOOPBACK = "127.0.0.1"
+
+
+@asynccontextmanager
+async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIterator[tuple[Target, Ours]]:
+    """The engine itself: the front door passes on neither its figures nor its tokenizer.
+
+    Raises UsageError when there is no such deployment or its key is not known here, NotReady when it does not run.
+    """
+    ranks = await chosen(world, deployment, None)
+    head = _head(deployment, ranks)
+    key = key or _key(world, head)
+    names = tuple(dict.fromkeys(rank.node for rank in ranks))
+    ours = Ours(head, await _nodes(world, names), names, await _launched(world, head))
+    address = _LOOPBACK if head.bind in ("", "0.0.0.0", "::") else head.bind
+    if world.cluster.node(head.node).is_local:
+        host = f"[{address}]" if ":" in address else address
+        yield Target(f"http://{host}:{head.port}", head.served_name, key, deployment), ours
+        return
+    async with world.hosts[head.node].tunnel(address, head.port) as url:
+        tunnelled = Ours(head, ours.nodes, names, ours.launched, tunnelled=True)
+        yield Target(url, head.served_name, key, deployment), tunnelled
+
+
+def _head(deployment: str, ranks: Sequence[RankStatus]) -> RankStatus:
+    head = next((rank for rank in ranks if rank.rank == 0 and rank.running), None)
+    if head is None or not head.port:
+        states = ", ".join(f"rank {rank.rank} {rank.state} on {rank.node}" for rank in ranks)
+        raise NotReady(
+            f"{deployment} does not run: {states}", f"sparkwright status {deployment}; sparkwright up RECIPE"
+        )
+    return head
+
+
+def _key(world: World, head: RankStatus) -> Secret | None:
+    if not head.key_env:
+        return None
+    key = world.secrets.get(head.key_env)
+    if key is None:
+        raise UsageError(
+            f"{head.deployment} wants its key, and ${head.key_env} is not set here",
+            f"export {head.key_env}=..., or name a file that holds it: --key-file FILE",
+        )
+    return key
+
+
+async def _launched(world: World, head: RankStatus) -> Launched:
+    """() where the node does not tell: such a run is then not valid."""
+    docked = head.runtime == Runtime.DOCKER
+    command = (provenance.of_container if docked else provenance.of_process)(head.handle)
+    found = (parse_container if docked else parse_process)(await world.hosts[head.node].run(command))
+    return Launched(()) if isinstance(found, Unknown) else found
+
+
+async def _nodes(world: World, names: Sequence[str]) -> tuple[str, ...]:
+    gathered = await gather(world.hosts, [world.cluster.node(name) for name in names], world.clock)
+    return tuple(line(facts) for facts in reached(gathered).values())
+
+
+def line(facts: NodeFacts) -> str:
+    """`spark-1: NVIDIA GB10, driver 580.95.05, 119.7 GiB, kernel 6.14.0`; what is not known is left out."""
+    parts = []
+    if not isinstance(facts.gpus, Unknown) and facts.gpus:
+        parts += [facts.gpus[0].name, f"driver {facts.gpus[0].driver}"]
+    if not isinstance(facts.memory, Unknown):
+        parts.append(f"{gib(facts.memory.total)} memory")
+    if not isinstance(facts.kernel, Unknown):
+        parts.append(f"kernel {facts.kernel.release}")
+    return f"{facts.node}: {', '.join(parts) or 'nothing known'}"
+
+
+async def memory(world: World, names: Sequence[str]) -> dict[str, int]:
+    """Bytes available of each node that answers."""
+
+    async def one(name: str) -> int | None:
+        try:
+            found = MEMORY.read(await world.hosts[name].run(MEMORY.command))
+        except NodeError:
+            return None
+        return None if isinstance(found, Unknown) else found.available
+
+    seen = await together(one(name) for name in names)
+    return {name: bytes_ for name, bytes_ in zip(names, seen, strict=True) if bytes_ is not None}

@@ -1,0 +1,91 @@
+"""The server that is to be measured, and what its refusals mean."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import NotReady, UsageError
+from sparkwright.domain.probed import Reply
+from sparkwright.ports import Clock
+
+_SHOWN = 300
+PATIENCE = 60.0  # for a server that says when to come again
+SIMULATED = "x-sparkwright-simulated"
+
+
+class KeyWanted(UsageError):
+    """Another key might do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """url: as the user wrote it. model: '' takes the server's own. asked_as: how messages name it, '' for the url."""
+
+    url: str
+    model: str = ""
+    key: Secret | None = None
+    asked_as: str = ""
+
+    @property
+    def root(self) -> str:
+        """The server's root, whether or not the user wrote the `/v1` that OpenAI clients want."""
+        bare = self.url.rstrip("/")
+        for tail in ("/chat/completions", "/completions", "/models", "/v1"):
+            bare = bare.removesuffix(tail)
+        return bare if "://" in bare else f"http://{bare}"
+
+    @property
+    def name(self) -> str:
+        return self.asked_as or self.root
+
+
+async def patient(clock: Clock, target: Target, ask: Callable[[], Awaitable[Reply]]) -> Reply:
+    """An answer that is good, after as much waiting as a 429 or 503 asks for, within the bound.
+
+    Raises UsageError for a key that is wanted or wrong, NotReady for anything else that is no answer.
+    """
+    waited = 0.0
+    while True:
+        reply = await ask()
+        pause = retry_after(reply)
+        if reply.status not in (429, 503) or pause is None or waited + pause > PATIENCE:
+            return checked(reply, target)
+        await clock.sleep(pause)
+        waited += pause
+
+
+def retry_after(reply: Reply) -> float | None:
+    """Seconds that a server asks a client to stay away; a date is not understood."""
+    text = reply.headers.get("retry-after", "")
+    return max(0.1, float(text)) if text.replace(".", "", 1).isdigit() else None
+
+
+def checked(reply: Reply, target: Target) -> Reply:
+    """Raises UsageError, NotReady."""
+    if reply.status in (401, 403):
+        raise KeyWanted(
+            f"{target.name}: HTTP {reply.status}: {shown(reply)}: {_key_words(target)}",
+            "name a file that holds the key: --key-file FILE, or set SPARKWRIGHT_API_KEY",
+        )
+    if reply.status in (429, 503):
+        pause = retry_after(reply)
+        wish = f"; it asks to come again in {pause:.0f} s, more than {PATIENCE:.0f} s" if pause else ""
+        cure = "wait until it is less busy, or measure it where nobody else uses it"
+        raise NotReady(f"{target.name}: HTTP {reply.status}: {shown(reply)}{wish}", cure)
+    return reply
+
+
+def _key_words(target: Target) -> str:
+    return "it wants a key" if target.key is None else "the key that was given is not one of its"
+
+
+def shown(reply: Reply) -> str:
+    """The server's own words, as far as they help."""
+    try:
+        tree = json.loads(reply.body)
+        found = tree.get("error", tree) if isinstance(tree, dict) else tree
+        text = str(found.get("message") or found.get("detail") or found) if isinstance(found, dict) else str(found)
+    except ValueError:
+        text = reply.body
+    return " ".join(text.split())[:_SHOWN] or "(empty body)"

@@ -1,0 +1,43 @@
+"""`bench` of a deployment by its name: what it was started with is found on the nodes, and belongs to the run."""
+
+from __future__ import annotations
+
+import json
+
+from functional.command import Shell
+from functional.test_arm import shell
+from functional.test_supervised_cli import up
+
+__all__ = ["shell"]  # a fixture
+SMALL = """
+title: A few short requests
+repeats: 1
+deadline: 60s
+levels:
+  - name: one
+    single: {prompt: 64, output: 8}
+    requests: 3
+    warmup: 0
+"""
+
+
+def test_a_deployment_by_its_name(shell: Shell) -> None:
+    """Recipe, hash, engine, flags and nodes are recorded; the nodes' memory is watched; the door opens with its key."""
+    up(shell)
+    (shell.folder / "small.yaml").write_text(SMALL)
+    code, out, err = shell.run("bench", "twin", "--profile", "./small.yaml", "--json")
+    assert out, err
+    (run,) = json.loads(out)["runs"]
+    known = run["run"]["conditions"]
+    assert known["ours"] and known["simulated"] and known["deployment"] == "twin"
+    assert known["recipe_hash"] and known["engine_version"] and known["nodes"]
+    assert "serve" in known["flags"] or "sparkwright.twin" in " ".join(known["flags"])
+    assert run["levels"][0]["server"]["memory_available_least"] > 1e9
+    assert not [why for why in run["invalid"] if "provenance" in why]
+    endpoint = json.loads(shell.run("status", "--json")[1])["deployments"][0]["endpoint"]
+    (trusted,) = (shell.folder / ".local/state/sparkwright/keys").glob("*/ca.crt")
+    words = ("bench", endpoint, "--profile", "./small.yaml", "--dry-run")
+    code, out, err = shell.run(*words, SSL_CERT_FILE=str(trusted))
+    assert (code, "SIMULATED" in out) == (0, True), err
+    code, _, err = shell.run("bench", "other")
+    assert (code, "no deployment other" in err) == (2, True), err

@@ -1,0 +1,249 @@
+"""`bench` against the twin of vLLM: the real command, real sockets, real processes; everything it says is simulated."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.processes import command_lines
+from functional.bench.conftest import SMALL, Bench, Start, url
+
+AGENT = """
+name: loop
+title: A short loop
+repeats: 1
+deadline: 60s
+levels:
+  - name: agent
+    agent: {turns: 3, system: 400, tools: 0, first: 200, output: 16, cached: 0.8, cold_twin: true}
+    requests: 1
+    warmup: 0
+"""
+LONG = """
+name: long
+title: Enough to be stopped in
+repeats: 3
+deadline: 60s
+levels:
+  - name: first
+    single: {prompt: 32, output: 8}
+    requests: 2
+    warmup: 0
+  - name: second
+    single: {prompt: 32, output: 24}
+    requests: 6
+    warmup: 0
+"""
+RATE = """
+name: rate
+title: The highest rate
+repeats: 1
+deadline: 60s
+slo: {ttft: 2s, share: 0.9}
+search: {low: 4, high: 8}
+levels:
+  - name: open
+    single: {prompt: 32, output: 4}
+    arrival: poisson
+    rate: 4
+    requests: 8
+"""
+
+
+def median(level: dict[str, Any], name: str) -> float:
+    return float(level["metrics"][name]["median"]["value"])
+
+
+def test_quick(shell: Bench, twin: Start) -> None:
+    """The first look: what was found is said, figures are those of the twin's pace, and tokens those it counted."""
+    there = url(twin())
+    code, out, err = shell.run("bench", there, "--profile", shell.workload(SMALL.replace("output: 8", "output: 24")))
+    assert "SIMULATED" in out, err
+    assert all(word in err for word in ("tiny-qwen3", "vllm 0.21.0", "/tokenize of the server", "60 s at most"))
+    assert "sparkwright report r-" in out
+    (run,) = shell.kept()
+    _, shown, _ = shell.run("runs", "show", run["id"], "--json")
+    assert '"simulated": true' in shown
+    assert code in (0, 1)  # 1: the machine of the tests was too busy for its client to be in time
+
+
+def test_its_figures(shell: Bench, twin: Start) -> None:
+    """One user: 10 ms a token, prefill at 4,000 tokens/s; the server's counters say what usage says."""
+    _, told, err = shell.json(url(twin()), "--profile", shell.workload(SMALL.replace("prompt: 64", "prompt: 800")))
+    one = next(level for level in told["runs"][0]["levels"] if level["plan"]["name"] == "one")
+    assert one["good"] == one["sent"] == 3, err
+    assert 0.2 <= median(one, "ttft") <= 0.35
+    assert 0.0095 <= median(one, "tpot") <= 0.02
+    assert one["tokens"] == one["server"]["generation_tokens_total"] == 24
+    assert one["server"]["prompt_tokens_total"] == 2400, "prompts have the length that was asked for"
+
+
+def test_a_second_run_is_not_helped_by_the_first(shell: Bench, twin: Start) -> None:
+    """The same workload twice: nothing of the first run's prompts is found in the server's prefix cache."""
+    there, workload = url(twin()), shell.workload()
+    for _ in range(2):
+        _, told, _ = shell.json(there, "--profile", workload)
+        levels = told["runs"][0]["levels"]
+        assert not any(level["server"].get("prefix_cache_hits_total") for level in levels)
+
+
+def test_the_cold_and_the_cached_loop(shell: Bench, twin: Start) -> None:
+    """Seed 000's question: at the last turn four fifths are cached, and the first token comes much sooner for it."""
+    _, told, err = shell.json(url(twin()), "--profile", shell.workload(AGENT))
+    turns = {
+        (level["plan"]["shape"]["cold"], level["part"]): level
+        for level in told["runs"][0]["levels"]
+        if level["part"].startswith("turn ")
+    }
+    assert len(turns) == 6, err
+    cold, cached = turns[True, "turn 3"], turns[False, "turn 3"]
+    assert median(cold, "ttft") > 2.5 * median(cached, "ttft")
+    assert 0.7 <= median(cached, "cached_share") <= 0.9
+    assert median(cold, "cached_share") < 0.1 if "cached_share" in cold["metrics"] else True
+
+
+def test_killed_and_gone_on_with(shell: Bench, twin: Start) -> None:
+    """kill -9 in the middle: what was complete stays and is not measured again, the rest is, and the run is whole."""
+    there = url(twin())
+    process = shell.start("bench", there, "--profile", shell.workload(LONG))
+    assert process.stderr
+    for line in process.stderr:
+        if "2 of 6" in line:
+            break
+    time.sleep(0.5)
+    process.kill()
+    process.communicate()
+    (run,) = shell.kept()
+    assert (run["state"], run["done"], run["planned"]) == ("running", 1, 6)
+    wait_for_no_worker(shell)
+    before = rows_of(shell, "first", 0)
+    _, _, err = shell.run("bench", there, "--profile", "./small.yaml", "--dry-run")
+    _, out, err = shell.run("bench", "--resume", run["id"])
+    (run,) = shell.kept()
+    assert (run["state"], run["done"]) == ("done", 6), err
+    assert rows_of(shell, "first", 0) == before
+    assert len(rows_of(shell, "second", 0)) == 6
+    assert run["id"] in out
+    code, _, err = shell.run("bench", "--resume", run["id"])
+    assert (code, "is complete" in err) == (2, True)
+
+
+def rows_of(shell: Bench, name: str, repeat: int) -> list[tuple[Any, ...]]:
+    found = sqlite3.connect(shell.folder / ".local/state/sparkwright/runs.sqlite")
+    asked = "SELECT data FROM requests JOIN levels ON key = level WHERE name = ? AND repeat = ? ORDER BY requests.rowid"
+    rows = found.execute(asked, (name, repeat)).fetchall()
+    found.close()
+    return rows
+
+
+def wait_for_no_worker(shell: Bench) -> None:
+    """A worker whose parent was killed ends by itself."""
+    end = time.monotonic() + 5.0
+    while [line for line in command_lines() if "adapters.load" in line and str(shell.folder) in line]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_the_same_again_says_that_one_is_unfinished(shell: Bench, twin: Start) -> None:
+    """Whoever repeats the command instead is told how to go on with what is there."""
+    there, workload = url(twin()), shell.workload(LONG)
+    code, said = shell.interrupted("2 of 6", signal.SIGINT, "bench", there, "--profile", workload)
+    assert code == 130, said
+    (run,) = shell.kept()
+    assert run["state"] == "stopped"
+    assert f"--resume {run['id']}" in said
+    assert shell.left == []
+    _, out, err = shell.run("bench", there, "--profile", workload, "--dry-run")
+    assert f"--resume {run['id']}" in out + err
+
+
+def test_the_run_ends_when_its_time_is_up(shell: Bench, twin: Start) -> None:
+    """`--seconds` bounds the whole: what is missing is said, and can be measured later."""
+    slow = twin(SPARKWRIGHT_TWIN_STEP_MS="400")
+    began = time.monotonic()
+    _, out, err = shell.run("bench", url(slow), "--profile", shell.workload(LONG), "--seconds", "12")
+    assert time.monotonic() - began < 40
+    assert "time" in err
+    assert "is not complete: sparkwright bench --resume" in out
+
+
+def test_a_dying_engine(shell: Bench, twin: Start) -> None:
+    """SIGKILL of the server in the middle: exit 5 within seconds, the run kept with what failed."""
+    server = twin()
+    process = shell.start("bench", url(server), "--profile", shell.workload(LONG))
+    assert process.stderr
+    for line in process.stderr:
+        if "2 of 6" in line:
+            break
+    time.sleep(0.3)
+    server.kill()
+    began = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, "no longer answers" in err) == (5, True), err
+    assert time.monotonic() - began < 30
+    (run,) = shell.kept()
+    assert run["state"] == "stopped"
+
+
+def test_two_endpoints(shell: Bench, twin: Start) -> None:
+    """One command over a list of endpoints ends with the comparison: the slower one is worse, and by how much."""
+    fast, slow = url(twin()), url(twin(SPARKWRIGHT_TWIN_STEP_MS="30"))
+    _, told, err = shell.json(fast, slow, "--profile", shell.workload())
+    assert len(told["runs"]) == 2, err
+    (comparison,) = told["comparisons"]
+    if any("the client was" in why for why in comparison["refused"]):
+        pytest.skip("hardware: this machine is too busy for a client to be in time")
+    assert comparison["refused"] == []
+    decode = [row for row in comparison["rows"] if row["metric"] == "decode" and row["statistic"] == "median"]
+    assert all(row["ratio"]["value"] < 0.6 for row in decode)
+
+
+def test_a_gate(shell: Bench, twin: Start) -> None:
+    """A threshold that does not hold is named with what was observed, and the exit code is 1."""
+    (shell.folder / "gates").write_text("decode.median >= 1000 tokens/s\n")
+    code, out, err = shell.run("bench", url(twin()), "--profile", shell.workload(), "--gate", "gates")
+    assert (code, "FAIL  decode.median >= 1000" in out) == (1, True), out + err
+
+
+def test_a_search(shell: Bench, twin: Start) -> None:
+    """Rates are tried until one misses the SLO or the highest holds, and the best is said."""
+    _, told, err = shell.json(url(twin()), "--profile", shell.workload(RATE))
+    assert told["runs"][0]["best_rate"] == 8, err
+
+
+def test_no_secret_in_any_command_line(shell: Bench, twin: Start) -> None:
+    """While it measures with a key, no process of the machine shows the key in its arguments."""
+    server = twin("--api-key", "k-secret-4711")
+    (shell.folder / "key").write_text("k-secret-4711")
+    process = shell.start("bench", url(server), "--key-file", "key", "--profile", shell.workload(LONG))
+    assert process.stderr
+    for line in process.stderr:
+        if "2 of 6" in line:
+            break
+    lines = [line for line in command_lines() if "4711" in line and "sparkwright.twin" not in line]
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert lines == []
+
+
+def test_it_starts_quickly(shell: Bench) -> None:
+    """Half a second on an idle machine; CPU time is what a busy one cannot stretch."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    code, _, _ = shell.run("bench", "--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert code == 0
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.6
+
+
+def test_it_is_kept_in_one_file(shell: Bench, twin: Start, tmp_path: Path) -> None:
+    """Nothing but the store of runs is left in the user's home."""
+    shell.run("bench", url(twin()), "--profile", shell.workload())
+    left = {path.name for path in shell.folder.rglob("*") if path.is_file()}
+    assert left <= {"small.yaml", "runs.sqlite", "runs.sqlite-wal", "runs.sqlite-shm"}

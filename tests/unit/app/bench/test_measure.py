@@ -1,0 +1,241 @@
+"""A run from begin to end, with a client that answers as a test says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from fakes.asker import TableAsker, said
+from fakes.clock import FakeClock
+from fakes.run_store import MemoryRuns
+from fakes.tokenizer import CountingTokenizer
+from sparkwright.app.bench.benchmark import Wish, go, ready
+from sparkwright.app.bench.target import Target
+from sparkwright.app.bench.tools import Bench, Machine
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import NotReady, UsageError
+from sparkwright.domain.run import Run
+from sparkwright.domain.traffic import Job, Lag, Reads, Row
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Slo, Workload
+
+CHUNK = 'data: {"choices": [{"delta": {"content": "a"}}], "usage": {"completion_tokens": 8}}\n\n'
+PLAN = LevelPlan("one", Single(Length(32, 32), Length(8, 8)), requests=3, warmup=1)
+WORK = Workload("w", "t", (PLAN, replace(PLAN, name="two", warmup=0)), repeats=2, deadline=100.0)
+METRICS = "vllm:generation_tokens_total 5\n"
+
+
+def good(number: int, warmup: bool = False) -> Row:
+    reads = Reads((0.1, 0.2), (4, 4))
+    return Row(number, 0, 0.0, 0.0, 0.05, 0.1, 0.1, 0.3, 200, reads, output_tokens=8, prompt_tokens=32, warmup=warmup)
+
+
+def failed(number: int, kind: str, status: int = 0, retry: float | None = None) -> Row:
+    return Row(number, 0, 0.0, 0.0, status=status, kind=kind, error=f"it said {kind}", retry_after=retry)
+
+
+Answer = Callable[[int, Job], Row]
+
+
+@dataclass
+class TableClient:
+    """Implements ports.LoadClient: each job takes `seconds`; answer: by how many requests were sent before."""
+
+    clock: FakeClock
+    answer: Answer = lambda number, job: good(number)
+    seconds: float = 1.0
+    jobs: list[Job] = field(default_factory=list)
+    sent: int = 0
+    cancel_at: int = -1
+
+    async def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+        self.jobs.append(job)
+        for session in job.sessions:
+            if self.sent == self.cancel_at:
+                raise asyncio.CancelledError
+            row = self.answer(self.sent, job)
+            self.sent += 1
+            yield replace(row, session=session.number, warmup=session.turns[0].warmup)
+        self.clock.advance(self.seconds)
+        yield Lag(p99=0.001)
+
+
+@dataclass
+class Told:
+    said: list[str] = field(default_factory=list)
+    begun: list[tuple[str, int]] = field(default_factory=list)
+
+    def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
+        self.begun.append((plan.name, repeat))
+
+    def row(self, row: Row) -> None:
+        pass
+
+    def lag(self, lag: Lag) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def done(self) -> None:
+        pass
+
+
+@dataclass
+class Scene:
+    clock: FakeClock = field(default_factory=FakeClock)
+    runs: MemoryRuns = field(default_factory=MemoryRuns)
+    told: Told = field(default_factory=Told)
+
+    def __post_init__(self) -> None:
+        self.client = TableClient(self.clock)
+        models = {"data": [{"id": "m", "owned_by": "vllm"}]}
+        answers = {"/v1/models": said(models), "/v1/chat/completions": said(CHUNK), "/metrics": said(METRICS)}
+        self.asker = TableAsker({**answers, "/version": said({"version": "1.0"})})
+
+    async def run(self, workload: Workload = WORK, resume: Run | None = None, nonce: str = "abcd") -> Run:
+        async def counting(*_: object) -> CountingTokenizer:
+            return CountingTokenizer()
+
+        machine = Machine("client", "host", "clock", nonce)
+        bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
+        found = await ready(bench, Target("http://node:1"), None, Wish(workload, resume))
+        return await go(bench, found, self.told, resume)
+
+
+async def test_all_levels_are_measured_and_kept() -> None:
+    """Every repeat of every level, warm-up before it, the server's counters beside it."""
+    scene = Scene()
+    run = await scene.run()
+    assert run.state == "done"
+    assert scene.told.begun == [("one", 0), ("two", 0), ("one", 1), ("two", 1)]
+    assert [len(level.rows) for level in run.levels] == [4, 3, 4, 3]
+    assert all(level.complete and level.scrapes[0].figures == {"generation_tokens_total": 5} for level in run.levels)
+    assert (run.conditions.engine, run.conditions.engine_version, run.conditions.tokenizer) == ("vllm", "1.0", "fake")
+
+
+async def test_a_key_of_a_run_is_not_taken_twice() -> None:
+    """One call may measure several endpoints within a second."""
+    scene = Scene()
+    first, second = await scene.run(), await scene.run()
+    assert first.id != second.id
+
+
+async def test_texts_differ_from_run_to_run() -> None:
+    """The same workload and seed, and yet nothing that the server may still have in its cache."""
+    scene = Scene()
+    await scene.run(nonce="one")
+    await scene.run(nonce="two")
+    texts = [session.turns[0].new for job in scene.client.jobs for session in job.sessions]
+    assert len(set(texts)) == len(texts)
+
+
+async def test_gone_on_with() -> None:
+    """What is complete is not measured again; a run that was cancelled says how to go on."""
+    scene = Scene()
+    scene.client.cancel_at = 9
+    with pytest.raises(asyncio.CancelledError):
+        await scene.run()
+    (stopped,) = [await scene.runs.load(name) for name in scene.runs.runs]
+    assert (stopped.state, [level.complete for level in stopped.levels]) == ("stopped", [True, True, False])
+    assert f"--resume {stopped.id}" in scene.told.said[-1]
+    scene.client.cancel_at = -1
+    scene.told.begun.clear()
+    run = await scene.run(resume=stopped)
+    assert (run.id, run.state, len(run.levels)) == (stopped.id, "done", 4)
+    assert scene.told.begun == [("one", 1), ("two", 1)]
+    with pytest.raises(UsageError, match="is complete"):
+        await scene.run(resume=run)
+
+
+async def test_another_server_is_another_run() -> None:
+    """A run mixes no two engines."""
+    scene = Scene()
+    run = replace(await scene.run(), state="stopped")
+    assert scene.asker.answers
+    scene.asker.answers["/version"] = said({"version": "1.1"})
+    with pytest.raises(UsageError, match=r"engine_version was '1\.0', is '1\.1'"):
+        await scene.run(resume=run)
+
+
+async def test_the_time_of_the_whole_run_is_bounded() -> None:
+    """Levels that would begin too late are left out, and the run can be gone on with."""
+    scene = Scene()
+    scene.client.seconds = 30.0
+    run = await scene.run()
+    assert (run.state, len(run.levels) < 4) == ("stopped", True)
+    assert any("time is up after 100 s" in line for line in scene.told.said)
+    assert all(job.whole <= 100 for job in scene.client.jobs)
+
+
+async def test_a_level_that_its_own_clock_ends_is_complete() -> None:
+    """It says so in doubt: some of its requests were cut off."""
+    scene = Scene()
+    scene.client.answer = lambda number, job: failed(number, "time-up") if number % 3 == 2 else good(number)
+    plan = replace(PLAN, seconds=10.0, warmup=0)
+    run = await scene.run(replace(WORK, levels=(plan,), repeats=1))
+    assert (run.state, run.levels[0].doubts) == ("done", ("time was up: 2 of 3 requests had ended",))
+
+
+async def test_a_server_that_is_gone_ends_the_run() -> None:
+    """Not one request more than needed is sent to nobody; what was measured is kept."""
+    scene = Scene()
+    scene.client.answer = lambda number, job: failed(number, "refused") if number >= 7 else good(number)
+    original, seen = scene.asker.get, 0
+
+    async def get(url: str, key: Secret | None, seconds: float) -> object:
+        nonlocal seen
+        if scene.client.sent >= 8:
+            raise NotReady("connection refused")
+        return await original(url, key, seconds)
+
+    scene.asker.get = get  # type: ignore[method-assign, assignment]
+    with pytest.raises(NotReady, match=r"no longer answers \(level one\)"):
+        await scene.run()
+    (run,) = [await scene.runs.load(name) for name in scene.runs.runs]
+    assert (run.state, [level.complete for level in run.levels]) == ("stopped", [True, True, False])
+
+
+async def test_a_server_that_never_answers_is_not_asked_for_ever() -> None:
+    """Of a long level, after eight requests without a byte in a row the rest is not sent."""
+    scene = Scene()
+    scene.client.answer = lambda number, job: failed(number, "silence")
+    many = replace(PLAN, requests=500, warmup=0)
+    run = await scene.run(replace(WORK, levels=(many,), repeats=1))
+    assert scene.client.sent == 8
+    assert run.state == "stopped"
+
+
+async def test_sent_away_altogether() -> None:
+    """A level of which every request got 429 is tried once more, after the time that the server asked for."""
+    scene = Scene()
+    scene.client.answer = lambda number, job: failed(number, "http-429", 429, 7.0) if number < 3 else good(number)
+    run = await scene.run(replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1))
+    assert run.state == "done"
+    assert 7.0 in scene.clock.slept
+    assert all(row.status == 200 for row in run.levels[0].rows)
+
+
+async def test_failures_are_told_in_the_servers_words() -> None:
+    """The most frequent one, once."""
+    scene = Scene()
+    scene.client.answer = lambda number, job: failed(number, "http-400", 400) if number else good(number)
+    run = await scene.run(replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1))
+    assert run.levels[0].doubts == ("2 of 3 requests: http-400: it said http-400",)
+
+
+async def test_the_highest_rate_is_searched_for() -> None:
+    """Rates double until one misses the SLO; the search ends between the last good and the first bad."""
+    scene = Scene()
+
+    def answer(number: int, job: Job) -> Row:
+        return replace(good(number), first=9.0) if job.pace.rate > 5 else good(number)
+
+    scene.client.answer = answer
+    plan = LevelPlan("open", PLAN.shape, Pace(Arrival.POISSON, 0, rate=1.0), requests=4, warmup=0)
+    search = Search(1.0, 16.0, 0.25)
+    run = await scene.run(replace(WORK, levels=(plan,), repeats=1, search=search, slo=Slo(ttft=1.0), deadline=900.0))
+    rates = [level.plan.pace.rate for level in run.levels]
+    assert rates[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert max(rate for rate in rates if rate <= 5) >= 4.0
+    assert run.state == "done"
