@@ -8,6 +8,7 @@ it without a GPU, simulated. Exit 1 when something was not as expected.
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -18,7 +19,8 @@ from typing import Any
 from acceptance import NAME, PORT, Acceptance, prepared, run, summary
 
 AGAIN = 300.0
-FRESH = 310.0  # seconds of service: so long the supervisor allows stillness for kernels that compile, and a little
+# Seconds of service: so long the supervisor allows stillness for kernels that compile, and a little.
+FRESH = 310.0 * float(os.environ.get("SPARKWRIGHT_SUPERVISOR_SCALE", "1"))
 _CLIENT = """
 import json, sys, time, urllib.request
 BODY = json.dumps({"model": "tiny", "max_tokens": 8, "messages": [{"role": "user", "content": "Hi"}]}).encode()

@@ -18,7 +18,7 @@ async def test_stopped_and_seen_to_be_gone() -> None:
 
 async def test_what_is_deaf_is_not_waited_for() -> None:
     """Guards the seconds that a web server gives to connections on which nothing will ever be said."""
-    for fault, seconds in (("rank-exited", "5"), ("frozen", "1"), ("spin", "1")):
+    for fault, seconds in (("", "5"), ("rank-exited", "2"), ("frozen", "1"), ("spin", "1")):
         it = tower()
         await stop(it.senses, fault)
         (told,) = [one.argv[4] for one in it.scene.nodes[0].commands if one.changes.startswith("stop ")]

@@ -12,9 +12,10 @@ from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.events import Stopped
 
 # Nobody is served any more: those that still hear SIGTERM end within this time. A server that was found to answer
-# nothing, neither its figures nor the canary, has nothing to bring to an end: its connections would be waited for.
-GRACE, _DEAF_GRACE = 5.0, 1.0
-_DEAF = frozenset({"frozen", "spin"})
+# nothing, neither its figures nor the canary, has nothing to bring to an end: its connections would be waited for. What
+# is left of a group that lost a rank may hear it or waits for the dead one for ever (vLLM 0.21.0 does).
+GRACE = 5.0
+_SHORTER = {"frozen": 1.0, "spin": 1.0, "rank-exited": 2.0}
 _BUSY_AGAIN = 3.0
 # The driver gives memory back for some seconds after its process has ended.
 _MEMORY_WITHIN, _MEMORY_EVERY = 20.0, 0.3
@@ -26,7 +27,7 @@ async def stop(senses: Senses, fault: str = "") -> Stopped:
     """Idempotent. What runs on a node that cannot be asked is left, and said. fault: the kind that it is about."""
     site = senses.site
     found = await census(site)
-    grace = min(_DEAF_GRACE if fault in _DEAF else GRACE, site.engine.stop.grace)
+    grace = min(_SHORTER.get(fault, GRACE), site.engine.stop.grace)
     left = await _ended(site, found, grace) if found.all else []
     found = await census(site) if found.all else found
     left += [f"{site.label(r.rank)} still runs" for r in found.all if r.running and not left]
