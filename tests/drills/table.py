@@ -76,6 +76,9 @@ error. {verdict}
 
 ## Footprint
 
+`run` is the supervisor, `door` the service behind Caddy, `helpers` are the supervisor's ssh sessions and what samples
+the head's node, whose nvidia-smi is a Python script here.
+
 {footprint}
 """
 
@@ -116,4 +119,4 @@ def _detail(one: Kept) -> str:
     here = [f"load {when.load:g}", *([f"niceness {when.nice}"] if when.nice else [])]
     here += [f"the engine's own start {when.start:.1f} s"] if when.start else []
     words += [f"Measured {when.at} UTC at {when.commit or 'no commit'}, {', '.join(here)}"]
-    return f"- **{row.name}**: {'. '.join(words)}."
+    return f"- **{row.name}**: {'. '.join(sentence.rstrip('.') for sentence in words)}."

@@ -7,7 +7,8 @@ from sparkwright.app.supervise.site import Site
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NodeError
 
-_FIRST, _LONGEST = 1.0, 10.0
+# Each wait is a little longer than the one before: about a tenth of how long the node has been away by then.
+_FIRST, _MORE, _LONGEST = 1.0, 1.1, 10.0
 
 
 async def lines(site: Site, node: str, command: Command) -> AsyncIterator[str | NodeError]:
@@ -23,4 +24,4 @@ async def lines(site: Site, node: str, command: Command) -> AsyncIterator[str | 
         except NodeError as error:
             yield error
         await site.world.clock.sleep(wait)
-        wait = min(2 * wait, _LONGEST)
+        wait = min(_MORE * wait, _LONGEST)
