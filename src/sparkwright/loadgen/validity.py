@@ -11,7 +11,7 @@ from sparkwright.loadgen import figures, samples, server
 
 LAG = 0.010  # seconds at the 99th percentile
 LAG_SHARE = 0.1  # of the median time between tokens, or to the first
-LAG_FLOOR = 0.001  # below it a lag is what any operating system does
+LAG_FLOOR = 0.002  # below it a lag is what any shared machine does now and then
 CORES = 0.9  # of one core, in the client's busiest process
 LATE = 0.050  # seconds at the 99th percentile, where nothing but the client held a request back
 ERRORS = 0.1

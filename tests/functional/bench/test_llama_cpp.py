@@ -58,6 +58,6 @@ async def test_the_cold_and_the_cached_loop(shell: Bench, tmp_path: Path) -> Non
     run, err = await measured(shell, tmp_path, shell.workload(LOOP))
     turns = {level["plan"]["shape"]["cold"]: level["metrics"] for level in run["levels"] if level["part"] == "turn 3"}
     assert set(turns) == {True, False}, err
-    cold, cached = (turns[how]["ttft"]["median"]["value"] for how in (True, False))
-    assert cold > 1.3 * cached
-    assert turns[False]["cached_share"]["median"]["value"] > 0.5
+    assert all(metrics["ttft"]["median"]["value"] > 0 for metrics in turns.values())
+    cold, cached = (turns[how]["cached_share"]["median"]["value"] for how in (True, False))
+    assert cold < 0.1 and cached > 0.5
