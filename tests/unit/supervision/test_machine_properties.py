@@ -53,6 +53,7 @@ class World:
     reached: bool = True
     doomed: bool = False
     lease_free: bool = False
+    settled: bool = False  # nobody kills the supervisor any more
     work: object = None
     begun: list[tuple[float, bool]] = field(default_factory=list)
     reboots: int = 0
@@ -195,7 +196,7 @@ class World:
             if before.get(f"node-{rank}") == str(self.boots[rank]):
                 self.boots[rank] += 1
                 self.alive[rank] = False
-        return self.kill() if self.dice.below(2) else self.finished(now.Rebooted(self.at))
+        return self.kill() if self.dice.below(2) and not self.settled else self.finished(now.Rebooted(self.at))
 
     def half_launch(self) -> None:
         if isinstance(self.work, do.Launch) and self.reached:
@@ -273,7 +274,7 @@ def test_no_order_of_events_and_kills_breaks_it(data, allow_reboot, actions, mos
 def test_it_comes_to_rest(data, ends) -> None:
     """When nothing happens any more but that works end somehow and time passes, it serves or asks for a person."""
     world = play(data, Policy(allow_reboot=True))
-    world.doomed, world.dice, world.lease_free = False, Dice(ends * 100), True
+    world.doomed, world.dice, world.lease_free, world.settled = False, Dice(ends * 100), True, True
     for _ in range(200):
         if world.state.phase in RESTING:
             break
