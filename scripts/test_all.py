@@ -11,6 +11,7 @@ and the output of each is shown when it has ended.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -33,6 +34,8 @@ RESULTS = ROOT / "build" / "tests"
 NO_TESTS = 5  # pytest's exit code
 HARDWARE = "hardware:"
 STOPPED = threading.Event()  # by the user: no further part begins
+OURS: set[int] = set()  # the parts' own processes; all other children are orphans of what they started
+BIRTHS = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,7 @@ def prepare_environment() -> None:
 
 def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | None, outcomes: list[Outcome]) -> None:
     """Two lanes at most, then what wants the machine for itself. One lane shows what it does as it does it."""
+    without_network()  # asks now: what it starts is not one of OURS
     shared, alone = [part for part in chosen if not part.alone], [part for part in chosen if part.alone]
     able = [part for part in shared if part.beside and not cannot_run(part, trouble)]
     rest = [part for part in shared if part not in able]
@@ -181,11 +185,15 @@ def output_of(part: Part, apart: bool) -> Iterator[IO[str] | None]:
 def run_command(part: Part, command: Sequence[str], output: IO[str] | None = None) -> int:
     """Interrupted or out of time, it gets SIGINT and a minute to clean up; only then is it killed."""
     wrapped = command if part.network or not part.tests else [*without_network(), *command]
-    process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    with BIRTHS:
+        process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        OURS.add(process.pid)
     end = time.monotonic() + part.seconds
     while time.monotonic() < end and not STOPPED.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(1)
+        with BIRTHS:
+            leftovers.reap_orphans(OURS)
     if not STOPPED.is_set():  # a terminal's Ctrl-C has reached it, too
         print(f"test: {part.name} ran longer than {part.seconds:.0f} s and is stopped", file=sys.stderr)
         process.send_signal(signal.SIGINT)
@@ -201,6 +209,7 @@ def end_politely(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+@functools.cache
 def without_network() -> list[str]:
     """As root: a network namespace that has a loopback and nothing else, so that a test cannot lean on the network."""
     wrapper = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]

@@ -179,7 +179,7 @@ async def test_what_it_costs(twin: Twin) -> None:
         resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
         print(f"supervisor: {resident:.0f} MB, {100 * share:.2f} % of a core")
     assert resident < 80.0
-    assert share < 0.03, "0.7 % when the machine is quiet"
+    assert share < 0.05, "0.7 % when the machine is quiet (docs/drills.md)"
 
 
 def spent(pid: int) -> float:
