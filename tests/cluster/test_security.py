@@ -151,7 +151,8 @@ def seen_by_another_user(node: Node, since: str, secrets: Sequence[str]) -> list
     """Where. What is looked for goes in by stdin: the search itself shows it to nobody."""
     argv = ["python3", "-c", LOOK, since]
     done = node.exec(argv, user="nodocker", input="\n".join(secrets) + "\n", timeout=120)
-    return done.stdout.split()
+    # The program itself knows how a private key begins; it is new where another test had moved it.
+    return [path for path in done.stdout.split() if path != "/usr/local/bin/caddy"]
 
 
 @RUNTIME
