@@ -94,7 +94,7 @@ def table(clients: list[Client], kept: Kept) -> str:
         by_size = [kept.of(one.name, "streams", size) for size in SIZES]
         last = by_size[-1]
         cells = [
-            one.title,
+            one.title if len(last) != 1 else f"{one.title} (one repeat)",
             " / ".join(said(middle(results, "ttft_mean")) for results in by_size),
             " / ".join(said(off(results, "mean"), 2) for results in by_size),
             said(middle(last, "ttft_p99")),
