@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Text
-from sparkwright.report.words import number, percent, tokens
+from sparkwright.report.words import number, percent
 
 Traits = Mapping[str, str]
 DEPTH, LOAD = "depth", "load"
@@ -67,10 +67,6 @@ def _shape(plan: LevelPlan) -> dict[str, str]:
         "cached": "depth cached" if shape.warm else "",
         "text": "" if shape.text is Text.PROSE else str(shape.text),
     }
-
-
-def depth_text(depth: float) -> str:
-    return tokens(int(depth))
 
 
 def _length(length: Length) -> str:
