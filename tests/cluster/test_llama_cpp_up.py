@@ -13,7 +13,7 @@ import yaml
 
 import sparkwright
 from cluster.stage_drive import VENV, Drive, Result
-from functional.tiny_gguf import write_tiny_gguf
+from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from testbed import Node
 
 SHIPPED = Path(sparkwright.__file__).parent / "recipes/shipped/tiny-llama-cpp.yaml"
@@ -129,9 +129,8 @@ def forwarded(ssh_config: Path, name: str) -> Iterator[str]:
 def streamed_tokens(base: str) -> int:
     """Completion tokens by the server's own usage, after a stream that brought text."""
     body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
-    with httpx.stream(
-        "POST", f"{base}/v1/chat/completions", json=body | {"stream_options": {"include_usage": True}}, timeout=20
-    ) as answer:
+    body |= TO_THE_LIMIT | {"stream_options": {"include_usage": True}}
+    with httpx.stream("POST", f"{base}/v1/chat/completions", json=body, timeout=20) as answer:
         assert answer.status_code == 200
         chunks = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: {")]
     assert "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from functional.tiny_gguf import write_tiny_gguf
+from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from sparkwright.domain.command import Secret
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serving
@@ -93,7 +93,7 @@ async def test_it_serves_a_streamed_chat(tmp_path: Path) -> None:
 
 async def streamed_chat(client: httpx.AsyncClient) -> list[dict]:
     """The chunks of a streamed answer of eight tokens."""
-    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
+    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True} | TO_THE_LIMIT
     async with client.stream(
         "POST", "/v1/chat/completions", json=body | {"stream_options": {"include_usage": True}}
     ) as r:

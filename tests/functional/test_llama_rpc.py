@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from functional.tiny_gguf import write_tiny_gguf
+from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
@@ -103,7 +103,7 @@ def head_errors(head: Running) -> tuple[str, ...]:
 
 async def answer(spec: RankSpec, tokens: int = 8) -> httpx.Response:
     (host, port), *_ = spec.listens
-    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": tokens}
+    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": tokens} | TO_THE_LIMIT
     async with httpx.AsyncClient(timeout=20) as client:
         return await client.post(f"http://{host}:{port}/v1/chat/completions", json=body)
 

@@ -14,6 +14,9 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}assistant: {% endif %}"
 )
 
+TO_THE_LIMIT = {"temperature": 0, "ignore_eos": True}
+"""What a request to it must say for an answer of exactly `max_tokens`: chance weights may end one at any token."""
+
 
 def vocabulary() -> tuple[list[bytes], list[float], list[int]]:
     """A sentencepiece vocabulary: three control tokens, the 256 bytes, and letters, so that every text has tokens."""
