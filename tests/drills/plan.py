@@ -83,9 +83,16 @@ WORKER_KILLED = Drill("worker SIGKILL", "SIGKILL to the worker's process", fault
 HEAD_KILLED = Drill("head SIGKILL", "SIGKILL to the head's process", faults.kill_head, DEAD)
 STOPPED = Drill("worker stopped by hand", "docker stop of the worker's container", faults.stop_worker_container, DEAD)
 OOM = Drill("memory limit", "the kernel kills the worker at its cgroup's limit", faults.out_of_memory, DEAD)
-FROZEN_WORKER = Drill("worker frozen", "SIGSTOP to the worker's process", faults.freeze_worker, STUCK, settled=True)
-FROZEN_API = Drill(
-    "head API frozen", "the web server takes connections and says nothing", faults.freeze_api, STUCK, settled=True
+STILL = Target(detected=Patience().still + FROZEN)
+FROZEN_WORKER = Drill(
+    "worker frozen", "SIGSTOP to the worker's process", faults.freeze_worker, STILL,
+    settled=True, limit=120.0, patience=150.0,
+)  # fmt: skip
+FROZEN_API = replace(
+    FROZEN_WORKER,
+    name="head API frozen",
+    fault="the web server takes connections and says nothing",
+    inject=faults.freeze_api,
 )
 DEADLOCK = Drill(
     "deadlock", "ranks wait for each other for ever: sm 96 %, memory 0 %", faults.deadlock, STUCK, settled=True
@@ -239,7 +246,7 @@ def nothing(_: Ground) -> faults.Mark:
 
 
 SOAK = Drill("soak", f"mixed traffic for an hour, scaled by {SCALE:g}", nothing, CALM, rest=SOAK_S * SCALE)
-FOOTPRINT = Drill("soak, unscaled", "mixed traffic for five minutes", nothing, CALM, rest=300.0, weighed=True)
+HOUR = Drill("soak, unscaled", "mixed traffic for an hour", nothing, CALM, rest=SOAK_S, weighed=True)
 
 
 BURST = Drill("burst", "120 long requests at once for 8 places", burst(120), CALM, rest=40.0)
@@ -257,8 +264,8 @@ QUICK = (
 )
 FULL = (
     *(Stage((drill,)) for drill in (WORKER_KILLED, HEAD_KILLED, STOPPED, OOM, SSH_CUT)),
-    *(Stage((drill,), scale=SCALE) for drill in (FROZEN_WORKER, FROZEN_API, DEADLOCK, GARBAGE, FABRIC_CUT)),
-    Stage((SPINNING,)),
+    *(Stage((drill,), scale=SCALE) for drill in (DEADLOCK, GARBAGE, FABRIC_CUT)),
+    *(Stage((drill,)) for drill in (FROZEN_WORKER, FROZEN_API, SPINNING)),
     *(Stage((drill,), runtime="process") for drill in (WORKER_PROCESS, HEAD_PROCESS)),
     *(Stage((drill,)) for drill in (WORKER_REBOOT, HEAD_REBOOT, BOTH_REBOOT)),
     Stage((DISK_FULL,), before=lambda ground: harm.small_state(ground.head)),
@@ -270,7 +277,7 @@ FULL = (
     Stage((PREFIXES,), env={"SPARKWRIGHT_TWIN_PREFILL_TPS": "100000"}),
     prefill_stage(SCALE),
     Stage((SOAK,), scale=SCALE, changes=DRAFTING),
-    Stage((FOOTPRINT,), changes=DRAFTING),
+    Stage((HOUR,), changes=DRAFTING),
 )
 
 
