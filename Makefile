@@ -34,7 +34,7 @@ types: setup    ## mypy, strict
 layers: setup   ## import-linter: imports run downwards only
 	@$(TEST) layers
 
-unit: setup     ## unit tests, half a minute (6,000 of them; ARGS="-k planner" for a part)
+unit: setup     ## unit tests, 20 seconds on two cores (6,000 of them; ARGS="-k planner" for a part)
 	@$(TEST) unit $(ARGS)
 
 functional: setup ## functional tests: the real command, real sshd and engines on loopback

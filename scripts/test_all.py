@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ BIN = ROOT / ".venv" / "bin"
 RESULTS = ROOT / "build" / "tests"
 NO_TESTS = 5  # pytest's exit code
 HARDWARE = "hardware:"
+MOST_SHARES = 4  # each begins with two seconds of loading
 STOPPED = threading.Event()  # by the user: no further part begins
 OURS: set[int] = set()  # the parts' own processes; all other children are orphans of what they started
 BIRTHS = threading.Lock()
@@ -41,7 +43,9 @@ BIRTHS = threading.Lock()
 @dataclass(frozen=True)
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
-    what is in `needs` it cannot do without. `beside`: leaves the machine idle enough for others; `alone`: measures."""
+    what is in `needs` it cannot do without. `beside`: leaves the machine idle enough for others; `alone`: measures.
+    `split`: a process for each CPU, each with some of its folders; in one where another part runs beside it, or where
+    pytest is given arguments."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -53,6 +57,7 @@ class Part:
     root: bool = False
     beside: bool = False
     alone: bool = False
+    split: bool = False
 
 
 @dataclass
@@ -66,16 +71,16 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
 
-def pytest_part(name: str, **more: object) -> Part:
-    report = f"--junitxml={RESULTS / name}.xml"
-    return Part(name, (("python", "-m", "pytest", f"tests/{name}", report),), tests=True, **more)  # type: ignore[arg-type]
+def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
+    command = ("python", "-m", "pytest", *(paths or (f"tests/{name}",)), f"--junitxml={RESULTS / name}.xml")
+    return Part(name, (command,), tests=True, **more)  # type: ignore[arg-type]
 
 
 PARTS = (
     Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
     Part("layers", (("lint-imports", "--no-cache"),)),
-    pytest_part("unit"),
+    pytest_part("unit", split=True),
     pytest_part("functional", seconds=1800, system=True),
     pytest_part("registry", network=True),
     pytest_part(
@@ -148,13 +153,41 @@ def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: b
         print(f"\n== {part.name}: left out: {reason}", flush=True)
         return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
     start = time.monotonic()
+    shares = shares_of(part) if part.split and not arguments and not apart else []
+    outcome = run_shares(part, shares) if len(shares) > 1 else run_whole(part, arguments, apart)
+    outcome.seconds = time.monotonic() - start
+    return outcome
+
+
+def run_whole(part: Part, arguments: Sequence[str], apart: bool) -> Outcome:
     report_of(part).unlink(missing_ok=True)
     with output_of(part, apart) as output:
         ended = [run_command(part, [*command, *arguments], output) for command in part.commands]
     outcome = read_tests(part, ended[0]) if part.tests else Outcome(part.name, failed=int(any(ended)))
     outcome.passed += int(not part.tests and not any(ended))
-    outcome.seconds = time.monotonic() - start
     return outcome
+
+
+def shares_of(part: Part) -> list[Part]:
+    """Its folders, which keep what they load to themselves, dealt out by the size of their tests."""
+    sizes = Counter({top: test_bytes(top) for top in (ROOT / "tests" / part.name).iterdir()})
+    dealt: list[list[Path]] = [[] for _ in range(min(len(os.sched_getaffinity(0)), MOST_SHARES))]
+    for top, size in sizes.most_common():
+        if size:
+            min(dealt, key=lambda paths: sum(sizes[path] for path in paths)).append(top)
+    named = [sorted(str(path.relative_to(ROOT)) for path in paths) for paths in dealt if paths]
+    return [pytest_part(f"{part.name}-{n}", paths, seconds=part.seconds) for n, paths in enumerate(named, 1)]
+
+
+def test_bytes(top: Path) -> int:
+    return sum(path.stat().st_size for path in (top, *top.rglob("*")) if path.match("test_*.py"))
+
+
+def run_shares(part: Part, shares: Sequence[Part]) -> Outcome:
+    with ThreadPoolExecutor(len(shares)) as pool:
+        outcomes = list(pool.map(lambda share: run_whole(share, (), True), shares))
+    passed, failed, skipped = (sum(getattr(one, of) for one in outcomes) for of in ("passed", "failed", "skipped"))
+    return Outcome(part.name, passed, failed, skipped, left_out=[reason for one in outcomes for reason in one.left_out])
 
 
 def cannot_run(part: Part, trouble: str | None) -> str | None:
@@ -175,7 +208,8 @@ def output_of(part: Part, apart: bool) -> Iterator[IO[str] | None]:
         yield None
         return
     path = RESULTS / f"{part.name}.log"
-    print(f"== {part.name}: runs; what it says follows at its end ({path.relative_to(ROOT)})", flush=True)
+    sys.stdout.write(f"== {part.name}: runs; what it says follows at its end ({path.relative_to(ROOT)})\n")
+    sys.stdout.flush()
     with path.open("w") as file:
         yield file
     sys.stdout.write(f"\n== {part.name}\n{path.read_text(errors='replace')}")

@@ -4,11 +4,12 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from sparkwright.adapters import bench_machine, tokenizers
-from sparkwright.adapters.bench_http import HttpAsker
+from sparkwright.adapters.bench_http import HttpAsker, signed
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.keyring import FolderKeyring
 from sparkwright.adapters.load.client import ProcessClient
@@ -21,7 +22,7 @@ from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
-from sparkwright.ports import Tokenizer
+from sparkwright.ports_bench import Asker, Tokenizer
 from sparkwright.recipes.workload_file import load_workload
 
 KEY_VARIABLES = ("SPARKWRIGHT_API_KEY", "OPENAI_API_KEY")
@@ -38,17 +39,34 @@ def run_store() -> SqliteRuns:
 @asynccontextmanager
 async def bench(tokenizer: Path | None) -> AsyncIterator[Bench]:
     """tokenizer: a tokenizer.json, or a folder with one, in place of the server's own."""
-    asker, runs = HttpAsker(), run_store()
+    runs = run_store()
 
-    async def counting(target: Target, probed: Probed) -> Tokenizer:
-        return await tokenizers.tokenizer(tokenizers.Served(asker, target.root, probed.model, target.key), tokenizer)
+    async def counting(asker: Asker, engine: Target, probed: Probed) -> Tokenizer:
+        return await tokenizers.tokenizer(tokenizers.Served(asker, engine.root, probed.model, engine.key), tokenizer)
 
     nonce = secrets.token_hex(8)
     machine = Machine(bench_machine.client(), bench_machine.host(), bench_machine.clock(), nonce)
     try:
-        yield Bench(asker, ProcessClient(), runs, SystemClock(), machine, counting)
+        yield Bench(HttpAsker(), ProcessClient(), runs, SystemClock(), machine, counting)
     finally:
         await runs.aclose()
+
+
+def trusting(made: Bench, cluster: str) -> Bench:
+    """It knows the authority of the cluster's front doors, too, where `up` was called on this machine."""
+    kept = _authority(cluster)
+    return replace(made, asker=HttpAsker(kept), client=ProcessClient(authority=kept)) if kept else made
+
+
+async def vouched(url: str, cluster: str) -> bool:
+    """Whether an https server proves by its certificate that it belongs to the cluster."""
+    kept = _authority(cluster)
+    return bool(kept) and await signed(url, kept)
+
+
+def _authority(cluster: str) -> str:
+    path = Path.home() / _STATE / "keys" / cluster / "ca.crt"
+    return str(path) if path.is_file() else ""
 
 
 def open_workload(wanted: str) -> Workload:

@@ -92,6 +92,27 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
     assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
 
 
+def test_what_is_wrong_with_its_own_files_and_its_door_stands_in_status(drive: Drive, nodes: list[Node]) -> None:
+    """One sentence each with its cure, the engine serves on, and it is over as soon as it is mended."""
+    head = nodes[0]
+    drive.good("up", drive.recipe("docker"))
+    caddy, newer = f"sparkwright-caddy-{NAME}.service", "python3 -c \"import sqlite3; c = sqlite3.connect('{}'); "
+    newer += "c.execute('PRAGMA user_version=99'); c.commit()\""
+    head.sh(f"{USER} stop {UNIT}", user="spark")
+    head.sh(f"printf '{{ torn' > {HOME}/state.json; {newer.format(STATE + '/store.sqlite')}", user="spark")
+    head.sh(f"{USER} start {UNIT}; {USER} stop {caddy}", user="spark")
+    words = ("state.json could not be read", "has version 99", "the front door does not answer")
+
+    def told() -> bool:
+        found = drive.run("status", "--json").json["deployments"][0]
+        return found["state"] == "degraded" and all(any(w in said for said in found["problems"]) for w in words)
+
+    until(told, "all three in status", 40)
+    assert all(word in drive.run("status").out for word in words) and [len(engines(n)) for n in nodes] == [1, 1]
+    head.sh(f"rm {HOME}/state.json.bad {STATE}/store.sqlite*; {USER} start {caddy}", user="spark")
+    until(lambda: live(head).get("phase") == "ready", "all of it to be over", 60)
+
+
 # What a test leaves on the nodes for the time after their reboot.
 SUDO, KERNEL_LOG = "/etc/sudoers.d/anything", "/opt/fixtures/var/log/dmesg"
 BOOTED = {

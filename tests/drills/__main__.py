@@ -56,4 +56,5 @@ def say(words: str) -> None:
     print(f"drills: {words}", file=sys.stderr, flush=True)
 
 
-sys.exit(main(sys.argv[1:]))
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -32,6 +32,10 @@ def freeze_worker(ground: Ground) -> Mark:
     return Mark(ground.signal(ground.worker, "STOP"))
 
 
+def pause_worker(ground: Ground) -> Mark:
+    return Mark(float(ground.worker.sh(f"date +%s.%N; docker pause {ground.container(1)}").split()[0]))
+
+
 def freeze_api(ground: Ground) -> Mark:
     return Mark(ground.say("freeze_api", ground.head))
 

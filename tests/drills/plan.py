@@ -84,15 +84,25 @@ HEAD_KILLED = Drill("head SIGKILL", "SIGKILL to the head's process", faults.kill
 STOPPED = Drill("worker stopped by hand", "docker stop of the worker's container", faults.stop_worker_container, DEAD)
 OOM = Drill("memory limit", "the kernel kills the worker at its cgroup's limit", faults.out_of_memory, DEAD)
 STILL = Target(detected=Patience().still + FROZEN)
+STOPPED_SOON = Target(detected=Patience().spin + FROZEN)
+"""A process that is stopped can neither work nor compile: an engine that is new gets no more time then."""
 FROZEN_WORKER = Drill(
-    "worker frozen", "SIGSTOP to the worker's process", faults.freeze_worker, STILL,
-    settled=True, limit=120.0, patience=150.0,
+    "worker frozen", "SIGSTOP to the worker's process just after the start", faults.freeze_worker, STOPPED_SOON,
+    limit=120.0, patience=150.0,
 )  # fmt: skip
+PAUSED = replace(
+    FROZEN_WORKER,
+    name="worker paused",
+    fault="docker pause of the worker's container just after the start",
+    inject=faults.pause_worker,
+)
 FROZEN_API = replace(
     FROZEN_WORKER,
     name="head API frozen",
     fault="the web server takes connections and says nothing",
     inject=faults.freeze_api,
+    target=STILL,
+    settled=True,
 )
 DEADLOCK = Drill(
     "deadlock", "ranks wait for each other for ever: sm 96 %, memory 0 %", faults.deadlock, STUCK, settled=True
@@ -265,7 +275,7 @@ QUICK = (
 FULL = (
     *(Stage((drill,)) for drill in (WORKER_KILLED, HEAD_KILLED, STOPPED, OOM, SSH_CUT)),
     *(Stage((drill,), scale=SCALE) for drill in (DEADLOCK, GARBAGE, FABRIC_CUT)),
-    *(Stage((drill,)) for drill in (FROZEN_WORKER, FROZEN_API, SPINNING)),
+    *(Stage((drill,)) for drill in (FROZEN_WORKER, PAUSED, FROZEN_API, SPINNING)),
     *(Stage((drill,), runtime="process") for drill in (WORKER_PROCESS, HEAD_PROCESS)),
     *(Stage((drill,)) for drill in (WORKER_REBOOT, HEAD_REBOOT, BOTH_REBOOT)),
     Stage((DISK_FULL,), before=lambda ground: harm.small_state(ground.head)),

@@ -20,6 +20,7 @@ class FakeJournal:
     is_wanted: bool = True
     full: str = ""
     has_room: bool = False
+    troubles: dict[str, str] = field(default_factory=dict)
 
     def load(self) -> State | None:
         return self.states[-1] if self.states else None
@@ -47,6 +48,9 @@ class FakeJournal:
         yield
         self.has_room = False
 
+    def wrong(self) -> Mapping[str, str]:
+        return dict(self.troubles)
+
 
 @dataclass
 class FakeStore:
@@ -55,6 +59,7 @@ class FakeStore:
     incidents: list[Incident] = field(default_factory=list)
     events: list[tuple[IncidentEvent, int]] = field(default_factory=list)
     over: list[str] = field(default_factory=list)
+    trouble: str = ""
 
     async def began(self, deployed: Deployed) -> None:
         self.over.clear()
@@ -82,6 +87,9 @@ class FakeStore:
 
     async def trim(self, number: int) -> None:
         return None
+
+    def wrong(self) -> str:
+        return self.trouble
 
     def _change(self, number: int, **what: object) -> None:
         self.incidents = [replace(i, **what) if i.number == number else i for i in self.incidents]  # type: ignore[arg-type]

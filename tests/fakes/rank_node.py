@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fakes.clock import FakeClock
 from fakes.host import FakeHost, Given
@@ -171,9 +170,3 @@ class RankNode(FakeHost):
         now = self.clock.now()
         oom = "true" if rank.exit.oom else "false"
         yield f"\x1eexit exited {rank.exit.code} {oom} {now - rank.exit.ago:.3f} {now:.3f}"
-
-
-def rank_of(nodes: Sequence[RankNode], number: int) -> Any:
-    """The rank of that number, wherever it is."""
-    found = [r for node in nodes for r in node.ranks.values() if r.labels["rank"] == str(number)]
-    return found[0] if found else None

@@ -9,6 +9,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from fakes.ports import free_port
+
 SSHD = Path("/usr/sbin/sshd")
 MISSING = "" if SSHD.exists() else "no /usr/sbin/sshd: install openssh-server to run these tests"
 
@@ -86,12 +88,6 @@ class Sshd:
 def make_key(path: Path) -> Path:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
     return path
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def wait_for_port(port: int, seconds: float = 5.0) -> None:

@@ -35,7 +35,7 @@ class Shell:
 
     def run(self, *words: str, stdin: str | None = None, **environ: str) -> tuple[int, str, str]:
         process = self.start(*words, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, **environ)
-        out, err = process.communicate(stdin, timeout=60)
+        out, err = process.communicate(stdin, timeout=180)
         return process.returncode, out, err
 
     def interrupted(self, marker: str, number: signal.Signals, *words: str) -> tuple[int, str]:
@@ -49,7 +49,7 @@ class Shell:
                 break
         process.send_signal(number)
         try:
-            _, rest = process.communicate(timeout=20)
+            _, rest = process.communicate(timeout=60)
         finally:
             process.kill()
         return process.returncode, said + rest

@@ -44,6 +44,7 @@ class Head:
         nodes = (
             LiveNode("spark-1", now, True, 130 * GIB, 20 * GIB, per_hour=-2.0 * GIB, time_left=18_000.0),
             LiveNode("spark-2", now, False),
+            LiveNode("spark-3", 0.0, False),
         )
         made = Live(
             at=now,

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fakes.ports import free_port
 from sparkwright.adapters.artifacts import FolderArtifacts
 from sparkwright.adapters.calibrations import FolderCalibrations
 from sparkwright.adapters.clock import SystemClock
@@ -250,12 +250,6 @@ def environ(pid: int) -> bytes:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def make_twin(folder: Path, scale: float = 0.1, **env: str) -> Twin:

@@ -1,11 +1,11 @@
 """After an `up` the next plan knows what the engine said: the twin on two node entries that are this machine."""
 
 import json
-import socket
 from pathlib import Path
 
 import pytest
 
+from fakes.ports import free_port
 from functional.command import Shell
 
 TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
@@ -23,12 +23,6 @@ def shell(tmp_path: Path) -> Shell:
     text = TWIN.read_text().replace("serving:\n", "serving:\n  port: {}\n  master_port: {}\n".format(*ports))
     (tmp_path / "twin.yaml").write_text(text)
     return Shell(tmp_path)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_next_plan_knows_what_was_said(shell: Shell) -> None:

@@ -4,12 +4,12 @@ import json
 import os
 import re
 import signal
-import socket
 import time
 from pathlib import Path
 
 import pytest
 
+from fakes.ports import free_port
 from functional.command import Shell
 
 TWIN = Path(__file__).parents[2] / "src/sparkwright/recipes/shipped/twin.yaml"
@@ -32,12 +32,6 @@ def recipe(shell: Shell, **env: str) -> str:
     text = text.replace("env:\n", f"env:\n{more}") if "\nenv:\n" in text else f"{text}\nenv:\n{more}" if more else text
     (shell.folder / "twin.yaml").write_text(text)
     return "./twin.yaml"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:

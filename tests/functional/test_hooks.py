@@ -108,13 +108,13 @@ async def test_a_hook_that_hangs_is_ended_with_its_children(tmp_path: Path) -> N
     program(tmp_path, "hangs", f"sleep 987654 & echo $! >{tmp_path}/child; wait")
     program(tmp_path, "works", f"echo done >{tmp_path}/done")
     said: list[str] = []
-    hooks = Hooks(tmp_path, said.append, 0.5)
+    hooks = Hooks(tmp_path, said.append, 1.5)
     began = time.monotonic()
     hooks.announce(NEWS)
-    assert time.monotonic() - began < 0.05
+    assert time.monotonic() - began < 1.0
     await hooks.aclose()
     await asyncio.sleep(0.1)
-    assert said in (["hook hangs: was ended after 0.5 s"], [])
+    assert said in (["hook hangs: was ended after 1.5 s"], [])
     assert (tmp_path / "done").exists()
     state = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}/stat")
     assert not state.exists() or ") Z" in state.read_text()

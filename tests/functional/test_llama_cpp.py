@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fakes.ports import free_port
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from sparkwright.domain.command import Secret
 from sparkwright.domain.plan import Placement, RankSpec
@@ -34,12 +34,6 @@ RECIPE = Recipe(
     serving=Serving(context=512, sequences=2, batched_tokens=256),
     flags={"n-gpu-layers": 0, "threads": 2},
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def rank(model: Path, port: int, recipe: Recipe = RECIPE) -> RankSpec:

@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fakes.ports import free_port
 from functional.tiny_gguf import TO_THE_LIMIT, write_tiny_gguf
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.facts import FabricChoice
@@ -34,12 +35,6 @@ pytestmark = pytest.mark.skipif(
     not (SERVER and WORKER), reason="hardware: no llama.cpp with RPC here (PATH or SPARKWRIGHT_LLAMA_CPP)"
 )
 READ = engine("llama-cpp").read
-
-
-def free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 def rendered(folder: Path) -> tuple[RankSpec, ...]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.ports import free_port
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
@@ -60,12 +61,6 @@ mpi.MPI_Finalize()
 told = {"pid": os.getpid(), "env": dict(os.environ), "sum": total.value, "content": sum(many)}
 pathlib.Path(__file__).with_name(f"told{mine.value - 1}.json").write_text(json.dumps(told))
 """
-
-
-def free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 def until(true: Callable[[], object], what: str, seconds: float = 20) -> None:

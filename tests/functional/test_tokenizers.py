@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from functional.test_llama_cpp import KEY, RECIPE, free_port, rank, served
+from fakes.ports import free_port
+from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
 from functional.twin.process import HEAD_ADDRESS, Twin
 from sparkwright.adapters.bench_http import HttpAsker

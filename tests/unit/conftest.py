@@ -9,8 +9,11 @@ settings.register_profile("unit", max_examples=40)
 settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile("unit")
 
+gc.disable()  # until all is collected: what is imported stays
+
 
 def pytest_collection_finish() -> None:
     """Modules and collected tests stay until the end: the collector need not walk over them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()

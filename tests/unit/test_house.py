@@ -77,11 +77,11 @@ def test_functions_are_short() -> None:
 
 
 def test_files_are_short() -> None:
-    """A file has one subject: under 300 lines, with few exceptions, and never over 500, tests and scripts included."""
+    """A file has one subject: at most 300 lines; tests, scripts and programs that travel to a node as one file, 500."""
     everything = [path for folder in ("src", "tests", "scripts") for path in (ROOT / folder).rglob("*.py")]
     assert {name: size for name, size in lines_of(everything).items() if size > 500} == {}
-    over = {name: size for name, size in lines_of(MODULES).items() if size > 300}
-    assert len(over) <= 0.05 * len(MODULES), over
+    modules = [path for path in MODULES if path.parent.name != "launchers"]
+    assert {name: size for name, size in lines_of(modules).items() if size > 300} == {}
 
 
 def test_every_package_has_its_layer() -> None:
@@ -94,7 +94,7 @@ def test_every_package_has_its_layer() -> None:
 
 def test_every_package_below_the_ports_is_pure() -> None:
     """The contract that forbids the clock, files and sockets names each package below `ports`."""
-    below = {name.strip() for layer in LAYERS[LAYERS.index("ports") + 1 :] for name in layer.split("|")}
+    below = {name.strip() for layer in LAYERS[LAYERS.index("ports | ports_bench") + 1 :] for name in layer.split("|")}
     pure = CONTRACTS["The pure part touches no world"]["source_modules"]
     assert {f"sparkwright.{name}" for name in below} == set(pure)
 

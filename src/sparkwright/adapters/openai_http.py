@@ -69,7 +69,7 @@ class OpenAiEndpoint:
         """() also when the answer is not a list of models (a proxy, a wrong key): `ask` says what came."""
         url = f"{_root(base_url)}/v1/models"
         try:
-            async with self._request("GET", url, key, silence=self._timeouts.models) as response:
+            async with self._request("GET", url, key) as response:
                 body = await response.aread()
             listed = json.loads(body).get("data") if response.status == 200 else None
             return tuple(str(entry["id"]) for entry in listed or ())
@@ -79,15 +79,24 @@ class OpenAiEndpoint:
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         url = f"{_root(base_url)}/{path.lstrip('/')}"
         try:
-            async with self._request("GET", url, key, silence=self._timeouts.models) as response:
+            async with self._request("GET", url, key) as response:
                 body = await response.aread()
         except _ERRORS:
             return None
         return body.decode("utf-8", "replace") if response.status == 200 else None
 
+    async def knock(self, url: str) -> int:
+        whoever = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        whoever.check_hostname, whoever.verify_mode = False, ssl.CERT_NONE
+        try:
+            async with self._request("GET", url, None, context=whoever) as response:
+                return response.status
+        except _ERRORS:
+            return 0
+
     async def _converse(self, url: str, body: dict[str, Any], key: Secret | None, heard: Completion) -> Answer:
         began = self._clock.monotonic()
-        async with self._request("POST", url, key, body, self._timeouts.silence) as response:
+        async with self._request("POST", url, key, body) as response:
             await self._listen(response, heard, began)
             return _answer(heard, self._clock.monotonic() - began, _plain(response))
 
@@ -107,19 +116,28 @@ class OpenAiEndpoint:
 
     @asynccontextmanager
     async def _request(
-        self, method: str, url: str, key: Secret | None, body: Any = None, silence: float = 0.0
+        self,
+        method: str,
+        url: str,
+        key: Secret | None,
+        body: Any = None,
+        context: ssl.SSLContext | None = None,
     ) -> AsyncIterator[httpcore.Response]:
+        silence = self._timeouts.models if body is None else self._timeouts.silence
         timeout = {"connect": self._timeouts.connect, "read": silence, "write": silence, "pool": silence}
         content = json.dumps(body).encode() if body is not None else None
-        # Reading the system's certificates takes 20 ms, which plain http has no use for.
-        context = ssl.create_default_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         async with (
-            httpcore.AsyncConnectionPool(ssl_context=context) as pool,
+            httpcore.AsyncConnectionPool(ssl_context=context or _context(url)) as pool,
             pool.stream(
                 method, url, headers=_headers(key, body), content=content, extensions={"timeout": timeout}
             ) as response,
         ):
             yield response
+
+
+def _context(url: str) -> ssl.SSLContext:
+    """Reading the system's certificates takes 20 ms, which plain http has no use for."""
+    return ssl.create_default_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _question(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
@@ -170,6 +188,8 @@ def _said(error: Exception) -> str:
     cause: BaseException = error
     while inner := cause.__cause__ or cause.__context__:
         cause = inner
+    if isinstance(cause, ConnectionError) and not isinstance(cause, ConnectionRefusedError):
+        return "the connection was cut"  # by a server, or a tunnel to one, that is not there (yet)
     told = cause if isinstance(cause, OSError) else error
     return f"{type(told).__name__}: {told}"
 

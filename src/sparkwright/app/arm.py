@@ -1,5 +1,6 @@
 """Supervision set up on the head node, so that whoever called may go away."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.service import Manager, Seat, Service, Where
 from sparkwright.emit.service_unit import unit_name, unit_text
 from sparkwright.facts.service import parse_seat
-from sparkwright.ports import StepDone, StepStarted
+from sparkwright.ports import Notice, StepDone, StepStarted
 from sparkwright.supervision.findings import did_not_start, no_door, no_python, nobody_after_a_reboot, not_set_up
 
 _SECRETS = ("HF_TOKEN",)
@@ -57,6 +58,10 @@ async def arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
         armed = await finished(_arm(world, wish, plan, order))
     except NodeError as error:
         armed = Armed(findings=(not_set_up(plan.head, error.message),))
+    except asyncio.CancelledError:
+        text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again says how to reach it"
+        world.sink.tell(Notice(text, warning=True))
+        raise
     world.sink.tell(StepDone(_STEP, world.clock.monotonic() - began))
     return armed
 

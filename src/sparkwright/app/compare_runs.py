@@ -9,7 +9,7 @@ from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.gate_lines import Gate
 from sparkwright.loadgen.gates import judge
 from sparkwright.loadgen.stats import summarize
-from sparkwright.ports import RunStore
+from sparkwright.ports_bench import RunStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,15 @@ class Against:
     summary: RunSummary
     comparison: Comparison
     results: tuple[GateResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One run by gates. refused: why what was named as the baseline is none."""
+
+    summary: RunSummary
+    results: tuple[GateResult, ...]
+    refused: tuple[str, ...] = ()
 
 
 async def compared(
@@ -35,13 +44,15 @@ def _against(base: RunSummary, new: RunSummary, gates: Sequence[Gate], allow_sim
     return Against(new, comparison, judge(gates, new, None if comparison.refused else base) if gates else ())
 
 
-async def gated(
-    runs: RunStore, word: str, gates: Sequence[Gate], baseline: str, allow_simulated: bool
-) -> tuple[RunSummary, tuple[GateResult, ...], tuple[str, ...]]:
-    """The run, its results, and why the baseline is none, if so. Raises UsageError."""
+async def gated(runs: RunStore, word: str, gates: Sequence[Gate], baseline: str, allow_simulated: bool) -> Judged:
+    """Raises UsageError."""
     summary = summarize(await loaded(runs, word))
-    if not baseline:
-        return summary, judge(gates, summary), ()
-    base = summarize(await loaded(runs, baseline))
+    base = summarize(await loaded(runs, baseline)) if baseline else None
+    return judged(summary, gates, base, allow_simulated)
+
+
+def judged(summary: RunSummary, gates: Sequence[Gate], base: RunSummary | None, allow_simulated: bool) -> Judged:
+    if base is None:
+        return Judged(summary, judge(gates, summary))
     against = _against(base, summary, gates, allow_simulated)
-    return summary, against.results, against.comparison.refused
+    return Judged(summary, against.results, against.comparison.refused)

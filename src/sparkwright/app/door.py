@@ -24,6 +24,8 @@ from sparkwright.rules.rule import Context
 
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24
+ENDPOINT = "endpoint"
+"""The file beside the door's own that says its URL: no door was made where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ async def furnish(world: World, plan: Plan, where: Where) -> Furnished:
     if codes & {NO_CADDY, PORT}:
         return Furnished((service,), found)
     await _put(world, where, "caddy.json", json.dumps(config(front), indent=1))
-    await _put(world, where, "endpoint", endpoint(plan, seen.hostname) + "\n")
+    await _put(world, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
     await _did(world, where, commands.reload(where.python, f"{where.home}/door"))
     return Furnished((service, _caddy(plan, where, seen, front)), found, await _first_key(world, plan))
 
@@ -146,7 +148,10 @@ async def _first_key(world: World, plan: Plan) -> tuple[str, ...]:
         made = await key_work.first(world, plan.deployment)
     except SparkwrightError as error:
         return (f"no key could be made: {error.message}; {error.cure or '`sparkwright keys add NAME` later'}",)
-    return (f"key {made.key.name}: {made.path}",) if made else ()
+    if made:
+        return (f"key {made.key.name}: {made.path}",)
+    others = "keys: those of `sparkwright keys list`; `sparkwright keys add NAME` makes another"
+    return (others,) if world.keyring else ()
 
 
 async def settled(world: World, plan: Plan, where: Where) -> tuple[str, ...]:

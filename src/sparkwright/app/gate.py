@@ -7,9 +7,9 @@ from sparkwright.app.calibrate import calibrated
 from sparkwright.app.published import completed
 from sparkwright.app.survey import nodes_for, survey
 from sparkwright.app.world import Survey, Wish, World
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.facts import Checkpoint
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.speed import Load, Speed

@@ -21,6 +21,7 @@ from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 HEAD, TAIL = 256 * 1024, 768 * 1024
 # Seconds for everything that nodes are asked: nobody is served meanwhile.
 LIMIT = 6.0
+_ENDS = "the ranks' ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ async def collect(world: World, deployment: str, ranks: Sequence[Rank], limit: f
     work = [_log(world, found, rank) for rank in ranks]
     for node in dict.fromkeys(rank.node for rank in ranks):
         work.append(_text(world, found, node, (f"memory-{node}.txt", ""), evidence.memory()))
+        work.append((f"which ranks of {node} have ended", _ended(world, found, node)))
     await _all(found, work, limit)
     return found
 
@@ -94,16 +96,23 @@ def _text(world: World, found: Evidence, node: str, name: tuple[str, str], comma
     return name[1] or name[0], bring()
 
 
+async def _ended(world: World, found: Evidence, node: str) -> None:
+    """Before anything is stopped: what ends then tells nothing of what has happened."""
+    fact = ranks_fact(world.cluster.node(node))
+    told = fact.read(await world.hosts[node].run(fact.command))
+    if ends := _ends(told, found.deployment):
+        found.logs[_ENDS] = found.logs.get(_ENDS, "") + ends
+
+
 async def _facts(world: World, found: Evidence, node: str) -> None:
     told = (await gather(world.hosts, [world.cluster.node(node)], world.clock, ranks_fact))[node]
     if isinstance(told, NodeFacts):
         found.files[f"facts-{node}.json"] = json.dumps(asdict(told), indent=1, default=str)
-        found.logs["the ranks' ends"] = found.logs.get("the ranks' ends", "") + _ends(told, found.deployment)
 
 
-def _ends(facts: NodeFacts, deployment: str) -> str:
+def _ends(found: tuple[RankStatus, ...] | Unknown, deployment: str) -> str:
     """What the container runtime says of ranks that ended, as lines that rules can read."""
-    ranks: Sequence[RankStatus] = () if isinstance(facts.ranks, Unknown) else facts.ranks
+    ranks = () if isinstance(found, Unknown) else found
     gone = [rank for rank in ranks if rank.deployment == deployment and not rank.running]
     return "".join(
         f"rank {r.rank} on {r.node} {r.state}: ExitCode={r.exit_code} OOMKilled={r.oom_killed}\n" for r in gone

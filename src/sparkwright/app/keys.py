@@ -37,7 +37,12 @@ async def add(world: World, name: str, deployment: str = "") -> Made:
     secret = key_from(ring.fresh())
     key = Key(name, digest(secret.reveal()), world.clock.now(), world.who, deployment)
     await _change(world, lambda keys: added(keys, key), f"key {name} made")
-    return Made(key, secret, ring.keep(world.cluster.name, f"{name}.key", secret.reveal() + "\n"))
+    file = f"{name}@{deployment}.key" if deployment else f"{name}.key"
+    try:
+        return Made(key, secret, ring.keep(world.cluster.name, file, secret.reveal() + "\n"))
+    except UsageError:
+        await revoke(world, name, deployment)  # nobody has it, and its name would be taken
+        raise
 
 
 async def first(world: World, deployment: str) -> Made | None:

@@ -13,9 +13,10 @@ from sparkwright.app.gate import unreal
 from sparkwright.app.identity import looked_at
 from sparkwright.app.inventory import inventory
 from sparkwright.app.lease import Held
-from sparkwright.app.plan import make_plan, same_ranks, stopping
+from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.ready import ask, until_ready
 from sparkwright.app.stage import stage_image, stage_model
+from sparkwright.app.standing import is_up
 from sparkwright.app.stop import all_ranks, forget, listing, old_ranks
 from sparkwright.app.survey import nodes_for, survey
 from sparkwright.app.tasks import finished, together
@@ -74,7 +75,7 @@ async def up(world: World, wish: Wish, options: Options) -> Outcome:
 
 
 async def _serve(world: World, wish: Wish, outcome: Outcome, options: Options) -> None:
-    if _is_up(outcome.plan, old_ranks(outcome.plan, outcome.survey)):
+    if is_up(outcome.plan, old_ranks(outcome.plan, outcome.survey)):
         await _attach(world, outcome)
         return
     _refuse(outcome.plan, wish.force)
@@ -134,12 +135,6 @@ def _refuse(plan: Plan, force: str) -> None:
         raise Refused(said, stops, cure, plan.remedies)
 
 
-def _is_up(plan: Plan, running: Sequence[RankStatus]) -> bool:
-    alive = sorted((r for r in running if r.running), key=lambda r: r.rank)
-    placed = [r.node for r in alive] == list(plan.placement.nodes)
-    return bool(plan.specs) and placed and same_ranks(plan, [r.spec_hash for r in alive])
-
-
 async def _attach(world: World, outcome: Outcome) -> None:
     """The same ranks run already: serving, or still on their way."""
     with suppress(NotReady, TimeoutError):
@@ -162,7 +157,7 @@ async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> bool
         async with taking_over(world, nodes, wish.deployment, f"up {wish.recipe.name}", seize) as held:
             # What the survey saw may be history: it was taken before the lease.
             old = tuple(r for r in await all_ranks(world, nodes) if r.deployment == wish.deployment)
-            if _is_up(outcome.plan, old) and not elsewhere:
+            if is_up(outcome.plan, old) and not elsewhere:
                 return False
             await _stage(world, wish, outcome)
             await _launch(world, outcome, old, held)
@@ -174,12 +169,12 @@ async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> bool
 
 
 def _interrupted(world: World, plan: Plan, running: bool) -> None:
-    name, recipe = plan.deployment, plan.specs[0].labels["recipe"] if plan.specs else plan.recipe.name
+    name = plan.deployment
     text = f"interrupted: nothing of {name} was left running, the leases are given back"
     if running:
         text = (
-            f"interrupted: the ranks of {name} go on without this command. To watch on: `sparkwright up {recipe}` "
-            f"(the same call), to look: `sparkwright status`, to end them: `sparkwright down {name}`"
+            f"interrupted: the ranks of {name} go on without this command. To watch on: the same `sparkwright up` "
+            f"again, to look: `sparkwright status`, to end them: `sparkwright down {name}`"
         )
     world.sink.tell(Notice(text, warning=True))
 

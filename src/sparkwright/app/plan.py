@@ -9,10 +9,11 @@ from sparkwright.app.gate import Weighed, weighed
 from sparkwright.app.published import completed
 from sparkwright.app.survey import model_path, nodes_for
 from sparkwright.app.world import Survey, Wish, World, expand, home_of, resolved_paths
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.facts import Checkpoint, FabricChoice, Unknown
+from sparkwright.domain.facts import FabricChoice, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import Expose, Recipe, Runtime

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from sparkwright.app.world import Survey, Wish, World
-from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe

@@ -58,7 +58,7 @@ async def _told(world: World, name: str) -> _Told:
     except NodeError as error:
         return _Told(trouble=(error.message,))
     ranks, supervised = listed.read(first), watched.read(second)
-    trouble = (f"{name}: {ranks.why} {ranks.raw}",) if isinstance(ranks, Unknown) else ()
+    trouble = (f"{name}: {ranks.why}{ranks.raw and f': {ranks.raw}'}",) if isinstance(ranks, Unknown) else ()
     return _Told(() if isinstance(ranks, Unknown) else ranks, _known(supervised), trouble)
 
 
@@ -74,7 +74,8 @@ async def _deployment(
     found = _as_watched(supervised, live) if supervised and live else await _as_seen(world, ordered, probe)
     if supervised and not live:
         found = _unwatched(found, supervised)
-    return replace(found, ranks=ordered, supervised=supervised)
+    simulated = found.simulated or any(rank.simulated for rank in ordered)
+    return replace(found, ranks=ordered, supervised=supervised, simulated=simulated)
 
 
 def _as_watched(supervised: Supervised, live: Live) -> Deployment:

@@ -8,9 +8,10 @@ from sparkwright.app.survey import model_path, stock
 from sparkwright.app.transfer import SEPARATOR, follow, other_image
 from sparkwright.app.world import Survey, World, expand, home_of, resolved_paths
 from sparkwright.commands import docker, staging
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, NodeError
-from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Model, Recipe, Runtime
 from sparkwright.domain.units import gib

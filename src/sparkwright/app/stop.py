@@ -1,7 +1,8 @@
 """`down`: no container, process, file or lease of a deployment stays, also after a half-failed `up`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.disarm import disarm, taking_over
@@ -24,19 +25,26 @@ rm -rf "$d"; rmdir "${d%/*}" 2>/dev/null; [ ! -e "$d" ]
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """files: nodes where a folder of the deployment was left."""
+    """files: nodes where a folder of the deployment was left. blind: why some nodes' containers could not be seen."""
 
     deployment: str
     ranks: tuple[RankStatus, ...]
     files: tuple[str, ...] = ()
+    blind: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all ranks of the deployment were found."""
+        return bool(self.ranks) and {r.rank for r in self.ranks} >= set(range(max(r.world for r in self.ranks)))
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Our ranks as the nodes tell them, and why some nodes could not be asked."""
+    """Our ranks as the nodes tell them, and why some nodes could not be asked, or their containers not be seen."""
 
     ranks: tuple[RankStatus, ...]
     lost: dict[str, NodeError]
+    blind: dict[str, str] = field(default_factory=dict)
 
     def of(self, deployment: str) -> tuple[RankStatus, ...]:
         return tuple(r for r in self.ranks if r.deployment == deployment)
@@ -46,9 +54,9 @@ async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     """Stops and removes on every node that answers.
 
     Raises UsageError when other deployments exist but nothing of this one; nothing at all is fine. Raises Unreachable
-    for nodes that do not answer, after the others have been cleaned.
+    for nodes that do not answer, after the others have been cleaned; CommandFailed where it cannot be known.
     """
-    found = await listing(world, world.cluster.names)
+    found = await _listing(world, world.cluster.names)
     nodes = [name for name in world.cluster.names if name not in found.lost]
     removed = await _remove(world, deployment, nodes, seize) if nodes else Removed(deployment, ())
     for error in found.lost.values():
@@ -57,20 +65,40 @@ async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     if others and not removed.ranks and not removed.files:
         there = ", ".join(world.cluster.names)
         raise UsageError(f"no deployment {deployment} on {there}", f"running or left: {', '.join(others)}")
+    if removed.blind and not removed.whole:
+        raise _unseen(removed)
     return removed
 
 
+def _unseen(removed: Removed) -> CommandFailed:
+    """Where containers cannot be seen, "nothing was left" would be a guess."""
+    node, why = next(iter(removed.blind.items()))
+    again = f"when it can be: `sparkwright down {removed.deployment}` again"
+    return CommandFailed(node, f"{why}: containers of {removed.deployment} may be left there", again)
+
+
 async def _remove(world: World, deployment: str, nodes: Sequence[str], seize: bool) -> Removed:
-    async with taking_over(world, nodes, deployment, f"down {deployment}", seize):
-        began = world.clock.monotonic()
-        watched = await disarm(world, nodes, deployment) if world.program else ()
-        # Only now: until it was ended, a supervisor may have started some.
-        mine = tuple(r for r in await all_ranks(world, nodes) if r.deployment == deployment)
-        world.sink.tell(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
-        await rank_work.stop_all(world, mine, _grace(mine), remove=True)
-        files = tuple(dict.fromkeys((*watched, *await forget(world, nodes, deployment))))
-        world.sink.tell(StepDone("stop", world.clock.monotonic() - began))
-    return Removed(deployment, mine, files)
+    began = world.clock.monotonic()
+    if world.program:
+        world.sink.tell(StepStarted("stop", f"{deployment}, its supervisor first if it has one"))
+    try:
+        async with taking_over(world, nodes, deployment, f"down {deployment}", seize):
+            watched = await disarm(world, nodes, deployment) if world.program else ()
+            # Only now: until it was ended, a supervisor may have started some.
+            found = _reached(await _listing(world, nodes))
+            mine = found.of(deployment)
+            world.sink.tell(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
+            await rank_work.stop_all(world, mine, _grace(mine), remove=True)
+            files = tuple(dict.fromkeys((*watched, *await forget(world, nodes, deployment))))
+    except asyncio.CancelledError:
+        world.sink.tell(Notice(_interrupted(deployment), warning=True))
+        raise
+    world.sink.tell(StepDone("stop", world.clock.monotonic() - began))
+    return Removed(deployment, mine, files, found.blind)
+
+
+def _interrupted(deployment: str) -> str:
+    return f"interrupted: some of {deployment} may be left; `sparkwright down {deployment}` again takes it away"
 
 
 def _still(error: NodeError, deployment: str, cleaned: Sequence[str]) -> NodeError:
@@ -82,32 +110,40 @@ def _still(error: NodeError, deployment: str, cleaned: Sequence[str]) -> NodeErr
 
 async def listing(world: World, nodes: Sequence[str]) -> Listing:
     """Our ranks on these nodes, in one round trip a node. Raises nothing for a node that cannot be asked."""
+    found = await _listing(world, nodes)
+    for node, why in found.blind.items():
+        world.sink.tell(Notice(f"{node}: {why}", warning=True))
+    return found
 
-    async def one(name: str) -> tuple[RankStatus, ...] | NodeError:
+
+async def _listing(world: World, nodes: Sequence[str]) -> Listing:
+    async def one(name: str) -> tuple[RankStatus, ...] | Unknown | NodeError:
+        fact = ranks_fact(world.cluster.node(name))
         try:
-            return await _of_node(world, name)
+            return fact.read(await world.hosts[name].run(fact.command))
         except NodeError as error:
             return error
 
-    found = dict(zip(nodes, await together(one(name) for name in nodes), strict=True))
-    ranks = tuple(r for told in found.values() if not isinstance(told, NodeError) for r in told)
-    return Listing(ranks, {name: told for name, told in found.items() if isinstance(told, NodeError)})
+    found = Listing((), {})
+    for name, told in zip(nodes, await together(one(name) for name in nodes), strict=True):
+        match told:
+            case NodeError():
+                found.lost[name] = told
+            case Unknown():
+                found.blind[name] = told.why
+            case _:
+                found = replace(found, ranks=(*found.ranks, *told))
+    return found
 
 
 async def all_ranks(world: World, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
     """As `listing`, but raises Unreachable when a node could not be asked."""
-    found = await listing(world, nodes)
+    return _reached(await listing(world, nodes)).ranks
+
+
+def _reached(found: Listing) -> Listing:
     for error in found.lost.values():
         raise error
-    return found.ranks
-
-
-async def _of_node(world: World, name: str) -> tuple[RankStatus, ...]:
-    fact = ranks_fact(world.cluster.node(name))
-    found = fact.read(await world.hosts[name].run(fact.command))
-    if isinstance(found, Unknown):
-        world.sink.tell(Notice(f"{name}: {found.why}", warning=True))
-        return ()
     return found
 
 

@@ -10,10 +10,11 @@ from sparkwright.app.identity import engines
 from sparkwright.app.published import published
 from sparkwright.app.world import Survey, World
 from sparkwright.commands import staging
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
-from sparkwright.domain.facts import Checkpoint, RankStatus, Unknown
+from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.facts import checkpoint, ranks
 from sparkwright.facts.fact import Fact

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ import click
 
 from sparkwright.app.bench import asked
 from sparkwright.app.bench.benchmark import Ready, Wish, go
+from sparkwright.app.bench.measure import resumed
 from sparkwright.app.bench.outline import adjusted
 from sparkwright.app.bench.target import KeyWanted, Target
 from sparkwright.app.bench.tools import Bench
@@ -20,12 +22,12 @@ from sparkwright.app.runs import loaded
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen
 from sparkwright.cli.bench_words import found_text, plan_json, plan_text
+from sparkwright.cli.gate_file import gates_of
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
-from sparkwright.loadgen.gate_lines import Gate, parse
 from sparkwright.loadgen.replay import with_counts
 from sparkwright.wiring import Where
 from sparkwright.wiring_bench import bench as tools
@@ -36,13 +38,14 @@ _QUICK = "quick"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the command line says. keys: to be tried, in this order."""
+    """What the command line says. keys: to be tried, in this order. door: to go through, as `_ours` has it."""
 
     where: Where
     model: str
     keys: tuple[Secret | None, ...]
     key_given: bool
     wish: Wish
+    door: str | None
     dry: bool
     quiet: bool
     allow_simulated: bool = False
@@ -67,6 +70,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option("--profiles", is_flag=True, is_eager=True, expose_value=False, callback=_list_profiles, help="List them.")
 @click.option("--model", default="", metavar="NAME", help="Where the server has several.")
 @click.option("--key-file", type=click.Path(path_type=Path), help="Holds the key. [default: $SPARKWRIGHT_API_KEY]")
+@click.option("--front-door", is_flag=True, help="Of a deployment: with TLS and keys, as its users reach it.")
 @click.option("--tokenizer", type=click.Path(path_type=Path, exists=True), help="A tokenizer.json, or its folder.")
 @click.option("--repeats", type=click.IntRange(1, 100), default=None, help="In place of the profile's.")
 @click.option("--seed", type=int, default=None, help="Of lengths and times. [default: the profile's]")
@@ -74,6 +78,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option("--resume", default="", metavar="RUN", help="Go on with a run that was stopped or killed.")
 @click.option("--dry-run", "dry", is_flag=True, help="Ask the server what it is, say what would be done, and end.")
 @click.option("--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 when a line of it does not hold.")
+@click.option("--baseline", default="", metavar="RUN", help="What `x baseline` in the file of gates stands for.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Kept with the run. Several times for several.")
 @click.option("--note", default="", metavar="TEXT", help="Kept with the run.")
 @click.option("--allow-simulated", is_flag=True, help="Compare a simulated endpoint with a real one.")
@@ -92,42 +97,56 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
       sparkwright bench http://127.0.0.1:8000
       sparkwright bench deepseek-v4-flash --profile agentic
       sparkwright bench http://spark-1:8000 http://spark-2:8001 --profile agentic-quick
-      sparkwright bench http://127.0.0.1:8000 --profile sweep --gate gates.txt --json
+      sparkwright bench http://127.0.0.1:8000 --profile sweep --gate gates.txt --baseline v0.21
     """
-    gates = _gates(how["gate"])
+    gates = gates_of(how["gate"], how["baseline"])
     said = _Asked(
         Where(cluster, ssh_config),
         how["model"],
         keys(how["key_file"]),
         how["key_file"] is not None,
         Wish(Workload("", "", ()), tags=how["tags"], note=how["note"]),
+        "" if how["front_door"] else None,
         how["dry"],
         as_json,
         how["allow_simulated"],
     )
-    measured = asyncio.run(_all(targets, said, how))
-    if not said.dry:
-        end = importlib.import_module("sparkwright.cli.bench_done")  # with numpy, which measuring has no use for
-        done = end.Done(measured, gates, how["allow_simulated"])
-        shared.print_json(end.done_json(done)) if as_json else click.echo(end.done_text(done))
-        raise click.exceptions.Exit(end.exit_code(done))
+    if said.dry:
+        plans = asyncio.run(_planned(targets, said, how))
+        if as_json:
+            shared.print_json(plans[0] if len(plans) == 1 else {"plans": plans})
+        return
+    baseline, measured = asyncio.run(_all(targets, said, how))
+    end = importlib.import_module("sparkwright.cli.bench_done")  # with numpy, which measuring has no use for
+    done = end.Done(measured, gates, how["allow_simulated"], baseline)
+    shared.print_json(end.done_json(done)) if as_json else click.echo(end.done_text(done))
+    raise click.exceptions.Exit(end.exit_code(done))
 
 
-def _gates(file: Path | None) -> tuple[Gate, ...]:
-    """Read before anything is measured. Raises UsageError."""
-    if file is None:
-        return ()
-    try:
-        return tuple(parse(file.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UsageError(f"--gate {file}: {error.strerror}") from None
-
-
-async def _all(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) -> tuple[Run, ...]:
+async def _all(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:
+    """The baseline, as it was named before anything was measured, and the runs."""
     shared.end_like_ctrl_c()
     async with tools(how["tokenizer"]) as made:
+        baseline = await loaded(made.runs, how["baseline"]) if how["baseline"] else None
         targets, said = await _wanted(made, targets, said, how)
-        return tuple([run for named in targets if (run := await _one(made, named, said))])
+        for named in targets if len(targets) > 1 else ():
+            async with _ready(made, named, said):
+                pass  # one that does not answer is told before the others are measured
+        return baseline, tuple([await _one(made, named, said) for named in targets])
+
+
+async def _planned(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) -> list[dict[str, Any]]:
+    """What would be done, of each endpoint."""
+    shared.end_like_ctrl_c()
+    plans = []
+    async with tools(how["tokenizer"]) as made:
+        targets, said = await _wanted(made, targets, said, how)
+        for named in targets:
+            async with _ready(made, named, said) as (_, ready):
+                plans.append(plan_json(ready))
+                if not said.quiet:
+                    click.echo(_opening(ready))
+    return plans
 
 
 async def _wanted(
@@ -137,15 +156,19 @@ async def _wanted(
     if not how["resume"]:
         if not targets:
             raise UsageError("what is to be measured?", "sparkwright bench URL, or the name of a deployment")
+        if said.door is not None and any(map(asked.is_url, targets)):
+            raise UsageError("--front-door is for a deployment's name: a URL is measured as it stands")
         workload = adjusted(open_workload(how["profile"] or _QUICK), how["repeats"], how["seed"], how["seconds"])
         return targets, replace(said, wish=_filled(said.wish, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError("--resume goes on with one run as it was begun", f"sparkwright bench --resume {how['resume']}")
     run = await loaded(made.runs, how["resume"])
+    resumed(run)
     workload = adjusted(run.workload, None, None, how["seconds"])
     known = run.conditions
     named = targets or (known.deployment or known.endpoint,)
     said = replace(said, model=said.model or known.model if not known.ours else said.model)
+    said = replace(said, door=known.front_door or said.door)
     return named, replace(said, wish=replace(_filled(said.wish, workload), resume=run))
 
 
@@ -154,16 +177,13 @@ def _filled(wish: Wish, workload: Workload) -> Wish:
     return replace(wish, workload=with_counts(workload, files), files=files)
 
 
-async def _one(made: Bench, named: str, said: _Asked) -> Run | None:
-    """The run; None of a dry one."""
-    async with _ready(made, named, said) as ready:
-        if said.dry:
-            shared.print_json(plan_json(ready)) if said.quiet else click.echo(_opening(ready))
-            return None
+async def _one(made: Bench, named: str, said: _Asked) -> Run:
+    async with _ready(made, named, said) as (able, ready):
         if not said.quiet:
             click.echo(_opening(ready), err=True)
-        with bench_screen(ready.order.levels, ready.order.workload.repeats, said.quiet) as screen:
-            return await go(made, ready, screen, said.wish.resume)
+        order, simulated = ready.order, ready.conditions.simulated
+        with bench_screen(order.levels, order.workload.repeats, said.quiet, simulated) as screen:
+            return await go(able, ready, screen, said.wish.resume)
 
 
 def _opening(ready: Ready) -> str:
@@ -174,20 +194,29 @@ def _opening(ready: Ready) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[Ready]:
+async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[Bench, Ready]]:
+    """With what it was asked by: of a front door of ours that trusts the cluster's own certificates."""
     if not asked.is_url(named):
-        key = said.keys[0] if said.key_given else None
-        async with _clustered().deployment(made, said.where, named, key, said.wish) as ready:
-            yield ready
+        async with _ours(made, named, said.door, said) as found:
+            yield found
         return
-    target = Target(named, said.model)
-    try:
-        async with asked.url(made, target, said.keys, said.wish) as ready:
-            yield ready
-            return
-    except KeyWanted:
-        more = () if said.key_given else await _clustered().keys_of_door(named, said.where)
-        if not more:
-            raise
-    async with asked.url(made, target, more, said.wish) as ready:
-        yield ready
+    ours = await _clustered().behind(named, said.where, True) if named.startswith("https:") else ""
+    if not ours:
+        try:
+            async with asked.url(made, Target(named, said.model), said.keys, said.wish) as ready:
+                yield made, ready
+                return
+        except KeyWanted:
+            ours = "" if said.key_given else await _clustered().behind(named, said.where, False)
+            if not ours:
+                raise
+    async with _ours(made, ours, named, said) as found:
+        yield found
+
+
+def _ours(made: Bench, name: str, door: str | None, said: _Asked) -> AbstractAsyncContextManager[tuple[Bench, Ready]]:
+    """door: the URL to go through, '' for the deployment's own; None goes to the engine."""
+    clustered = _clustered()
+    named = clustered.Named(name, said.keys[0] if said.key_given else None, said.keys, door)
+    found: AbstractAsyncContextManager[tuple[Bench, Ready]] = clustered.deployment(made, said.where, named, said.wish)
+    return found

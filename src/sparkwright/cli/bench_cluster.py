@@ -1,7 +1,8 @@
 """`bench` of what runs on the cluster. Loaded only for that: a plain URL needs nothing of it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 
 from sparkwright.app.bench import clustered
 from sparkwright.app.bench.benchmark import Ready, Wish
@@ -12,27 +13,59 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
 from sparkwright.wiring import Where, cluster_of, world
-from sparkwright.wiring_bench import door_keys
+from sparkwright.wiring_bench import door_keys, trusting, vouched
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the user calls a deployment. given: a key. keys: others to try.
+
+    door: URL of its front door, to go through that, '' where it is to be found out; None goes to the engine.
+    """
+
+    name: str
+    given: Secret | None
+    keys: Sequence[Secret | None]
+    door: str | None
+
+    def to_try(self, cluster: str) -> tuple[Secret | None, ...]:
+        """One for somebody else's service comes last."""
+        if self.given:
+            return (self.given,)
+        first, *general = self.keys
+        found = tuple(key for key in (first, *door_keys(cluster), *general) if key)
+        return found or (None,)
 
 
 @asynccontextmanager
-async def deployment(made: Bench, where: Where, name: str, key: Secret | None, wish: Wish) -> AsyncIterator[Ready]:
-    async with (
-        _world(_cluster(where, name), where) as there,
-        clustered.deployment(made, there, name, key, wish) as ready,
-    ):
-        yield ready
+async def deployment(made: Bench, where: Where, named: Named, wish: Wish) -> AsyncIterator[tuple[Bench, Ready]]:
+    cluster = _cluster(where, named.name)
+    async with _world(cluster, where) as there:
+        if named.door is None:
+            async with clustered.deployment(made, there, named.name, named.given, wish) as ready:
+                yield made, ready
+            return
+        url = named.door or await clustered.door_of(there, named.name)
+        door = clustered.Door(named.name, url, named.to_try(cluster.name))
+        able = trusting(made, cluster.name)
+        async with clustered.front_door(able, there, door, wish) as ready:
+            yield able, ready
 
 
-async def keys_of_door(url: str, where: Where) -> tuple[Secret, ...]:
-    """Of the cluster whose front door this is; () when it is none of ours."""
+async def behind(url: str, where: Where, proven: bool) -> str:
+    """The deployment that this is the front door of; '' when it is none of ours.
+
+    proven: only if its certificate says so, for which no node is asked.
+    """
     try:
         cluster = cluster_of(where)
     except RecipeError:
-        return ()
-    kept = door_keys(cluster.name)
+        return ""
+    vouches = await vouched(url, cluster.name)
+    if proven and not vouches:
+        return ""
     async with _world(cluster, where) as there:
-        return kept if kept and await clustered.front_door(there, url) else ()
+        return await clustered.behind(there, url, vouches)
 
 
 def _cluster(where: Where, name: str) -> Cluster:

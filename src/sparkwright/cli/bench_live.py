@@ -87,9 +87,11 @@ class Quiet:
 
 
 @contextmanager
-def bench_screen(levels: Sequence[LevelPlan], repeats: int, quiet: bool = False) -> Iterator[Screen | Quiet]:
+def bench_screen(
+    levels: Sequence[LevelPlan], repeats: int, quiet: bool = False, simulated: bool = False
+) -> Iterator[Screen | Quiet]:
     """levels: those that will run, `repeats` times each. Begins to count time at the first level."""
-    progress = Progress(levels, repeats)
+    progress = Progress(levels, repeats, simulated)
     if quiet:
         yield Quiet()
     elif not sys.stderr.isatty():

@@ -17,7 +17,7 @@ _PREFILL = 50
 class Progress:
     """Of all levels and repeats. Work is counted in tokens, so that a deep level is not taken for a quick one."""
 
-    def __init__(self, levels: Sequence[LevelPlan], repeats: int) -> None:
+    def __init__(self, levels: Sequence[LevelPlan], repeats: int, simulated: bool = False) -> None:
         self._repeats = max(repeats, 1)
         self._work = sum(work(plan) for plan in levels) * self._repeats
         self.steps = len(levels) * self._repeats
@@ -26,7 +26,7 @@ class Progress:
         self._began: float | None = None
         self.plan: LevelPlan | None = None
         self.repeat = 0
-        self.simulated = False
+        self.simulated = simulated
         self._clear()
 
     def _clear(self) -> None:

@@ -63,7 +63,8 @@ def plan_text(ready: Ready) -> str:
 def total(made: Outline) -> str:
     tokens = f", {made.tokens:,} tokens" if made.tokens else ""
     repeats = f"{made.repeats} repeat{'s' if made.repeats > 1 else ''}"
-    return f"  {made.requests} requests in {repeats}{tokens}; {duration(made.seconds)} at most"
+    requests = f"{made.requests} request{'s' if made.requests != 1 else ''}"
+    return f"  {requests} in {repeats}{tokens}; {duration(made.seconds)} at most"
 
 
 def _level(level: LevelOutline) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ from sparkwright.app.survey import ranks_fact
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
-from sparkwright.cli.check_text import entries_text, shown, summary
+from sparkwright.cli.check_text import shown, summary
 from sparkwright.cli.facts_text import facts_text
+from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError, UsageError
@@ -145,7 +146,7 @@ def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
 
 def _say(cluster: Cluster, checked: Checked, least: Severity) -> None:
     if told := shown(checked.findings, least):
-        click.echo(entries_text(told, checked.facts) + "\n")
+        click.echo(findings_text(told, checked.facts, fixes=True) + "\n")
     _say_lost(checked.lost)
     click.echo(mark(cluster.simulated) + summary(checked, least))
 

@@ -11,11 +11,10 @@ from sparkwright.app.compare_runs import Against
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_done import gates_text
 from sparkwright.cli.bench_text import comparison_text
+from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.cli.text import mark
-from sparkwright.domain.errors import UsageError
 from sparkwright.domain.summary import RunSummary
-from sparkwright.loadgen.gate_lines import Gate, parse
 
 SCHEMA = 1
 _simulated = click.option("--allow-simulated", is_flag=True, help="Compare a simulated run with a measured one.")
@@ -91,22 +90,14 @@ def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bo
     """
     gates = read_gates(file)
     found = with_store(lambda kept: use.gated(kept.runs, run, gates, baseline, allow_simulated))
-    summary, results, refused = found
+    summary, results, refused = found.summary, found.results, found.refused
     passed = all(result.passed for result in results)
     if as_json:
         told = {"run": summary.run.id, "simulated": summary.run.conditions.simulated, "passed": passed}
         gone = {"gates": [asdict(result) for result in results], "no_baseline": list(refused)}
         shared.print_json({"schema": SCHEMA, **told, **gone})
     else:
-        lines = [f"no baseline: {why}" for why in refused]
-        click.echo("\n".join([*lines, mark(summary.run.conditions.simulated) + gates_text(summary.run.id, results)]))
+        text = gates_text(summary.run.id, results, refused)
+        click.echo(mark(summary.run.conditions.simulated) + text)
     if not passed:
         raise click.exceptions.Exit(1)
-
-
-def read_gates(file: Path) -> tuple[Gate, ...]:
-    """Raises UsageError with every bad line."""
-    try:
-        return parse(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'no text'}") from None

@@ -21,7 +21,8 @@ from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import down
 from sparkwright.app.world import Wish, World, expand
 from sparkwright.cli import options as shared
-from sparkwright.cli.check_text import entries_text, summary
+from sparkwright.cli.check_text import summary
+from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import answer_text, deployment_text, plan_text
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.deployment import Deployment
@@ -134,7 +135,8 @@ class _Verb:
 
 
 def _checked(checked: Checked) -> str:
-    return "\n".join([*([entries_text(checked.findings, checked.facts)] if checked.findings else []), summary(checked)])
+    told = findings_text(checked.findings, checked.facts, fixes=True)
+    return "\n".join(filter(None, (told, summary(checked))))
 
 
 def _told(outcome: Outcome) -> str:

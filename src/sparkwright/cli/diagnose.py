@@ -15,6 +15,7 @@ from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.diagnose_text import cause_text, examined_text
+from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import UsageError
@@ -69,12 +70,8 @@ def _examined(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
 def _document(examined: Examined) -> dict[str, Any]:
     """As docs/diagnosing.md says."""
     told = examined.diagnosis
-    causes = {"causes": [_cause(cause) for cause in told.causes], "harmless": [_cause(c) for c in told.harmless]}
+    causes = {"causes": list(map(cause_json, told.causes)), "harmless": list(map(cause_json, told.harmless))}
     return {"schema": SCHEMA, **asdict(examined), "diagnosis": {**asdict(told), **causes}}
-
-
-def _cause(cause: Cause) -> dict[str, Any]:
-    return {**asdict(cause), "sureness": cause.sureness}
 
 
 def _names_deployment(targets: tuple[str, ...]) -> bool:
@@ -154,6 +151,6 @@ def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause]
 
 def _tell(cause: Cause, as_json: bool, number: int) -> None:
     if as_json:
-        shared.print_line({"schema": SCHEMA, **_cause(cause)})
+        shared.print_line({"schema": SCHEMA, **cause_json(cause)})
     else:
         click.echo(cause_text(cause, number))

@@ -6,7 +6,8 @@ import click
 
 from sparkwright.app.diagnose import Examined
 from sparkwright.cli.columns import fold, fold_command
-from sparkwright.cli.text import findings_text, mark
+from sparkwright.cli.findings import findings_text
+from sparkwright.cli.text import mark
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness, likely
 
 _COLORS = {Sureness.HIGH: "red", Sureness.MEDIUM: "yellow", Sureness.LOW: "blue"}

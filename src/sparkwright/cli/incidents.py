@@ -61,7 +61,7 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
         raise click.exceptions.Exit(3)
 
 
-@incidents.command("show")
+@incidents.command("show", short_help="One incident: evidence, cause, fix, what was done.")
 @click.argument("number", type=click.IntRange(min=1))
 @shared.where_options
 @shared.json_option

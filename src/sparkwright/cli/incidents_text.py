@@ -10,7 +10,7 @@ from sparkwright.cli.text import mark
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.units import duration
 
-_LONG = 400
+_LONG, _SHORT = 400, 70
 _LINES = 8
 
 
@@ -31,8 +31,7 @@ def _row(incident: Incident) -> tuple[str, ...]:
 
 
 def _short(incident: Incident) -> str:
-    text = incident.cause or incident.what
-    return text if len(text) <= 70 else f"{text[:69]}…"
+    return f"{_cut(incident.what, _SHORT)}{f'; cause: {_cut(incident.cause, _SHORT)}' if incident.cause else ''}"
 
 
 def shown_text(shown: Shown) -> str:
@@ -47,8 +46,8 @@ def shown_text(shown: Shown) -> str:
     return "\n".join([*parts, *_kept(shown)])
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _LONG else f"{line[:_LONG]}..."
+def _cut(line: str, most: int = _LONG) -> str:
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _cause(shown: Shown) -> list[str]:
@@ -60,8 +59,13 @@ def _cause(shown: Shown) -> list[str]:
     code = first.get("code") or incident.code
     lines = [fold(f"  cause     {first.get('title') or incident.cause}{f' [{code}]' if code else ''}", 12)]
     lines += [fold(f"  proof     {_proof(one)}", 12) for one in first.get("proof", ())[:3]]
-    fixes = first.get("fix") or incident.fix
-    return [*lines, *(fold_command(f"  {'fix' if n == 0 else '':<8}  ", str(step)) for n, step in enumerate(fixes))]
+    fixes, word = first.get("fix") or incident.fix, "by hand" if _mends_itself(incident) else "fix"
+    return [*lines, *(fold_command(f"  {word if n == 0 else '':<8}  ", str(step)) for n, step in enumerate(fixes))]
+
+
+def _mends_itself(incident: Incident) -> bool:
+    """What the supervisor is at, or has done, nobody else need do."""
+    return incident.is_open or incident.serving_at > 0
 
 
 def _causes(diagnosis: dict[str, Any] | None) -> list[dict[str, Any]]:

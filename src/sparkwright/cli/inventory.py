@@ -39,7 +39,7 @@ class _Seen:
         return self.found.lacking(one, self.cluster.names)
 
 
-@click.command(name="inventory")
+@click.command(name="inventory", short_help="Every checkpoint on every node's disk.")
 @click.option("--nodes", "apart", is_flag=True, help="Node by node, each copy on a line of its own.")
 @shared.where_options
 @shared.json_option

@@ -24,7 +24,7 @@ def keys() -> None:
     """
 
 
-@keys.command()
+@keys.command(short_help="Make a key for all deployments, or for one.")
 @click.argument("name")
 @click.argument("deployment", required=False, default="")
 @click.option("--show", is_flag=True, help="Print the key itself, too.")
@@ -53,7 +53,11 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
 @shared.where_options
 @shared.json_option
 def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
-    """The names of the keys, what they open, and who made them when."""
+    """The names of the keys, what they open, and who made them when.
+
+    \b
+    Example: sparkwright keys list
+    """
     found = shared.drive(Where(cluster, ssh_config), use.listed, quiet=True).keys
     if as_json:
         shared.print_json({"keys": [_json(key) for key in found]})
@@ -63,7 +67,7 @@ def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
         click.echo("no keys; `sparkwright keys add NAME` makes one")
 
 
-@keys.command()
+@keys.command(short_help="Take a key away: it gets 401 from now on.")
 @click.argument("name")
 @click.argument("deployment", required=False, default="")
 @shared.where_options
@@ -72,6 +76,11 @@ def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: b
     """Take a key away: all of that name, or only the one made for DEPLOYMENT.
 
     From now on it gets 401; answers that are under way are finished.
+
+    \b
+    Examples:
+      sparkwright keys revoke laptop
+      sparkwright keys revoke ci deepseek-v4-flash
     """
     gone = shared.drive(Where(cluster, ssh_config), lambda world: use.revoke(world, name, deployment), quiet=as_json)
     if as_json:

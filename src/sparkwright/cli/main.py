@@ -121,7 +121,19 @@ def run(args: list[str], color: bool | None = None) -> int:
         code = stop.exit_code
     except BaseException as error:
         code = _failed(error, Voice("--debug" in args, color))
+        if "--json" in args and code not in (0, STOPPED):
+            _tell_program(error, code)
     return code if isinstance(code, int) else 0
+
+
+def _tell_program(error: BaseException, code: int) -> None:
+    """Whoever reads JSON from stdout finds there, too, why there is nothing else."""
+    from sparkwright.cli.failure import failure_json
+
+    try:
+        click.echo(failure_json(error, _all_known(error), code))
+    except BrokenPipeError:
+        _write_nowhere()
 
 
 def _failed(error: BaseException, voice: Voice) -> int:
@@ -133,13 +145,17 @@ def _failed(error: BaseException, voice: Voice) -> int:
         case click.ClickException():
             return _misused(error, voice)
         case BrokenPipe() | BrokenPipeError() | SystemExit() if _reader_left():
-            # Nobody reads on (`| head`): that is no failure, and what is still buffered goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+            _write_nowhere()
             return 0
         case Exception() if not isinstance(error, click.Abort):
             return _bug(error, voice)
     voice.say("stopped")
     return STOPPED
+
+
+def _write_nowhere() -> None:
+    """Nobody reads on (`| head`): that is no failure, and what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
 
 
 def _all_known(error: BaseException) -> list[SparkwrightError]:
@@ -185,7 +201,7 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
 
         traceback.print_exception(error)
     if isinstance(error, Refused) and error.findings:
-        from sparkwright.cli.text import findings_text
+        from sparkwright.cli.findings import findings_text
 
         voice.say(findings_text(error.findings))
         if error.remedies:

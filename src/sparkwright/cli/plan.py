@@ -11,19 +11,22 @@ from sparkwright.app.gate import optimum
 from sparkwright.app.launch import Outcome, prepare
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.stage import staging_text
+from sparkwright.app.standing import standing
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
 from sparkwright.cli.emit import deliver, emit_option, emitted, out_option
+from sparkwright.cli.failure import remedy_json
+from sparkwright.cli.findings import findings_text
 from sparkwright.cli.measured import from_log_option, from_logs, measured_json, measured_text, rank_option
 from sparkwright.cli.plan_advice import advice_json
 from sparkwright.cli.plan_compare import comparison_json, comparison_text
 from sparkwright.cli.plan_optimize import goal_option, optimum_json, optimum_text
-from sparkwright.cli.text import findings_text, plan_text
+from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.verdict import Goal, Remedy
+from sparkwright.domain.verdict import Goal
 from sparkwright.wiring import Where, places
 
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
@@ -115,16 +118,18 @@ def _keyed(world: World, wish: Wish) -> Wish:
 
 
 def _tell(outcome: Outcome, rest: Mapping[str, Any]) -> None:
-    staged = staging_text(outcome.plan, outcome.survey)
+    staged, running = staging_text(outcome.plan, outcome.survey), standing(outcome.plan, outcome.survey)
     if rest["form"]:
         if stops := stopping(outcome.plan, rest["force"]):
             raise nothing_written(outcome.plan, stops)
         _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
     elif rest["as_json"]:
-        shared.print_json(plan_json(outcome.plan, staged) | {"measured": measured_json(outcome.survey.calibrations)})
+        more = {"standing": running, "measured": measured_json(outcome.survey.calibrations)}
+        shared.print_json(plan_json(outcome.plan, staged) | more)
     else:
         known = measured_text(outcome.survey.calibrations)
-        click.echo("\n\n".join([*([known] if known else []), plan_text(outcome.plan, staged, rest["why"])]))
+        told = (known, plan_text(outcome.plan, staged, rest["why"]), running)
+        click.echo("\n\n".join(filter(None, told)))
 
 
 def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
@@ -177,17 +182,7 @@ def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
         "splits": advice_json(made.advice) if made.advice else None,
         "staging": list(staged),
         "findings": [asdict(finding) for finding in made.findings],
-        "remedies": [_remedy(remedy) for remedy in made.remedies],
-    }
-
-
-def _remedy(remedy: Remedy) -> dict[str, Any]:
-    return {
-        "change": remedy.change,
-        "costs": list(remedy.costs),
-        "keys": remedy.variant.keys,
-        "actions": [asdict(action) for action in remedy.variant.actions],
-        "verdict": asdict(remedy.verdict),
+        "remedies": [remedy_json(remedy) for remedy in made.remedies],
     }
 
 

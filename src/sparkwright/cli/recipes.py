@@ -27,9 +27,15 @@ from sparkwright.recipes.load import load_recipe
 _JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 
 
-@click.group(name="recipes", help="The shipped recipes and your own: list, show, validate, import, inventory.")
+@click.group(name="recipes")
 def recipes() -> None:
-    pass
+    """The shipped recipes and your own: list, show, validate, import, inventory.
+
+    \b
+    Examples:
+      sparkwright recipes list
+      sparkwright recipes show deepseek-v4-flash@1m
+    """
 
 
 recipes.add_command(import_command)

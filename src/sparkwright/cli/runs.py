@@ -162,7 +162,7 @@ def export(run: str, file: str, form: str) -> None:
         click.echo(content, nl=False)
 
 
-@runs.command("import")
+@runs.command("import", short_help="Bring runs in: exported ones, or other tools' results.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Given to each of them.")
 @shared.json_option

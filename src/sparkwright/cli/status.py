@@ -27,7 +27,8 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
 
     Where a supervisor is at work, its word counts: it asks for tokens by itself.
 
-    Exit 0: all is well or nothing runs; 1: something is degraded or failed; 3: a node could not be asked.
+    Exit 0: all is well or nothing runs; 1: something is degraded or failed, or DEPLOYMENT is not there; 3: a node could
+    not be asked.
 
     \b
     Examples:
@@ -41,20 +42,28 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
     if as_json:
         shared.print_json({"deployments": [_json(d) for d in shown], "unreachable": list(trouble)})
     else:
-        _say(shown, trouble, deployment)
+        _say(shown, trouble, _nothing(deployment, found, trouble))
     if trouble:
         raise click.exceptions.Exit(3)
-    if any(d.state not in _GOOD for d in shown):
+    if any(d.state not in _GOOD for d in shown) or (deployment and not shown):
         raise click.exceptions.Exit(1)
 
 
-def _say(shown: list[Deployment], trouble: tuple[str, ...], deployment: str) -> None:
+def _nothing(deployment: str, found: tuple[Deployment, ...], trouble: tuple[str, ...]) -> str:
+    """Of what was asked for; a node that did not answer may have it."""
+    where = " on the nodes that answered" if trouble else ""
+    if not deployment:
+        return f"nothing runs{where}"
+    return f"no deployment {deployment}{where}; there are: {', '.join(d.name for d in found) or 'none'}"
+
+
+def _say(shown: list[Deployment], trouble: tuple[str, ...], nothing: str) -> None:
     for line in trouble:
         click.echo(line, err=True)
     for found in shown:
         click.echo(deployment_text(found))
     if not shown:
-        click.echo(f"{deployment}: nothing runs" if deployment else "nothing runs")
+        click.echo(nothing)
 
 
 def _json(found: Deployment) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _back(found: Supervised, live: Live) -> str:
 
 def _memory(node: LiveNode) -> tuple[str, ...] | None:
     if not node.reached:
-        return "memory", node.node, "cannot be asked now"
+        return "memory", node.node, "cannot be asked now" if node.at else "not looked at yet"
     if node.available is None:
         return None
     return "memory", node.node, f"{gib(node.available)} available" + _trend(node)

@@ -1,44 +1,28 @@
-"""Findings, plans and deployments as text."""
+"""Plans and deployments as text."""
 
 import shlex
 from collections.abc import Iterable, Sequence
 
-import click
-
 from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.findings import findings_text
 from sparkwright.cli.plan_advice import advice_text
 from sparkwright.cli.plan_memory import memory_text
 from sparkwright.cli.plan_outlook import outlook_text, remedies_text
 from sparkwright.cli.supervised_text import since_text, supervised_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Expose, Runtime
 from sparkwright.domain.units import duration
 
 SIMULATED = "SIMULATED"
 _SHORT = 16  # lines of a file that are shown; launchers are longer, options are not
-COLORS = {Severity.BLOCK: "red", Severity.OVERRIDE: "red", Severity.WARN: "yellow", Severity.INFO: "blue"}
 
 
 def mark(simulated: bool) -> str:
     """What a line about simulated things begins with."""
     return f"{SIMULATED}  " if simulated else ""
-
-
-def findings_text(findings: Sequence[Finding]) -> str:
-    """Worst first as they come: code, subject, title, then evidence, cause and remedy where there are any."""
-    return "\n".join(_finding(finding) for finding in findings)
-
-
-def _finding(finding: Finding) -> str:
-    head = click.style(f"{finding.severity.upper():<8} {finding.code}", fg=COLORS[finding.severity], bold=True)
-    lines = [f"{head}  {finding.subject}: {finding.title}"]
-    for label, text in (("evidence", finding.evidence), ("cause", finding.cause), ("remedy", finding.remedy)):
-        if text:
-            lines.append(fold(f"    {label + ':':<9} {text}", 14))
-    return "\n".join(lines)
 
 
 def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
@@ -158,7 +142,7 @@ def deployment_text(found: Deployment) -> str:
     lines = [f"{mark(found.simulated)}{found.name}: {found.state}{since}  {found.endpoint}".rstrip()]
     if found.ranks:
         lines.append(aligned([_rank_row(rank) for rank in found.ranks]))
-    lines += [f"  problem: {problem}" for problem in found.problems]
+    lines += [fold(f"  problem: {problem}", 11) for problem in found.problems]
     if found.answer:
         kind = "simulated" if found.simulated or found.answer.simulated else "real"
         lines.append(f"  answered with a {kind} token in {duration(found.answer.total)}")

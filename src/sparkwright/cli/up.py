@@ -9,11 +9,13 @@ from sparkwright.app.launch import Options, Outcome
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.stage import staging_text
+from sparkwright.app.standing import standing
 from sparkwright.app.stop import down as take_down
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
+from sparkwright.cli.findings import findings_text
 from sparkwright.cli.plan import plan_json
-from sparkwright.cli.text import answer_text, findings_text, plan_text, reach_text
+from sparkwright.cli.text import answer_text, plan_text, reach_text
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.service import Manager
@@ -76,7 +78,8 @@ async def _up(world: World, recipe: Recipe, named: tuple[str, str], options: Opt
 
 def outcome_text(outcome: Outcome) -> str:
     if outcome.done == "planned":
-        return plan_text(outcome.plan, staging_text(outcome.plan, outcome.survey), why=False)
+        planned = plan_text(outcome.plan, staging_text(outcome.plan, outcome.survey), why=False)
+        return "\n\n".join(filter(None, (planned, standing(outcome.plan, outcome.survey))))
     parts = [f"{outcome.plan.deployment}: {outcome.done}"]
     worth = [f for f in outcome.plan.findings if f.severity is Severity.WARN]
     if outcome.done == "ready" and worth:

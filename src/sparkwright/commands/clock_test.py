@@ -25,7 +25,7 @@ if python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; 
 elif [ -n "$3" ]; then printf '@@ load\ntorch in %s\n' "$3"
 else printf '@@ skipped\nno torch on the node, and no image with an engine\n'; exit 0; fi
 log=$(mktemp) || exit 1
-trap 'kill "$p" 2>/dev/null; rm -f "$log"' EXIT; trap 'exit 1' HUP INT TERM
+trap 'kill "$p" 2>/dev/null && wait "$p" 2>/dev/null; rm -f "$log"' EXIT; trap 'exit 1' HUP INT TERM
 long=$(($2 + 6))
 if [ "$5" = host ]; then python3 -c "$1" "$long" >"$log" 2>&1 & p=$!
 else docker run --rm --init --name "$4" --gpus all --network none --pull never --entrypoint python3 \

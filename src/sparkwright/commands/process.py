@@ -20,7 +20,7 @@ from sparkwright.domain.plan import RankSpec
 # Every process of a rank carries its folder in SPARKWRIGHT_RANK_DIR, also those that made a session of their own.
 # SPT_NOENV keeps it readable: vLLM names its processes with setproctitle, which else overwrites /proc/PID/environ.
 # A zombie has ended, however long its parent takes to notice.
-_FUNCTIONS = r"""
+FUNCTIONS = r"""
 started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = Z ] || echo "${20}"; }
 alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
 marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
@@ -44,7 +44,7 @@ echo "$rc" > "$d/exit.new" && mv "$d/exit.new" "$d/exit"
 """
 
 _START = (
-    _FUNCTIONS
+    FUNCTIONS
     + r"""
 d=$(x "$1"); leader="$2"; labels="$3"; shift 3
 if alive "$d"; then echo "already running" >&2; exit 9; fi
@@ -60,7 +60,7 @@ while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b
 # A leader that holds no lock was started by an earlier version, or has no flock. Once the lock is free there is an exit
 # file or there will never be one.
 _FOLLOW = (
-    _FUNCTIONS
+    FUNCTIONS
     + r"""
 d=$(x "$1"); unset SPARKWRIGHT_RANK_DIR; i=0
 if alive "$d"; then
@@ -79,7 +79,7 @@ printf '\036exit exited %s false %s %s\n' "$(cat "$d/exit" 2>/dev/null || echo 1
 
 # What was stopped (SIGSTOP) hears no TERM before it goes on. A leader that has ended can tell nobody to end.
 _STOP = (
-    _FUNCTIONS
+    FUNCTIONS
     + r"""
 grace="$1"; shift; rc=0
 for a in "$@"; do
@@ -112,7 +112,7 @@ done; :
 )
 
 LIST = (
-    _FUNCTIONS
+    FUNCTIONS
     + r"""
 for d in "$(x "$1")"/deployments/*/rank*; do
   [ -f "$d/rank.json" ] || continue

@@ -69,7 +69,6 @@ pids_now_and_then "$4" & q=$!
 kernel "$3" & k=$!
 while block; do sleep "$1" & s=$!; wait "$s"; done
 """
-_ONCE = "\n! has_gpu || { smi; pids; }\nblock\n"
 
 
 def follow(every: float, gpu_every: float = 5.0, since: float = 0.0) -> Command:
@@ -80,11 +79,6 @@ def follow(every: float, gpu_every: float = 5.0, since: float = 0.0) -> Command:
     text = SHOW + _BLOCK + _ASK + _GPU + _KERNEL.replace("@WORTH@", "|".join(WORTH)) + _FOLLOW
     words = (f"{every:g}", f"{max(1, round(gpu_every))}", f"{since:.0f}", f"{PIDS_EVERY:g}")
     return script(text, *words)
-
-
-def once() -> Command:
-    """One block, with the GPU as it is now; no kernel lines."""
-    return script(SHOW + _BLOCK + _ASK + _ONCE, timeout=25.0)
 
 
 def memory() -> Command:

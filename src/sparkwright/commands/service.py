@@ -243,7 +243,8 @@ def write(home: str, name: str, content: bytes, fresh: bool = False) -> Command:
 
 
 def read(home: str, name: str) -> Command:
-    return script('cat "$1/$2" 2>/dev/null', home, name)
+    """'' where it is not there."""
+    return script('cat "$(x "$1")/$2" 2>/dev/null', home, name)
 
 
 def alive(home: str) -> Command:

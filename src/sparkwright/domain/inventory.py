@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from sparkwright.domain.states import DeploymentState
 
 @dataclass(frozen=True, slots=True)
 class LiveNode:
-    """Bytes; rates per second; None where it could not be read. reached: whether the node answered last time.
+    """Bytes; rates per second; None where it could not be read. reached: whether the node answered last time; at: when,
+    0 while it has not been looked at yet.
 
     unaccounted: pages that no counter explains. per_hour: robust slope of MemAvailable (negative: shrinking).
     time_left: seconds until the floor at that slope, None when it does not shrink. pressure: PSI memory full avg10, %.

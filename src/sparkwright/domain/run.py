@@ -12,6 +12,7 @@ class Conditions:
     """Under what a run was measured; '' where it is not known. ours: the endpoint is a deployment of this cluster.
 
     tokenizer: how prompt lengths were made (`/tokenize of the server`, `file <sha>`, `estimate`). nodes: a line each.
+    front_door: URL of the one that a deployment of ours was measured through, '' for the engine itself.
     flags: the engine's argv of rank 0 without secrets. clock: the client's, and how it is disciplined.
     """
 
@@ -19,6 +20,7 @@ class Conditions:
     model: str
     ours: bool = False
     deployment: str = ""
+    front_door: str = ""
     recipe: str = ""
     recipe_hash: str = ""
     image: str = ""

@@ -10,7 +10,7 @@ from sparkwright.domain.workload import LevelPlan
 METRICS: Mapping[str, tuple[str, bool]] = {
     "ttft": ("s", False),
     "ttft_content": ("s", False),  # first token that is no reasoning
-    "tpot": ("s", False),  # per request: (last token - first token) / (tokens - 1)
+    "tpot": ("s", False),  # per request: (last token - first token) / tokens after the first read
     "itl": ("s", False),  # per token; a read with n tokens counts n times its share
     "end_to_end": ("s", False),
     "decode": ("tokens/s", True),  # per user: 1 / TPOT
@@ -113,10 +113,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """One line of a gate file against a run. observed: None where the run has no such figure, which fails."""
+    """One line of a gate file against a run. observed: None where the run has no such figure, which fails.
+
+    seen: observed as people write it.
+    """
 
     line: str
     passed: bool
     observed: float | None
     wanted: str
     why: str = ""
+    seen: str = ""

@@ -78,7 +78,12 @@ class Engine(Protocol):
 
     @property
     def metric_names(self) -> Mapping[str, str]:
-        """Our vocabulary (engines/metrics.py) -> the name in this engine's /metrics."""
+        """Our vocabulary (engines/metrics.py) -> the name on this engine's page of figures."""
+        ...
+
+    @property
+    def metrics_page(self) -> str:
+        """The path of that page, below the server's root."""
         ...
 
     @property

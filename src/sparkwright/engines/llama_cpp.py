@@ -44,6 +44,7 @@ KV_OPTIONS = ("cache-type-k", "cache-type-v")
 class LlamaCpp:
     name = "llama-cpp"
     metric_names = LLAMA_CPP_METRICS
+    metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys(EMITS, READ_FOR)
     stop = Stop("SIGTERM", 15.0)
 

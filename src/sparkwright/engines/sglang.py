@@ -39,6 +39,7 @@ PHASES = (
 class Sglang:
     name = "sglang"
     metric_names = SGLANG_METRICS
+    metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys(sglang_args.EMITS, READ_FOR)
     # A worker ignores SIGTERM until rank 0 tells it to stop (0.5.20 and later): all ranks are stopped together.
     stop = Stop("SIGTERM", 30.0)

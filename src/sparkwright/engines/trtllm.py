@@ -44,6 +44,7 @@ PHASES = (
 class Trtllm:
     name = "trtllm"
     metric_names = TRTLLM_METRICS
+    metrics_page = "prometheus/metrics"
     emits: Mapping[str, str] = dict.fromkeys(args.EMITS, READ_FOR)
     stop = Stop("SIGTERM", 30.0)
 

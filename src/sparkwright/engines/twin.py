@@ -33,6 +33,7 @@ PHASES = (
 class Twin:
     name = "twin"
     metric_names = VLLM_METRICS
+    metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys(EMITS, VERSION)
     stop = Stop("SIGTERM", 10.0)
 

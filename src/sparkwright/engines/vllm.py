@@ -39,6 +39,7 @@ EMITS = (
 class Vllm:
     name = "vllm"
     metric_names = VLLM_METRICS
+    metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys(EMITS, READ_FOR)
     stop = Stop("SIGTERM", 30.0)
 

@@ -28,6 +28,7 @@ START = PhaseDefault(Phase.START, 75, 300, "Ray's cluster (measured: 6 s a node)
 class VllmRay:
     name = "vllm-ray"
     metric_names = VLLM_METRICS
+    metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys((name for name in EMITS if name not in NATIVE), READ_FOR)
     stop = Stop("SIGTERM", 30.0)
 

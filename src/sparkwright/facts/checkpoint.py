@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwright.commands.staging import COPYING
+from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.command import Completed
-from sparkwright.domain.facts import Checkpoint, TensorGroup, Unknown
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.flaw import MISSING, Defect, Flaw
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf, model_config, safetensors

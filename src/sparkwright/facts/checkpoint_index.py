@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sparkwright.domain.facts import TensorGroup
+from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.flaw import Defect, Flaw
 from sparkwright.domain.units import gib
 from sparkwright.facts.fact import whole

@@ -34,10 +34,6 @@ class LogStory:
     errors: tuple[str, ...] = ()
     root: str = ""
 
-    @property
-    def last_phase(self) -> Phase:
-        return self.phases[-1][0] if self.phases else Phase.START
-
 
 def read_log(lines: Iterable[str], read: Read) -> LogStory:
     """Reads a log of one rank from its beginning. Never raises on odd lines."""

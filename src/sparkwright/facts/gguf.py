@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sparkwright.domain.facts import TensorGroup, Unknown
+from sparkwright.domain.checkpoint import TensorGroup
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import gib
 from sparkwright.facts.gguf_config import shape_of

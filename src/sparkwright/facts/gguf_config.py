@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sparkwright.domain.facts import TensorGroup, Unknown
+from sparkwright.domain.checkpoint import TensorGroup
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import model_config
 from sparkwright.facts.gguf_types import FORMATS

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkwright.commands.inventory import ENTRY
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
-from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.inventory import Stored
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import checkpoint, gguf

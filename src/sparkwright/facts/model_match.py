@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from sparkwright.domain.facts import TensorGroup
+from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.model import ModelShape
 
 # The norm before the attention: one a layer, as long as the hidden width. Encoders have theirs under other names.

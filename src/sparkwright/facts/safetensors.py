@@ -5,7 +5,7 @@ The node reads the headers and adds them up (commands.staging); format: 8 bytes 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sparkwright.domain.facts import TensorGroup
+from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.flaw import Defect, Flaw
 from sparkwright.domain.units import gib
 from sparkwright.facts.fact import whole

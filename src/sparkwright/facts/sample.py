@@ -8,7 +8,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.sample import GpuSample, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
 from sparkwright.facts import memory
-from sparkwright.facts.fact import Fact, decimal, not_understood, whole
+from sparkwright.facts.fact import decimal, not_understood, whole
 
 _BEGIN, _END = "@@ sample", "@@ end"
 _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
@@ -123,6 +123,3 @@ def _ports(lines: list[str]) -> tuple[PortTraffic, ...]:
         found.setdefault(f"{match[1]}/{match[2]}", {})[match[3]] = int(match[4])
     both = {port: count for port, count in found.items() if len(count) == 2}
     return tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items()))
-
-
-SAMPLE: Fact[Sample] = Fact(sample.once(), parse)

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sparkwright.domain.summary import GateResult, LevelSummary, RunSummary
 from sparkwright.domain.workload import Length, LevelPlan, Single
@@ -30,10 +31,14 @@ Judged = tuple[bool, float | None, float | None, str]  # passed, observed, wante
 
 def judge(gates: Sequence[Gate], summary: RunSummary, baseline: RunSummary | None = None) -> tuple[GateResult, ...]:
     """A result for each gate, which holds for every level that it selects; that a run is not valid is one more."""
-    results = [_judged(gate, summary, baseline) for gate in gates]
+    results = [_seen(gate, _judged(gate, summary, baseline)) for gate in gates]
     if summary.invalid:
         results.append(GateResult(VALID, False, None, "valid", "; ".join(summary.invalid)))
     return tuple(results)
+
+
+def _seen(gate: Gate, result: GateResult) -> GateResult:
+    return result if result.observed is None else replace(result, seen=figure(result.observed, gate))
 
 
 def _judged(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> GateResult:

@@ -70,7 +70,7 @@ def _of_repeat(level: Level, limits: Slo | None) -> dict[str, float]:
     if seconds > 0:
         found["request_rate"] = len(well) / seconds
         found |= {name: count / seconds for name, count in _tokens(well).items()}
-        if limits:
+        if limits and slo.judged(rows, limits):
             open_loop = figures.is_open(level.plan)
             found["goodput"] = sum(slo.meets(row, limits, open_loop) for row in rows) / seconds
     acceptance = server.acceptance(level.scrapes)

@@ -20,6 +20,7 @@ class TokenStream:
 
     at, sizes, chunks, counts: one entry for each read that carried tokens: its time, characters of text, chunks with
     tokens, and tokens as far as continuous usage told. first_content: the first that was no reasoning.
+    stopped: it said that nothing more comes. finish: why the answer ended.
     around: the bytes before and after the text of the last plain chunk, empty when there was none.
     """
 
@@ -130,6 +131,8 @@ class TokenStream:
             if finish := choice.get("finish_reason"):
                 self.finish, self.finish_at = finish, at
         usage = chunk.get("usage")
+        if usage and not chunk.get("choices"):
+            self.stopped = True  # the total comes last, whether or not [DONE] follows
         tokens = self._new_tokens(usage) if usage else 0
         if size > 0 or (tokens > 0 and size == 0):
             self._token(at, max(size, 0), tokens)

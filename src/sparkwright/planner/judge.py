@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sparkwright.domain.calibration import Calibration
-from sparkwright.domain.facts import Checkpoint, Memory, NodeFacts, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import Memory, NodeFacts, Unknown
 from sparkwright.domain.ledger import Lack, MemoryLedger
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe

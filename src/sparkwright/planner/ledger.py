@@ -8,7 +8,8 @@ SGLang's is of what is free when it starts, and holds weights and KV only; Tenso
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.ledger import KV_POOL, STATES, WEIGHTS, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe

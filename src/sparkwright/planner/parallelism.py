@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkwright.domain.advice import Advice, Split, SplitCost
-from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.planner.parameters import missing

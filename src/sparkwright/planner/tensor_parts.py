@@ -8,7 +8,7 @@ weights and are split with them: their names differ in the last word only.
 import re
 from collections.abc import Iterable, Iterator
 
-from sparkwright.domain.facts import TensorGroup
+from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.model import ModelShape
 from sparkwright.planner.parameters import Spread, Weights
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import WEIGHTS, LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe

@@ -38,8 +38,8 @@ def _status(summary: RunSummary) -> str:
 
 
 def _main(summary: RunSummary) -> str:
-    single = [level for level in whole(summary) if isinstance(level.plan.shape, Single)]
-    other = [level for level in whole(summary) if not isinstance(level.plan.shape, Single)]
+    single = [level for level in whole(summary) if isinstance(level.plan.shape, Single) and field_rows(summary, level)]
+    other = [level for level in whole(summary) if level not in single]  # also what failed as a whole
     parts = (
         [_table(field_table(summary, single), "±: half of the 95 % bootstrap interval of the median.")]
         if single
@@ -56,10 +56,12 @@ def _only(summary: RunSummary, levels: list[LevelSummary]) -> RunSummary:
 
 def field_table(summary: RunSummary, levels: Sequence[LevelSummary]) -> Table:
     """`pp2048 @ d4096` and `tg128 @ d4096`, each on a line of its own: the form of llama-bench and its kin."""
-    rows = [
-        row for level in levels for row in (_field_row(summary, level, "pp"), _field_row(summary, level, "tg")) if row
-    ]
-    return Table("", _FIELD_HEAD, tuple(rows))
+    return Table("", _FIELD_HEAD, tuple(row for level in levels for row in field_rows(summary, level)))
+
+
+def field_rows(summary: RunSummary, level: LevelSummary) -> list[tuple[str, ...]]:
+    """Prefill, then decode; [] of a level that has neither."""
+    return [row for part in ("pp", "tg") if (row := _field_row(summary, level, part))]
 
 
 def _field_row(summary: RunSummary, level: LevelSummary, part: str) -> tuple[str, ...] | None:

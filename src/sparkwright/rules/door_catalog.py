@@ -13,7 +13,7 @@ from sparkwright.rules.preflight import (
 from sparkwright.rules.rule import Rule
 
 NO_CADDY, PAIR, PORT = door001_no_caddy.CODE, door003_pair.CODE, door006_port_taken.CODE
-KEYS = door007_keys_unreadable.CODE
+KEYS, MODES = door007_keys_unreadable.CODE, door005_modes.CODE
 DOOR: tuple[Rule, ...] = (
     door001_no_caddy,
     door006_port_taken,

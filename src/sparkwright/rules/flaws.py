@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.flaw import Defect, Flaw
 from sparkwright.domain.recipe import Model
 from sparkwright.rules.reading import played

@@ -29,17 +29,22 @@ _COUNTS = [float(count) for count in COMMON.values()]
 @cache
 def required(pattern: str) -> tuple[str, ...]:
     """Lower-case texts of which every match has at least one. Raises ValueError when there is none long enough."""
-    best = _best(_parser.parse(pattern, re.IGNORECASE))
+    best = _rarest(pattern)
     if not best:
         raise ValueError(f"no text of {SHORTEST} characters or more that every match of {pattern!r} has")
     return tuple(sorted(best))
 
 
 @cache
+def _rarest(pattern: str) -> frozenset[str]:
+    return _best(_parser.parse(pattern, re.IGNORECASE))
+
+
+@cache
 def all_required(pattern: str) -> tuple[tuple[str, ...], ...]:
     """Every such choice that the pattern makes, that of `required` first: a line must have one text of each."""
-    parsed = _parser.parse(pattern, re.IGNORECASE)
-    first, found = _best(parsed), sorted(set(_choices(parsed)), key=rarity, reverse=True)
+    choices = _choices(_parser.parse(pattern, re.IGNORECASE))
+    first, found = _rarest(pattern), sorted(set(choices), key=rarity, reverse=True)
     listed = [texts for texts in (first, *(one for one in found if one != first)) if texts]
     return tuple(tuple(sorted(texts)) for texts in listed[:_CHECKED])
 

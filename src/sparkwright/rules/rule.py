@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sparkwright.domain.advice import Advice
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.door_facts import DoorFacts
-from sparkwright.domain.facts import Checkpoint, NodeFacts, Unknown
+from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.measured import Measured

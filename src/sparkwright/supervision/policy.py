@@ -20,7 +20,6 @@ class Policy:
     patience: float = 21600.0
     canary_every: float = 15.0
     canary_limit: float = 10.0
-    frozen_after: float = 20.0
     sample_every: float = 5.0
     allow_reboot: bool = False
 

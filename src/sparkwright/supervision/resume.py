@@ -91,9 +91,10 @@ def _rebooted(state: State, event: Resumed) -> set[str]:
 
 def _exited(state: State, event: Resumed) -> Fault:
     ranks = ", ".join(str(rank) for rank in event.ended)
-    what = f"rank {ranks} has ended while nothing watched"
+    one = len(event.ended) == 1
+    what = f"{'rank' if one else 'ranks'} {ranks} {'has' if one else 'have'} ended while nothing watched"
     if nodes := _rebooted(state, event):
-        what += f"; {', '.join(sorted(nodes))} was rebooted"
+        what += f"; {', '.join(sorted(nodes))} {'was' if len(nodes) == 1 else 'were'} rebooted"
     return Fault(event.at, "rank-exited", what, Recovery.RELAUNCH)
 
 

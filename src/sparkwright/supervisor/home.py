@@ -18,6 +18,7 @@ from sparkwright.supervision.state import State
 
 # Bytes that are ours when the disk is full: of each file that is written again and again, and what a start may need.
 _ROOM, _RESERVE, _PIECE = 16384, 1 << 20, 1 << 16
+_OLDER = "; the one before it is kept up, which may be another recipe: `sparkwright up RECIPE` writes it anew"
 
 
 class Home:
@@ -26,6 +27,7 @@ class Home:
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self.path = path
         self._say = say
+        self._wrong: dict[str, str] = {}
         self._mark = self._marked()
 
     @contextmanager
@@ -52,9 +54,14 @@ class Home:
                 found = from_json(Desired, (self.path / name).read_bytes())
             except (OSError, Unreadable) as error:
                 self._say(f"{name} cannot be read: {error}")
+                self._wrong["desired-file"] = f"{self.path / name} cannot be read ({error}){_OLDER}"
                 continue
             if found.version > VERSION:
-                raise UsageError(f"{name} is of a newer sparkwright (version {found.version}, known: {VERSION})")
+                raise UsageError(
+                    f"{self.path / name} is of a newer sparkwright (version {found.version}, known: {VERSION}), so "
+                    "nothing is changed",
+                    "`sparkwright up RECIPE` with one sparkwright writes it anew",
+                )
             return found
         raise UsageError(
             f"{self.path}: what is to be served cannot be read, so nothing is changed",
@@ -67,12 +74,24 @@ class Home:
         try:
             if path.stat().st_mode & 0o077:
                 path.chmod(0o600)
-                self._say(f"warning: others could read {path}; closed now: think about new keys")
+                self._found("secrets-file", f"others could read {path}; closed now: think about new keys")
             found = json.loads(path.read_bytes())
             return {str(name): Secret(str(value)) for name, value in found.items()}
         except (OSError, ValueError, AttributeError) as error:
-            self._say(f"warning: {path} cannot be read: {error}; engines that want a key cannot be asked or started")
+            cure = "an engine that wants a key cannot be asked or started; `sparkwright up RECIPE` writes it anew"
+            self._found("secrets-file", f"{path} cannot be read ({error}): {cure}")
             return {}
+
+    def wrong(self) -> dict[str, str]:
+        """What was found when files were read; of a state that was put aside for as long as that is there."""
+        bad = self.path / "state.json.bad"
+        aside = f"{bad.with_suffix('')} could not be read and was begun anew from what runs: earlier launches do not "
+        aside += f"count any more; it is kept as {bad.name}: look at it, then remove it"
+        return self._wrong | ({"state-file": aside} if bad.exists() else {})
+
+    def _found(self, kind: str, what: str) -> None:
+        self._wrong[kind] = what
+        self._say(f"warning: {what}")
 
     def nonce(self, fresh: str) -> str:
         """The same for every supervisor of this folder: whoever comes after a killed one has its leases at once."""

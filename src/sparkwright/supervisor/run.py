@@ -77,7 +77,10 @@ async def _rest(home: Home, log: Log, why: str) -> None:
     log.say(f"warning: {why}")
     now = time.time()
     while home.wanted():
-        home.show(Live(time.time(), home.path.name, DeploymentState.DEGRADED, now, why, pid=os.getpid()))
+        wrong = (("desired-file", why),)
+        home.show(
+            Live(time.time(), home.path.name, DeploymentState.DEGRADED, now, why, troubles=wrong, pid=os.getpid())
+        )
         await asyncio.sleep(_LOOK_AGAIN)
 
 

@@ -9,8 +9,6 @@ import re
 import zlib
 
 PIECE = re.compile(r"<\|?[a-z_/]+\|?>| ?[^\W\d_]{1,6}|\d{1,3}|[^\S\n]+(?=\S)|\s+|[^\w\s]{1,3}|.", re.DOTALL)
-TURN = 4
-"""Tokens of a chat turn's frame."""
 
 
 class Tokenizer:

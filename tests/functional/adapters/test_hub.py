@@ -9,7 +9,7 @@ import pytest
 
 from fakes.clock import FakeClock
 from fakes.hub_http import CONFIG, FILES, RESOLVE, TREE, Reply, Server, serving
-from fakes.sshd import free_port
+from fakes.ports import free_port
 from sparkwright.adapters.hub import HttpHub
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Unknown

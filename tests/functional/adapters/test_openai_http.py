@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from fakes.ports import free_port
 from fakes.replay import Replay, Reply, recorded
-from fakes.sshd import free_port
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.openai_http import HttpTimeouts, OpenAiEndpoint
 from sparkwright.domain.command import Secret

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from fakes.nodes import ENVIRON, node, settings
+from fakes.ports import free_port
 from fakes.processes import command_lines, gone, started
-from fakes.sshd import Sshd, free_port, make_key
+from fakes.sshd import Sshd, make_key
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.ssh import ssh_host

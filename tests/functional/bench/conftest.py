@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from fakes.ports import free_port
 from functional.command import Shell
-from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin, free_port
+from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin
 
 # Prefill 4,000 tokens/s, 10 ms a step: a cold prompt of 2,000 tokens takes half a second.
 PACE = {

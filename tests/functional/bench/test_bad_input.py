@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from fakes.ports import free_port
 from functional.bench.conftest import Bench, Start, url
 from functional.bench.odd import MODEL, Odd, served
-from functional.twin.process import free_port
 
 
 def test_nothing_listens(shell: Bench) -> None:
@@ -158,6 +160,26 @@ def test_a_gate_is_read_before_anything_is_measured(shell: Bench) -> None:
     assert (code, "gates:1" in err) == (2, True), err
 
 
+@pytest.mark.parametrize(
+    ("gates", "words", "said"),
+    [
+        (b"ttft <= 2 x baseline", (), "wants a baseline"),
+        (b"ttft <= 2 x baseline", ("--baseline", "none-such"), "no run none-such"),
+        (None, ("--baseline", "last"), "--gate FILE"),
+        (b"\xff\xfe\x00", (), "cannot be read"),
+    ],
+)
+def test_a_baseline_is_found_before_anything_is_measured(
+    shell: Bench, gates: bytes | None, words: tuple[str, ...], said: str
+) -> None:
+    """Whoever forgot it, or misspelt its name, learns that at once."""
+    if gates is not None:
+        (shell.folder / "gates").write_bytes(gates)
+        words = (*words, "--gate", "gates")
+    code, _, err = shell.run("bench", "http://127.0.0.1:1", *words)
+    assert (code, said in err, "Traceback" in err) == (2, True, False), err
+
+
 def test_an_unknown_profile(shell: Bench) -> None:
     """The nearest name is offered."""
     code, _, err = shell.run("bench", "http://127.0.0.1:1", "--profile", "quik")
@@ -168,3 +190,12 @@ def test_no_such_deployment(shell: Bench) -> None:
     """What is no URL is a deployment, and that needs a cluster."""
     code, _, err = shell.run("bench", "some-name")
     assert (code, "some-name: no URL" in err) == (2, True), err
+
+
+def test_of_several_endpoints_all_are_asked_first(shell: Bench) -> None:
+    """Nobody measures one for an hour to learn then that the other is not there; a dry run of both is one document."""
+    with served(Odd()) as odd, served(Odd()) as other:
+        code, _, err = shell.run("bench", odd.url, "http://127.0.0.1:1", "--profile", shell.workload())
+        assert (code, "refused" in err, shell.kept()) == (5, True, []), err
+        _, out, err = shell.run("bench", odd.url, other.url, "--profile", shell.workload(), "--dry-run", "--json")
+        assert [plan["model"] for plan in json.loads(out)["plans"]] == [MODEL, MODEL], err

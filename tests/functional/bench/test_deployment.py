@@ -22,7 +22,7 @@ levels:
 
 
 def test_a_deployment_by_its_name(shell: Shell) -> None:
-    """Recipe, hash, engine, flags and nodes are recorded; the nodes' memory is watched; the door opens with its key."""
+    """Recipe, hash, engine, flags and nodes are recorded; the nodes' memory is watched, through the front door, too."""
     up(shell)
     (shell.folder / "small.yaml").write_text(SMALL)
     code, out, err = shell.run("bench", "twin", "--profile", "./small.yaml", "--json")
@@ -35,9 +35,18 @@ def test_a_deployment_by_its_name(shell: Shell) -> None:
     assert run["levels"][0]["server"]["memory_available_least"] > 1e9
     assert not [why for why in run["invalid"] if "provenance" in why]
     endpoint = json.loads(shell.run("status", "--json")[1])["deployments"][0]["endpoint"]
-    (trusted,) = (shell.folder / ".local/state/sparkwright/keys").glob("*/ca.crt")
-    words = ("bench", endpoint, "--profile", "./small.yaml", "--dry-run")
-    code, out, err = shell.run(*words, SSL_CERT_FILE=str(trusted))
-    assert (code, "SIMULATED" in out) == (0, True), err
+    for named in (("twin", "--front-door"), (endpoint,)):
+        _, out, err = shell.run("bench", *named, "--profile", "./small.yaml", "--json")
+        assert out, err
+        (through,) = json.loads(out)["runs"]
+        assert through["run"]["conditions"] == {
+            **known,
+            "front_door": endpoint,
+            "endpoint": f"twin (front door {endpoint})",
+        }
+        (level,) = through["levels"]
+        assert (level["good"], level["errors"]) == (3, {}) and level["server"]["memory_available_least"] > 1e9
+    code, _, err = shell.run("bench", endpoint, "--front-door")
+    assert (code, "a URL is measured as it stands" in err) == (2, True), err
     code, _, err = shell.run("bench", "other")
     assert (code, "no deployment other" in err) == (2, True), err

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from fakes.ports import free_port
 from functional.bench.conftest import Bench
-from functional.test_llama_cpp import KEY, RECIPE, free_port, rank, served
+from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.domain.recipe import Serving
 

@@ -7,7 +7,7 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.commands import staging
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.facts.checkpoint import parse
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"

@@ -7,7 +7,7 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.commands import staging
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.facts.checkpoint import parse
 
 pytestmark = pytest.mark.skipif(not shutil.which("rsync"), reason="rsync is not installed")

@@ -11,7 +11,7 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.commands import staging
-from sparkwright.domain.facts import Checkpoint, TensorGroup
+from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.flaw import Defect
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.checkpoint import parse

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fakes.ports import free_port
 from functional.front_door.doors import ENGINE_KEY, KEY, Door, has_caddy
-from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin, free_port
+from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin
 
 Opened = Callable[..., Door]
 

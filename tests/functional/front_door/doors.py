@@ -17,7 +17,8 @@ from typing import Any
 
 import httpx
 
-from functional.twin.process import free_port, wait_until
+from fakes.ports import free_port
+from functional.twin.process import wait_until
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
@@ -132,7 +133,7 @@ class Door:
     def trusted(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=root_certificate(str(self.home / "ca")))
 
-    def client(self, key: str = KEY, timeout: float = 10.0) -> httpx.Client:
+    def client(self, key: str = KEY, timeout: float | httpx.Timeout = 10.0) -> httpx.Client:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         return httpx.Client(base_url=self.url, verify=self.trusted, headers=headers, timeout=timeout)
 

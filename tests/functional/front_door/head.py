@@ -16,9 +16,10 @@ import httpx
 from fakes.artifacts import FakeArtifacts
 from fakes.calibrations import FakeCalibrations
 from fakes.endpoint import FakeEndpoint
+from fakes.ports import free_port
 from fakes.sink import FakeSink
 from functional.front_door.doors import ENGINE_KEY
-from functional.twin.process import HEAD_ADDRESS, free_port, wait_until
+from functional.twin.process import HEAD_ADDRESS, wait_until
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.keyring import FolderKeyring

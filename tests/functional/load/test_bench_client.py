@@ -15,7 +15,7 @@ from bench_client import ground, page, server
 from bench_client.clients import CLIENTS
 from bench_client.session import Kept
 
-from fakes.sshd import free_port
+from fakes.ports import free_port
 from functional.load.playing import play
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")

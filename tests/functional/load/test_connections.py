@@ -8,9 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from fakes.sshd import free_port
+from fakes.ports import free_port
 from functional.load.playing import play, played
-from functional.load.truth import CLOSE, HEAD, ROLE, Seen, Step, chunked, delta, ending, event, plain, steady, truth
+from functional.load.truth import (
+    CLOSE,
+    HEAD,
+    LAST,
+    ROLE,
+    Seen,
+    Step,
+    chunked,
+    delta,
+    ending,
+    event,
+    plain,
+    steady,
+    truth,
+)
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.traffic import Job, Session, Turn
@@ -98,6 +112,19 @@ async def test_streams_cut_in_the_middle() -> None:
         rows, _ = await play(server.url, count=2)
     assert [row.kind for row in rows] == ["cut", "cut"]
     assert all(row.first is not None and row.output_tokens is None for row in rows)
+
+
+async def test_answers_that_end_early_are_no_short_answers() -> None:
+    """A proxy ends a cut stream in order, and a server that goes down says `abort`: neither is a quick answer.
+
+    With usage in every chunk both have tokens that could be counted.
+    """
+    begun = chunked(delta(usage=1, content="a"))
+    ends = (begun + LAST, begun + chunked(delta("abort", usage=1)) + ending(1))
+    async with truth(lambda seen: [Step(0.0, HEAD + ends[seen.number])]) as server:
+        rows, _ = await play(server.url, count=2)
+    assert [row.kind for row in rows] == ["cut", "aborted"]
+    assert "finish_reason abort" in rows[1].error
 
 
 SILENT = [Step(0.0, HEAD), Step(0.02, chunked(delta(content="a"))), Step(5.0, b"")]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin, free_port
+from fakes.ports import free_port
+from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin
 
 Start = Callable[..., Twin]
 Pair = Callable[..., tuple[Twin, Twin]]

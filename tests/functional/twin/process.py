@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,12 +21,6 @@ FAST = {
     "SPARKWRIGHT_TWIN_SHM_WARN_S": "0.3",
 }
 DEADLINE_S = 10.0
-
-
-def free_port(host: str = HEAD_ADDRESS) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fakes.ports import free_port
 from functional.tiny_gguf import write_tiny_gguf
-from functional.twin.process import HEAD_ADDRESS, Twin, free_port, wait_until
+from functional.twin.process import HEAD_ADDRESS, Twin, wait_until
 
 Program = Callable[..., Twin]
 SIGKILLED, ABORTED = -signal.SIGKILL, -signal.SIGABRT

@@ -166,8 +166,9 @@ def test_a_start_that_freezes_says_nothing_more(start: Start) -> None:
     """The log stops at the phase, the process lives, and SIGTERM still ends it."""
     twin = start(**{FAULT: "freeze@load"})
     twin.says("Using AttentionBackendEnum")
+    time.sleep(0.3)
     size = len(twin.log)
-    time.sleep(0.2)
+    time.sleep(0.3)
     assert len(twin.log) == size and twin.running.poll() is None
     twin.kill(signal.SIGTERM)
     assert twin.exit_code() == 0
@@ -230,7 +231,7 @@ def test_faults_can_be_switched_while_it_runs(start: Start, tmp_path: Path) -> N
     for at, fault in enumerate(["", "garbage", ""]):
         control.write_text(fault)
         os.utime(control, (at + 1, at + 1))
-        time.sleep(0.15)
+        time.sleep(0.5)
         texts.append(twin.complete().json()["choices"][0]["text"])
     assert texts[0] == texts[2] == "(simulated)" and texts[1] == "!!!!"
 
@@ -243,14 +244,15 @@ def test_a_slow_load_is_slow(start: Start) -> None:
 
 
 def test_the_loggers_line_comes_while_there_is_traffic(start: Start) -> None:
-    """One line with figures, one with zeros, then silence (vLLM's idle rule)."""
+    """Lines with figures, one with zeros, then silence (vLLM's idle rule)."""
     twin = start("--max-model-len", "16384", VLLM_LOG_STATS_INTERVAL="0.2").ready()
     twin.complete(max_tokens=50, ignore_eos=True)
-    time.sleep(0.9)
+    idle = "Avg generation throughput: 0.0 tokens/s, Running: 0 reqs, Waiting: 0 reqs"
+    twin.says(idle)
+    time.sleep(0.6)
     found = [line for line in twin.log.splitlines() if "loggers.py:271" in line]
-    assert len(found) == 2
     assert "Engine 000: Avg prompt throughput: " in found[0] and "Prefix cache hit rate: 0.0%" in found[0]
-    assert "Avg generation throughput: 0.0 tokens/s, Running: 0 reqs, Waiting: 0 reqs" in found[1]
+    assert len(found) > 1 and [idle in line for line in found].index(True) == len(found) - 1
 
 
 def test_idling_costs_nothing(pair: Pair) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fakes.ports import free_port
 from functional.twin.conftest import Pair, Start
-from functional.twin.process import CAPTURES, free_port
+from functional.twin.process import CAPTURES
 
 NOT_OURS = re.compile(
     r"ulimit of|TileLang|Triton kernel JIT|fp8 attention|scaling factor|NvFp4|ModelOpt|NVFP4|Weight-only FP4|"

@@ -1,5 +1,6 @@
 """Supervision set up and taken away on fake nodes: what is written where, in which order, and what goes wrong."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
 from fakes.rank_node import Rank
+from fakes.sink import FakeSink
 from sparkwright.app.arm import Armed, Order, arm
 from sparkwright.app.disarm import disarm, pause, taking_over
 from sparkwright.app.launch import prepare
@@ -22,6 +24,7 @@ from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import Busy
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.service import Manager
+from sparkwright.ports import Notice
 from unit.app.scene import scene, wish
 
 STATE = "/home/ai/.local/state/sparkwright"
@@ -195,6 +198,24 @@ async def test_the_same_wish_is_not_written_again() -> None:
     found = await armed(again, Order())
     assert found.node and set(written(again[0])) == {"runtime"}
     assert not [change for change in again[0].changes if change.startswith("pause")]
+
+
+async def test_interrupted_it_goes_to_its_end_and_says_that_it_serves() -> None:
+    """Ctrl-C after the first answer: keys and addresses are not shown any more, and a bare end looks like a failure."""
+    hosts = nodes()
+    here, caller = world(hosts), asyncio.current_task()
+    assert caller
+
+    def interrupt(_: Command) -> Completed:
+        caller.cancel()
+        return Completed(0, seated())
+
+    hosts[0].on("@@ python", interrupt)
+    with pytest.raises(asyncio.CancelledError):
+        await arm(here, wish(supervised=True), await plan(), Order())
+    assert any("unit sparkwright-supervisor-twin.service" in change for change in hosts[0].changes)
+    assert isinstance(here.sink, FakeSink)
+    assert ["the same `sparkwright up` again" in notice.text for notice in here.sink.of(Notice)] == [True]
 
 
 async def test_disarm_asks_every_node_and_says_where_something_was() -> None:

@@ -11,8 +11,8 @@ from sparkwright.app.gate import judge_of, kv_dtypes, optimum
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.world import Survey
 from sparkwright.cli.plan import plan_json
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.facts import Checkpoint
 from sparkwright.domain.inventory import Stored
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
@@ -121,7 +121,7 @@ async def test_a_recipe_that_cannot_be_planned_does_not_hide_the_others() -> Non
     assert "wants 2 nodes, cluster lab has 1" in found[0].trouble
 
 
-QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+QUICK, DUMPER = (getattr(yaml, f"C{kind}", getattr(yaml, kind)) for kind in ("SafeLoader", "SafeDumper"))
 NOT_NEEDED = ("default_profile", "notes", "references", "conditions", "published", "phases")
 SHIPPED_REAL = [path.stem for path in sorted(SHIPPED.glob("*.yaml")) if "simulated: true" not in path.read_text()]
 
@@ -140,7 +140,9 @@ def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
         profile = (data.get("profiles") or {}).get(given.profile, {})
         told = overlay(profile, yaml.safe_load("\n".join(yaml_lines(remedy.variant))))
         alone = {key: value for key, value in data.items() if key not in NOT_NEEDED}
-        pasted = load_recipe(yaml.safe_dump({**alone, "profiles": {"pasted": told}}), f"{name}.yaml", "pasted")
+        pasted = load_recipe(
+            yaml.dump({**alone, "profiles": {"pasted": told}}, Dumper=DUMPER), f"{name}.yaml", "pasted"
+        )
         assert (pasted.serving, pasted.nodes, pasted.parallelism) == (
             remedy.recipe.serving, remedy.recipe.nodes, remedy.recipe.parallelism,
         )  # fmt: skip

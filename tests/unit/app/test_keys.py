@@ -31,6 +31,11 @@ class Ring:
         return f"keys/{cluster}/{name}"
 
 
+class FullRing(Ring):
+    def keep(self, cluster: str, name: str, content: str) -> str:
+        raise UsageError("no space left")
+
+
 class Head:
     """Keeps a keys file as the real script does. between: what somebody else writes before the first swap."""
 
@@ -64,10 +69,26 @@ async def test_a_key_is_made_here_and_only_its_hash_goes_there() -> None:
     head, ring = Head(), Ring()
     made = await keys.add(world(head, ring), "laptop", "big")
     key = made.secret.reveal()
-    assert ring.kept == {("desk", "laptop.key"): key + "\n"}
+    assert ring.kept == {("desk", "laptop@big.key"): key + "\n"}
     assert key not in repr(head.host.commands) and key not in head.text
     (known,) = parse(head.text).keys
     assert (known.name, known.deployment, known.sha256, known.by) == ("laptop", "big", digest(key), "anna@laptop")
+
+
+async def test_one_name_for_two_deployments_is_two_files() -> None:
+    """Guards the first key: no other copy of it exists."""
+    head, ring = Head(), Ring()
+    for deployment in ("", "big", "small"):
+        await keys.add(world(head, ring), "laptop", deployment)
+    assert len(set(ring.kept)) == 3 and len(head.names) == 3
+
+
+async def test_a_key_that_cannot_be_kept_here_is_none() -> None:
+    """Guards a name that is taken by a key that nobody has."""
+    head = Head()
+    with pytest.raises(UsageError, match="no space left"):
+        await keys.add(world(head, FullRing()), "laptop")
+    assert head.names == []
 
 
 async def test_what_somebody_else_wrote_meanwhile_stays() -> None:

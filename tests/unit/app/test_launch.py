@@ -264,7 +264,8 @@ async def test_interrupted_after_that_the_ranks_go_on(at: str) -> None:
     sink = await interrupted(here, at)
     assert [node.running for node in here.nodes] == [[0], [1]]
     assert [node.holder for node in here.nodes] == [None, None]
-    assert any("go on" in notice.text for notice in sink.of(Notice))
+    (told,) = [notice.text for notice in sink.of(Notice)]
+    assert "go on" in told and "the same `sparkwright up`" in told, "its name alone is no recipe that `up` could find"
 
 
 async def test_up_again_watches_on() -> None:

@@ -9,9 +9,10 @@ from sparkwright.app.plan import api_key, make_plan, same_ranks, spec_hash, stop
 from sparkwright.app.world import Survey
 from sparkwright.cli.plan import plan_json
 from sparkwright.cli.text import plan_text
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError, UsageError
-from sparkwright.domain.facts import Checkpoint, Identity, NodeFacts
+from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Plan
 from sparkwright.domain.recipe import Expose, Recipe

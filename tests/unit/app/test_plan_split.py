@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.world import Survey
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
-from sparkwright.domain.facts import Checkpoint
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.checkpoint import parse

@@ -10,9 +10,10 @@ from sparkwright.app.plan import make_plan
 from sparkwright.app.stage import Needs, image_needs, model_needs, stage_image, stage_model, staging_text
 from sparkwright.app.world import Survey
 from sparkwright.commands import staging
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed
-from sparkwright.domain.facts import Checkpoint, Identity, NodeFacts, Unknown
+from sparkwright.domain.facts import Identity, NodeFacts, Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.ports import Progress

@@ -20,11 +20,11 @@ LIVE = Live(1000.0, "twin", DeploymentState.BACKING_OFF, 990.0, "waits 30 s", en
 INCIDENT = {"number": 3, "deployment": "twin", "kind": "frozen", "what": "", "opened_at": 5.0}
 
 
-def watched(here: Scene, alive: bool = True, **changed: Any) -> Scene:
+def watched(here: Scene, alive: bool = True, endpoint: str = "", **changed: Any) -> Scene:
     """The first node has a supervisor's folder."""
     live = json.loads(to_json(replace(LIVE, **changed)))
-    row = {"deployment": "twin", "live": live, "by": "", "running": alive, "unit": "", "endpoint": "", "now": 1001.0}
-    here.nodes[0].on("python3 -I -", json.dumps([row]))
+    row = {"deployment": "twin", "live": live, "by": "", "running": alive, "unit": "", "now": 1001.0}
+    here.nodes[0].on("python3 -I -", json.dumps([{**row, "endpoint": endpoint}]))
     return here
 
 
@@ -40,6 +40,7 @@ async def test_the_supervisors_word_wins() -> None:
     found = await only(here)
     assert (found.state, found.problems) == (DeploymentState.BACKING_OFF, ("14 MiB a request",))
     assert [rank.rank for rank in found.ranks] == [0, 1] and here.endpoint.asked == []
+    assert not LIVE.simulated and found.simulated, "a supervisor that cannot read what it serves does not know"
     assert [node.round_trips for node in here.nodes] == [1, 1]
 
 

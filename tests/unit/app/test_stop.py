@@ -1,13 +1,17 @@
 """`down`: what is left afterwards, whatever there was before."""
 
+import asyncio
+
 import pytest
 
 from fakes.endpoint import FakeEndpoint
 from fakes.rank_node import Exit
 from sparkwright.app.launch import Options, up
 from sparkwright.app.stop import Removed, down
-from sparkwright.domain.command import Completed
+from sparkwright.app.survey import ranks_fact
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Unreachable, UsageError
+from sparkwright.ports import Notice
 from unit.app.scene import JOINS, Scene, scene, wish
 
 
@@ -75,6 +79,20 @@ async def test_a_node_out_of_reach_is_told_after_the_others_are_clean() -> None:
     assert (here.nodes[0].ranks, here.nodes[0].holder) == ({}, None)
 
 
+async def test_interrupted_it_says_how_to_go_on() -> None:
+    """Half of it may be gone by then: a deployment that merely looks stopped keeps its containers and files."""
+    here = await serving()
+
+    def interrupt(_: Command) -> list[str]:
+        raise asyncio.CancelledError
+
+    here.nodes[1].on(lambda command: command.changes.startswith(("stop ", "remove ")), interrupt)
+    with pytest.raises(asyncio.CancelledError):
+        await down(here.world, "twin")
+    assert ["`sparkwright down twin` again" in notice.text for notice in here.sink.of(Notice)] == [True]
+    assert [node.holder for node in here.nodes] == [None, None]
+
+
 async def test_who_holds_a_node_is_respected() -> None:
     """Nothing stops while somebody else works there, unless the user says so."""
     here = await serving()
@@ -95,3 +113,20 @@ async def test_what_survives_sigkill_is_an_error() -> None:
     assert "4711" in caught.value.message
     assert here.nodes[0].ranks == {}
     assert [node.holder for node in here.nodes] == [None, None]
+
+
+async def test_containers_that_cannot_be_seen_may_be_left() -> None:
+    """A node whose Docker does not answer: "nothing was left" would be a guess. With all ranks found it is none."""
+    here = scene()
+    blind = ranks_fact(here.world.cluster.node("spark-2")).command
+    here.nodes[1].on(lambda command: command == blind, Completed(0, "blind\n"))
+    with pytest.raises(CommandFailed) as caught:
+        await down(here.world, "twin")
+    assert "spark-2: Docker could not be asked" in caught.value.message
+    assert "twin may be left there" in caught.value.message and "down twin" in caught.value.cure
+    assert here.sink.of(Notice) == [], "once is enough"
+    await up(here.world, wish(), Options())
+    here.nodes[1].ranks.clear()
+    (left,) = here.nodes[0].ranks.values()
+    left.labels["world"] = "1"
+    assert [rank.rank for rank in (await down(here.world, "twin")).ranks] == [0]

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.app.survey import model_path, nodes_for, survey
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import CommandFailed, NodeError, RecipeError, Unreachable
-from sparkwright.domain.facts import Checkpoint
 from unit.app.scene import recipe, scene
 
 

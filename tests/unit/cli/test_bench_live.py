@@ -29,6 +29,13 @@ def test_without_a_terminal_each_level_is_two_lines_on_stderr(capsys: pytest.Cap
     assert lines[3].endswith("TTFT 300 ms  client lag 0.4 ms") and lines[4] == "the server told no /metrics"
 
 
+def test_what_is_simulated_says_so_from_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before any answer has come, and whoever reads only one line."""
+    with bench_screen(PLANS, 1, simulated=True) as screen:
+        screen.level(PLANS[0], 0, 1)
+    assert capsys.readouterr().err == "SIMULATED  1 of 2  d0\n"
+
+
 def test_quiet_tells_notes_only(capsys: pytest.CaptureFixture[str]) -> None:
     """With --json stdout is for the result alone."""
     with bench_screen(PLANS, 1, quiet=True) as screen:

@@ -2,12 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
-from click import unstyle
-
 from sparkwright.app.check import Checked
-from sparkwright.cli import columns
-from sparkwright.cli.check_text import entries_text, shown, summary
+from sparkwright.cli.check_text import shown, summary
 from sparkwright.commands import repair
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity
@@ -24,80 +20,9 @@ def fixable(node: str, before: int) -> Finding:
     return Finding("MEM009", Severity.INFO, node, "too little is kept free", evidence, "the default", "raise it", fix)
 
 
-def lines(*findings: Finding, nodes: tuple[str, ...] = NAMES) -> list[str]:
-    return unstyle(entries_text(findings, nodes)).splitlines()
-
-
 def checked(*findings: Finding, **changes: object) -> Checked:
     made = Checked(findings, (), 3, dict.fromkeys(NAMES, healthy("spark-1")), {}, 1.234)
     return replace(made, **changes)  # type: ignore[arg-type]
-
-
-def test_what_all_nodes_share_is_said_once() -> None:
-    """Guards against four screens of one defect."""
-    assert lines(*ALIKE) == [
-        "WARN     MEM013  all 3 nodes: programs were killed",
-        "    evidence: oom_kill 1",
-        "    cause:    no memory",
-        "    remedy:   lower the fraction",
-    ]
-    assert lines(*ALIKE[:2])[0] == "WARN     MEM013  a, b: programs were killed"
-
-
-def test_what_differs_stands_with_its_node() -> None:
-    """Guards the evidence: each node's own figure is there, and so is what --fix would do to each."""
-    told = lines(fixable("a", 1), fixable("b", 2), fixable("c", 1))
-    assert told[1:3] == ["    evidence: a, c: vm.min_free_kbytes = 1", "              b: vm.min_free_kbytes = 2"]
-    says = "vm.min_free_kbytes = 3145728 ({} before), now and at each boot"
-    assert told[5:] == [f"    --fix:    a, c: {says.format(1)}", f"              b: {says.format(2)}"]
-
-
-def test_titles_that_differ_are_lines_of_one_entry() -> None:
-    """Guards a defect whose title names a file or an address: its cause and remedy are not repeated."""
-    told = lines(WARN, replace(WARN, subject="b", title="another program was killed"))
-    assert told[:2] == [
-        "WARN     MEM013  a: programs were killed",
-        "                 b: another program was killed",
-    ]
-    assert len(told) == 5
-
-
-def test_remedies_that_differ_only_in_the_node_are_one() -> None:
-    """Guards `on NODE: command`: on several nodes it is one line."""
-    told = lines(*(replace(one, remedy=f"on {one.subject}: sudo reboot") for one in ALIKE))
-    assert told[-1] == "    remedy:   on each: sudo reboot"
-    assert lines(replace(WARN, remedy="on a: sudo reboot"))[-1] == "    remedy:   on a: sudo reboot"
-
-
-def test_what_only_some_say_names_them() -> None:
-    """Guards a part that one node's finding lacks: it is not passed off as all nodes'."""
-    assert lines(WARN, replace(WARN, subject="b", evidence=""))[1] == "    evidence: a: oom_kill 1"
-
-
-def test_findings_about_several_nodes_name_each_once() -> None:
-    """Guards pairs of nodes: what all pairs share reads as all nodes, and not as a list of pairs."""
-    pairs = [replace(WARN, subject=f"{one}, {other}", evidence=one) for one, other in ("ab", "ac", "bc")]
-    assert lines(*pairs)[:3] == [
-        "WARN     MEM013  all 3 nodes: programs were killed",
-        "    evidence: all 3 nodes: a",
-        "              b, c: b",
-    ]
-
-
-def test_severities_are_not_mixed() -> None:
-    """Guards that a block on one node is not hidden in a note on another."""
-    told = lines(replace(WARN, severity=Severity.BLOCK), replace(WARN, subject="b"))
-    assert [line.split()[0] for line in told if "MEM013" in line] == ["BLOCK", "WARN"]
-
-
-def test_lines_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards 80 columns, the head line included."""
-    monkeypatch.setattr(columns.sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
-    long = replace(WARN, title="a long title " * 8, evidence="much evidence " * 20)
-    told = lines(*(replace(long, subject=name) for name in NAMES[:2]))
-    assert len(told) > 6
-    assert max(map(len, told)) < 80
 
 
 def test_least_severity() -> None:

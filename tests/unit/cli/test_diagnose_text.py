@@ -62,7 +62,7 @@ def test_harmless_lines_name_their_file_only_where_there_are_several() -> None:
 def test_commands_stay_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards what is copied from a narrow terminal: a remark and a sentence are folded, a command never is."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((60, 24)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback=(80, 24): os.terminal_size((60, 24)))
     command = "docker run --network host --ipc host -v ~/.cache:/root/.cache IMAGE"
     assert fold_command("   fix    ", command) == f"   fix    {command}"
     assert fold_command("  ", f"{command}   # on every node") == f"  {command}\n    # on every node"

@@ -28,10 +28,12 @@ def test_without_a_diagnosis_no_cause_is_named() -> None:
 
 
 def test_the_cause_comes_from_the_row_where_the_file_is_gone() -> None:
-    """Both steps of the fix below each other."""
+    """Both steps of the fix below each other; where it serves again by itself they are not what has to be done."""
     text = shown_text(Shown("spark-1", OVER, ()))
     assert "cause     a worker died [RAY009]" in text
-    assert "  fix       a\n            b\n" in text
+    assert "  by hand   a\n            b\n" in text
+    given_up = replace(OVER, serving_at=0.0, outcome="given up")
+    assert "  fix       a\n            b\n" in shown_text(Shown("spark-1", given_up, ()))
     assert "serving again, 63 s after it was detected" in text
 
 
@@ -57,4 +59,4 @@ def test_the_list_has_a_line_each() -> None:
     """Number, when, whose, what, how it ended, why; a simulated one says so."""
     first, second = list_text([replace(OPEN, simulated=True), OVER]).splitlines()
     assert "SIMULATED  frozen" in first and "open" in first and "no token for 31 s" in first
-    assert "serving again, 63 s away" in second and second.endswith("a worker died")
+    assert "serving again, 63 s away" in second and second.endswith("no token for 31 s; cause: a worker died")

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -153,13 +154,24 @@ def test_help_lists_every_verb_in_one_line(capsys: Any) -> None:
     assert max(map(len, lines)) <= 100
 
 
-@pytest.mark.parametrize("name", VERBS)
-def test_every_verb_has_help_with_an_example(capsys: Any, name: str) -> None:
-    """What it does, its options, and a call that one can copy."""
-    assert run([name, "--help"]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith(f"Usage: sparkwright {name} ")
-    assert "Example" in text or name in ("recipes", "status")
+def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Every verb, and every one below a group; with all its words."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            below = command.get_command(click.Context(command), name)
+            assert below is not None
+            yield from commands(below, f"{path} {name}")
+
+
+def test_every_verb_has_help_with_an_example() -> None:
+    """What it does, its options, and a call that one can copy; a list of verbs of which 80 columns cut no line off."""
+    for path, command in commands(cli.main, "sparkwright"):
+        text = command.get_help(click.Context(command, info_name=path, terminal_width=80))
+        assert text.startswith(f"Usage: {path} ")
+        assert "Example" in text or path == "sparkwright", path
+        lines = text.splitlines()[1:]
+        assert [line for line in lines if line.endswith("...")] == [], path
 
 
 @pytest.mark.parametrize("name", VERBS)

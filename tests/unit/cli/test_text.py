@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from click import unstyle
 
-from sparkwright.cli import columns
+from sparkwright.cli.findings import findings_text
 from sparkwright.cli.plan_memory import memory_text
 from sparkwright.cli.text import (
     answer_text,
     deployment_text,
-    findings_text,
     plan_text,
     ranks_text,
     reach_text,
@@ -215,12 +214,8 @@ def test_long_lines_are_broken_for_a_terminal_only(monkeypatch: pytest.MonkeyPat
     """`grep` sees whole lines; people see an indented paragraph."""
     finding = replace(BLOCK, remedy="word " * 60)
     assert max(map(len, findings_text((finding,)).splitlines())) > 200
-
-    class Terminal:
-        columns = 80
-
-    monkeypatch.setattr(columns.sys.stdout, "isatty", lambda: True, raising=False)  # type: ignore[attr-defined]
-    monkeypatch.setattr(columns.shutil, "get_terminal_size", lambda: Terminal)  # type: ignore[attr-defined]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda fallback=(80, 24): os.terminal_size((80, 24)))
     lines = findings_text((finding,)).splitlines()
     assert max(map(len, lines)) < 90
     assert lines[-1].startswith(" " * 14 + "word")

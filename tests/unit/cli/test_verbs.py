@@ -132,6 +132,7 @@ def test_the_life_of_a_deployment(here: Scene, call: Call) -> None:
     assert (code, out) == (0, "twin: 2 rank(s) removed\n")
     assert here.clean
     assert call("status")[:2] == (0, "nothing runs\n")
+    assert call("status", "twni")[:2] == (1, "no deployment twni; there are: none\n")
     assert call("down", "twin")[0] == 0
 
 

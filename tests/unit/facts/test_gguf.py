@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.domain.facts import TensorGroup, Unknown
+from sparkwright.domain.checkpoint import TensorGroup
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.facts import Driver, Memory, Unknown
+from sparkwright.domain.facts import Driver, Unknown
 from unit.facts.subjects import ALL_FACTS, DATA, SUBJECTS, Sample, picked, plain, samples
 
 SAMPLES = samples()
@@ -42,15 +42,13 @@ def test_a_command_killed_at_its_timeout_is_unknown(name: str) -> None:
     assert found.why == f"no answer within {fact.command.timeout:g} s"
 
 
-def test_reserved_huge_pages_are_what_cuda_can_have() -> None:
-    """Guards NVIDIA's own rule: with huge pages reserved only the free ones of them count, else available and swap."""
-    plain_pool = Memory(total=100, free=10, available=60, cached=40, swap_total=9, swap_free=7, unaccounted=0)
-    assert plain_pool.allocatable == 67
-    assert dataclasses.replace(plain_pool, huge_pages=50, huge_free=20).allocatable == 20
-
-
 def test_torn_driver_needs_both_versions() -> None:
     """Guards that an unknown firmware version is neither torn nor paired."""
     assert Driver("580.1", "580.2").torn is True
     assert Driver("580.1", "580.1").torn is False
     assert isinstance(Driver("580.1", Unknown("")).torn, Unknown)
+
+
+def test_facts_only_read() -> None:
+    """Guards that gathering facts changes nothing on a node, which its audit log would have to show."""
+    assert [name for name, fact in ALL_FACTS.items() if fact.command.changes] == []

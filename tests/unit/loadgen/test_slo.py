@@ -2,9 +2,10 @@
 
 import pytest
 
-from fakes.measured import failed, row
+from fakes.measured import failed, level, row
 from sparkwright.domain.traffic import Row
 from sparkwright.domain.workload import Slo
+from sparkwright.loadgen.samples import of_repeats
 from sparkwright.loadgen.slo import meets, share
 
 
@@ -18,6 +19,7 @@ from sparkwright.loadgen.slo import meets, share
         (row(0.1, 0.05), Slo(end_to_end=0.2), False),
         (row(0.1), Slo(), True),
         (row(tokens=1), Slo(tpot=0.01), True),  # nothing came after the first
+        (row(tokens=1, output_tokens=9), Slo(tpot=0.01), True),  # all nine came at once
         (row(output_tokens=None), Slo(tpot=1.0), False),  # not known is not met
         (Row(0, 0, 0.0, 0.0), Slo(ttft=1.0), False),
         (failed(), Slo(), False),
@@ -39,3 +41,12 @@ def test_the_share_is_of_all_that_were_sent() -> None:
     """Failed ones among them; of none there is no share."""
     assert share([row(0.1), row(0.9), failed(), failed()], Slo(ttft=0.5), False) == 0.25
     assert share([], Slo(ttft=0.5), False) is None
+
+
+def test_without_usage_nobody_met_or_missed_a_time_per_token() -> None:
+    """No share is told, least of all 0 %; a failed request has missed it all the same."""
+    silent = row(output_tokens=None)
+    assert share([silent, failed()], Slo(tpot=1.0), False) is None
+    assert share([silent, failed()], Slo(ttft=1.0), False) == 0.5
+    assert share([failed()], Slo(tpot=1.0), False) == 0.0
+    assert "goodput" not in of_repeats([level([silent])], Slo(tpot=1.0))

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.facts import Checkpoint, GpuProcess, Memory, NodeFacts, RankStatus, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import GpuProcess, Memory, NodeFacts, RankStatus, Unknown
 from sparkwright.domain.ledger import KV_POOL, Lack, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.advice import Advice, words
-from sparkwright.domain.facts import Checkpoint, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.facts import TensorGroup
+from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.planner.parameters import Spread, Weights
 from sparkwright.planner.tensor_parts import tensor_parts
 from unit.planner.memory_samples import shape

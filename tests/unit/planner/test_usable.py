@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.domain.facts import NOT_ASKED, Checkpoint, GpuProcess, NodeFacts, RankStatus, Unknown
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, RankStatus, Unknown
 from sparkwright.domain.inventory import How, Stored, Use
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Speculation

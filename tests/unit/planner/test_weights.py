@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.domain.facts import Checkpoint, TensorGroup, Unknown
+from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe, Speculation

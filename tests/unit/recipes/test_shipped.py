@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names
-from sparkwright.domain.facts import Checkpoint, FabricChoice
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import WEIGHTS
 from sparkwright.domain.plan import Placement

@@ -23,6 +23,13 @@ def test_speeds_have_the_form_of_the_field() -> None:
     assert "| deepseek-v4-flash | tg128 (c4) | 20.00 ± 1.50 |  |  |" in text
 
 
+def test_a_level_without_a_figure_stays_in_the_tables() -> None:
+    """All of its requests failed: that is a result, and no reason to leave it out."""
+    good, lost = (level(plan, decode=40.0) for plan in user_plans((1, 4)))
+    text = markdown([summary([good, replace(lost, metrics={}, good=0)])])
+    assert "tg128" in text and f"| {lost.plan.name} |" in text and f"0 of {lost.sent}" in text
+
+
 def test_simulated_and_doubtful_figures_say_so_first() -> None:
     """Whoever copies the table copies the line above it."""
     one = replace(summary([level(depth_plans((0,))[0], decode=40.0)]), invalid=("the client was behind",))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.fabric_facts import (
     Containers,
@@ -16,7 +17,6 @@ from sparkwright.domain.fabric_facts import (
 )
 from sparkwright.domain.facts import (
     Address,
-    Checkpoint,
     Disk,
     Docker,
     Driver,

@@ -35,15 +35,20 @@ def name(rule: object) -> str:
     return rule.__name__.rpartition(".")[2]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=name)
-def test_rule_is_complete(rule: Any) -> None:
+def lacking(rule: Any) -> list[str]:
+    there = {
+        "headings": re.findall(r"^([A-Z][a-z]+):", rule.__doc__, re.MULTILINE) == HEADINGS,
+        "code": re.fullmatch(r"[A-Z]+[0-9]{3}", rule.CODE) and name(rule).startswith(rule.CODE.lower() + "_"),
+        "status": rule.STATUS in ("stable", "preview"),
+        "severity": isinstance(rule.SEVERITY, Severity),
+        "title": rule.TITLE and not rule.TITLE.endswith("."),
+    }
+    return [what for what, good in there.items() if not good]
+
+
+def test_every_rule_is_complete() -> None:
     """Guards that a rule has what the documentation and the gate need."""
-    assert re.findall(r"^([A-Z][a-z]+):", rule.__doc__, re.MULTILINE) == HEADINGS
-    assert re.fullmatch(r"[A-Z]+[0-9]{3}", rule.CODE)
-    assert name(rule).startswith(rule.CODE.lower() + "_")
-    assert rule.STATUS in ("stable", "preview")
-    assert isinstance(rule.SEVERITY, Severity)
-    assert rule.TITLE and not rule.TITLE.endswith(".")
+    assert {name(rule): lacks for rule in RULES if (lacks := lacking(rule))} == {}
 
 
 def test_every_file_is_in_the_catalog_once() -> None:

@@ -37,7 +37,7 @@ def test_a_reboot_of_all_nodes_is_told_and_mended() -> None:
     """The ranks ended with their nodes: evidence, stop, and a launch that waits for nothing."""
     life = Life()
     life.tell(resumed(T0 + 1, running=ALL))
-    what = "rank 0, 1 has ended while nothing watched; spark-1, spark-2 was rebooted"
+    what = "ranks 0, 1 have ended while nothing watched; spark-1, spark-2 were rebooted"
     effects = life.tell(resumed(T0 + 700, ended=ALL, boots=NEW_BOOTS))
     assert effects == (Refuse(what, T0 + 700), Announce("opened", what), Capture(0, "rank-exited", what, (), 1))
     life.tell(Captured(T0 + 701, 1))

@@ -45,6 +45,8 @@ def test_a_broken_desired_state_falls_back_to_the_one_before(home: Home, said: l
     (home.path / "desired.json.bak").write_text(to_json(replace(DESIRED, by="bob@desk")))
     assert home.desired().by == "bob@desk"
     assert len(said) == 1 and "desired.json cannot be read" in said[0]
+    (told,) = home.wrong().values()
+    assert f"{home.path}/desired.json cannot be read" in told and "another recipe" in told and "sparkwright up" in told
 
 
 def test_without_any_it_says_what_to_do(home: Home) -> None:
@@ -73,6 +75,22 @@ def test_a_broken_state_is_put_aside(home: Home, said: list[str]) -> None:
     (home.path / "state.json").write_bytes(b"\x00" * 30)
     assert home.load() is None and home.load() is None
     assert len(said) == 1 and (home.path / "state.json.bad").exists()
+    assert "kept as state.json.bad: look at it, then remove it" in home.wrong()["state-file"]
+    (home.path / "state.json.bad").unlink()
+    assert home.wrong() == {}
+
+
+def test_secrets_that_cannot_be_read_or_that_others_could_are_told(home: Home, said: list[str]) -> None:
+    """The mode is mended at once; what somebody has read by then is for a person to judge."""
+    (home.path / "secrets.json").write_text('{"VLLM_API_KEY": "k"}')
+    (home.path / "secrets.json").chmod(0o644)
+    assert home.secrets()["VLLM_API_KEY"].reveal() == "k"
+    assert (home.path / "secrets.json").stat().st_mode & 0o777 == 0o600
+    assert "think about new keys" in home.wrong()["secrets-file"]
+    (home.path / "secrets.json").write_text("{ torn")
+    assert home.secrets() == {}
+    assert "cannot be read" in home.wrong()["secrets-file"] and "sparkwright up" in home.wrong()["secrets-file"]
+    assert len(said) == 2
 
 
 def test_a_full_disk_is_written_on_and_else_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

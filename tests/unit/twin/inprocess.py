@@ -97,3 +97,9 @@ def collapsed(reads: list[str]) -> list[str]:
     """Runs of the same chunk count once: how many tokens share one differs from run to run."""
     plain = [plain_bytes(r) for r in reads]
     return [r for i, r in enumerate(plain) if i == 0 or r != plain[i - 1]]
+
+
+async def until(check: Any, seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not check():
+            await asyncio.sleep(0.005)

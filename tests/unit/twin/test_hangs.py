@@ -11,7 +11,7 @@ import pytest
 
 from sparkwright.twin import activity
 from sparkwright.twin.activity import Activity
-from unit.twin.inprocess import Client, MakeClient
+from unit.twin.inprocess import Client, MakeClient, until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 20, "ignore_eos": True}
 SLOW = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "5"}
@@ -27,12 +27,6 @@ def gauges(client: Client) -> tuple[float, ...]:
     client.service.metrics.refresh()
     names = ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc", "prompt_tokens_total")
     return tuple(client.service.metrics.get(f"vllm:{name}") for name in names)
-
-
-async def until(check: Any, seconds: float = 5.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not check():
-            await asyncio.sleep(0.005)
 
 
 async def given_up(*tasks: asyncio.Task[Any]) -> None:
@@ -121,7 +115,7 @@ async def test_a_frozen_web_server_is_silent_while_the_engine_goes_on(make_clien
     client.service.core.rank.faults.refresh()
     health = asyncio.create_task(client.get("/health"))
     await until(lambda: client.service.engine.answered == 1)
-    await asyncio.sleep(0.15)
+    await asyncio.sleep(0.05)
     assert not work.done() and not health.done()
     control.unlink()
     client.service.core.rank.faults.all = ()

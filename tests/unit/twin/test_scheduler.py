@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from sparkwright.twin.prefix_cache import BlockPool, Table
-from unit.twin.inprocess import Client, MakeClient
+from unit.twin.inprocess import Client, MakeClient, until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 50, "ignore_eos": True}
 
@@ -148,7 +148,7 @@ async def test_gauges_show_what_runs_and_waits(make_client: MakeClient) -> None:
 
     client.service.engine.ranks = Held()
     jobs = [asyncio.create_task(client.post("/v1/completions", BODY)) for _ in range(5)]
-    await asyncio.sleep(0.02)
+    await until(lambda: client.service.engine.ranks.steps > 1)
     busy = (await client.get("/metrics")).text
     gate.set()
     await asyncio.gather(*jobs)
@@ -167,6 +167,5 @@ async def test_a_client_that_leaves_frees_its_blocks(make_client: MakeClient, st
     body = {**BODY, "max_tokens": 20_000, "stream": stream}
     reply = await client.post("/v1/completions", body, leave_after=0.05)
     assert reply.status in (0, 200)
-    await asyncio.sleep(0.02)
+    await until(lambda: client.service.metrics.get("vllm:request_success_total", finished_reason="abort") == 1)
     assert engine.running == [] and engine.machine.pool.used == 0
-    assert client.service.metrics.get("vllm:request_success_total", finished_reason="abort") == 1

@@ -29,9 +29,13 @@ _PROGRAM = "from sparkwright.adapters.load.worker import main; main()"
 
 
 class ProcessClient:
-    """Implements ports.LoadClient. processes: at most so many; None takes what this machine has to spare."""
+    """Implements ports_bench.LoadClient. processes: at most so many; None takes what this machine has to spare.
 
-    def __init__(self, processes: int | None = None) -> None:
+    authority: a file with one more certificate to trust.
+    """
+
+    def __init__(self, processes: int | None = None, authority: str = "") -> None:
+        self._authority = authority
         self._most = processes or max(1, len(os.sched_getaffinity(0)) - 1)
         self._streams = _PER_PROCESS
 
@@ -43,7 +47,7 @@ class ProcessClient:
         async with AsyncExitStack() as stack:
             workers = [await stack.enter_async_context(_worker()) for _ in range(parts)]
             feeding = [
-                asyncio.ensure_future(process.feed(worker, frame(_wire(job, key, part, parts))))
+                asyncio.ensure_future(process.feed(worker, frame(self._wire(job, key, part, parts))))
                 for part, worker in enumerate(workers)
             ]
             stack.callback(lambda: [task.cancel() for task in feeding])
@@ -52,6 +56,9 @@ class ProcessClient:
                 if isinstance(heard, Lag) and heard.cores > _BUSY:
                     self._streams = math.ceil(_streams(job) / (parts + 1))
                 yield heard
+
+    def _wire(self, job: Job, key: Secret | None, part: int, parts: int) -> dict[str, Any]:
+        return {**_wire(job, key, part, parts), "authority": self._authority}
 
     def _parts(self, job: Job) -> int:
         return max(1, min(self._most, math.ceil(_streams(job) / self._streams)))

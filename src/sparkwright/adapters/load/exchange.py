@@ -12,6 +12,7 @@ from sparkwright.loadgen.stream import TokenStream, message
 END = b"0\r\n\r\n"  # of a chunked body; a hint only: text may end so, too
 BATCH = 16  # unparsed reads after which it is worth the while to parse some
 _SHOWN = 300
+_UNFINISHED = ("abort", "error")  # how vLLM and SGLang end what they give up, on their way down or out of memory
 
 
 class Exchange:
@@ -214,7 +215,9 @@ def _trouble(exchange: Exchange) -> tuple[str, str, float | None]:
 def _stream_trouble(stream: TokenStream) -> tuple[str, str]:
     if stream.error:
         return "error-in-stream", stream.error
-    if not (stream.stopped or stream.finish or (stream.usage and stream.at)):
+    if stream.finish in _UNFINISHED:
+        return "aborted", f"the server ended the answer early: finish_reason {stream.finish}"
+    if not (stream.stopped or stream.finish):
         return "cut", "the stream ended before its last chunk"
     if not stream.at or (stream.usage and not stream.usage.get("completion_tokens")):
         return "no-tokens", "the answer ended without a token"

@@ -7,9 +7,11 @@ from sparkwright.adapters.load.connection import Address, Connection, Owner
 from sparkwright.adapters.load.loop import Loop
 
 
-def context() -> ssl.SSLContext:
-    """The system's authorities (SSL_CERT_FILE counts)."""
+def context(authority: str = "") -> ssl.SSLContext:
+    """The system's authorities (SSL_CERT_FILE counts), and that of a file."""
     made = ssl.create_default_context()
+    if authority:
+        made.load_verify_locations(authority)
     made.set_alpn_protocols(["http/1.1"])
     return made
 

@@ -77,7 +77,7 @@ class Worker:
     def _make(self) -> Any:
         loop, host = self._loop, self._job["host"]
         if self._job["tls"]:
-            secure = context()
+            secure = context(self._job["authority"])
             return lambda pool, address: TlsConnection(loop, pool, address, secure, host)
         return lambda pool, address: Connection(loop, pool, address)
 

@@ -1,5 +1,6 @@
 """The file itself: opened in the state it must be in, brought up to date, set aside when it is damaged."""
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from sparkwright.adapters.artifacts import private_folder
 
 _BUSY = 5.0  # seconds that one writer waits for another: two deployments may share a head
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR)
 _KEPT = 3
 _PRIMARY = 0xFF  # of an extended result code
 _SETTINGS = ("journal_mode=WAL", "foreign_keys=ON", "journal_size_limit=1048576")
@@ -118,6 +120,12 @@ def is_damaged(error: BaseException) -> bool:
     """Whether the file is at fault, not its disk or another writer."""
     code = getattr(error, "sqlite_errorcode", 0)
     return isinstance(error, Damaged) or (code & _PRIMARY) in _DAMAGED
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether it may be over by itself: a full disk, another writer."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return (code & _PRIMARY) in _PASSING or getattr(error, "errno", 0) == errno.ENOSPC
 
 
 def set_aside(path: Path, now: float) -> Path:

@@ -59,6 +59,8 @@ class History:
         self._connection: sqlite3.Connection | None = None
         self._writes = 0
         self._newer = False
+        self._lost: Path | None = None
+        self._why = ""
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T | None:
         """What `change` returns, in one transaction; None when it could not be written."""
@@ -69,13 +71,29 @@ class History:
         except (sqlite3.Error, OSError) as error:
             self.close()
             if not database.is_damaged(error):
-                self._dropped(str(error))
+                self._dropped(str(error), passing=database.may_pass(error))
                 return None
         return self._begin_anew(change)
 
+    @property
+    def wrong(self) -> str:
+        """What only a person can mend, '' when nothing is. A full disk is the journal's to tell: it comes and goes."""
+        if self._why:
+            return f"history is not written: {self._why}"
+        if self._lost and self._lost.exists():
+            return (
+                f"{self._path} was damaged and begun anew; it is kept as {self._lost.name}: look at it, then remove it"
+            )
+        return ""
+
+    def again(self) -> None:
+        """Whether it has been mended."""
+        self._newer = False
+        self.write(lambda _: None)
+
     def _begin_anew(self, change: Callable[[sqlite3.Connection], T]) -> T | None:
         try:
-            aside = database.set_aside(self._path, self._now())
+            self._lost = aside = database.set_aside(self._path, self._now())
             self._notice(f"{self._path} was damaged: it is kept as {aside.name}, and a new one is begun")
             return self._written(change)
         except (sqlite3.Error, OSError) as error:
@@ -89,7 +107,7 @@ class History:
             connection = self._connection or database.opened(self._path)
         except database.Newer as error:
             self._newer = True
-            self._dropped(str(error))
+            self._dropped(f"{error}; use that one, or move the file aside: incidents keep their own folders")
             return None
         self._connection = connection
         with database.transaction(connection):
@@ -99,6 +117,7 @@ class History:
             if self._writes % _PRUNE_EVERY == 0:
                 self._prune(connection)
         self._writes += 1
+        self._why = ""
         return done
 
     def _prune(self, connection: sqlite3.Connection) -> None:
@@ -107,8 +126,10 @@ class History:
             text = _PRUNE.format(table=table, may=may, newest=newest, at=at)
             connection.execute(text, {"before": self._now() - days * _DAY})
 
-    def _dropped(self, why: str) -> None:
-        self._trouble.tell(f"history is not written, supervision goes on: {self._path}: {why}")
+    def _dropped(self, why: str, passing: bool = False) -> None:
+        said = why if str(self._path) in why else f"{self._path}: {why}"
+        self._why = "" if passing else said
+        self._trouble.tell(f"history is not written, supervision goes on: {said}")
 
     def close(self) -> None:
         if self._connection is not None:

@@ -181,5 +181,6 @@ def _trouble(path: Path, error: Exception) -> StoreError:
     if database.is_damaged(error):
         return StoreError(f"{path} is damaged: {error}", f"move it away and begin anew: mv {path} {path}.damaged")
     full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
-    cure = "free some space; what was measured until now is kept" if full else ""
-    return StoreError(f"{path} cannot be used: {error}", cure)
+    home = "runs are kept in the home folder: HOME=FOLDER names another one for this call"
+    cure = "free some space; what was measured until now is kept" if full else home
+    return StoreError(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}", cure)

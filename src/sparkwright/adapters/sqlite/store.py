@@ -18,6 +18,7 @@ T = TypeVar("T")
 STORE = "store.sqlite"
 FOLDERS = "incidents"
 _FIRST, _LAST = 50, 150  # events in an incident's record
+_AGAIN = 30.0
 LEFT_OPEN = "left open by a supervisor that ended"
 _INSERT = """
 INSERT INTO incidents (number, deployment, kind, what, opened_at, evidence, cause, code, fix, closed_at, outcome,
@@ -54,6 +55,7 @@ class SqliteStore:
     def __init__(self, state: Path, notice: Callable[[str], None], now: Callable[[], float] = time.time) -> None:
         self._folders = Folders(state / FOLDERS)
         self._trouble = Seldom(notice, now)
+        self._now, self._tried = now, 0.0
         self._history = History(state / STORE, notice, now, self._catch_up)
         self._thread = ThreadPoolExecutor(1, "store")
         self._last = 0
@@ -92,6 +94,13 @@ class SqliteStore:
     async def counts(self, deployment: str) -> tuple[int, int]:
         """(incidents, number of the last one)."""
         return await self._run(lambda: self._counts(deployment))
+
+    def wrong(self) -> str:
+        """While something is, it is tried again now and then."""
+        if (found := self._history.wrong) and self._now() - self._tried >= _AGAIN:
+            self._tried = self._now()
+            self._thread.submit(self._history.again)
+        return found
 
     async def aclose(self) -> None:
         await self._run(self._history.close)

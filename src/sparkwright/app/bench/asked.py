@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sparkwright.app.bench.benchmark import Ready, Wish, ready
 from sparkwright.app.bench.target import KeyWanted, Target
-from sparkwright.app.bench.tools import Bench
+from sparkwright.app.bench.tools import Bench, Ours
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 
@@ -19,12 +19,14 @@ def is_url(named: str) -> bool:
 
 
 @asynccontextmanager
-async def url(bench: Bench, target: Target, keys: Sequence[Secret | None], wish: Wish) -> AsyncIterator[Ready]:
+async def url(
+    bench: Bench, target: Target, keys: Sequence[Secret | None], wish: Wish, ours: Ours | None = None
+) -> AsyncIterator[Ready]:
     """keys: tried in this order for as long as the server refuses them. Raises KeyWanted when all are refused."""
     refused: KeyWanted | None = None
     for key in keys:
         try:
-            found = await ready(bench, replace(target, key=key), None, wish)
+            found = await ready(bench, replace(target, key=key), ours, wish)
         except KeyWanted as error:
             refused = error
             continue

@@ -10,9 +10,11 @@ from sparkwright.app.bench.probe import probe
 from sparkwright.app.bench.target import Target
 from sparkwright.app.bench.texts import Given, prepare
 from sparkwright.app.bench.tools import Bench, Order, Ours, Screen, no_memory
+from sparkwright.domain.errors import UsageError
+from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Conditions, Run
 from sparkwright.domain.workload import Workload
-from sparkwright.ports import Tokenizer
+from sparkwright.ports_bench import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,22 @@ async def ready(bench: Bench, target: Target, ours: Ours | None, wish: Wish) -> 
     """Raises NotReady, UsageError."""
     probed = await probe(bench.asker, bench.clock, target)
     planned = outline(wish.workload, probed)
+    _judgeable(wish.workload, probed)
     levels = tuple(level.plan for level in planned.levels)
-    target = Target(target.url, probed.model, target.key, target.asked_as)
+    target = replace(target, model=probed.model)
     order = Order(target, probed, wish.workload, levels, ours, wish.memory, wish.tags, wish.note)
-    tokenizer = await bench.tokenizer(target, probed)
+    tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, order, tokenizer.name)
     earlier = "" if wish.resume else await bench.runs.unfinished(wish.workload, known.endpoint) or ""
     return Ready(order, planned, tokenizer, known, earlier, wish.files)
+
+
+def _judgeable(workload: Workload, probed: Probed) -> None:
+    if workload.search and workload.slo and workload.slo.tpot and not probed.usage:
+        raise UsageError(
+            f"profile {workload.name}: a limit on TPOT cannot be searched for: the server's streams have no `usage`",
+            "a workload of your own with limits on ttft and end_to_end only",
+        )
 
 
 async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = None) -> Run:

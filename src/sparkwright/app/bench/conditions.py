@@ -26,8 +26,8 @@ def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
 
 
 def _where(ours: Ours) -> str:
-    way = " through ssh" if ours.tunnelled else ""
-    return f"{ours.head.deployment} (rank 0 on {ours.head.node}, port {ours.head.port}{way})"
+    place = f"front door {ours.door}" if ours.door else f"rank 0 on {ours.head.node}, port {ours.head.port}"
+    return f"{ours.head.deployment} ({place}{' through ssh' if ours.tunnelled else ''})"
 
 
 def _with(found: Conditions, ours: Ours) -> Conditions:
@@ -37,6 +37,7 @@ def _with(found: Conditions, ours: Ours) -> Conditions:
         found,
         ours=True,
         deployment=head.deployment,
+        front_door=ours.door,
         recipe=head.recipe,
         recipe_hash=head.recipe_hash,
         image=ours.launched.image,

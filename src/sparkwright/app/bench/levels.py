@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from sparkwright.app.bench.scrapes import watched
+from sparkwright.app.bench.target import one_line
 from sparkwright.app.bench.tools import Bench, Order, Screen
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Level
@@ -176,7 +177,7 @@ def _failures(rows: Sequence[Row]) -> list[str]:
         return []
     kind, count = Counter(row.kind for row in failed).most_common(1)[0]
     words = next(row.error for row in failed if row.kind == kind)
-    return [f"{count} of {len(rows)} requests: {kind}: {' '.join(words.split())[:_SAID]}"]
+    return [f"{count} of {len(rows)} requests: {kind}: {one_line(words, _SAID)}"]
 
 
 def unanswered(level: Level) -> bool:

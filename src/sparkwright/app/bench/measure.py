@@ -158,7 +158,10 @@ def same_server(run: Run, now: Conditions) -> None:
         )
 
 
-_SAME = ("model", "engine", "engine_version", "recipe_hash", "image", "max_context", "tokenizer", "simulated")
+_SAME = (
+    *("model", "engine", "engine_version", "recipe_hash", "image"),
+    *("max_context", "tokenizer", "simulated", "front_door"),
+)
 
 
 def resumed(run: Run) -> Run:

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 from sparkwright.app.bench.target import Target
 from sparkwright.app.bench.tools import Ours
@@ -28,19 +30,54 @@ async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIt
 
     Raises UsageError when there is no such deployment or its key is not known here, NotReady when it does not run.
     """
+    ours = await _started(world, deployment)
+    key = key or _key(world, ours.head)
+    async with _engine(world, ours.head) as url:
+        yield Target(url, ours.head.served_name, key, deployment), replace(ours, tunnelled=_away(world, ours.head))
+
+
+@asynccontextmanager
+async def through_door(world: World, deployment: str, door: str) -> AsyncIterator[tuple[Target, Ours]]:
+    """As users reach it, by the URL of its front door; the engine is asked for its figures behind it.
+
+    Raises UsageError when there is no such deployment, NotReady when it does not run.
+    """
+    ours = await _started(world, deployment)
+    async with _engine(world, ours.head) as url, _reached(world, ours.head, door) as (at, tunnelled):
+        key = world.secrets.get(ours.head.key_env)
+        behind = None if ours.head.key_env and not key else Target(url, ours.head.served_name, key, deployment)
+        target = Target(at, ours.head.served_name, None, f"{deployment} ({door})", behind)
+        yield target, replace(ours, tunnelled=tunnelled, door=door)
+
+
+@asynccontextmanager
+async def _engine(world: World, head: RankStatus) -> AsyncIterator[str]:
+    """Its own address, through ssh where it is on another machine."""
+    address = _LOOPBACK if head.bind in ("", "0.0.0.0", "::") else head.bind
+    async with world.hosts[head.node].tunnel(address, head.port) as url:
+        yield url
+
+
+@asynccontextmanager
+async def _reached(world: World, head: RankStatus, door: str) -> AsyncIterator[tuple[str, bool]]:
+    """Where the door is from here, and whether that is through ssh: one on another machine's loopback."""
+    parts = urlsplit(door)
+    if parts.hostname != _LOOPBACK or not _away(world, head):
+        yield door, False
+        return
+    async with world.hosts[head.node].tunnel(_LOOPBACK, parts.port or 443) as url:
+        yield url.replace("http:", f"{parts.scheme}:"), True
+
+
+def _away(world: World, head: RankStatus) -> bool:
+    return not world.cluster.node(head.node).is_local
+
+
+async def _started(world: World, deployment: str) -> Ours:
     ranks = await chosen(world, deployment, None)
     head = _head(deployment, ranks)
-    key = key or _key(world, head)
     names = tuple(dict.fromkeys(rank.node for rank in ranks))
-    ours = Ours(head, await _nodes(world, names), names, await _launched(world, head))
-    address = _LOOPBACK if head.bind in ("", "0.0.0.0", "::") else head.bind
-    if world.cluster.node(head.node).is_local:
-        host = f"[{address}]" if ":" in address else address
-        yield Target(f"http://{host}:{head.port}", head.served_name, key, deployment), ours
-        return
-    async with world.hosts[head.node].tunnel(address, head.port) as url:
-        tunnelled = Ours(head, ours.nodes, names, ours.launched, tunnelled=True)
-        yield Target(url, head.served_name, key, deployment), tunnelled
+    return Ours(head, await _nodes(world, names), names, await _launched(world, head))
 
 
 def _head(deployment: str, ranks: Sequence[RankStatus]) -> RankStatus:

@@ -11,7 +11,8 @@ from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
 from sparkwright.app.bench.trial import Trial, trial
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
-from sparkwright.ports import Asker, Clock
+from sparkwright.ports import Clock
+from sparkwright.ports_bench import Asker
 
 _QUICK = 10.0
 
@@ -21,14 +22,21 @@ async def probe(asker: Asker, clock: Clock, target: Target) -> Probed:
     listed = await patient(clock, target, lambda: asker.get(f"{target.root}/v1/models", target.key, _QUICK))
     entries = _entries(listed, target)
     model = _chosen(entries, target)
-    tried, told = await asyncio.gather(trial(asker, clock, target, model), identify(asker, target.root, target.key))
+    inner = target.engine
+    tried, told = await asyncio.gather(trial(asker, clock, target, model), identify(asker, inner.root, inner.key))
     entry = next((e for e in entries if e.get("id") == model), {})
-    found = replace(told, model=model, models=tuple(str(e.get("id")) for e in entries), root=str(entry.get("root", "")))
+    found = replace(
+        told,
+        url=target.root,
+        model=model,
+        models=tuple(str(e.get("id")) for e in entries),
+        root=str(entry.get("root", "")),
+    )
     return replace(
         _with_trial(found, tried),
         engine=told.engine or _owner(entry),
         context=_context(entry) or told.context,
-        tokenize=await _tokenizes(asker, target, model),
+        tokenize=await _tokenizes(asker, inner, model),
         simulated=tried.simulated or SIMULATED in listed.headers,
     )
 

@@ -41,24 +41,26 @@ async def watched(bench: Bench, order: Order) -> AsyncIterator[list[Scrape]]:
     going = asyncio.ensure_future(go_on())
     try:
         yield seen
-        await _ended(going)
+        await ended(going)
         await take(memory=True)
     finally:
-        await _ended(going)
+        await ended(going)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def ended(task: asyncio.Task[None]) -> None:
+    """A cancellation of the caller is not taken for the task's own."""
     task.cancel()
+    await asyncio.wait({task})
     with suppress(asyncio.CancelledError):
-        await task
+        task.result()
 
 
 async def _figures(bench: Bench, order: Order) -> Mapping[str, float]:
     if not order.probed.metrics:
         return {}
     try:
-        url = order.target.root + order.probed.metrics
-        reply = await bench.asker.get(url, order.target.key, _SECONDS)
+        engine = order.target.engine
+        reply = await bench.asker.get(engine.root + order.probed.metrics, engine.key, _SECONDS)
     except NotReady:
         return {}
     return figures(reply.body, order.probed.names) if reply.status == 200 else {}

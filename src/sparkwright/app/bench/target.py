@@ -20,12 +20,21 @@ class KeyWanted(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """url: as the user wrote it. model: '' takes the server's own. asked_as: how messages name it, '' for the url."""
+    """url: as the user wrote it. model: '' takes the server's own. asked_as: how messages name it, '' for the url.
+
+    behind: the engine, where url is a front door's, which passes on neither its figures nor its tokenizer.
+    """
 
     url: str
     model: str = ""
     key: Secret | None = None
     asked_as: str = ""
+    behind: "Target | None" = None
+
+    @property
+    def engine(self) -> "Target":
+        """Where the engine itself tells of itself."""
+        return self.behind or self
 
     @property
     def root(self) -> str:
@@ -88,4 +97,9 @@ def shown(reply: Reply) -> str:
         text = str(found.get("message") or found.get("detail") or found) if isinstance(found, dict) else str(found)
     except ValueError:
         text = reply.body
-    return " ".join(text.split())[:_SHOWN] or "(empty body)"
+    return one_line(text, _SHOWN) or "(empty body)"
+
+
+def one_line(text: str, most: int) -> str:
+    """Of a stranger's words, without what would draw on the terminal."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:most]

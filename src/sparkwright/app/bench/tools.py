@@ -9,7 +9,8 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.probed import Launched, Probed
 from sparkwright.domain.traffic import Lag, Row
 from sparkwright.domain.workload import LevelPlan, Workload
-from sparkwright.ports import Asker, Clock, LoadClient, RunStore, Tokenizer
+from sparkwright.ports import Clock
+from sparkwright.ports_bench import Asker, LoadClient, RunStore, Tokenizer
 
 
 class Screen(Protocol):
@@ -42,21 +43,21 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """tokenizer: how prompts of an endpoint are counted."""
+    """tokenizer: how prompts of an engine are counted."""
 
     asker: Asker
     client: LoadClient
     runs: RunStore
     clock: Clock
     machine: Machine
-    tokenizer: Callable[[Target, Probed], Awaitable[Tokenizer]]
+    tokenizer: Callable[[Asker, Target, Probed], Awaitable[Tokenizer]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ours:
     """A deployment of this cluster, by its head's rank. nodes: a line each of those it runs on.
 
-    tunnelled: reached through ssh.
+    tunnelled: reached through ssh. door: URL of the front door that is measured, '' for the engine itself.
     """
 
     head: RankStatus
@@ -64,6 +65,7 @@ class Ours:
     names: tuple[str, ...]
     launched: Launched
     tunnelled: bool = False
+    door: str = ""
 
 
 async def no_memory() -> Mapping[str, int]:

@@ -31,4 +31,6 @@ def view(senses: Senses, state: State) -> Live:
 
 
 def _node(senses: Senses, node: str) -> LiveNode:
-    return senses.detectors.live_node(node) or LiveNode(node, senses.site.now(), reached=node in senses.heard)
+    """One that was not looked at yet has no time."""
+    at = senses.site.now() if senses.detectors.missed(node) else 0.0
+    return senses.detectors.live_node(node) or LiveNode(node, at, reached=False)

@@ -7,7 +7,16 @@ from sparkwright.app.supervise.crew import Crew
 from sparkwright.app.supervise.live import view
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
-from sparkwright.app.supervise.sources import door, engine, listing, nodes, ranks, suspicion
+from sparkwright.app.supervise.sources import (
+    door,
+    engine,
+    listing,
+    nodes,
+    ranks,
+    records,
+    stillness,
+    suspicion,
+)
 from sparkwright.app.supervise.words import Words
 from sparkwright.app.supervise.works.work import Work, Works
 from sparkwright.app.world import World
@@ -15,7 +24,7 @@ from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.desired import Desired
 from sparkwright.ports import Keep
 from sparkwright.supervision import machine
-from sparkwright.supervision.detect.detectors import Detectors
+from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Resumed, Tick
 from sparkwright.supervision.policy import Policy
@@ -47,7 +56,7 @@ class Loop:
         self._nodes = Crew(site.world.clock, self._trouble)
         self._ranks = Crew(site.world.clock, self._trouble)
         self._state = machine.first(site.now(), ready=False)
-        self._shown = 0.0
+        self._shown = self._ticked = 0.0
 
     async def run(self) -> None:
         known, found = self._known(), await census(self.site)
@@ -58,6 +67,8 @@ class Loop:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch, self.senses, node))
         self._nodes.begin("clock", self._tick)
         self._nodes.begin("front door", partial(door.watch, self.senses))
+        self._nodes.begin("knock", partial(door.knock, self.senses))
+        self._nodes.begin("records", partial(records.watch, self.senses))
         await self._step(self._resumed(found))
         while self._state.phase is not DeploymentState.STOPPED:
             await self._step(await self.senses.events.get())
@@ -93,14 +104,25 @@ class Loop:
 
     def _look(self) -> None:
         at = self.site.now()
+        self._gap(at)
         if not self.site.keep.journal.wanted():
             self.senses.tell(Disarmed(at))
+        if self._unwritten:
+            self._save()
         nodes.silent(self.senses)
         if self.senses.serving:
             self.senses.found(self.senses.detectors.tick(at))
         self.senses.tell(Tick(at))
         if at - self._shown >= _SHOWN_EVERY:
             self._show()
+
+    def _gap(self, at: float) -> None:
+        """What was not watched, or is another time, is nobody's silence."""
+        passed, self._ticked = at - (self._ticked or at), at
+        if away(passed):
+            self.site.say(f"{passed:+.0f} s since the last look: the clock was set, or this machine stood still")
+            self._shown = 0.0
+            self.senses.looked_away()
 
     def _show(self) -> None:
         self._shown = self.site.now()
@@ -123,9 +145,12 @@ class Loop:
                 await self._works.begin(effect, self._state)
         self._listen()
 
+    @property
+    def _unwritten(self) -> bool:
+        return any(kind == _UNWRITTEN for kind, _ in self._state.troubles)
+
     def _save(self) -> None:
-        why = self.site.keep.journal.save(self._state)
-        told = any(kind == _UNWRITTEN for kind, _ in self._state.troubles)
+        why, told = self.site.keep.journal.save(self._state), self._unwritten
         if why and not told:
             what = f"the supervisor's own state cannot be written: {why}"
             self.senses.tell(Fault(self.site.now(), _UNWRITTEN, what, Recovery.NONE))
@@ -142,13 +167,14 @@ class Loop:
             self._ranks.release()
             self.senses.detectors.end()
             return
-        self.senses.begin()
+        self.senses.begin(self._state.ready_at)
         for rank in range(len(self.site.nodes)):
             self._ranks.begin(f"follower of rank {rank}", partial(ranks.follow, self.senses, rank))
         self._ranks.begin("causes", partial(suspicion.weigh_all, self.senses))
         self._ranks.begin("figures", partial(engine.figures, self.senses))
         self._ranks.begin("canary", partial(engine.canary, self.senses))
         self._ranks.begin("listing", partial(listing.look, self.senses))
+        self._ranks.begin("stillness", partial(stillness.look_into, self.senses))
 
     def _trouble(self, name: str, error: Exception | None) -> None:
         """A source that failed is a defect of ours: shown, and it is begun again."""

@@ -1,7 +1,7 @@
 """What the sources share: where they tell what they found, and what they need to find it."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparkwright.app.diagnose import year_of
 from sparkwright.app.diagnose_watch import Watching
@@ -9,8 +9,9 @@ from sparkwright.app.supervise.site import Site
 from sparkwright.domain.diagnosis import CONFIDENT, Cause
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Found
-from sparkwright.supervision.events import Event
+from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs
+from sparkwright.supervision.state import Recovery
 
 _MOST_QUEUED = 10_000
 _EXPLAINED = 20.0
@@ -22,6 +23,7 @@ class Senses:
 
     recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: what logs
     tell and nobody has weighed yet. explaining: what the evidence of the incident asks for, once it has been read.
+    standing: kind -> sentence of troubles that have nothing to do with any one start.
     """
 
     site: Site
@@ -33,6 +35,7 @@ class Senses:
     figures: bool = False
     suspects: asyncio.Queue[Cause] = field(default_factory=asyncio.Queue)
     explaining: asyncio.Task[Needs] | None = None
+    standing: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watching = self._watching()
@@ -44,11 +47,33 @@ class Senses:
     def found(self, found: Found) -> None:
         self.tell(*found)
 
-    def begin(self) -> None:
-        """A start serves: what was heard and said of the one before counts no more."""
-        self.detectors.begin(self.site.now())
+    def stands(self, kind: str, what: str) -> None:
+        """A trouble that stays until it is mended, '' when it is; told once, and to each start anew."""
+        if what == self.standing.get(kind, ""):
+            return
+        if what:
+            self.standing[kind] = what
+            self._troubled(kind)
+        else:
+            del self.standing[kind]
+            self.tell(Cleared(self.site.now(), kind))
+
+    def _troubled(self, kind: str) -> None:
+        self.tell(Fault(self.site.now(), kind, self.standing[kind], Recovery.NONE))
+
+    def looked_away(self) -> None:
+        """The clock was set, or nobody looked for a while: what was heard and asked before has no time any more."""
+        at, last = self.site.now(), self.site.seen.canary
+        self.heard = dict.fromkeys(self.heard, at)
+        self.site.seen.canary = replace(last, at=at) if last else None
+
+    def begin(self, ready: float = 0.0) -> None:
+        """A start serves, since `ready`: what was heard and said of the one before counts no more."""
+        self.detectors.begin(self.site.now(), ready)
         self.watching, self.suspects = self._watching(), asyncio.Queue()
         self.recorded, self.figures = 0, False
+        for kind in self.standing:
+            self._troubled(kind)
 
     async def explained(self) -> Needs:
         """Waits for the diagnosis that is under way; one that fails asks for nothing."""

@@ -21,6 +21,7 @@ from sparkwright.supervision.effects import Announce
 from sparkwright.supervision.policy import Policy
 
 _LAST_LINES, _LAST_READINGS = 40, 12
+_SCRAPED = 'metrics HTTP/1.1" 200'
 LOOPBACK = "127.0.0.1"
 RELAUNCHES, STARTED_IN = "relaunches", "started in"
 
@@ -59,7 +60,9 @@ class Seen:
             self.gpus.setdefault(node, deque(maxlen=_LAST_READINGS)).append(sample.gpu)
 
     def line(self, rank: int, text: str) -> None:
-        self.lines.setdefault(rank, deque(maxlen=_LAST_LINES)).append(text)
+        """Whoever gathers figures asks every few seconds: those lines would push out what a rank said last."""
+        if _SCRAPED not in text:
+            self.lines.setdefault(rank, deque(maxlen=_LAST_LINES)).append(text)
 
 
 @dataclass

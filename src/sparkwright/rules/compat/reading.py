@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe

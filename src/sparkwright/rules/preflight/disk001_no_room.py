@@ -11,8 +11,9 @@ References: https://github.com/guardkit/dgx-spark (a snapshot is links: its size
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
-from sparkwright.domain.facts import Checkpoint, Disk, NodeFacts
+from sparkwright.domain.facts import Disk, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib

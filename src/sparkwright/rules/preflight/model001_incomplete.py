@@ -10,7 +10,7 @@ References: https://github.com/luisefigueroa/pulsar-gb10-vllm-stack; https://git
 
 from collections.abc import Iterator
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.flaw import Defect
 from sparkwright.rules.reading import played

@@ -9,7 +9,7 @@ References: none; a folder of the user's own has no other source.
 
 from collections.abc import Iterator
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.reading import node_of, played
 from sparkwright.rules.rule import Context

@@ -9,7 +9,7 @@ References: the key names are those of Hugging Face transformers' configuration 
 
 from collections.abc import Iterator
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.model import ModelShape
 from sparkwright.rules.rule import Context

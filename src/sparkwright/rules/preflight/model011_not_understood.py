@@ -10,7 +10,7 @@ References: docs/planner.md: what the planner reads of a model.
 
 from collections.abc import Iterator
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.reading import played
 from sparkwright.rules.rule import Context

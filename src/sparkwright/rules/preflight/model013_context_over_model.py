@@ -10,7 +10,7 @@ References: vLLM's own error `User-specified max_model_len (...) is greater than
 
 from collections.abc import Iterator
 
-from sparkwright.domain.facts import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe

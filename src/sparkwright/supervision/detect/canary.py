@@ -33,6 +33,10 @@ class Canary:
         self.failed_since, self.last = 0.0, None
         self.why.clear()
 
+    def looked_away(self, at: float) -> None:
+        """What came before the clock was set has no time any more."""
+        self.asked, self.failed_since = at, at if self.failed_since else 0.0
+
     def answer(self, answer: LiveCanary) -> None:
         self.last, self.asked = answer, answer.at
         self.refused = self.refused + 1 if answer.refused and answer.seconds is None else 0

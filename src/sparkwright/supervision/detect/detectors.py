@@ -1,8 +1,9 @@
 """All detectors behind one door: what was seen goes in, what is new comes out. `at`: the head's clock, epoch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sparkwright.domain.halted import Halt
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
 from sparkwright.domain.sample import Sample
 from sparkwright.supervision.detect.canary import STRIKES, Canary
@@ -26,6 +27,14 @@ _FOR_GOOD = frozenset({"xid", "oom-kill", "driver-memory"})
 # What may be said of a node whose engine loads, or has ended: its memory goes up and down then.
 _ALWAYS = _FOR_GOOD | {"clock-wedge", "hot"}
 
+# Between two ticks: a step of the clock (NTP after a long time off), a machine that was suspended or stood still.
+_GAP, _BACK = 15.0, -1.0
+
+
+def away(seconds: float) -> bool:
+    """Whether so much between two ticks is nobody's stillness."""
+    return not _BACK < seconds < _GAP
+
 
 @dataclass
 class Detectors:
@@ -43,6 +52,7 @@ class Detectors:
     fabric: Fabric = field(init=False)
     latch: Latch = field(init=False)
     _told: float = 0.0
+    _ticked: float = 0.0
 
     def __post_init__(self) -> None:
         self.stuck, self.fabric = Stuck(self.setting), Fabric(self.setting)
@@ -50,16 +60,17 @@ class Detectors:
         self.latch = Latch(self.setting.patience.retell)
         self.nodes = {node: NodeWatch(node, self.setting) for node in self.setting.nodes}
 
-    def begin(self, at: float) -> None:
-        """A start has become ready: what was usual before it is nothing to compare with, and nothing is wrong yet."""
+    def begin(self, at: float, ready: float = 0.0) -> None:
+        """A start is ready, since `ready` (0: just now): what was usual before is nothing to compare with, and nothing
+        is wrong yet."""
         self.serving, self.uneven.since = True, 0.0
         self.life.begin(at)
         self.canaries.begin()
         self.garbage.begin()
         self.drift.begin()
-        self.stuck.begin(at)
+        self.stuck.begin(ready or at)
         self.latch = Latch(self.setting.patience.retell)
-        self._told = at
+        self._told = self._ticked = at
         for node in self.nodes.values():
             node.begin(at)
 
@@ -132,10 +143,35 @@ class Detectors:
         """Whether to ask now; False while traffic proves life. What sounds like garbage is asked once more soon."""
         return bool(self.garbage.strikes) or self.canaries.wanted(self.life, self.setting.patience.proof, at)
 
+    def _gap(self, at: float) -> None:
+        """The clock was set, or nobody looked for so long: that is no stillness."""
+        seconds, self._ticked = at - self._ticked, at
+        if away(seconds):
+            self._looked_away(seconds, at)
+
+    def _looked_away(self, seconds: float, at: float) -> None:
+        self.life.moves("the clock was set, or nothing looked for a while", at)
+        self.life.proved = self._told = at
+        self.canaries.looked_away(at)
+        self.stuck.looked_away(seconds, at)
+        self.uneven.since = self.fabric.since = 0.0
+        for node in self.nodes.values():
+            node.leak.begin()
+
+    def doubts(self, at: float) -> bool:
+        """Whether to look at the ranks' processes now."""
+        return self.serving and self.stuck.doubtful(self.life, at)
+
+    def looked(self, rank: str, halts: Sequence[Halt], at: float) -> Found:
+        """rank: in words; halts: its processes that do not run."""
+        self.stuck.halted.look(rank, halts, at)
+        return self.tick(at)
+
     def tick(self, at: float) -> Found:
         """What becomes true by time alone. Call it every two seconds or oftener."""
         if not self.serving:
             return ()
+        self._gap(at)
         since = self._work_since(at)
         self.stuck.load(since)
         fault = self.stuck.verdict(self.life, self.gpus, at) or self._unanswered(at)
@@ -155,8 +191,14 @@ class Detectors:
         alone = min(allowed, max(patience.alone, self.setting.step_seconds)) if self._nothing_else(at) else allowed
         if self.canaries.refused >= STRIKES:
             alone = min(alone, patience.alone)
-        still = self.life.still(at)
-        return self.canaries.deaf(at - self._told, alone, at) or self.canaries.unanswered(still, alone, at)
+        deaf = min(alone, self._deafness(at))
+        return self.canaries.deaf(at - self._told, deaf, at) or self.canaries.unanswered(self.life.still(at), alone, at)
+
+    def _deafness(self, at: float) -> float:
+        """A web server that tells a KV usage is a process beside its engine (vLLM, SGLang, TensorRT-LLM): kernels that
+        are compiled there are no reason to tell nothing."""
+        own = self.life.last is not None and self.life.last.kv_usage is not None
+        return self.stuck.allowance(self.life, self.gpus, at, fresh=not own).seconds
 
     def _nothing_else(self, at: float) -> bool:
         """No work but the canary is known, no GPU works, and the kernels of the usual shapes have been compiled."""
@@ -176,6 +218,10 @@ class Detectors:
     def live_node(self, node: str) -> LiveNode | None:
         watch = self.nodes.get(node)
         return watch.live() if watch and watch.seen_at else None
+
+    def missed(self, node: str) -> bool:
+        """Whether it could not be looked at when that was tried last."""
+        return self.latch.holds("unseen", node)
 
     def asks(self) -> Needs:
         """What the nodes have shown since the start that a relaunch may not mend: for when the service is down."""

@@ -28,7 +28,8 @@ _SIGNS = {
 
 @dataclass
 class Life:
-    """moved: when anything moved last; by: what. proved: when work came out, tokens or finished requests.
+    """moved: when anything moved last; by: what. proved: when work came out, tokens or finished requests. worked: as
+    moved, compilers aside.
 
     compiling: since when compilers run without anything else moving, 0 when none do.
     """
@@ -36,6 +37,7 @@ class Life:
     moved: float = 0.0
     by: str = "the start"
     proved: float = 0.0
+    worked: float = 0.0
     compiling: float = 0.0
     last: LiveEngine | None = None
     _traffic: dict[str, int] = field(default_factory=dict)
@@ -73,7 +75,8 @@ class Life:
             self.compiling = 0.0
 
     def moves(self, what: str, at: float) -> None:
-        self.moved, self.by, self.compiling = at, what, 0.0
+        self.moved = self.worked = at
+        self.by, self.compiling = what, 0.0
 
     def carried(self, node: str) -> float:
         """When RDMA traffic of the node was seen last; 0: never."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import inf, sqrt
+from itertools import accumulate, combinations
+from math import sqrt
 from statistics import median
 
 Point = tuple[float, float]
@@ -25,7 +25,7 @@ class Trend:
 
 def slope(points: Sequence[Point]) -> float:
     """0 for fewer than two different x."""
-    found = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in combinations(points, 2) if b[0] != a[0]]
+    found = [(y - before) / (x - since) for (since, before), (x, y) in combinations(points, 2) if x != since]
     return median(found) if found else 0.0
 
 
@@ -42,8 +42,4 @@ def trend(points: Sequence[Point]) -> Trend:
 
 def comeback(values: Sequence[float]) -> float:
     """The most that later ones lie above an earlier one: what leaks never comes back, what is borrowed does."""
-    least, most = inf, 0.0
-    for value in values:
-        least = min(least, value)
-        most = max(most, value - least)
-    return most
+    return max((value - least for value, least in zip(values, accumulate(values, min), strict=True)), default=0.0)

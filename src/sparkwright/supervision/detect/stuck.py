@@ -1,11 +1,12 @@
 """A frozen engine, told apart from a busy one: requests run, and nothing moves for longer than work can explain."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.live import LiveEngine
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
+from sparkwright.supervision.detect.halted import Halted
 from sparkwright.supervision.detect.life import Life
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Fault
@@ -13,6 +14,8 @@ from sparkwright.supervision.state import Recovery
 
 # Expected speeds are of an average prompt: the longest ones go slower towards their end (Setting.step_seconds).
 _PROMPTS = 2.0
+# Part of the patience with what spins: longer than any healthy decode step, short enough to cost no verdict time.
+_DOUBT = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +59,39 @@ class Stuck:
     setting: Setting
     began: float = 0.0
     busy: float = 0.0
+    halted: Halted = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.halted = Halted(self.setting.patience.spin)
 
     def begin(self, at: float) -> None:
         self.began, self.busy = at, 0.0
+        self.halted.begin()
+
+    def looked_away(self, seconds: float, at: float) -> None:
+        self.began, self.busy = self.began + seconds, at if self.busy else 0.0
+        self.halted.begin()
+
+    def doubtful(self, life: Life, at: float) -> bool:
+        """Whether it stands still for so long that its processes are worth a look."""
+        return self.busy > 0 and at - max(life.worked, self.busy) >= _DOUBT * self.setting.patience.spin
 
     def load(self, since: float) -> None:
         """since: when the work that is there was first seen, 0 for none."""
         self.busy = min(self.busy or since, since)
 
-    def allowance(self, life: Life, gpus: Mapping[str, GpuWatch], at: float) -> Allowance:
+    def allowance(self, life: Life, gpus: Mapping[str, GpuWatch], at: float, fresh: bool = True) -> Allowance:
+        """fresh: False: not even a start explains it."""
         patience = self.setting.patience
         doing = [gpu.doing for gpu in fresh_ones(gpus, patience.stale, at) if gpu.doing is not Doing.UNKNOWN]
-        return allowance(self.setting, life.last, doing, at - self.began < patience.fresh_for)
+        return allowance(self.setting, life.last, doing, fresh and at - self.began < patience.fresh_for)
 
     def verdict(self, life: Life, gpus: Mapping[str, GpuWatch], at: float) -> Fault | None:
         """RELAUNCH as `spin` or `frozen`."""
         if not self.busy:
             return None
+        if halt := self.halted.verdict(at - max(life.worked, self.busy), at):
+            return replace(halt, evidence=(*halt.evidence, *_evidence(life, gpus)))
         still = at - max(life.moved, self.busy)
         if still >= self.setting.patience.spin and self._all_spin(gpus, at):
             return Fault(at, "spin", _spins(life, still), Recovery.RELAUNCH, _evidence(life, gpus))

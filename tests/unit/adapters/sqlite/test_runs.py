@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
-from sparkwright.adapters.sqlite.runs import SqliteRuns
+from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 from sparkwright.domain.errors import StoreError, UsageError
 from sparkwright.domain.run import Run
 from sparkwright.domain.traffic import Lag, Reads
@@ -207,3 +207,13 @@ def test_every_shape_of_a_level_is_told_apart_when_it_is_read() -> None:
     """The fixture holds the shapes that this relies on."""
     assert {type(one.plan.shape) for one in RICH.levels} == {Single, Agent}
     assert RICH.levels[0].plan.shape == Single(Length(100, 100), Length(4, 4))
+
+
+async def test_a_home_that_cannot_be_written_is_said_with_the_way_out(tmp_path: Path) -> None:
+    """In the system's own words, without Python's."""
+    (tmp_path / "home").write_text("")
+    store = SqliteRuns(tmp_path / "home" / RUNS)
+    with pytest.raises(StoreError) as error:
+        await store.list()
+    assert error.value.message.endswith(("Not a directory", "File exists")) and "HOME=FOLDER" in error.value.cure
+    await store.aclose()

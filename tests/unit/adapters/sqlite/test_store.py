@@ -182,6 +182,23 @@ async def test_a_store_of_a_newer_version_is_left_alone(kept: Kept) -> None:
     assert await store.counts("twin") == (2, 2)
     assert (kept.state / "store.sqlite").read_bytes() == before
     assert len(kept.said) == 1 and "version 99" in kept.said[0] and "supervision goes on" in kept.said[0]
+    assert "version 99" in store.wrong() and "move the file aside" in store.wrong()
+
+
+async def test_what_is_wrong_with_the_store_is_over_once_it_is_mended(kept: Kept) -> None:
+    """A person who follows the cure need not start anything again."""
+    kept.state.mkdir(parents=True)
+    connection = sqlite3.connect(kept.state / "store.sqlite")
+    connection.execute("PRAGMA user_version=99")
+    connection.close()
+    store = kept.open()
+    assert store.wrong() == ""
+    await store.open(FROZEN)
+    (kept.state / "store.sqlite").rename(kept.state / "newer.sqlite")
+    assert "version 99" in store.wrong()
+    await store.trim(1)  # what was begun by then has been done
+    assert store.wrong() == ""
+    assert kept.rows("SELECT number FROM incidents") == [(1,)]
 
 
 @pytest.mark.parametrize("damage", ["no database", "cut", "scribbled"])
@@ -199,7 +216,10 @@ async def test_a_damaged_store_is_set_aside_and_the_incidents_come_from_their_fo
     assert await store.counts("twin") == (1, 1)
     assert kept.rows("SELECT outcome, serving_at FROM incidents") == [("serving again", 1009.0)]
     assert len(kept.said) == 1 and "was damaged" in kept.said[0] and "store.sqlite.damaged-" in kept.said[0]
-    assert len(list(kept.state.glob("store.sqlite.damaged-*"))) == 1
+    (aside,) = kept.state.glob("store.sqlite.damaged-*")
+    assert f"kept as {aside.name}: look at it, then remove it" in store.wrong()
+    aside.unlink()
+    assert store.wrong() == ""
 
 
 async def test_damage_that_shows_while_it_runs_costs_nothing(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +249,7 @@ async def test_what_cannot_be_written_is_told_once(kept: Kept) -> None:
     opened = await store.open(FROZEN)
     assert (opened.number, Path(opened.folder).is_dir()) == (1, True)
     assert len(kept.said) == 1
+    assert store.wrong().startswith("history is not written: ") and str(kept.state / "store.sqlite") in store.wrong()
     (kept.state / "store.sqlite").rmdir()
     assert await store.counts("twin") == (1, 1)
     assert kept.rows("SELECT number FROM incidents") == [(1,)]

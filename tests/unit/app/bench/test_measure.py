@@ -39,7 +39,7 @@ Answer = Callable[[int, Job], Row]
 
 @dataclass
 class TableClient:
-    """Implements ports.LoadClient: each job takes `seconds`; answer: by how many requests were sent before."""
+    """Implements ports_bench.LoadClient: each job takes `seconds`; answer: by how many requests were sent before."""
 
     clock: FakeClock
     answer: Answer = lambda number, job: good(number)
@@ -239,3 +239,15 @@ async def test_the_highest_rate_is_searched_for() -> None:
     assert rates[:4] == [1.0, 2.0, 4.0, 8.0]
     assert max(rate for rate in rates if rate <= 5) >= 4.0
     assert run.state == "done"
+
+
+async def test_what_nobody_can_judge_is_not_searched_for() -> None:
+    """Without `usage` no answer tells a time per token: each rate would seem to miss the limit."""
+    scene = Scene()
+    scene.asker.answers |= {"/v1/chat/completions": said('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
+    plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))
+    search = replace(WORK, levels=(plan,), search=Search(1.0, 8.0), slo=Slo(ttft=1.0, tpot=0.1))
+    with pytest.raises(UsageError, match="a limit on TPOT cannot be searched for"):
+        await scene.run(search)
+    assert scene.client.jobs == []
+    await scene.run(replace(search, slo=Slo(ttft=1.0)))

@@ -7,7 +7,7 @@ import pytest
 from fakes.asker import Answer, TableAsker, said
 from fakes.clock import FakeClock
 from sparkwright.app.bench.probe import probe
-from sparkwright.app.bench.target import KeyWanted, Target
+from sparkwright.app.bench.target import KeyWanted, Target, shown
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
 
@@ -128,3 +128,21 @@ async def test_something_else_listens() -> None:
 def test_the_root_however_it_is_written(written: str) -> None:
     """With or without scheme, slash and /v1."""
     assert Target(written).root == URL
+
+
+async def test_behind_a_front_door_the_engine_tells_of_itself() -> None:
+    """The door passes on answers only: version, figures and tokenizer come from the engine, by its own address."""
+    door = {path: VLLM[path] for path in ("/v1/models", "/v1/chat/completions")}
+    engine = {path: answer for path, answer in VLLM.items() if path not in door}
+    asker = TableAsker({**{f"/door{path}": answer for path, answer in door.items()}, **engine})
+    target = Target(f"{URL}/door", behind=Target(URL))
+    found = await probe(asker, FakeClock(), target)
+    assert (found.engine, found.engine_version, found.metrics, found.tokenize) == ("vllm", "0.21.0", "/metrics", True)
+    assert found.url == f"{URL}/door" and found.usage
+
+
+def test_a_servers_words_draw_nothing_on_the_terminal() -> None:
+    """Colours, a cleared screen and line breaks are left out; letters of any script stay."""
+    assert shown(said({"error": {"message": "\x1b[2J\x1b[31mkein\nModell für \u0007dich"}}, 404)) == (
+        "[2J[31mkein Modell für dich"
+    )

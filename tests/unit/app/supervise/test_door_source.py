@@ -1,10 +1,12 @@
-"""The door's files while it serves."""
+"""The door's files while it serves, and whether anybody answers at it."""
 
+import asyncio
 from dataclasses import replace
 
 from sparkwright.app.supervise.sources import door
+from sparkwright.commands import service
 from sparkwright.domain.recipe import Door, DoorTls
-from sparkwright.supervision.events import Cleared, Fault
+from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.state import Recovery
 from unit.app.scene import recipe
 from unit.app.supervise.watchtower import Tower, tower
@@ -15,10 +17,11 @@ PAIR = (
 FILES = Door(tls=DoorTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem")
 
 
-def seen(it: Tower, certificate: str, keys: str = "") -> None:
+def seen(it: Tower, certificate: str, keys: str = "", mode: str = "600") -> None:
     """What the head has from now on."""
-    text = f"@@ keys\n{keys}\n@@ keys-mode\n600\n@@ keys-file\n/s/door/keys.json\n@@ caddy\n/usr/bin/caddy\nv2.11.7\n"
-    text += "@@ image\n@@ host\nspark\n@@ addresses\n@@ user\n1000:1000\n@@ port\n@@ ours\ncaddy run\n"
+    text = f"@@ keys\n{keys}\n@@ keys-mode\n{mode}\n@@ keys-file\n/s/door/keys.json\n"
+    text += "@@ caddy\n/usr/bin/caddy\nv2.11.7\n@@ image\n@@ host\nspark\n@@ addresses\n"
+    text += "@@ user\n1000:1000\n@@ port\n@@ ours\ncaddy run\n"
     it.scene.nodes[0].on(lambda command: "@@ pair" in " ".join(command.argv), text + PAIR.format(certificate))
 
 
@@ -29,13 +32,17 @@ async def test_a_certificate_that_expires_while_it_serves_is_a_trouble_until_it_
     it.site.desired = replace(it.site.desired, recipe=replace(it.site.desired.recipe, serving=serving))
     seen(it, "good")
     await door.look(it.senses)
-    assert {type(event) for event in it.events} == {Cleared}
+    assert it.events == []
     seen(it, "expired")
     await door.look(it.senses)
-    fault, keys = it.events
+    (fault,) = it.events
     assert isinstance(fault, Fault) and (fault.kind, fault.recovery) == ("DOOR003", Recovery.NONE)
     assert "has expired" in fault.what and "Nov 20 00:00:00 2026" in fault.what and "renew it" in fault.what
-    assert keys == Cleared(it.site.now(), "DOOR007")
+    it.senses.begin()
+    assert it.events == [fault], "a start forgets what was wrong before"
+    seen(it, "good")
+    await door.look(it.senses)
+    assert it.events == [Cleared(it.site.now(), "DOOR003")]
 
 
 async def test_a_damaged_keys_file_is_a_trouble() -> None:
@@ -44,3 +51,77 @@ async def test_a_damaged_keys_file_is_a_trouble() -> None:
     seen(it, "good", keys="{ torn")
     await door.look(it.senses)
     assert [event.kind for event in it.events if isinstance(event, Fault)] == ["DOOR007"]
+
+
+async def test_what_is_wrong_is_looked_at_again_soon() -> None:
+    """Guards who has followed the cure: status must not go on complaining for an hour."""
+    it = tower()
+    seen(it, "good", mode="644")
+    work = asyncio.create_task(door.watch(it.senses))
+    told: list[Event] = []
+    async with asyncio.timeout(5):
+        while not told:
+            await asyncio.sleep(0)
+            told = it.events
+    assert isinstance(told[0], Fault) and told[0].kind == "DOOR005" and "chmod 600" in told[0].what
+    seen(it, "good")
+    async with asyncio.timeout(5):
+        while not it.senses.events.qsize():
+            await asyncio.sleep(0)
+    work.cancel()
+    assert [event.kind for event in it.events if isinstance(event, Cleared)] == ["DOOR005"]
+    assert it.scene.clock.elapsed <= 2 * 60.0
+
+
+async def knocked(it: Tower, said: int, times: int = 3) -> dict[str, Fault | Cleared]:
+    """What it tells in so many knocks with this answer."""
+    it.scene.endpoint.said = said
+    before = len(it.scene.endpoint.knocked)
+    work = asyncio.create_task(door.knock(it.senses))
+    async with asyncio.timeout(5):
+        while len(it.scene.endpoint.knocked) < before + times:
+            await asyncio.sleep(0)
+    work.cancel()
+    return {event.kind: event for event in it.events if isinstance(event, Fault | Cleared)}
+
+
+def made(it: Tower, url: str) -> None:
+    read = service.read("/home/ai/.local/state/sparkwright/supervision/twin/door", "endpoint")
+    it.scene.nodes[0].on(lambda command: command == read, url)
+
+
+async def test_a_door_that_does_not_answer_is_a_trouble() -> None:
+    """Guards an endpoint that claims to be alive: the engine serves, and no client reaches it."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    assert await knocked(it, 401) == {}
+    assert it.scene.endpoint.knocked[0] == "https://127.0.0.1:8443/v1/models"
+    assert await knocked(it, 0, times=1) == {}
+    away = (await knocked(it, 0))["door-away"]
+    assert isinstance(away, Fault) and away.recovery is Recovery.NONE
+    assert "does not answer (https://127.0.0.1:8443)" in away.what and "sparkwright-caddy-twin" in away.what
+    broken = (await knocked(it, 503))["door-away"]
+    assert isinstance(broken, Fault) and "says 503 where it should ask for a key" in broken.what
+
+
+async def test_a_door_that_answers_again_is_none_any_more() -> None:
+    """Guards that it is over by itself."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    it.scene.endpoint.said = 0
+    work = asyncio.create_task(door.knock(it.senses))
+    kinds = []
+    for _ in range(200):
+        await asyncio.sleep(0)
+        kinds += [type(event) for event in it.events]
+        if kinds:
+            it.scene.endpoint.said = 401
+    work.cancel()
+    assert kinds == [Fault, Cleared]
+
+
+async def test_where_no_door_was_made_there_is_none_to_miss() -> None:
+    """Guards heads without Caddy: `up` has said so, and the engine serves without one."""
+    it = tower()
+    made(it, "")
+    assert await knocked(it, 0, times=4) == {}

@@ -52,6 +52,37 @@ async def test_a_full_disk_is_a_trouble_and_no_end() -> None:
     await loop.end()
 
 
+async def test_a_full_disk_that_has_room_again_is_no_trouble_any_more() -> None:
+    """Guards a trouble that stays for days because nothing happens that would have to be written."""
+    it = tower()
+    loop = await looping(it)
+    it.keep.journal.full = "no space left on device"
+    await loop._step(Fault(2.0, "swap", "it swaps", Recovery.NONE))
+    await loop._step(loop.senses.events.get_nowait())
+    loop._look()
+    it.keep.journal.full = ""
+    loop._look()
+    told = [loop.senses.events.get_nowait() for _ in range(loop.senses.events.qsize())]
+    assert [one.kind for one in told if isinstance(one, Cleared)] == ["journal"]
+    await loop.end()
+
+
+async def test_a_clock_that_is_set_makes_no_node_unseen_and_hides_no_state() -> None:
+    """Guards NTP after days without a network: back, nothing would be shown until the old time has come again."""
+    it = tower()
+    loop = await looping(it)
+    loop._look()
+    for jump in (3600.0, -3600.0):
+        loop.senses.heard["spark-2"] = it.site.now()
+        shown = len(it.keep.journal.shown)
+        it.scene.clock.advance(jump)
+        loop._look()
+        assert len(it.keep.journal.shown) == shown + 1
+        told = [loop.senses.events.get_nowait() for _ in range(loop.senses.events.qsize())]
+        assert not [event for event in told if isinstance(event, Fault)]
+    await loop.end()
+
+
 async def test_disarmed_it_changes_nothing_on_any_node() -> None:
     """Guards `down`: whoever has taken over finds the ranks as they were."""
     it = tower()

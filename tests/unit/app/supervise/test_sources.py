@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from fakes.endpoint import FakeEndpoint
-from sparkwright.app.supervise.sources import engine, nodes, ranks, suspicion
-from sparkwright.commands import process
-from sparkwright.domain.command import Secret
+from sparkwright.app.supervise.sources import engine, nodes, ranks, stillness, suspicion
+from sparkwright.commands import halted, process
+from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.live import LiveEngine
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 from unit.app.supervise.watchtower import tower
@@ -24,7 +25,8 @@ CAUSE = Cause("peer-rank-died", "LX", "a rank died", Severity.BLOCK, 0.95, "", (
 async def test_a_rank_that_ends_is_a_fault_with_its_last_lines() -> None:
     """Guards the fastest detector: which rank, how, and what it said last."""
     it = tower()
-    told = ["a line", "\x1eexit exited 137 false 5 5"]
+    scraped = '(APIServer pid=6) INFO:     127.0.0.1:58492 - "GET /metrics HTTP/1.1" 200 OK'
+    told = ["a line", scraped, "\x1eexit exited 137 false 5 5"]
     it.scene.nodes[1].on(lambda c: c == process.follow(f"{STATE}/deployments/twin/rank1", 1), told)
     await ranks.follow(it.senses, 1)
     (fault,) = it.events
@@ -32,6 +34,16 @@ async def test_a_rank_that_ends_is_a_fault_with_its_last_lines() -> None:
     assert (fault.kind, fault.recovery) == ("rank-exited", Recovery.RELAUNCH)
     assert "rank 1 on spark-2 exited with code 137" in fault.what
     assert fault.evidence == ("rank 1 on spark-2: a line",)
+
+
+async def test_a_rank_that_leaves_in_order_lets_the_one_that_it_lost_speak_first() -> None:
+    """Guards what the incident is called: `rank 0 was killed`, not `rank 1 exited with code 0` because of that."""
+    it = tower()
+    for number, code in ((0, 137), (1, 0)):
+        its = process.follow(f"{STATE}/deployments/twin/rank{number}", 1)
+        it.scene.nodes[number].on(lambda c, its=its: c == its, [f"\x1eexit exited {code} false 5 5"])  # type: ignore[misc]
+    await asyncio.gather(ranks.follow(it.senses, 1), ranks.follow(it.senses, 0))
+    assert ["code 137" in event.what for event in it.events if isinstance(event, Fault)] == [True, False]
 
 
 async def test_a_node_out_of_reach_tells_nothing_of_its_rank() -> None:
@@ -98,6 +110,45 @@ async def test_the_canary_tells_an_answer_a_refusal_and_silence_apart() -> None:
     it.scene.endpoint.given = [NotReady("HTTP 500")]
     refused = await engine.asked(it.site)
     assert (refused.seconds, refused.refused) == (None, True)
+
+
+async def test_a_rank_is_looked_into_only_while_nothing_moves() -> None:
+    """Guards the cost of it, nothing while tokens come; what cannot be looked at is not taken for stopped."""
+    it = tower()
+    worker, looks = it.scene.nodes[1], halted.in_folder(f"{STATE}/deployments/twin/rank1")
+    worker.on(lambda c: c == looks, Completed(0, "stopped 4711 VLLM::Worker_TP\n"))
+    it.scene.nodes[0].on(lambda c: c.argv[2] == looks.argv[2], Unreachable("spark-1", "no route"))
+    it.senses.detectors.begin(it.site.now())
+    it.senses.detectors.engine(LiveEngine(it.site.now(), running=1.0), it.site.now())
+    work = asyncio.create_task(stillness.look_into(it.senses))
+    for _ in range(200):
+        await asyncio.sleep(0)
+    work.cancel()
+    (fault,) = it.events
+    assert isinstance(fault, Fault)
+    assert "rank 1 on spark-2: process 4711" in fault.what
+    assert len(worker.ran(lambda c: c == looks)) < len(it.scene.clock.slept)
+
+
+async def test_figures_are_read_where_each_engine_has_them() -> None:
+    """Guards TensorRT-LLM: its /metrics is another page, and its counters would silently be none."""
+    it = tower()
+    choice = replace(it.site.desired.recipe.engine, name="trtllm")
+    it.site.desired = replace(it.site.desired, recipe=replace(it.site.desired.recipe, engine=choice))
+    it.scene.endpoint.shown = {"metrics": "[]", "prometheus/metrics": "trtllm_num_requests_running 3\n"}
+    found = await engine.shown(it.site)
+    assert found and found.running == 3
+
+
+async def test_an_engine_is_not_asked_without_the_key_that_it_wants() -> None:
+    """Guards a torn secrets file: an engine that refuses us for want of its key is not away."""
+    it = tower()
+    serving = replace(it.site.desired.recipe.serving, api_key_env="VLLM_API_KEY")
+    it.site.desired = replace(it.site.desired, recipe=replace(it.site.desired.recipe, serving=serving))
+    assert not engine._due(it.senses)
+    assert not (await engine.asked(it.site)).refused and it.scene.endpoint.asked == []
+    it.site.world.secrets["VLLM_API_KEY"] = Secret("k")
+    assert engine._due(it.senses)
 
 
 class Silent(FakeEndpoint):

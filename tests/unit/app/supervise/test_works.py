@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+from fakes.rank_node import Exit
+from sparkwright.app import incident as evidence
 from sparkwright.app.supervise.words import Words
 from sparkwright.app.supervise.works.start import launch, watch
 from sparkwright.app.supervise.works.work import Works
@@ -66,6 +68,18 @@ async def test_evidence_is_numbered_and_told_before_anything_is_read() -> None:
     assert b"the last line" in files["/evidence/7/fault.txt"]
     assert {"/evidence/7/diagnosis.json", "/evidence/7/live.json", "/evidence/7/state.json"} <= set(files)
     assert all(it.scene.nodes[0].modes[name] == 0o600 for name in files)
+
+
+async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
+    """Guards the cause: a rank that we ended with code 0 would be called a container that exits 0 after a failure."""
+    it = tower()
+    lost, other = it.runs(1), it.runs(0)
+    lost.end(Exit(137))
+    ranks = [evidence.Rank(s.rank, s.node, s.runtime, it.site.handle(s.rank)) for s in it.site.outline.specs]
+    found = await evidence.collect(it.site.world, "twin", ranks)
+    other.end(Exit(0))
+    await evidence.complete(it.site.world, found, it.site.nodes)
+    assert found.logs["the ranks' ends"] == "rank 1 on spark-2 exited: ExitCode=137 OOMKilled=False\n"
 
 
 async def test_what_is_closed_is_closed_once_more_without_harm() -> None:

@@ -57,6 +57,16 @@ def detectors(**setting: Any) -> Detectors:
     return made
 
 
+def settled(**setting: Any) -> Detectors:
+    """The same, watched until SETTLED: a clock that jumps is no stillness."""
+    made = detectors(**setting)
+    for second in range(0, int(SETTLED - START), 7):
+        made.tick(START + second)
+    made.tick(SETTLED)
+    made.life.moves("the start", SETTLED)
+    return made
+
+
 def faults(found: Found) -> dict[str, Fault]:
     return {one.kind: one for one in found if isinstance(one, Fault)}
 

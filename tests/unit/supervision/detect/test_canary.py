@@ -15,6 +15,7 @@ from unit.supervision.detect.figures import (
     engine,
     faults,
     sample,
+    settled,
     unanswered,
 )
 
@@ -26,7 +27,7 @@ def looked_at(watch: object, at: float, gpu: object = IDLE) -> None:
 
 def silence(began: float, seconds: int, live: LiveEngine | None, gpu: object = IDLE) -> float | None:
     """A canary every 10 s that never answers: after how many seconds it counts as frozen."""
-    watch = detectors()
+    watch = settled() if began == SETTLED else detectors()
     looked_at(watch, began, gpu)
     for second in range(1, seconds):
         at = began + second
@@ -77,6 +78,26 @@ def test_an_api_that_answers_nothing_is_frozen() -> None:
     after = silence(SETTLED, 120, None)
     assert after is not None
     assert 20 < after <= 40
+
+
+def test_an_api_that_falls_silent_soon_after_the_start_compiles_nothing() -> None:
+    """A web server that has told its engine's KV usage is a process of its own; one that has not may be the engine."""
+    told = []
+    for kv in (0.0, None):
+        watch = detectors()
+        looked_at(watch, START + 5, WORKING)
+        watch.engine(LiveEngine(START + 6, running=1.0, kv_usage=kv), START + 6)
+        for second in range(8, 400, 2):
+            at = START + second
+            if second % 4 == 0:
+                looked_at(watch, at, WORKING)
+            watch.engine(None, at)
+            if second % 10 == 0:
+                watch.canary(unanswered(at - 10), at)
+            if watch.latch.holds("frozen"):
+                told.append((kv, second))
+                break
+    assert [kv for kv, _ in told] == [0.0] and 60 < told[0][1] <= 80
 
 
 def test_an_api_that_answers_nothing_while_gpus_work_has_longer() -> None:

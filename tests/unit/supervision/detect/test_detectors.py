@@ -23,6 +23,7 @@ from unit.supervision.detect.figures import (
     engine,
     faults,
     sample,
+    settled,
     unanswered,
 )
 from unit.supervision.detect.traces import healthy
@@ -164,9 +165,34 @@ def test_a_new_start_begins_anew() -> None:
     watch = detectors()
     for _ in range(2):
         watch.begin(START)
-        at = SETTLED + 100
-        watch.engine(engine(SETTLED, running=1.0), SETTLED)
-        assert set(faults(watch.engine(engine(at, running=1.0), at))) == {"frozen"}
+        told = [faults(watch.engine(engine(START + n, running=1.0), START + n)) for n in range(0, 400, 5)]
+        assert [set(one) for one in told if one] == [{"frozen"}]
+
+
+def test_a_supervisor_that_begins_again_does_not_make_the_engine_new() -> None:
+    """It served for an hour before: no kernel is compiled any more, and the short patience counts."""
+    watch = detectors()
+    watch.begin(START, ready=START - 3600.0)
+    told = [n for n in range(0, 400, 5) if faults(watch.engine(engine(START + n, running=1.0), START + n))]
+    assert len(told) == 1 and 60 < told[0] <= 80
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0, 40.0])
+def test_a_clock_that_is_set_is_no_stillness(jump: float) -> None:
+    """NTP after days without a network, a machine that was suspended: a busy engine is left alone, and watched on."""
+    watch, at = settled(), SETTLED
+    prefill = {"running": 1.0, "kv_usage": 0.4}
+    for _ in range(4):
+        at += 2
+        watch.engine(engine(at, **prefill), at)
+    asked, at = at, at + jump
+    found = watch.engine(engine(at, **prefill), at) + watch.canary(unanswered(asked), at)
+    found += watch.canary(unanswered(asked + 1), at + 1) + watch.tick(at + 2)
+    assert faults(found) == {}
+    told = []
+    for second in range(2, 120, 2):
+        told += [second] * bool(faults(watch.engine(engine(at + second, **prefill), at + second)))
+    assert len(told) == 1 and 60 < told[0] <= 80
 
 
 def test_a_wedged_clock_asks_for_a_power_cycle_when_it_comes_down() -> None:

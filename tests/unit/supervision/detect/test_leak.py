@@ -71,11 +71,11 @@ def test_a_leak_with_pauses_is_found_by_its_requests() -> None:
         return time // 300 * 120 + min(time % 300, 120)
 
     leak = Leak("spark-1")
-    fault = None
     for look in range(1440):
         time = look * EVERY
         leak.sample(int(12 * GIB - asked(time) * 14 * MIB / 4), asked(time), FLOOR, 1e9 + time)
-        fault = fault or leak.verdict(FLOOR, 1e9 + time)
+        if fault := leak.verdict(FLOOR, 1e9 + time):
+            break
     assert fault is not None
     assert "3.5 MiB a request" in fault.what
 

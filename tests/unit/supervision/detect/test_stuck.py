@@ -23,6 +23,7 @@ from unit.supervision.detect.figures import (
     engine,
     faults,
     sample,
+    settled,
 )
 
 CAPTURES = Path(__file__).resolve().parents[5] / "shared" / "captures" / "vllm-0.21.0-1node"
@@ -33,7 +34,7 @@ def play(
     seconds: int, gpus: dict[str, GpuSample], began: float = SETTLED, **figures: float
 ) -> tuple[float, Fault] | None:
     """The engine's figures never change again: after how many seconds a fault comes, and which."""
-    watch = detectors()
+    watch = settled() if began == SETTLED else detectors()
     for second in range(0, seconds, 2):
         at = began + second
         found = watch.engine(engine(at, **figures), at)
@@ -88,7 +89,7 @@ def test_an_idle_engine_is_never_frozen() -> None:
 
 def test_a_prefill_of_980k_tokens_is_never_touched() -> None:
     """Seed 003: 16.6 minutes without a token. The KV usage moves with each chunk, some 8 s, later 20 s apart."""
-    watch, usage, chunk_at = detectors(), 0.0, SETTLED
+    watch, usage, chunk_at = settled(), 0.0, SETTLED
     for second in range(0, 1000, 2):
         at = SETTLED + second
         if at >= chunk_at:
@@ -101,7 +102,7 @@ def test_a_prefill_of_980k_tokens_is_never_touched() -> None:
 
 def test_rdma_traffic_alone_proves_life() -> None:
     """An engine without a counter that moves in a prefill: every layer of every step still crosses the fabric."""
-    watch = detectors()
+    watch = settled()
     for second in range(0, 1200, 5):
         at = SETTLED + second
         found = watch.engine(engine(at, running=1.0), at)
@@ -112,7 +113,7 @@ def test_rdma_traffic_alone_proves_life() -> None:
 
 def test_an_engine_that_counts_at_the_end_has_the_time_of_its_longest_prompt() -> None:
     """No KV usage, no RDMA: while its GPU works, twice the expected time of a full context is allowed, then no more."""
-    watch, figures = detectors(rdma=False), {"running": 1.0, "generation_tokens": 0.0}
+    watch, figures = settled(rdma=False), {"running": 1.0, "generation_tokens": 0.0}
     for second in range(0, 2200, 10):
         at = SETTLED + second
         live = engine(at, **figures)
@@ -127,7 +128,7 @@ def test_an_engine_that_counts_at_the_end_has_the_time_of_its_longest_prompt() -
 
 def test_a_burst_that_fills_the_queue_is_no_fault() -> None:
     """Hundreds wait, the running ones make tokens: waiting alone says nothing."""
-    watch = detectors()
+    watch = settled()
     for second in range(0, 3600, 2):
         at = SETTLED + second
         live = engine(at, running=6.0, waiting=500.0, generation_tokens=second * 90.0, kv_usage=0.99)
@@ -136,7 +137,7 @@ def test_a_burst_that_fills_the_queue_is_no_fault() -> None:
 
 def test_compilers_excuse_a_stillness_but_not_for_ever() -> None:
     """nvcc and ptxas that run are work; after half an hour they are not what is waited for."""
-    watch = detectors()
+    watch = settled()
     for second in range(0, 2400, 5):
         at = SETTLED + second
         found = watch.engine(engine(at, running=1.0), at)
@@ -149,7 +150,7 @@ def test_compilers_excuse_a_stillness_but_not_for_ever() -> None:
 
 def test_what_is_frozen_is_told_once() -> None:
     """The machine needs one event; a second one would be a second incident."""
-    watch = detectors()
+    watch = settled()
     told = [faults(watch.engine(engine(SETTLED + n, running=1.0), SETTLED + n)) for n in range(0, 200, 2)]
     assert sum(bool(one) for one in told) == 1
 
@@ -183,7 +184,7 @@ def test_the_recorded_pages_of_vllm() -> None:
     if not CAPTURES.is_dir():
         pytest.skip("../shared is absent: the recorded pages are there")
     pages = {name: (CAPTURES / f"metrics-{name}.txt").read_text() for name in ("idle", "busy", "after")}
-    watch, told = detectors(rdma=False), dict[float, set[str]]()
+    watch, told = settled(rdma=False), dict[float, set[str]]()
     course = ["idle"] * 30 + ["busy"] * 20 + ["after"] * 100 + ["busy"] * 40
     for number, name in enumerate(course):
         at = SETTLED + 2.0 * number

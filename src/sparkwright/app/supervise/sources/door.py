@@ -1,36 +1,82 @@
-"""The front door's files, looked at now and then: a certificate expires while it serves, a keys file gets damaged."""
+"""The front door, looked at now and then: a certificate expires while it serves, a keys file gets damaged, and an
+engine whose door does not answer serves nobody."""
 
-from sparkwright.app.door import findings
+from sparkwright.app.door import ENDPOINT, findings
 from sparkwright.app.supervise.senses import Senses
+from sparkwright.app.supervise.site import LOOPBACK, Site
+from sparkwright.commands import service
 from sparkwright.domain.errors import NodeError
+from sparkwright.domain.recipe import DoorTls
 from sparkwright.domain.service import Where
-from sparkwright.rules.door_catalog import KEYS, PAIR
-from sparkwright.supervision.events import Cleared, Fault
-from sparkwright.supervision.state import Recovery
+from sparkwright.rules.door_catalog import KEYS, MODES, PAIR
 
-_EVERY = 3600.0
-_WATCHED = (PAIR, KEYS)
+_EVERY, _AGAIN = 3600.0, 60.0
+# Twice in vain: Caddy begins anew within a second, and so does the service behind it.
+_KNOCK_EVERY, _IN_VAIN = 15.0, 2
+# What it says to who has no key, whatever the engine does meanwhile.
+_NO_KEY = 401
+AWAY = "door-away"
+_WATCHED = (PAIR, KEYS, MODES)
 
 
 async def watch(senses: Senses) -> None:
     """What `up` told once goes on ageing. Nothing is stopped by it, and it is over as soon as it is mended."""
     while True:
         await look(senses)
-        await senses.site.pause(_EVERY)
+        wrong = any(code in senses.standing for code in _WATCHED)
+        await senses.site.pause(_AGAIN if wrong else _EVERY)
 
 
 async def look(senses: Senses) -> None:
     site = senses.site
-    state = site.world.cluster.node(site.head).paths.state
-    where = Where(site.head, f"{state}/supervision/{site.name}", state, "", "")
     try:
-        found = {one.code: one for one in await findings(site.world, site.outline, where)}
+        found = {one.code: one for one in await findings(site.world, site.outline, _where(site))}
     except NodeError as error:
         site.say(f"the front door's files cannot be looked at: {error.message}", warning=True)
         return
     for code in _WATCHED:
-        if one := found.get(code):
-            what = f"front door: {one.title} ({code}; {one.evidence}); {one.remedy}"
-            senses.tell(Fault(site.now(), code, what, Recovery.NONE))
-        else:
-            senses.tell(Cleared(site.now(), code))
+        one = found.get(code)
+        senses.stands(code, f"front door: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
+
+
+async def knock(senses: Senses) -> None:
+    """A trouble while clients find nobody at the door. Where none was made there is none to knock at."""
+    site, vain = senses.site, 0
+    while True:
+        await site.pause(_KNOCK_EVERY)
+        said = await _said(site)
+        vain = 0 if said == _NO_KEY else vain + 1
+        senses.stands(AWAY, _away(site, said) if vain >= _IN_VAIN else "")
+
+
+async def _said(site: Site) -> int:
+    said = await site.world.endpoint.knock(f"{_root(site)}/v1/models")
+    return said if said == _NO_KEY or await _made(site) else _NO_KEY
+
+
+async def _made(site: Site) -> bool:
+    """Whether `up` has made a door; one that answers needs no such look."""
+    try:
+        read = service.read(f"{_where(site).home}/door", ENDPOINT)
+        return bool((await site.world.hosts[site.head].run(read)).stdout.strip())
+    except NodeError:
+        return False
+
+
+def _away(site: Site, said: int) -> str:
+    how = f"says {said} where it should ask for a key" if said else "does not answer"
+    return (
+        f"the front door {how} ({_root(site)}): clients do not reach the engine; its programs are the services "
+        f"sparkwright-caddy-{site.name} and sparkwright-door-{site.name} on {site.head}, the same `sparkwright up` "
+        "sets it up anew"
+    )
+
+
+def _root(site: Site) -> str:
+    door = site.desired.recipe.serving.door
+    return f"{'http' if door.tls is DoorTls.OFF else 'https'}://{LOOPBACK}:{door.port}"
+
+
+def _where(site: Site) -> Where:
+    state = site.world.cluster.node(site.head).paths.state
+    return Where(site.head, f"{state}/supervision/{site.name}", state, "", "")

@@ -26,7 +26,7 @@ async def figures(senses: Senses) -> None:
 
 async def shown(site: Site) -> LiveEngine | None:
     """What the engine tells of itself now."""
-    page = await site.world.endpoint.page(site.url, "metrics", site.key)
+    page = await site.world.endpoint.page(site.url, site.engine.metrics_page, site.key)
     site.seen.page = page or site.seen.page  # the last one is evidence
     return read(page, site.engine.metric_names, site.now()) if page else None
 
@@ -46,6 +46,8 @@ async def canary(senses: Senses) -> None:
 
 def _due(senses: Senses) -> bool:
     site, last = senses.site, senses.site.seen.canary
+    if _keyless(site):
+        return False
     if senses.recorded < RECORDED or last is None or last.seconds is None:
         return True
     silent = senses.figures and site.seen.engine is None
@@ -53,9 +55,16 @@ def _due(senses: Senses) -> bool:
     return senses.detectors.wants_canary(site.now()) and (silent or waited >= site.policy.canary_every)
 
 
+def _keyless(site: Site) -> bool:
+    """It would be refused for want of the key, which says nothing about the engine."""
+    return bool(site.desired.recipe.serving.api_key_env) and site.key is None
+
+
 async def asked(site: Site) -> LiveCanary:
     """The answer, or why there is none."""
     at, limit = site.now(), site.policy.canary_limit
+    if _keyless(site):
+        return LiveCanary(at, None, "not asked: its key is not known here")
     try:
         async with asyncio.timeout(limit):
             model = site.outline.served_name

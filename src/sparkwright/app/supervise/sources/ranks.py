@@ -7,6 +7,9 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 
+# A rank that leaves in order while it serves has lost a peer: what the peer's end says is the fault.
+_FIRST = 0.5
+
 
 async def follow(senses: Senses, rank: int) -> None:
     """Until the rank ends. A node that cannot be reached tells nothing: its rank has not ended for that."""
@@ -15,6 +18,8 @@ async def follow(senses: Senses, rank: int) -> None:
         if isinstance(line, NodeError):
             continue
         if line.startswith(EXIT):
+            if line.startswith(f"{EXIT}exited 0 "):
+                await site.world.clock.sleep(_FIRST)
             ended(senses, rank, line.removeprefix(EXIT))
             return
         site.seen.line(rank, line)

@@ -65,7 +65,7 @@ async def _retained(site: Site, found: Census) -> tuple[str, ...]:
         found = await census(site)
     for node, missing in retained.items():
         text = f"{node}: {gib(missing)} of its memory did not come back within {duration(site.scaled(_MEMORY_WITHIN))}"
-        site.say(f"{text}; the driver may keep it for the next start (field guide A1, E14)", warning=True)
+        site.say(f"{text}; the driver may keep it for the next start", warning=True)
     return tuple(retained)
 
 

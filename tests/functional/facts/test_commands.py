@@ -2,53 +2,18 @@
 
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from sparkwright.domain.command import Command, Completed
+from functional.facts.shell import BARE, SHELLS, ask, put, run, tool
+from sparkwright.domain.command import Command
 from sparkwright.domain.facts import Disk, Docker, DockerTrouble, Identity, Kernel, Memory, Unknown
 from sparkwright.facts.disk import disks
-from sparkwright.facts.fact import Fact
 from unit.facts.subjects import ALL_FACTS
 
-SHELLS = [name for name in ("dash", "bash", "busybox") if shutil.which(name)]
-BARE = "/usr/bin:/bin"
 NOBODY = 65534
-
-
-def run(command: Command, user: int | None = None, **env: str) -> Completed:
-    done = subprocess.run(
-        command.argv,
-        capture_output=True,
-        text=True,
-        timeout=10,
-        stdin=subprocess.DEVNULL,
-        env={"PATH": BARE, "HOME": os.environ.get("HOME", "/"), **env},
-        check=False,
-        user=user,
-    )
-    return Completed(done.returncode, done.stdout, done.stderr)
-
-
-def ask(fact: Fact[object], **env: str) -> object:
-    return fact.read(run(fact.command, **env))
-
-
-def put(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-
-
-def tool(folder: Path, name: str, script: str) -> str:
-    """A PATH on which `name` is this script, before the system's."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text("#!/bin/sh\n" + script)
-    (folder / name).chmod(0o755)
-    return f"{folder}:{BARE}"
 
 
 @pytest.mark.parametrize("name", ["memory", "kernel", "identity", "listeners", "interfaces", "disks", "rdma"])
@@ -173,8 +138,3 @@ def test_failed_nvidia_smi_keeps_the_loaded_module(tmp_path: Path) -> None:
     assert getattr(ask(ALL_FACTS["driver"], **env), "version", None) == "580.173.02"
     assert isinstance(ask(ALL_FACTS["gpus"], **env), Unknown)
     assert isinstance(ask(ALL_FACTS["gpu_processes"], **env), Unknown)
-
-
-def test_facts_only_read() -> None:
-    """Guards that gathering facts changes nothing on a node, which its audit log would have to show."""
-    assert [name for name, fact in ALL_FACTS.items() if fact.command.changes] == []

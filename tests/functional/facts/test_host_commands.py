@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from functional.facts.shell import SHELLS, ask, put, run, tool
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.host_facts import Activity, Board, KernelLog, Times, Upkeep
 from unit.facts.subjects import ALL_FACTS
-from unit.facts.test_commands import SHELLS, ask, put, run, tool
 
 HOST_FACTS = ("kernel_log", "activity", "times", "packages", "upkeep", "board")
 LOG = """\

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from functional.facts.shell import put, run
 from sparkwright.domain.host_facts import KernelLog
 from sparkwright.rules.catalog import check_all
 from unit.facts.subjects import ALL_FACTS
-from unit.facts.test_commands import put, run
 from unit.facts.test_field_guide import GUIDE, blocks
 from unit.rules.samples import context, healthy
 

@@ -1,0 +1,55 @@
+"""What went wrong as a JSON document, for those who called with --json: as much as stands on stderr."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from sparkwright.domain.diagnosis import Cause
+from sparkwright.domain.errors import NodeError, NotReady, Refused, SparkwrightError
+from sparkwright.domain.verdict import Remedy
+
+SCHEMA = 1
+
+
+def failure_json(error: BaseException, known: Sequence[SparkwrightError], code: int) -> str:
+    """One line: `schema`, `exit_code` and `errors`. known: our own errors of which `error` consists, if it does."""
+    told = [_known(one) for one in known] or [_other(error)]
+    return json.dumps({"schema": SCHEMA, "exit_code": code, "errors": told}, ensure_ascii=False, default=str)
+
+
+def _known(error: SparkwrightError) -> dict[str, Any]:
+    """kind: the name in domain/errors.py; what else an error carries stands beside message and cure."""
+    told: dict[str, Any] = {"kind": type(error).__name__, "message": error.message, "cure": error.cure}
+    match error:
+        case NodeError():
+            return told | {"node": error.node}
+        case Refused():
+            findings = [asdict(finding) for finding in error.findings]
+            return told | {"findings": findings, "remedies": [remedy_json(one) for one in error.remedies]}
+        case NotReady():
+            causes = [cause_json(cause) for cause in error.causes]
+            return told | {"tail": list(error.tail), "logs": error.logs, "causes": causes}
+    return told
+
+
+def _other(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, click.ClickException):
+        return {"kind": "UsageError", "message": error.format_message(), "cure": ""}
+    return {"kind": type(error).__name__, "message": str(error), "cure": ""}
+
+
+def remedy_json(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "change": remedy.change,
+        "costs": list(remedy.costs),
+        "keys": remedy.variant.keys,
+        "actions": [asdict(action) for action in remedy.variant.actions],
+        "verdict": asdict(remedy.verdict),
+    }
+
+
+def cause_json(cause: Cause) -> dict[str, Any]:
+    return {**asdict(cause), "sureness": cause.sureness}

@@ -1,0 +1,28 @@
+"""The server's figures beside a level."""
+
+import asyncio
+
+import pytest
+
+from sparkwright.app.bench.scrapes import ended
+
+
+async def test_who_is_stopped_while_a_task_ends_is_stopped() -> None:
+    """Ctrl-C in that moment, taken for the end of the task, would be lost, and the run would go on."""
+    leaving = asyncio.Event()
+
+    async def watching() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            leaving.set()
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(watching())
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(ended(task))
+    await leaving.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await asyncio.wait({task})

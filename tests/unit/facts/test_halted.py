@@ -1,0 +1,32 @@
+"""What a look at a rank's processes says."""
+
+import pytest
+
+from sparkwright.domain.command import Completed
+from sparkwright.domain.halted import Halt
+from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.halted import halts, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ()),
+        ("stopped 90 VLLM::Worker_TP\nstopped 12 a b) c\n", (Halt(12, "a b) c"), Halt(90, "VLLM::Worker_TP"))),
+        ("paused 4711\n", (Halt(4711, paused=True),)),
+        ("stopped 7 \x1b[31mred\n", (Halt(7, "?[31mred"),)),
+        ("stopped\nstopped x y\nsomething 12 else\n", ()),
+    ],
+)
+def test_only_what_is_stopped_is_told(text: str, found: tuple[Halt, ...]) -> None:
+    """Guards names as the kernel has them: any character, and none that a terminal would obey."""
+    assert parse(Completed(0, text)) == found
+
+
+def test_a_look_that_failed_knows_nothing() -> None:
+    """Guards unknown against `all of it runs`."""
+    assert isinstance(parse(Completed(1, "", "no such container")), Unknown)
+    fact = halts(Runtime.DOCKER, "it")
+    assert isinstance(fact.read(Completed(124, "")), Unknown)
+    assert fact.command != halts(Runtime.PROCESS, "it").command
