@@ -69,7 +69,7 @@ def ended(shell: Shell) -> None:
     until(lambda: not [line for line in command_lines() if str(shell.folder) in line], "all processes to end")
 
 
-def until(true: Callable[[], bool], what: str, timeout: float = 90) -> None:
+def until(true: Callable[[], bool], what: str, timeout: float = 60) -> None:
     end = time.monotonic() + timeout
     while not true():
         assert time.monotonic() < end, f"{what}: not within {timeout} s"
@@ -130,13 +130,15 @@ def up_again(shell: Shell) -> Any:
 
 
 def test_broken_files_stop_nothing(shell: Shell) -> None:
-    """A torn state: put aside, told, and what serves serves on. A torn wish: it rests, says so, and `up` mends it."""
+    """A torn state: put aside, told until a person takes it away, and what serves serves on. A torn wish: it rests, says
+    so, and `up` mends it."""
     up(shell)
     here, ranks = home(shell), rank_pids(shell)
     (here / "state.json").write_text("{ torn")
     killed(shell)
+    until(lambda: live(shell)["phase"] == "degraded" and "state.json.bad" in live(shell)["reason"], "that it is told")
+    (here / "state.json.bad").unlink()
     until(lambda: live(shell)["phase"] == "ready", "going on")
-    assert (here / "state.json.bad").exists()
     for name in ("desired.json", "desired.json.bak"):
         (here / name).write_text("{ torn")
     killed(shell)

@@ -35,6 +35,7 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
         yield fold(f"  new requests are refused: {live.why}{_back(found, live)}", 10)
     if memory := [row for node in live.nodes if (row := _memory(node))]:
         yield aligned(memory)
+    yield from (fold(f"  {_blind(node)}", 4) for node in live.nodes if node.reached and node.blind)
     if live.canary:
         yield f"  {_canary(found, live.canary)}"
     if live.incidents or live.relaunches:
@@ -52,6 +53,11 @@ def _memory(node: LiveNode) -> tuple[str, ...] | None:
     if node.available is None:
         return None
     return "memory", node.node, f"{gib(node.available)} available" + _trend(node)
+
+
+def _blind(node: LiveNode) -> str:
+    cure = "sudo usermod -aG systemd-journal USER there, before the next start"
+    return f"kernel log of {node.node} is not watched for Xid and out-of-memory lines: {node.blind}; {cure}"
 
 
 def _trend(node: LiveNode) -> str:

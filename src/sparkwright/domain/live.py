@@ -12,6 +12,7 @@ class LiveNode:
 
     unaccounted: pages that no counter explains. per_hour: robust slope of MemAvailable (negative: shrinking).
     time_left: seconds until the floor at that slope, None when it does not shrink. pressure: PSI memory full avg10, %.
+    blind: why its kernel log cannot be read, '' where it can.
     """
 
     node: str
@@ -30,6 +31,7 @@ class LiveNode:
     gpu_temperature: float | None = None
     gpu_power: float | None = None
     gpu_clock: float | None = None
+    blind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,14 @@ def test_memory_says_where_it_goes() -> None:
     assert len(lines(nodes=(replace(row, available=None),))) == 1
 
 
+def test_a_kernel_log_that_nobody_reads_is_said() -> None:
+    """Guards a supervisor that would miss an Xid without a word; of a node that cannot be asked it is not known."""
+    node = LiveNode("spark-1", 1000.0, True, blind="this user may read neither the journal nor dmesg")
+    (said, _) = lines(nodes=(node,))
+    assert "kernel log of spark-1 is not watched" in said and "neither the journal" in said and "usermod" in said
+    assert "kernel log" not in lines(nodes=(replace(node, reached=False),))[0]
+
+
 def test_a_canary_that_got_nothing_says_what_came() -> None:
     """And when it was asked."""
     assert lines(canary=LiveCanary(996.0, None, "HTTP 500"))[0] == "  canary: no token, asked 5.0 s ago: HTTP 500"

@@ -95,6 +95,7 @@ class NodeWatch:
             gpu_temperature=known(gpu.temperature) if gpu else None,
             gpu_power=known(gpu.power) if gpu else None,
             gpu_clock=known(gpu.clock) if gpu else None,
+            blind=self.last.kernel_blind if self.last else "",
         )
 
 

@@ -214,9 +214,9 @@ def test_a_node_is_shown_with_its_figures() -> None:
     assert watch.live_node("spark-1") is None
     for second in range(0, 600, 5):
         at = START + second
-        watch.sample("spark-1", sample(at, WORKING, 20 * GIB - second * GIB // 600), at)
+        watch.sample("spark-1", sample(at, WORKING, 20 * GIB - second * GIB // 600, kernel_blind="no rights"), at)
     node = watch.live_node("spark-1")
-    assert node is not None
+    assert node is not None and node.blind == "no rights"
     assert (node.total, node.gpu_busy, node.gpu_power, node.reached) == (TOTAL, 94.0, 62.0, True)
     assert node.per_hour == pytest.approx(-6 * GIB, rel=0.01)
     assert node.time_left == pytest.approx(11 / 6 * 3600, rel=0.02)
