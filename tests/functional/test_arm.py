@@ -130,8 +130,8 @@ def up_again(shell: Shell) -> Any:
 
 
 def test_broken_files_stop_nothing(shell: Shell) -> None:
-    """A torn state: put aside, told until a person takes it away, and what serves serves on. A torn wish: it rests, says
-    so, and `up` mends it."""
+    """A torn state: put aside, told until a person takes it away, and what serves serves on. A torn wish: it rests,
+    says so, and `up` mends it."""
     up(shell)
     here, ranks = home(shell), rank_pids(shell)
     (here / "state.json").write_text("{ torn")
