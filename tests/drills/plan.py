@@ -270,7 +270,7 @@ QUICK = (
     Stage((SUPERVISOR_KILLED[1],)),
     Stage((replace(DEADLOCK, settled=False),), scale=SCALE),
     Stage((GARBAGE,), scale=SCALE),
-    Stage((replace(BURST, rest=10.0),)),
+    Stage((replace(BURST, fault="60 long requests at once for 8 places", inject=burst(60), rest=10.0),)),
 )
 FULL = (
     *(Stage((drill,)) for drill in (WORKER_KILLED, HEAD_KILLED, STOPPED, OOM, SSH_CUT)),
