@@ -26,7 +26,7 @@ promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is 
 
 def page(home: Path) -> str:
     """Two scrapes of a deployment of which everything is known."""
-    names = [f.name for f in fields(LiveNode) if f.name not in ("node", "at", "reached")]
+    names = [f.name for f in fields(LiveNode) if f.name not in ("node", "at", "reached", "blind")]
     node = LiveNode("spark-1", 10.0, True, **dict.fromkeys(names, 5))
     engine = LiveEngine(10.0, **{f.name: 5.0 for f in fields(LiveEngine) if f.name != "at"})
     live = Live(10.0, "twin", DeploymentState.READY, 5.0, troubles=(("leak", ""),), nodes=(node,), engine=engine)
