@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.commands.store import incidents
 from sparkwright.domain.command import Completed
@@ -141,6 +143,14 @@ def test_two_supervisors_share_a_store(tmp_path: Path) -> None:
     for name, numbers in zip("ab", said, strict=True):
         rows = answer(tmp_path, f"SELECT number FROM incidents WHERE deployment = '{name}' AND closed_at > 0")
         assert {(number,) for number in numbers} <= set(rows)
+
+
+def test_writers_that_begin_together_all_begin(tmp_path: Path) -> None:
+    """A new file is changed to WAL by whoever comes first; the others wait for that."""
+    with ThreadPoolExecutor(8) as pool:
+        for round_ in range(20):
+            path = tmp_path / f"{round_}.sqlite"
+            list(pool.map(lambda _, path=path: database.opened(path).close(), range(8)))  # type: ignore[misc]
 
 
 # What can be read of it while the disk is full: its record, or nothing where not even that could be written.

@@ -3,6 +3,7 @@
 import errno
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from sparkwright.adapters.artifacts import private_folder
 
 _BUSY = 5.0  # seconds that one writer waits for another: two deployments may share a head
+_PAUSE = 0.01
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR)
 _KEPT = 3
@@ -58,12 +60,25 @@ def opened(path: Path, schema: Schema = HISTORY) -> sqlite3.Connection:
     try:
         _check(connection, path, schema)
         for setting in (*_SETTINGS, f"synchronous={schema.synchronous}"):
-            connection.execute(f"PRAGMA {setting}")
+            _set(connection, setting)
         _migrate(connection, migrations(schema))
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _set(connection: sqlite3.Connection, setting: str) -> None:
+    """Tried again while another writer is in the way: SQLite's own wait does not cover the change to WAL."""
+    until = time.monotonic() + _BUSY
+    while True:
+        try:
+            connection.execute(f"PRAGMA {setting}")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
 
 
 def _check(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
