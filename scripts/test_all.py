@@ -45,7 +45,7 @@ class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `beside`: leaves the machine idle enough for others; `alone`: measures.
     `split`: a process for each CPU, each with some of its folders; in one where another part runs beside it, or where
-    pytest is given arguments."""
+    pytest is given arguments. `environment`: more of it for the commands."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -58,6 +58,7 @@ class Part:
     beside: bool = False
     alone: bool = False
     split: bool = False
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -76,6 +77,11 @@ def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
     return Part(name, (command,), tests=True, **more)  # type: ignore[arg-type]
 
 
+def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
+    needs = tuple(system.PACKAGES)
+    return pytest_part(name, paths, seconds=3000, network=True, system=True, needs=needs, root=True, **more)
+
+
 PARTS = (
     Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
@@ -83,14 +89,20 @@ PARTS = (
     pytest_part("unit", split=True),
     pytest_part("functional", seconds=1800, system=True),
     pytest_part("registry", network=True),
-    pytest_part(
-        "cluster", seconds=3000, network=True, system=True, needs=tuple(system.PACKAGES), root=True, beside=True
-    ),
+    cluster_part("cluster", beside=True),
+)
+# In a run of all, the first lane does these on a second testbed, so that both end at about the same time.
+KEPT_ALIVE = ("tests/cluster/test_drills.py", "tests/cluster/test_supervised.py")
+SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
+ALL = (
+    *PARTS[:-1],
+    cluster_part("kept-alive", KEPT_ALIVE, environment=SECOND_TESTBED),
+    cluster_part("cluster", ("tests/cluster", *(f"--ignore={path}" for path in KEPT_ALIVE)), beside=True),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    chosen = [part for part in PARTS if not arguments or part.name == arguments[0]]
+    chosen = [part for part in PARTS if part.name == arguments[0]] if arguments else list(ALL)
     if not chosen:
         print(f"test: no part {arguments[0]!r}; parts: {', '.join(part.name for part in PARTS)}", file=sys.stderr)
         return 2
@@ -145,7 +157,7 @@ def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | N
         except KeyboardInterrupt:
             STOPPED.set()
             raise
-    outcomes.sort(key=lambda one: [part.name for part in PARTS].index(one.part))
+    outcomes.sort(key=lambda one: [part.name for part in ALL].index(one.part))
 
 
 def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> Outcome:
@@ -191,8 +203,6 @@ def run_shares(part: Part, shares: Sequence[Part]) -> Outcome:
 
 
 def cannot_run(part: Part, trouble: str | None) -> str | None:
-    if part.tests and not (ROOT / "tests" / part.name).is_dir():
-        return f"there is no tests/{part.name}"
     if part.root and not is_root():
         return "needs root (network namespaces, dockerd, sshd as a system service)"
     if absent := system.missing(part.needs):
@@ -220,7 +230,8 @@ def run_command(part: Part, command: Sequence[str], output: IO[str] | None = Non
     """Interrupted or out of time, it gets SIGINT and a minute to clean up; only then is it killed."""
     wrapped = command if part.network or not part.tests else [*without_network(), *command]
     with BIRTHS:
-        process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        environment = {**os.environ, **dict(part.environment)}
+        process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
         OURS.add(process.pid)
     end = time.monotonic() + part.seconds
     while time.monotonic() < end and not STOPPED.is_set():
@@ -284,9 +295,11 @@ def count_skipped(reason: str, outcome: Outcome) -> None:
 
 
 def check_leftovers(before: leftovers.Traces) -> Outcome:
-    """The testbed that a cluster run started is ours to stop; one that stood before is nobody's leftover."""
-    if leftovers.wait_for_end() and (ROOT / "tests/testbed/__main__.py").exists():
-        subprocess.run([str(BIN / "python"), "-m", "testbed", "down"], cwd=ROOT / "tests", capture_output=True)
+    """The testbeds that a cluster run started are ours to stop; one that stood before is nobody's leftover."""
+    if leftovers.wait_for_end():
+        for environment in ({}, dict(SECOND_TESTBED)):
+            down = [str(BIN / "python"), "-m", "testbed", "down"]
+            subprocess.run(down, cwd=ROOT / "tests", env={**os.environ, **environment}, capture_output=True)
     alive = [f"process {pid}: {command}" for pid, command in leftovers.wait_for_end().items()]
     leftovers.stop_descendants()
     found = [*alive, *leftovers.Traces().since(before)]

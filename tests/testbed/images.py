@@ -8,6 +8,7 @@ import importlib.util
 import io
 import json
 import marshal
+import os
 import platform
 import sys
 import tarfile
@@ -55,8 +56,10 @@ def file_digest(path: Path) -> str:
     """Kept beside the file, which never changes once it is there."""
     note = path.with_suffix(".sha256")
     if not note.exists():
+        mine = path.with_suffix(f".{os.getpid()}")
         with path.open("rb") as file:
-            note.write_text(hashlib.file_digest(file, "sha256").hexdigest())
+            mine.write_text(hashlib.file_digest(file, "sha256").hexdigest())
+        mine.rename(note)
     return note.read_text()
 
 

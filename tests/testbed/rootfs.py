@@ -18,7 +18,7 @@ from typing import Any
 from packaging.markers import Marker
 
 from testbed.settings import REPOSITORY, USERS, Settings
-from testbed.shell import Say, TestbedError, logged, run
+from testbed.shell import Lock, Say, TestbedError, logged, run
 
 SUITE = "bookworm"
 PYTHON = "3.11"  # Debian 12's: wheels are chosen for it, whatever Python runs the tests
@@ -72,12 +72,13 @@ def definition_key() -> str:
 
 
 class Builder:
-    """Makes ROOT/images/KEY/{engine,node}.tar, or finds them there."""
+    """Makes IMAGES/KEY/{engine,node}.tar, or finds them there."""
 
     def __init__(self, settings: Settings, say: Say) -> None:
         self.key = definition_key()
         self._say = say
-        self._images = settings.root / "images"
+        self._images = settings.images
+        self._lock = Lock(settings.images.with_name("images.lock"))
         self._done = self._images / self.key
         self._work = self._images / f"{self.key}.work"
         self._log = settings.root / "build.log"
@@ -91,8 +92,14 @@ class Builder:
         return self._done / "node.tar"
 
     def build(self) -> None:
-        if self._done.exists():
-            return
+        self._lock.take(self._say)
+        try:
+            if not self._done.exists():
+                self._build()
+        finally:
+            self._lock.release()
+
+    def _build(self) -> None:
         self._say(f"building the node image {self.key} (a few minutes, once); log: {self._log}")
         shutil.rmtree(self._images, ignore_errors=True)
         self._work.mkdir(parents=True)

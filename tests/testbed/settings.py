@@ -61,15 +61,21 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`root` keeps everything that outlives a run; `/run` holds the sockets, whose paths must be short."""
+    """`root` keeps everything that outlives a run; `/run` holds the sockets, whose paths must be short.
+
+    images: a testbed with another number stands beside the first and is made of the same ones.
+    """
 
     root: Path
-    subnet: str = "10.213"
+    subnet: str
+    images: Path
 
     @classmethod
     def from_environment(cls) -> "Settings":
-        root = Path(os.environ.get("SPARKWRIGHT_TESTBED", "/var/cache/sparkwright-testbed"))
-        return cls(root.resolve(), os.environ.get("SPARKWRIGHT_TESTBED_SUBNET", "10.213"))
+        first = Path(os.environ.get("SPARKWRIGHT_TESTBED", "/var/cache/sparkwright-testbed")).resolve()
+        number = int(os.environ.get("SPARKWRIGHT_TESTBED_NUMBER", "1"))
+        root = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        return cls(root, f"10.{212 + number}", first / "images")
 
     @property
     def run(self) -> Path:
