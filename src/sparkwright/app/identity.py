@@ -18,12 +18,12 @@ Engines = dict[str, EngineFound | Unknown]
 
 
 def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Command | None:
-    """How to ask a node; None where there is nothing to ask: whatever runs on a simulated cluster is the twin.
+    """How to ask a node; None where there is nothing to ask: a simulated cluster is this machine.
 
     look: run the image when nothing is known of it yet.
     """
-    asked, engine = question(recipe), recipe.engine
-    if asked is None or world.cluster.simulated or recipe.model.simulated:
+    asked, engine = question(recipe, world.python), recipe.engine
+    if asked is None or world.cluster.simulated or (recipe.model.simulated and engine.name != "twin"):
         return None
     if engine.runtime is not Runtime.DOCKER:
         # A worker of llama.cpp runs rpc-server, which names what it lacks itself.

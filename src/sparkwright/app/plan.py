@@ -45,7 +45,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
     specs = _specs(world, wish, survey, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
-    findings += check_identity(recipe, survey.engines, survey.facts)
+    findings += check_identity(recipe, survey.engines, survey.facts, world.python)
     advice = advise(recipe, survey.checkpoints)
     findings += check_quantization(recipe, advice.quantization)
     found = weighed(world, wish, survey, nodes)

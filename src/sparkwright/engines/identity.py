@@ -22,13 +22,16 @@ _KNOWN = {
     "llama-cpp": ("llama-server", ("xllamacpp",)),
 }
 _IN_IMAGE = {"llama-cpp": "/app/llama-server"}
+_TWIN = "twin"
 _NATIVE = "llama-server"  # no Python package has it: it tells its version itself
 _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
 
 
-def question(recipe: Recipe) -> Question | None:
-    """What to ask a node of the recipe's engine; None for one that has no version of its own (the twin)."""
+def question(recipe: Recipe, python: str) -> Question | None:
+    """What to ask a node of the recipe's engine; None where nothing is known of it. python: as for RenderContext."""
     engine = recipe.engine
+    if engine.name == _TWIN:
+        return _of_the_twin(engine, python)
     if engine.name not in _KNOWN:
         return None
     program, packages = _KNOWN[engine.name]
@@ -41,11 +44,19 @@ def question(recipe: Recipe) -> Question | None:
     return Question(first, packages, own=own)
 
 
+def _of_the_twin(engine: EngineChoice, python: str) -> Question | None:
+    """Whether the interpreter is there, and this package in it: the version in the recipe is the one that it plays."""
+    if engine.runtime is Runtime.DOCKER or engine.entrypoint:
+        return None
+    own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else python
+    return Question(own, (__name__.partition(".")[0],), own=own)
+
+
 def check_identity(
-    recipe: Recipe, found: Mapping[str, EngineFound | Unknown], facts: Mapping[str, NodeFacts]
+    recipe: Recipe, found: Mapping[str, EngineFound | Unknown], facts: Mapping[str, NodeFacts], python: str
 ) -> Iterator[Finding]:
-    """Findings for each node whose engine was looked at. found: by node name."""
-    asked = question(recipe)
+    """Findings for each node whose engine was looked at. found: by node name; python: as for `question`."""
+    asked = question(recipe, python)
     for node, seen in found.items() if asked else ():
         if isinstance(seen, Unknown):
             yield _not_seen(recipe.engine, node, seen)
@@ -59,6 +70,10 @@ def _engine(engine: EngineChoice, asked: Question | None, node: str, seen: Engin
         return
     name, *others = asked.packages or (asked.program.rpartition("/")[2],)
     version = seen.versions.get(name, "")
+    if engine.name == _TWIN:
+        if not (version and seen.program):
+            yield _lacks_the_twin(node, asked.own)
+        return
     if not version and not seen.program:
         yield _lacks(engine, node, name, engine.entrypoint is None)
     elif version in ("", "?"):
@@ -87,6 +102,15 @@ def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Fin
         f"wanted {engine.name} {engine.version}; {package}no program of it was found",
         "the rank would end in its first second",
         _where_to_have_it(engine),
+    )  # fmt: skip
+
+
+def _lacks_the_twin(node: str, python: str) -> Finding:
+    return Finding(
+        "ENG018", Severity.BLOCK, node, "sparkwright itself is not there, of which the twin is a part",
+        f"no {python} that has it",
+        "the rank would end in its first second",
+        "install sparkwright on the node, and name the venv that has it in `engine.venv`",
     )  # fmt: skip
 
 

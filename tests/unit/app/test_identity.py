@@ -62,7 +62,7 @@ async def test_a_plan_starts_no_container() -> None:
 
 @pytest.mark.parametrize("engine", [{"name": "twin"}, {"image": ""}])
 async def test_nothing_to_ask(engine: dict[str, str]) -> None:
-    """The twin has no version of its own, and without an image there is nothing to look into."""
+    """The twin's image is made on the spot, and without an image there is nothing to look into."""
     here, recipe = scene(), replace(RECIPE, engine=replace(VLLM, **engine))
     assert await engines(here.world, here.world.cluster.nodes, recipe) == {}
     assert not [command for node in here.nodes for command in node.commands]

@@ -20,7 +20,7 @@ def found(seen: EngineFound | Unknown, **engine: object) -> list[tuple[str, Seve
 
 def findings(seen: EngineFound | Unknown, **engine: object) -> list[Finding]:
     recipe = replace(RECIPE, engine=replace(RECIPE.engine, **engine))  # type: ignore[arg-type]
-    return [*check_identity(recipe, {"spark-1": seen}, HERE)]
+    return [*check_identity(recipe, {"spark-1": seen}, HERE, "python3")]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_version_that_cannot_be_read_is_not_guessed(seen: EngineFound | Unknow
 def test_another_processor_comes_before_everything_else() -> None:
     """What the image holds could not be read there, so its lack is no finding of its own."""
     assert found(EngineFound("amd64")) == [("ENG020", Severity.BLOCK)]
-    assert [*check_identity(RECIPE, {"spark-1": EngineFound("amd64", {"vllm": "0.21.1"})}, {})] == []
+    assert [*check_identity(RECIPE, {"spark-1": EngineFound("amd64", {"vllm": "0.21.1"})}, {}, "python3")] == []
 
 
 def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
@@ -105,7 +105,7 @@ def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
 )
 def test_what_is_asked_of_which_engine(engine: dict[str, object], wanted: tuple[str, ...]) -> None:
     """The package that carries the version, and all that the engine cannot do without."""
-    asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **engine)))  # type: ignore[arg-type]
+    asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **engine)), "python3")  # type: ignore[arg-type]
     assert asked and asked.words == wanted
 
 
@@ -128,6 +128,26 @@ def test_the_wheels_version_ends_with_the_build_that_the_server_tells(build: str
     assert found(EngineFound("", {"llama-server": build}, "/usr/bin/llama-server"), **LLAMA) == told
 
 
-def test_the_twin_is_asked_nothing() -> None:
-    """It is sparkwright itself, and its version is the one that it plays."""
-    assert question(replace(RECIPE, engine=replace(RECIPE.engine, name="twin"))) is None
+TWIN = {"name": "twin", "version": "0.21.0", "runtime": Runtime.PROCESS, "image": ""}
+
+
+def test_the_twin_is_sparkwright_on_the_node() -> None:
+    """A laptop's interpreter is seldom there; the version in the recipe is the one that it plays."""
+    for more, python in (({}, "/laptop/bin/python"), ({"venv": "/opt/v"}, "/opt/v/bin/python")):
+        asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **TWIN, **more)), "/laptop/bin/python")  # type: ignore[arg-type]
+        assert asked and asked.words == (python, python, "sparkwright")
+    assert found(EngineFound("", {"sparkwright": "?"}, "/opt/v/bin/python"), **TWIN) == []
+    for seen in (EngineFound(""), EngineFound("", {}, "/usr/bin/python3"), EngineFound("", {"sparkwright": "1.0"})):
+        (finding,) = findings(seen, **TWIN)
+        assert (finding.code, finding.severity, finding.evidence) == (
+            "ENG018",
+            Severity.BLOCK,
+            "no python3 that has it",
+        )
+        assert "`engine.venv`" in finding.remedy
+
+
+@pytest.mark.parametrize("more", [{"runtime": Runtime.DOCKER}, {"entrypoint": ("sparkwright-twin",)}])
+def test_a_twin_of_another_make_is_asked_nothing(more: dict[str, object]) -> None:
+    """An image of it is made on the spot, and a program of its own may be anything."""
+    assert question(replace(RECIPE, engine=replace(RECIPE.engine, **{**TWIN, **more})), "python3") is None  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -161,7 +161,7 @@ def _ended(level: Level, planned: int, whole: bool, by_plan: bool) -> Level:
     missing = cut or (len(rows) < planned and not any(row.error for row in rows))
     doubts = [*level.doubts, *_time(rows, planned, missing), *_failures(rows)]
     seconds = max((row.sent + (row.end or 0.0) for row in rows), default=0.0)
-    complete = whole and sent_away(level) is None and (by_plan or not missing)
+    complete = whole and not _refused(rows) and (by_plan or not missing)
     return replace(level, seconds=seconds, complete=complete, doubts=tuple(doubts))
 
 
@@ -186,8 +186,13 @@ def unanswered(level: Level) -> bool:
     return not rows or any(row.status == 0 for row in rows)
 
 
-def sent_away(level: Level, refused: Callable[[Row], bool] = lambda row: row.status in (429, 503)) -> float | None:
+def sent_away(level: Level) -> float | None:
     """Seconds to wait where all were sent away with a time to come again."""
     rows = [row for row in level.rows if not row.warmup]
-    pauses = [row.retry_after for row in rows if refused(row) and row.retry_after is not None]
-    return max(pauses) if rows and len(pauses) == len(rows) else None
+    pauses = [row.retry_after for row in rows if row.retry_after is not None]
+    return max(pauses) if _refused(rows) and len(pauses) == len(rows) else None
+
+
+def _refused(rows: Sequence[Row]) -> bool:
+    """Whether all were told that it is not the time for them: nothing was measured then."""
+    return bool(rows) and all(row.status in (429, 503) for row in rows)

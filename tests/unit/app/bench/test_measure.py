@@ -216,6 +216,18 @@ async def test_sent_away_altogether() -> None:
     assert all(row.status == 200 for row in run.levels[0].rows)
 
 
+async def test_what_was_only_refused_is_measured_when_it_is_gone_on_with() -> None:
+    """A door whose engine is away refuses a level in no time; with the engine back, --resume measures it."""
+    scene = Scene()
+    scene.client.answer = lambda number, job: failed(number, "http-503", 503)
+    work = replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1)
+    stopped = await scene.run(work)
+    assert (stopped.state, stopped.levels[0].complete, scene.clock.slept) == ("stopped", False, [])
+    scene.client.answer = lambda number, job: good(number)
+    run = await scene.run(work, resume=stopped)
+    assert (run.id, run.state, [row.status for row in run.levels[0].rows]) == (stopped.id, "done", [200] * 3)
+
+
 async def test_failures_are_told_in_the_servers_words() -> None:
     """The most frequent one, once."""
     scene = Scene()
