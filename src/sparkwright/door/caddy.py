@@ -108,6 +108,8 @@ def _asking() -> dict[str, Any]:
     return {
         "handler": "reverse_proxy",
         "upstreams": [{"dial": f"unix/{SERVICE}"}],
+        # Kept, one of them could be the engine's, which would answer the next check (docs/adr/0009).
+        "transport": {"protocol": "http", "keep_alive": {"enabled": False}},
         "rewrite": {"method": "GET", "uri": CHECK},
         "headers": {"request": {"set": {name: [value] for name, value in shown.items()}}},
         "handle_response": [

@@ -23,7 +23,7 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
 from sparkwright.domain.version import within
-from sparkwright.door.caddy import FrontDoor, config, root_certificate
+from sparkwright.door.caddy import FrontDoor, certificate_folders, config, root_certificate
 from sparkwright.door.keys import Key, Keys, digest, text_of
 from sparkwright.door.setting import DoorSetting
 from sparkwright.rules.preflight.door002_old_caddy import HIDES
@@ -63,6 +63,9 @@ class Door:
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         setting = DoorSetting("tiny", str(self.home / "keys.json"), LIMIT, "SOME_KEY", self.metrics)
+        for certificates in map(Path, certificate_folders(self.front)):  # as `up` does: else Caddy may sweep one away
+            certificates.mkdir(parents=True, exist_ok=True)
+            (certificates / "keep").touch()
         (self.folder / "door.json").write_text(to_json(setting))
         (self.folder / "caddy.json").write_text(json.dumps(config(self.front)))
         (self.home / "secrets.json").write_text(json.dumps({"SOME_KEY": self.engine_key}))

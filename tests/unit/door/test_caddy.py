@@ -42,6 +42,12 @@ def test_tls_by_its_three_kinds() -> None:
     assert "tls_connection_policies" not in off["http"]["servers"]["door"]
 
 
+def test_no_connection_is_kept() -> None:
+    """Guards good requests from a rested connection that just ends, and checks from one that Caddy dialled wrongly."""
+    *_, asking, engine = servers(DOOR)["door"]["routes"][0]["handle"]  # type: ignore[index]
+    assert [one["transport"]["keep_alive"] for one in (asking, engine)] == [{"enabled": False}] * 2
+
+
 def test_no_secret_is_in_it() -> None:
     """Guards that the engine's key comes with each answer of the door service, and that requests are not logged."""
     text = json.dumps(config(DOOR))
