@@ -96,7 +96,10 @@ class SshTransport:
 
         Who comes meanwhile waits for the same attempt and shares its failure: a second one would take as long.
         """
-        if self._unshared or _listens(self._control):
+        if self._unshared:
+            return
+        _private(self._folder, self._control)  # before the socket is looked at: ssh would talk to anybody's
+        if _listens(self._control):
             return
         if self._connecting is None or self._connecting.done():
             self._connecting = asyncio.ensure_future(self._make())
@@ -104,7 +107,6 @@ class SshTransport:
         await asyncio.shield(self._connecting)
 
     async def _make(self) -> None:
-        _private(self._folder, self._control)
         argv = (*self._words("auto", str(self._control)), "-a", "-oClearAllForwardings=yes")
         limit = 4.0 * self._settings.connect_timeout
         try:

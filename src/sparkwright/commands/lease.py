@@ -13,6 +13,8 @@ TIMEOUT = 10.0
 _WHERE = r"""
 l="${SPARKWRIGHT_LOCK_DIR:-/run/lock}"; [ -w "$l" ] || l=/tmp
 d="$l/sparkwright"; f="$d/lease"
+# Everybody may write in that folder: what stands there under our name already, a link above all, is not written to.
+fresh() { rm -f "$f.$2"; ( set -C; umask 022; printf %s "$1" > "$f.$2" ); }
 room() { [ -d "$d" ] || { mkdir "$d" 2>/dev/null && chmod 0777 "$d"; }; [ -w "$d" ]; }
 age() { echo "$(( $(date +%s) - $(stat -c %Y "$f") ))"; }
 """
@@ -22,7 +24,7 @@ def take(content: str, nonce: str) -> Command:
     """Exit 0: taken (or ours already). Exit 9: held; stdout is `AGE` (seconds since it was renewed) and its content."""
     text = _WHERE + (
         'grep -qsF "\\"$2\\"" "$f" && exit 0\n'
-        'room; umask 022; printf %s "$1" > "$f.$2" || exit 1\n'
+        'room; fresh "$1" "$2" || exit 1\n'
         # Given back between our attempt and the look at who holds it: then it is free, and the next attempt is due.
         "i=0; while [ $i -lt 100 ]; do i=$((i+1))\n"
         '  ln "$f.$2" "$f" 2>/dev/null; rc=$?\n'
@@ -35,7 +37,7 @@ def take(content: str, nonce: str) -> Command:
 
 def seize(content: str, nonce: str) -> Command:
     """Takes it whoever held it (the user said so)."""
-    text = _WHERE + 'room; umask 022; printf %s "$1" > "$f.$2" && mv -f "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
+    text = _WHERE + 'room; fresh "$1" "$2" && mv -f "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
     return script(text, content, nonce, timeout=TIMEOUT, changes="seize lease")
 
 

@@ -308,10 +308,15 @@ async def test_destination_is_never_an_option(box: Box) -> None:
 
 
 async def test_control_folder_of_somebody_else(box: Box) -> None:
-    """A folder that others can enter is not used for connections."""
+    """A folder that others can enter is not used, nor what listens there already: ssh would tell it everything."""
     box.control.mkdir(mode=0o755)
-    with pytest.raises(UsageError, match="not a folder of yours alone"):
-        await box.host().run(TRUE)
+    here = box.host()
+    with socket.socket(socket.AF_UNIX) as theirs:
+        theirs.bind(str(here._transport._control))  # type: ignore[attr-defined]
+        theirs.listen()
+        for host in (here, box.host("other")):
+            with pytest.raises(UsageError, match="not a folder of yours alone"):
+                await host.run(TRUE)
 
 
 async def test_control_path_too_long(box: Box) -> None:

@@ -2,13 +2,14 @@
 
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from fakes.sh import Sh
 from sparkwright.commands import lease
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 
 MINE, THEIRS = "0123456789abcdef", "fedcba9876543210"  # random hex, as real ones: no other field holds it
 
@@ -106,6 +107,17 @@ def test_seizing_a_free_one_is_taking_it(sh: Sh) -> None:
     """--break-lease does no harm where nothing is to be broken."""
     assert sh.run(lease.seize(content(MINE), MINE)).ok
     assert holder(sh) == MINE
+
+
+@pytest.mark.parametrize("make", [lease.take, lease.seize])
+def test_a_link_that_somebody_left_is_not_followed(sh: Sh, make: Callable[[str, str], Command]) -> None:
+    """Everybody may write beside the lease, and a supervisor's nonce stays the same: no file of ours is lost by it."""
+    folder, mine = sh.home / "sparkwright", sh.home / "authorized_keys"
+    folder.mkdir()
+    mine.write_text("ssh-ed25519 KEY\n")
+    (folder / f"lease.{MINE}").symlink_to(mine)
+    assert sh.run(make(content(MINE), MINE)).ok and holder(sh) == MINE
+    assert mine.read_text() == "ssh-ed25519 KEY\n" and not (folder / "lease").is_symlink()
 
 
 def test_nothing_to_show_is_nothing(sh: Sh) -> None:
