@@ -2,19 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from sparkwright.app.disarm import did, pause, tag_of
 from sparkwright.app.door import Furnished, furnish, settled
 from sparkwright.app.head_ssh import open_ways
+from sparkwright.app.lease import holding
+from sparkwright.app.survey import ranks_fact
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import Wish, World
 from sparkwright.commands import service
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.desired import Desired
-from sparkwright.domain.errors import CommandFailed, NodeError
+from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
@@ -22,10 +25,19 @@ from sparkwright.domain.service import Manager, Seat, Service, Where
 from sparkwright.emit.service_unit import unit_name, unit_text
 from sparkwright.facts.service import parse_seat
 from sparkwright.ports import Notice, StepDone, StepStarted
-from sparkwright.supervision.findings import did_not_start, no_door, no_python, nobody_after_a_reboot, not_set_up
+from sparkwright.supervision.findings import (
+    did_not_start,
+    no_door,
+    no_python,
+    nobody_after_a_reboot,
+    not_now,
+    not_set_up,
+)
 
 _SECRETS = ("HF_TOKEN",)
 _STEP = "supervise"
+# Somebody else's start of ranks is over by then; not one that copies weights.
+_WAIT, _AGAIN = 60.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +63,18 @@ class Order:
 
 
 async def arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
-    """Idempotent: what is as it should be is not restarted. What goes wrong is a finding: it serves all the same."""
+    """Idempotent: what is as it should be is not restarted. What goes wrong is a finding: it serves all the same.
+
+    Raises NotReady when it was taken down meanwhile: a supervisor would bring it back.
+    """
     began = world.clock.monotonic()
     world.sink.tell(StepStarted(_STEP, f"on {plan.head}"))
     try:
-        armed = await finished(_arm(world, wish, plan, order))
+        async with _alone(world, plan):
+            await _there(world, plan)
+            armed = await finished(_arm(world, wish, plan, order))
+    except Busy as busy:
+        armed = Armed(findings=(not_now(plan.head, busy.message),))
     except NodeError as error:
         armed = Armed(findings=(not_set_up(plan.head, error.message),))
     except asyncio.CancelledError:
@@ -64,6 +83,36 @@ async def arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
         raise
     world.sink.tell(StepDone(_STEP, world.clock.monotonic() - began))
     return armed
+
+
+@asynccontextmanager
+async def _alone(world: World, plan: Plan) -> AsyncIterator[None]:
+    """Under the leases, after a short wait: a `down` beside this would leave units that it never saw. Raises Busy."""
+    until = world.clock.monotonic() + _WAIT
+    async with AsyncExitStack() as stack:
+        while True:
+            try:
+                nodes = list(dict.fromkeys(plan.placement.nodes))
+                await stack.enter_async_context(holding(world, nodes, f"up {plan.deployment}: supervise"))
+                break
+            except Busy:
+                if world.clock.monotonic() > until:
+                    raise
+                await world.clock.sleep(_AGAIN)
+        yield
+
+
+async def _there(world: World, plan: Plan) -> None:
+    """Rank 0 is still the plan's, running or ended. Where that cannot be told, it counts as such."""
+    fact = ranks_fact(world.cluster.node(plan.head))
+    found = fact.read(await world.hosts[plan.head].run(fact.command))
+    mine = {spec.labels["spec-hash"] for spec in plan.specs}
+    if isinstance(found, Unknown) or any(r.deployment == plan.deployment and r.spec_hash in mine for r in found):
+        return
+    raise NotReady(
+        f"{plan.deployment}: taken down, or replaced, by somebody else before it could be supervised",
+        "`sparkwright status` shows what runs; the same `sparkwright up` again brings it back",
+    )
 
 
 async def _arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:

@@ -161,11 +161,18 @@ async def settled(world: World, plan: Plan, where: Where) -> tuple[str, ...]:
     done = await world.hosts[where.node].run(asked)
     if not done.ok:
         return (f"the front door does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
-    door_line = f"front door: {_reached(plan, where.node)}"
+    lines = (f"front door: {_reached(plan, where.node)}", *_no_figures(plan, done))
     if not (done.stdout and world.keyring):
-        return (door_line,)
+        return lines
     path = world.keyring.keep(plan.cluster.name, "ca.crt", done.stdout)
-    return door_line, f"trust its CA: {path} (curl --cacert, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS)"
+    return *lines, f"trust its CA: {path} (curl --cacert, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS)"
+
+
+def _no_figures(plan: Plan, done: Completed) -> tuple[str, ...]:
+    if commands.NO_FIGURES not in done.stderr:
+        return ()
+    port = plan.recipe.serving.door.port
+    return (f"no figures for Prometheus: port {port + 1} is taken; set a serving.door.port that is free with the next",)
 
 
 def _reached(plan: Plan, hostname: str) -> str:

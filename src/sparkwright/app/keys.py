@@ -13,7 +13,7 @@ from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.door.keys import FIRST, Key, Keys, added, digest, key_from, parse, text_of, without
 from sparkwright.ports import Keyring
 
-_TRIES = 5
+_TRIES = 50  # who loses one has lost it to somebody who is done: as many may write at once
 _READ = 'cat "$(x "$1")/door/keys.json" 2>/dev/null; exit 0'
 
 

@@ -54,6 +54,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         facts=survey.facts,
         recipe=recipe,
         deployment=wish.deployment,
+        beside=wish.beside,
         specs=specs,
         ledgers=found.ledgers,
         checkpoints=survey.checkpoints,

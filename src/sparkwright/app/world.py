@@ -49,7 +49,8 @@ class Wish:
     """What the user asked for. force: the reason given to override findings, '' for none.
 
     measured: what logs that were given by hand say, in place of what is kept of earlier starts. supervised: the front
-    door is what others reach, and the engine stays where only the door reaches it.
+    door is what others reach, and the engine stays where only the door reaches it. beside: deployments that ran on the
+    same nodes while it served, which somebody has wanted so.
     """
 
     recipe: Recipe
@@ -58,6 +59,7 @@ class Wish:
     api_key: Secret | None = None
     measured: tuple[Calibration, ...] = ()
     supervised: bool = False
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from sparkwright.domain.command import Command
 IMAGE = "caddy:2"
 CHANGED = 75
 """Exit code of `swap_keys` when somebody else has written the file meanwhile."""
+NO_FIGURES = "no figures"
+"""On stderr of `settled`: somebody else has their port."""
 _SOON = 14 * 24 * 3600
 
 # Nothing of the private key leaves the node; what is compared is the public half. The last line of `port` is a process
@@ -70,7 +72,7 @@ print(text); sys.exit(told.status != 200)
 """
 # Caddy makes a certificate for each name in the background, once it listens: only a handshake tells that it is there.
 _SETTLED = """
-import json, socket, ssl, sys, time
+import http.client, json, socket, ssl, sys, time
 port, root = int(sys.argv[1]), sys.argv[2]
 apps = json.load(open("caddy.json"))["apps"]
 policies = apps.get("tls", {}).get("automation", {}).get("policies", [])
@@ -80,16 +82,26 @@ def answers():
         with socket.create_connection(("127.0.0.1", port), 5) as link:
             if "tls" in apps: ssl._create_unverified_context().wrap_socket(link, server_hostname=name).close()
     with socket.socket(socket.AF_UNIX) as link: link.connect("service.sock")
+def figures():
+    door = json.load(open("door.json"))
+    for _ in range(20):
+        try:
+            link = http.client.HTTPConnection("127.0.0.1", door["metrics"], timeout=2); link.request("GET", "/metrics")
+            return 'deployment="%s"' % door["deployment"] in link.getresponse().read().decode("utf-8", "replace")
+        except ConnectionRefusedError: time.sleep(0.25)
+        except (OSError, http.client.HTTPException): break
+    return False
 for _ in range(60):
     try:
         answers()
+        if not figures(): print("@NO_FIGURES@", file=sys.stderr)
         print(open(root).read() if names else "", end="")
         sys.exit(0)
     except OSError as error:
         why = error
     time.sleep(0.25)
 sys.exit(f"port {port} does not answer after 15 s: {why}")
-"""
+""".replace("@NO_FIGURES@", NO_FIGURES)
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:

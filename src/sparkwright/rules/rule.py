@@ -24,7 +24,8 @@ class Context:
 
     images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
     the hub says of a model that no node has, where the plan was made with it.
-    measured: by `check --deep`. door: where a front door is made ready, and nowhere else.
+    measured: by `check --deep`. door: where a front door is made ready, nowhere else. beside: other deployments that
+    may run on the same nodes.
     `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
     """
 
@@ -40,6 +41,7 @@ class Context:
     published: Published | None = None
     measured: Measured | None = None
     door: DoorFacts | None = None
+    beside: tuple[str, ...] = ()
 
     def facts_of(self, spec: RankSpec) -> NodeFacts | None:
         return self.facts.get(spec.node)

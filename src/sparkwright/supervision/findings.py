@@ -1,4 +1,4 @@
-"""The words of what stands in the way of supervision. Codes SUP001 to SUP006 are never reused."""
+"""The words of what stands in the way of supervision. Codes SUP001 to SUP007 are never reused."""
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.service import Seat
@@ -79,4 +79,17 @@ def no_door(node: str, said: str) -> Finding:
         said,
         "a step on the node failed; the engine serves where only the head, or the fabric, reaches it",
         "mend what it says, then the same `sparkwright up` again; until then `ssh -L` reaches the engine",
+    )
+
+
+def not_now(node: str, said: str) -> Finding:
+    """SUP007: somebody else has had the lease for too long."""
+    return Finding(
+        "SUP007",
+        Severity.WARN,
+        node,
+        "supervision was not set up: somebody else is changing these nodes",
+        said,
+        "two who change the same nodes would undo each other's work; what serves was left alone",
+        "when that is done: the same `sparkwright up` again",
     )

@@ -167,6 +167,16 @@ async def test_without_caddy_there_is_one_finding_and_the_figures(made: Made, tm
     head.wait_for_figures()
 
 
+async def test_figures_that_have_no_port_are_told(made: Made) -> None:
+    """Guards two doors whose ports are neighbours: the door opens, and that nobody can gather its figures is said."""
+    head = made()
+    with socket.create_server(("127.0.0.1", head.door.port + 1)) as other:
+        other.settimeout(0.1)
+        _, said = await head.up()
+    assert said[0].startswith("front door: ") and f"port {head.door.port + 1} is taken" in said[1]
+    assert head.status(head.key()) == 200
+
+
 async def test_a_taken_port_is_told_with_who_has_it(made: Made) -> None:
     """Guards that Caddy is not started to fail again and again; its own port is none that is taken."""
     head = made()

@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from fakes.clock import FakeClock
 from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
-from fakes.rank_node import Rank
+from fakes.rank_node import Rank, RankNode
 from fakes.sink import FakeSink
 from sparkwright.app.arm import Armed, Order, arm
 from sparkwright.app.disarm import disarm, pause, taking_over
@@ -21,7 +22,7 @@ from sparkwright.commands import service
 from sparkwright.domain.codec import from_json
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.desired import Desired
-from sparkwright.domain.errors import Busy
+from sparkwright.domain.errors import Busy, NotReady
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.service import Manager
 from sparkwright.ports import Notice
@@ -56,10 +57,11 @@ def seated(python: str = "good /usr/bin/python3", manager: str = "user\nlingers"
     return SEAT.format(state=STATE, python=python, manager=manager)
 
 
-def nodes(told: str = "", tried: str = "192.168.1.21\tok\n192.168.100.11\tok\n") -> list[FakeHost]:
+def nodes(told: str = "", tried: str = "192.168.1.21\tok\n192.168.100.11\tok\n") -> list[RankNode]:
     """A head and a worker on which every step goes well."""
-    head, worker = FakeHost("spark-1", default=Completed(0, "")), FakeHost("spark-2", default=Completed(0, ""))
+    head, worker = RankNode("spark-1", default=Completed(0, "")), RankNode("spark-2", default=Completed(0, ""))
     head.on("@@ python", told or seated()).on("ssh-keygen", "ssh-ed25519 KEY\n").on("ControlPath=none", tried)
+    head.on("sparkwright-service", Completed(0, ""))  # else it takes a detached service for a rank
     worker.on("SSH_CONNECTION", REACH)
     return [head, worker]
 
@@ -68,15 +70,27 @@ async def plan(**more: Any) -> Plan:
     return replace((await prepare(scene().world, wish(**more))).plan)
 
 
-def world(hosts: list[FakeHost], secrets: Mapping[str, Secret] | None = None) -> World:
+def world(hosts: Sequence[FakeHost], secrets: Mapping[str, Secret] | None = None) -> World:
     return replace(scene(secrets=secrets or {}).world, hosts=FakeHosts(*hosts), program=Program(), time_scale=0.1)
 
 
-async def armed(hosts: list[FakeHost], order: Order | None = None, **secrets: str) -> Armed:
+async def armed(hosts: list[RankNode], order: Order | None = None, **secrets: str) -> Armed:
     here = world(hosts, {name: Secret(value) for name, value in secrets.items()})
-    return await arm(
-        here, wish(supervised=True), await plan(), order or Order(fresh=True, figures={"available:spark-1": 5})
-    )
+    order = order or Order(fresh=True, figures={"available:spark-1": 5})
+    return await arm(here, wish(supervised=True), await serving(hosts), order)
+
+
+async def serving(hosts: list[RankNode]) -> Plan:
+    """Its ranks run."""
+    made = await plan()
+    for host, spec in zip(hosts, made.specs, strict=True):
+        host.ranks["/rank"] = Rank(spec.labels, spec.argv)
+    return made
+
+
+def changed(host: FakeHost) -> list[str]:
+    """But for the lease."""
+    return [change for change in host.changes if "lease" not in change]
 
 
 def written(host: FakeHost) -> dict[str, bytes]:
@@ -123,7 +137,7 @@ async def test_a_worker_that_opens_already_is_not_changed() -> None:
     """Where the nodes know each other, no key is added."""
     hosts = nodes()
     await armed(hosts)
-    assert hosts[1].changes == []
+    assert changed(hosts[1]) == []
 
 
 async def test_else_a_narrow_key_is_added() -> None:
@@ -132,8 +146,8 @@ async def test_else_a_narrow_key_is_added() -> None:
     refused = "192.168.1.21\tPermission denied (publickey).\n"
     hosts[0].on("ControlPath=none", refused, "192.168.1.21\tok\n")
     found = await armed(hosts)
-    assert hosts[1].changes == ["let sparkwright:lab/twin in by ssh"] and found.node
-    (line,) = [command.argv[4] for command in hosts[1].commands if command.changes]
+    assert changed(hosts[1]) == ["let sparkwright:lab/twin in by ssh"] and found.node
+    (line,) = [command.argv[4] for command in hosts[1].commands if command.changes.startswith("let ")]
     assert line == 'restrict,from="192.168.1.20,192.168.100.10" ssh-ed25519 KEY sparkwright:lab/twin'
 
 
@@ -212,10 +226,41 @@ async def test_interrupted_it_goes_to_its_end_and_says_that_it_serves() -> None:
 
     hosts[0].on("@@ python", interrupt)
     with pytest.raises(asyncio.CancelledError):
-        await arm(here, wish(supervised=True), await plan(), Order())
+        await arm(here, wish(supervised=True), await serving(hosts), Order())
     assert any("unit sparkwright-supervisor-twin.service" in change for change in hosts[0].changes)
     assert isinstance(here.sink, FakeSink)
     assert ["the same `sparkwright up` again" in notice.text for notice in here.sink.of(Notice)] == [True]
+
+
+async def test_what_was_taken_down_meanwhile_is_not_supervised() -> None:
+    """A `down` between the first answer and this: a supervisor would bring back what somebody has ended."""
+    hosts = nodes()
+    made = await serving(hosts)
+    hosts[0].ranks.clear()
+    with pytest.raises(NotReady, match="taken down"):
+        await arm(world(hosts), wish(supervised=True), made, Order(fresh=True))
+    assert [changed(host) for host in hosts] == [[], []]
+
+
+async def test_it_waits_for_who_changes_these_nodes_and_then_says_who() -> None:
+    """A `down` or another `up` goes first; one that takes hours is told instead, and nothing is half done."""
+    hosts = nodes()
+    hosts[1].holder = json.dumps({"holder": "bob", "why": "down twin", "since": 0, "nonce": "feed"})
+    found = await armed(hosts)
+    assert codes(found) == ["SUP007"] and "bob" in found.findings[0].evidence
+    assert [changed(host) for host in hosts] == [[], []] and hosts[0].holder is None
+
+    clock = FakeClock()
+    here = replace(world(hosts), clock=clock)
+    release = asyncio.create_task(_freed(hosts[1], clock))
+    assert (await arm(here, wish(supervised=True), await serving(hosts), Order(fresh=True))).node == "spark-1"
+    await release
+    assert [host.holder for host in hosts] == [None, None]
+
+
+async def _freed(host: RankNode, clock: FakeClock) -> None:
+    await clock.sleep(5)
+    host.holder = None
 
 
 async def test_disarm_asks_every_node_and_says_where_something_was() -> None:

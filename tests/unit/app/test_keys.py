@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -37,17 +38,17 @@ class FullRing(Ring):
 
 
 class Head:
-    """Keeps a keys file as the real script does. between: what somebody else writes before the first swap."""
+    """Keeps a keys file as the real script does. between: what others write, one before each swap."""
 
-    def __init__(self, text: str = "", between: str = "") -> None:
-        self.text, self._between = text, between
+    def __init__(self, text: str = "", between: Sequence[str] = ()) -> None:
+        self.text, self._between = text, list(between)
         self.host = FakeHost("spark-1").on("cat ", self._read).on("flock", self._swap)
 
     def _read(self, _: Command) -> str:
         return self.text
 
     def _swap(self, command: Command) -> Completed:
-        self.text, self._between = self._between or self.text, ""
+        self.text = self._between.pop(0) if self._between else self.text
         known = hashlib.sha256(self.text.encode()).hexdigest() if self.text else ""
         if command.argv[-1] != known:
             return Completed(75, "")
@@ -93,11 +94,25 @@ async def test_a_key_that_cannot_be_kept_here_is_none() -> None:
 
 async def test_what_somebody_else_wrote_meanwhile_stays() -> None:
     """Guards that the second writer reads again instead of writing over it."""
-    other = Head()
-    await keys.add(world(other, Ring()), "other")
-    head = Head(between=other.text)
+    head = Head(between=await others(1))
     await keys.add(world(head, Ring()), "laptop")
-    assert head.names == ["other", "laptop"]
+    assert head.names == ["other0", "laptop"]
+
+
+async def test_of_twenty_who_write_at_once_each_gets_a_key() -> None:
+    """Guards a class room: the last one is as good as the first, who has gone when she comes."""
+    head = Head(between=await others(19))
+    await keys.add(world(head, Ring()), "laptop")
+    assert len(head.names) == 20 and head.names[-1] == "laptop"
+
+
+async def others(count: int) -> list[str]:
+    """The file after each of them."""
+    head, texts = Head(), []
+    for number in range(count):
+        await keys.add(world(head, Ring()), f"other{number}")
+        texts.append(head.text)
+    return texts
 
 
 async def test_the_first_key_is_made_once() -> None:

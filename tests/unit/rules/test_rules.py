@@ -324,6 +324,7 @@ SILENT = [
     ("MEM003", "an unknown model", context()),
     ("MEM003", "no pool at all is MEM001", long(1 << 20, memory_fraction=0.1)),
     ("RANK001", "the same deployment is replaced", context({"ranks": (rank("big"),)})),
+    ("RANK001", "both are wanted", replace(context({"ranks": (rank("old"),)}), beside=("old",))),
     ("RANK001", "it has ended", context({"ranks": (rank("old", state="exited"),)})),
     ("PORT001", "another address", context(taken("192.168.1.5"))),
     ("PORT001", "another port", context(taken("0.0.0.0", 8001))),

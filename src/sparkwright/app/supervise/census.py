@@ -1,7 +1,7 @@
 """Which ranks are there: as each node tells it now, and what could not be told."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.app.supervise.site import Site
@@ -22,13 +22,15 @@ _LIMIT = 20.0
 class Census:
     """ranks: of the deployment, by number, on the node where they belong. strays: ours elsewhere, or of another size.
 
-    unseen: node -> why it could not be asked. samples: of the nodes that answered, with their boot markers.
+    unseen: node -> why it could not be asked. samples: of the nodes that answered, with their boot markers. others: by
+    node, other deployments that run there; what they hold is not ours.
     """
 
     ranks: Mapping[int, RankStatus]
     strays: tuple[RankStatus, ...] = ()
     unseen: Mapping[str, str] = field(default_factory=dict)
     samples: Mapping[str, Sample] = field(default_factory=dict)
+    others: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def all(self) -> tuple[RankStatus, ...]:
@@ -45,14 +47,23 @@ Told = tuple[tuple[RankStatus, ...], Sample | None]
 async def census(site: Site) -> Census:
     """Raises nothing: a node that cannot be asked is unseen, and so are its ranks."""
     told = dict(zip(site.nodes, await together(_ask(site, node) for node in site.nodes), strict=True))
-    mine = [rank for found in told.values() if not isinstance(found, str) for rank in found[0]]
+    listed = {node: found[0] for node, found in told.items() if not isinstance(found, str)}
+    mine = [rank for ranks in listed.values() for rank in ranks if rank.deployment == site.name]
+    others = {node: _others(site, ranks) for node, ranks in listed.items()}
+    if any(rank.running for rank in mine):
+        site.ran_beside(frozenset().union(*others.values()))
     placed = {r.rank: r for r in mine if r.rank < len(site.nodes) and site.nodes[r.rank] == r.node}
     return Census(
         ranks=dict(sorted(placed.items())),
         strays=tuple(rank for rank in mine if placed.get(rank.rank) is not rank),
         unseen={node: found for node, found in told.items() if isinstance(found, str)},
         samples={node: found[1] for node, found in told.items() if not isinstance(found, str) and found[1]},
+        others=others,
     )
+
+
+def _others(site: Site, ranks: Sequence[RankStatus]) -> frozenset[str]:
+    return frozenset(rank.deployment for rank in ranks if rank.running and rank.deployment != site.name)
 
 
 async def _ask(site: Site, node: str) -> Told | str:
@@ -68,5 +79,4 @@ async def _ask(site: Site, node: str) -> Told | str:
     found, sample = fact.read(ranks), parse(memory)
     if isinstance(found, Unknown):
         return f"{node}: {found.why}"
-    mine = tuple(rank for rank in found if rank.deployment == site.name)
-    return mine, None if isinstance(sample, Unknown) else sample
+    return found, None if isinstance(sample, Unknown) else sample

@@ -1,7 +1,7 @@
 """What a supervisor is about: the deployment that it keeps alive, and what it has seen of it."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,6 +24,7 @@ _LAST_LINES, _LAST_READINGS = 40, 12
 _SCRAPED = 'metrics HTTP/1.1" 200'
 LOOPBACK = "127.0.0.1"
 RELAUNCHES, STARTED_IN = "relaunches", "started in"
+_BESIDE = "beside:"
 
 
 @dataclass
@@ -96,10 +97,20 @@ class Site:
     def head(self) -> str:
         return self.nodes[0]
 
-    @cached_property
+    @property
     def wish(self) -> Wish:
         recipe = self.desired.recipe
-        return Wish(recipe, self.name, self.desired.force, self.key, supervised=True)
+        return Wish(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.beside)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Deployments that were seen to run on its nodes together with it; kept over reboots."""
+        figures = self.keep.journal.recall()
+        return tuple(sorted(name.removeprefix(_BESIDE) for name in figures if name.startswith(_BESIDE)))
+
+    def ran_beside(self, others: Collection[str]) -> None:
+        if new := set(others).difference(self.beside):
+            self.remember({f"{_BESIDE}{name}": 1.0 for name in new})
 
     @property
     def key(self) -> Secret | None:

@@ -1,6 +1,7 @@
 """Another deployment of ours runs on the node.
 
 Detects: a running rank of sparkwright with another deployment's name on a node that the plan uses.
+  A supervisor's relaunch beside one that was started while its own deployment served is what somebody wanted.
 Why: a GB10 has one GPU and one memory pool; the second engine finds the device busy or takes memory from the first.
 Evidence: the deployment, its rank, recipe and handle.
 Remedy: take the other one down, or accept that both share the node.
@@ -23,8 +24,9 @@ TITLE = "another deployment of ours runs on the node"
 def check(context: Context) -> Iterator[Finding]:
     if context.recipe is None or not context.deployment:
         return
+    known = (context.deployment, *context.beside)
     for facts in context.facts.values():
-        others = {r.deployment: r for r in running(facts) or () if r.deployment != context.deployment}
+        others = {r.deployment: r for r in running(facts) or () if r.deployment not in known}
         for name, rank in others.items():
             yield Finding(
                 CODE,

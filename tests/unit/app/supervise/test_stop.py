@@ -1,5 +1,6 @@
 """All ranks ended, and what they held given back."""
 
+from fakes.rank_node import Rank
 from sparkwright.app.supervise.works.stop import stop
 from sparkwright.domain.errors import Unreachable
 from sparkwright.ports import Notice
@@ -51,6 +52,17 @@ async def test_memory_that_stays_away_is_waited_for_and_then_named() -> None:
     assert told.retained == ("spark-2",)
     assert it.scene.clock.elapsed > 20.0
     assert any("33.0 GiB" in notice.text for notice in it.scene.sink.of(Notice))
+
+
+async def test_what_another_deployment_holds_is_not_ours() -> None:
+    """Guards a relaunch beside another one: nothing is waited for, and nothing false is said of the driver."""
+    it = tower()
+    labels = {"deployment": "other", "rank": "0", "world": "1"}
+    it.scene.nodes[1].ranks["/other"] = Rank(labels, ())
+    it.memory(1, AVAILABLE - 33 * 1024**3)
+    assert (await stop(it.senses)).retained == ()
+    assert it.scene.clock.elapsed < 20.0 and it.scene.sink.of(Notice) == []
+    assert [rank.labels for rank in it.scene.nodes[1].ranks.values() if rank.state == "running"] == [labels]
 
 
 async def test_memory_that_comes_back_late_is_not_retained() -> None:

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from fakes.rank_node import Exit
 from sparkwright.app import incident as evidence
+from sparkwright.app.launch import Outcome, prepare
+from sparkwright.app.supervise.census import census
 from sparkwright.app.supervise.words import Words
 from sparkwright.app.supervise.works.start import launch, watch
 from sparkwright.app.supervise.works.work import Works
@@ -138,6 +140,34 @@ async def test_a_finding_that_forbids_the_launch_is_its_reason() -> None:
     assert "no-such-flag" in told.why
     assert it.scene.did("start") == []
     assert 15.0 <= it.scene.clock.elapsed < 60.0
+
+
+async def test_it_comes_back_beside_what_ran_beside_it() -> None:
+    """Guards two deployments on one head: the first was started without --force, the second was allowed beside it.
+
+    What came while it was away is another matter: then its place is taken.
+    """
+    it = tower()
+    it.site.desired = replace(it.site.desired, force="")
+    others = [replace(it.runs(number), labels=neighbour(number)) for number in (0, 1)]
+    for node, other in zip(it.scene.nodes, others, strict=True):
+        node.ranks["/other"] = other
+    await census(it.site)
+    assert it.site.beside == ("other",)
+    for node in it.scene.nodes:
+        node.ranks.pop(next(iter(node.ranks)))
+    assert "RANK001" not in codes(await prepare(it.site.world, it.site.wish))
+    it.keep.journal.figures = {}
+    await census(it.site)
+    assert "RANK001" in codes(await prepare(it.site.world, it.site.wish))
+
+
+def neighbour(number: int) -> dict[str, str]:
+    return {"deployment": "other", "rank": str(number), "world": "2"}
+
+
+def codes(found: Outcome) -> set[str]:
+    return {finding.code for finding in found.plan.findings}
 
 
 async def test_somebody_elses_lease_is_no_failed_launch() -> None:

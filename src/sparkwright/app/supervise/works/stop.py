@@ -53,11 +53,15 @@ async def _ended(site: Site, found: Census, grace: float) -> list[str]:
 
 
 async def _retained(site: Site, found: Census) -> tuple[str, ...]:
-    """Nodes that have much less memory available than before the start. Where that is not known, none is."""
+    """Nodes that have much less memory available than before the start, as far as that is known.
+
+    Beside another deployment it is not: what is missing may be that one's.
+    """
     before = {node: site.keep.journal.recall().get(f"{AVAILABLE}{node}", 0.0) for node in site.nodes}
     deadline = site.world.clock.monotonic() + site.scaled(_MEMORY_WITHIN)
     while True:
-        short = {node: _short(before[node], found.samples.get(node)) for node in site.nodes}
+        alone = [node for node in site.nodes if not found.others.get(node)]
+        short = {node: _short(before[node], found.samples.get(node)) for node in alone}
         retained = {node: missing for node, missing in short.items() if missing > 0}
         if not retained or site.world.clock.monotonic() > deadline:
             break
