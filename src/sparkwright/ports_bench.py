@@ -57,11 +57,16 @@ class LoadClient(Protocol):
 class RunStore(Protocol):
     """Benchmark runs on this machine, kept request by request. What was added is there when the call returns.
 
+    A run is held by the process that measures it, from `begin` or `take_up` to `end`, or until the process is gone.
     Methods raise StoreError: the disk is full, the file is damaged or of a later version.
     """
 
     async def begin(self, run: Run) -> None:
         """A run without levels."""
+        ...
+
+    async def take_up(self, run_id: str) -> Run:
+        """To go on with it: as it is now. Raises Busy while another process measures it, UsageError without it."""
         ...
 
     async def add_level(self, run_id: str, level: Level) -> int:
@@ -92,10 +97,12 @@ class RunStore(Protocol):
         """In place of those it had."""
         ...
 
-    async def delete(self, run_id: str) -> None: ...
+    async def delete(self, run_id: str) -> None:
+        """Raises Busy while another process measures it."""
+        ...
 
     async def unfinished(self, workload: Workload, endpoint: str) -> str | None:
-        """The newest run of this very workload at this endpoint that has not come to its end."""
+        """The newest run of this very workload at this endpoint that has not come to its end and nobody measures."""
         ...
 
 

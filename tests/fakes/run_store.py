@@ -20,6 +20,9 @@ class MemoryRuns:
         assert run.id not in self.runs
         self.runs[run.id] = run
 
+    async def take_up(self, run_id: str) -> Run:
+        return await self.load(run_id)
+
     async def add_level(self, run_id: str, level: Level) -> int:
         place = (run_id, level.plan.name, level.repeat)
         assert not any((name, one.plan.name, one.repeat) == place and one.complete for name, one in self.levels)

@@ -74,6 +74,23 @@ def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("words", "where", "ends"),
+    [
+        ("recipes list", ">&-", (0, "")),
+        ("runs list", "<&- >&- 2>&-", (0, "")),
+        ("runs show none", ">&-", (2, "error: no run none")),
+        ("runs list --json", ">/dev/full", (3, "error: the output cannot be written: No space left on device\n")),
+    ],
+)
+def test_what_cannot_be_said_is_no_bug_of_ours(shell: Shell, words: str, where: str, ends: tuple[int, str]) -> None:
+    """Streams that the caller has closed, and a file on a full disk: the exit code holds, without a traceback."""
+    command = f"{' '.join(COMMAND)} {words} {where}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=shell.environ, timeout=60)
+    assert (done.returncode, done.stdout) == (ends[0], "")
+    assert done.stderr.startswith(ends[1]) and "Traceback" not in done.stderr
+
+
 def test_colours_are_for_terminals_only(shell: Shell) -> None:
     """Piped: none. On a terminal: yes. With NO_COLOR: none."""
     assert "\x1b" not in "".join(map(str, shell.run("recipes", "list")))

@@ -21,7 +21,7 @@ from fakes.measured import KNOWN, failed, level, row, run
 from functional.command import Shell
 from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 from sparkwright.cli.main import run as command
-from sparkwright.domain.errors import StoreError
+from sparkwright.domain.errors import Busy, StoreError
 from sparkwright.domain.run import Run
 from sparkwright.loadgen.stats import summarize
 
@@ -96,6 +96,7 @@ async def go_on(path: Path, found: Run) -> None:
     """As --resume does: the first repeat that is not complete is measured again."""
     store = SqliteRuns(path)
     assert await store.unfinished(found.workload, found.conditions.endpoint) == "r-1"
+    assert await store.take_up("r-1") == found
     repeat = sum(one.complete for one in found.levels)
     whole = level([row()] * 5, repeat)
     await store.end_level(await store.add_level("r-1", whole), whole)
@@ -107,7 +108,7 @@ async def go_on(path: Path, found: Run) -> None:
 
 
 def test_others_read_while_one_writes(tmp_path: Path) -> None:
-    """`runs list` and `runs show` beside a benchmark: no wait, and each time a whole state."""
+    """`runs list` and `runs show` beside a benchmark: no wait, and each time a whole state. Nobody else measures it."""
     path = tmp_path / RUNS
     with writing(path) as process:
         assert process.stdout is not None
@@ -116,9 +117,22 @@ def test_others_read_while_one_writes(tmp_path: Path) -> None:
             assert process.stdout.readline()
             seen.append(asyncio.run(requests(path)))
         found = asyncio.run(kept(path))
+        asyncio.run(refused(path))
     assert seen == sorted(seen)
     assert sum(len(one.rows) for one in found.levels) >= seen[-1] > seen[0]
     assert all(len(one.rows) == 5 for one in found.levels[:-1])
+
+
+async def refused(path: Path) -> None:
+    """What would mix its rows with others, or take them from it."""
+    store = SqliteRuns(path)
+    for disturb in (store.take_up, store.delete):
+        with pytest.raises(Busy, match="r-1 is being measured by another process"):
+            await disturb("r-1")
+    (going,) = await store.list()
+    measured = await store.load(going.id)
+    assert await store.unfinished(measured.workload, measured.conditions.endpoint) is None
+    await store.aclose()
 
 
 async def requests(path: Path) -> int:

@@ -59,7 +59,7 @@ def weighed(world: World, wish: Wish, survey: Survey, nodes: Sequence[Node]) -> 
 async def optimum(world: World, wish: Wish, goal: Goal) -> Optimum:
     """Asks the nodes and searches the limits. Raises UsageError where there is nothing to search."""
     if unreal(world.cluster, wish.recipe):
-        raise UsageError(f"{wish.recipe.label}: is simulated and takes no memory: there is nothing to optimize")
+        raise UsageError(f"{wish.recipe.label}: simulated here, it takes no memory: there is nothing to optimize")
     nodes = nodes_for(world, wish.recipe)
     found = calibrated(world, wish, await survey(world, nodes, wish.recipe))
     wish = completed(wish, found)

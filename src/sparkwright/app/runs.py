@@ -40,6 +40,11 @@ async def loaded(runs: RunStore, word: str) -> Run:
     return await runs.load((await chosen(runs, word)).id)
 
 
+async def taken_up(runs: RunStore, word: str) -> Run:
+    """To be gone on with. Raises UsageError, Busy."""
+    return await runs.take_up((await chosen(runs, word)).id)
+
+
 async def listed(runs: RunStore, workload: str, tag: str) -> tuple[Listed, ...]:
     """Newest first; '' chooses all."""
     found = await runs.list()

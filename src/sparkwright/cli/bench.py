@@ -18,7 +18,7 @@ from sparkwright.app.bench.measure import resumed
 from sparkwright.app.bench.outline import adjusted
 from sparkwright.app.bench.target import KeyWanted, Target
 from sparkwright.app.bench.tools import Bench
-from sparkwright.app.runs import loaded
+from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen
 from sparkwright.cli.bench_words import found_text, plan_json, plan_text
@@ -90,7 +90,8 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
     Several endpoints are measured one after the other under the same workload, and compared with the first. Every
     request is kept on this machine; a run that was stopped is gone on with by --resume.
 
-    Exit 0: measured; 1: the run is not valid or a gate does not hold; 2: wrong words, model or key; 5: no answer.
+    Exit 0: measured; 1: the run is not valid or a gate does not hold; 2: wrong words, model or key; 3: what is measured
+    cannot be kept; 4: another process is measuring this run; 5: no answer.
 
     \b
     Examples:
@@ -162,7 +163,7 @@ async def _wanted(
         return targets, replace(said, wish=_filled(said.wish, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError("--resume goes on with one run as it was begun", f"sparkwright bench --resume {how['resume']}")
-    run = await loaded(made.runs, how["resume"])
+    run = await taken_up(made.runs, how["resume"])
     resumed(run)
     workload = adjusted(run.workload, None, None, how["seconds"])
     known = run.conditions

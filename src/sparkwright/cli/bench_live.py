@@ -102,6 +102,9 @@ def bench_screen(
 
         # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
         console = Console(stderr=True, highlight=False)
+        if console.is_dumb_terminal:  # nothing can be drawn again there
+            yield Screen(progress, lambda text: click.echo(text, err=True), _EVERY)
+            return
         with Live(
             console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
         ) as live:

@@ -55,16 +55,17 @@ def plan_text(ready: Ready) -> str:
     workload, made = ready.order.workload, ready.outline
     head = f"{workload.name}@{workload.version}: {workload.title}"
     rows = [("level", "requests", "prompt", "answer", "at a time"), *(_level(level) for level in made.levels)]
-    lines = [head, aligned(rows), total(made)]
+    lines = [head, aligned(rows), _total(made, workload.search is not None)]
     lines += [fold(f"  left out: {text}", 12) for text in made.left_out]
     return "\n".join(lines)
 
 
-def total(made: Outline) -> str:
+def _total(made: Outline, searched: bool) -> str:
     tokens = f", {made.tokens:,} tokens" if made.tokens else ""
     repeats = f"{made.repeats} repeat{'s' if made.repeats > 1 else ''}"
     requests = f"{made.requests} request{'s' if made.requests != 1 else ''}"
-    return f"  {requests} in {repeats}{tokens}; {duration(made.seconds)} at most"
+    each = " for each rate that is tried" if searched else ""
+    return f"  {requests} in {repeats}{tokens}{each}; {duration(made.seconds)} at most"
 
 
 def _level(level: LevelOutline) -> tuple[str, ...]:

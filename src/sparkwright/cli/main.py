@@ -1,5 +1,6 @@
 """The command: global options, lazily loaded verbs, and the one place where errors become words and exit codes."""
 
+import errno
 import importlib
 import os
 import select
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
-from sparkwright.domain.errors import NotReady, Refused, SparkwrightError
+from sparkwright.domain.errors import NotReady, Refused, SparkwrightError, StoreError
 
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {
@@ -35,7 +36,7 @@ VERBS = {
     "monitoring": ("monitoring", "monitoring", "A Grafana dashboard and alert rules for supervised deployments."),
     "demo": ("demo", "demo", "The whole loop on this machine, on a simulated two-node cluster."),
 }
-STDOUT = 1
+STDOUT, STDERR = 1, 2
 STOPPED = 130
 ISSUE_HINT = "this is a bug in sparkwright: please report it with the lines above"
 
@@ -108,8 +109,18 @@ class Voice:
 
 def entry() -> None:
     """The console script. Exit: 0 good, 1 findings, 2 usage, 3 node, 4 busy, 5 not ready, 70 our bug, 130 Ctrl-C."""
+    _open_streams()
     # https://no-color.org: any value that is not empty; click does not look at it by itself.
     sys.exit(run(sys.argv[1:], False if os.environ.get("NO_COLOR") else None))
+
+
+def _open_streams() -> None:
+    """Where the caller has closed one (`>&-`): else a file that is opened takes its place, and gets what is printed."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= STDERR:
+        pass
+    os.close(handle)
+    sys.stdout = sys.stdout or os.fdopen(STDOUT, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(STDERR, "w", closefd=False)
 
 
 def run(args: list[str], color: bool | None = None) -> int:
@@ -147,6 +158,10 @@ def _failed(error: BaseException, voice: Voice) -> int:
         case BrokenPipe() | BrokenPipeError() | SystemExit() if _reader_left():
             _write_nowhere()
             return 0
+        case OSError(errno=errno.ENOSPC):
+            _write_nowhere()
+            voice.say(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}", fg="red")
+            return StoreError.exit_code
         case Exception() if not isinstance(error, click.Abort):
             return _bug(error, voice)
     voice.say("stopped")

@@ -113,7 +113,7 @@ def _counted(owners: NDArray[np.intp], first: NDArray[np.intp], drawn: Counts) -
     """How often each bin's values were drawn in each resample; first: where each bin begins among the owners."""
     if len(owners) <= drawn.shape[1]:
         return np.add.reduceat(drawn[:, owners], first, axis=1).astype(np.float64)
-    bins = np.repeat(np.arange(len(first)), np.diff(first, append=len(owners)))
+    bins = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(owners)))
     counts = np.zeros((len(drawn), len(first)))
     for start in range(0, drawn.shape[1], _SLICE):
         here = (owners >= start) & (owners < start + _SLICE)

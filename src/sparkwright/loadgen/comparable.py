@@ -26,7 +26,7 @@ def refused(base: RunSummary, new: RunSummary, allow_simulated: bool) -> tuple[s
         found.append(f"{which.run.id} is simulated and {other.run.id} is measured: --allow-simulated compares them")
     if not found and not pairs(base.run, new.run):
         found.append("they have no level in common")
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def _or_none(conditions: Conditions) -> str:

@@ -43,8 +43,8 @@ def _itl(rows: Sequence[Row]) -> Sample:
     sizes = np.fromiter((len(row.reads.at) for row in rows), np.intp, len(rows))
     total = int(sizes.sum())
     at = np.fromiter(chain.from_iterable(row.reads.at for row in rows), np.float64, total)
-    tokens = np.fromiter(chain.from_iterable(row.reads.tokens for row in rows), np.intp, total)
-    owners = np.repeat(np.arange(len(rows)), sizes)
+    tokens = np.fromiter(chain.from_iterable(row.reads.tokens for row in rows), np.int32, total)
+    owners = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
     later = np.ones(total, bool)
     later[np.cumsum(sizes)[sizes > 0] - sizes[sizes > 0]] = False
     later &= tokens > 0

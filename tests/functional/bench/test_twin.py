@@ -185,7 +185,7 @@ def test_a_dying_engine(shell: Bench, twin: Start) -> None:
     began = time.monotonic()
     _, err = process.communicate(timeout=60)
     assert (process.returncode, "no longer answers" in err) == (5, True), err
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 50
     (run,) = shell.kept()
     assert run["state"] == "stopped"
 
@@ -243,7 +243,7 @@ def test_it_starts_quickly(shell: Bench) -> None:
 
 
 def test_it_is_kept_in_one_file(shell: Bench, twin: Start, tmp_path: Path) -> None:
-    """Nothing but the store of runs is left in the user's home."""
+    """Nothing but the store of runs is left in the user's home, and the file by which one process holds a run."""
     shell.run("bench", url(twin()), "--profile", shell.workload())
     left = {path.name for path in shell.folder.rglob("*") if path.is_file()}
-    assert left <= {"small.yaml", "runs.sqlite", "runs.sqlite-wal", "runs.sqlite-shm"}
+    assert left <= {"small.yaml", "runs.sqlite", "runs.sqlite-wal", "runs.sqlite-shm", "runs.lock"}

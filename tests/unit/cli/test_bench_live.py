@@ -1,6 +1,7 @@
 """The screen of a benchmark: lines where no terminal is, a block where one is."""
 
 import io
+import sys
 
 import pytest
 from rich.console import Console
@@ -27,6 +28,17 @@ def test_without_a_terminal_each_level_is_two_lines_on_stderr(capsys: pytest.Cap
     assert told.out == "" and len(lines) == 5
     assert lines[2] == "2 of 2  d4096" and lines[3].startswith("  1 of 4 requests")
     assert lines[3].endswith("TTFT 300 ms  client lag 0.4 ms") and lines[4] == "the server told no /metrics"
+
+
+def test_a_terminal_that_cannot_draw_gets_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A level may take an hour: it must not be silent because a block cannot be drawn."""
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with bench_screen(PLANS, 1) as screen:
+        screen.level(PLANS[0], 0, 1)
+    assert capsys.readouterr().err == "1 of 2  d0\n"
 
 
 def test_what_is_simulated_says_so_from_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from sparkwright import __version__
 from sparkwright.adapters import process
 from sparkwright.adapters.load.wire import FAILED, LAG, ROW, Frames, every, frame
 from sparkwright.domain.command import Secret
-from sparkwright.domain.errors import UsageError
+from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.traffic import Job, Lag, Reads, Row, Session
 
 _PER_PROCESS = 512  # streams that one core reads without lag at the usual rates
@@ -98,7 +98,7 @@ async def _together(job: Job, workers: list[Process]) -> AsyncGenerator[Row | La
                 elif what == LAG:
                     lags.append(Lag(*values))
                 elif what == FAILED:
-                    raise RuntimeError(f"a load worker ended before its job did: {values[0]}")
+                    raise _lost(*values)
                 else:
                     ready += 1
                     if ready == len(workers):
@@ -117,7 +117,18 @@ async def _listen(worker: Process, heard: "asyncio.Queue[list[Any]]") -> None:
         lag = lag or any(value[0] == LAG for value in values)
         await heard.put(values)
     if not lag:
-        await heard.put([(FAILED, (await process.complaint(worker)).strip()[-2000:])])
+        words = await process.complaint(worker)
+        await heard.put([(FAILED, await worker.wait(), words.strip()[-2000:])])
+
+
+def _lost(code: int, words: str) -> Exception:
+    """A worker that ended before its job did: killed from outside, or by a mistake of ours."""
+    if code >= 0:
+        return RuntimeError(f"a load worker ended before its job did: {words}")
+    return NotReady(
+        f"the process that sends the requests was killed by signal {-code}",
+        "is this machine short of memory? What was measured is kept: sparkwright bench --resume last goes on with it",
+    )
 
 
 def _begin(workers: list[Process]) -> None:

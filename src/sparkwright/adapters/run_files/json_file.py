@@ -15,7 +15,7 @@ VERSION = 1
 
 
 def write(run: Run) -> bytes:
-    return orjson.dumps({"kind": KIND, "version": VERSION, "run": run}, option=orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps({"kind": KIND, "version": VERSION, "run": run}, default=list, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def read(tree: Any) -> Run:

@@ -5,6 +5,7 @@ Names and meanings as its version 0.4.0 writes them: ttfr, est_ppt and e2e_ttft 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,7 +35,8 @@ def read(tree: Mapping[str, Any]) -> Run:
     if not levels:
         raise UsageError("the file has no measured value")
     note = f"version {tree.get('version', '?')}, latency {tree.get('latency_ms', 0.0):.1f} ms left out of est_ppt"
-    return run_of(levels, str(tree.get("model") or ""), TOOL, note, _at(tree.get("timestamp")))
+    found = run_of(levels, str(tree.get("model") or ""), TOOL, note, _at(tree.get("timestamp")))
+    return marked(found, bool(tree.get("simulated")))
 
 
 def run_of(levels: Sequence[Level], model: str, tool: str, note: str, began: float = 0.0) -> Run:
@@ -42,6 +44,11 @@ def run_of(levels: Sequence[Level], model: str, tool: str, note: str, began: flo
     workload = Workload(tool, tool, tuple(plans.values()), repeats=max(level.repeat for level in levels) + 1)
     terms = Conditions("", model, client=tool)
     return Run("", began, workload, terms, "done", began, tuple(levels), note=note, imported=tool)
+
+
+def marked(run: Run, simulated: bool) -> Run:
+    """What was written of a simulated run stays one."""
+    return replace(run, conditions=replace(run.conditions, simulated=simulated))
 
 
 def _at(text: Any) -> float:
@@ -120,8 +127,8 @@ def write(run: Run) -> bytes:
     more = {"model": run.conditions.model, "prefix_caching_enabled": caching}
     most = max(batch.places for batch in found)
     tree = {**head, **more, "max_concurrency": most, "benchmarks": [_entry(batch) for batch in found]}
-    marked = {**tree, "simulated": True} if run.conditions.simulated else tree
-    return orjson.dumps(marked, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    told = {**tree, "simulated": True} if run.conditions.simulated else tree
+    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def _entry(batch: Batch) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from sparkwright.adapters.run_files.batches import Batch, batches_of
-from sparkwright.adapters.run_files.llama_benchy import plan_of, row_of, run_of
+from sparkwright.adapters.run_files.llama_benchy import marked, plan_of, row_of, run_of
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Level, Run
 from sparkwright.domain.workload import LevelPlan
@@ -18,6 +18,7 @@ from sparkwright.loadgen.samples import TOTALS_ONLY, span
 
 TOOL = TOTALS_ONLY[1]
 NOTE = "from a table: two made-up requests stand for each `mean ± deviation`"
+_MADE_UP = "simulated: these figures are made up"
 _TEST = re.compile(r"(?P<ctx>ctx_)?(?P<what>pp|tg)(?P<size>\d+)?(?: @ d(?P<depth>\d+))?(?: \(c(?P<places>\d+)\))?")
 _CELL = re.compile(r"(?P<mean>[0-9.]+)(?:\s*±\s*(?P<deviation>[0-9.]+))?")
 Line = Mapping[str, str]
@@ -35,7 +36,7 @@ def read(text: str) -> Run:
     levels = tuple(level for prompt, output in _couples(lines) for level in _levels(prompt, output, lines))
     if not levels:
         raise UsageError("the table has no line whose test is like pp2048 or tg32 @ d4096, with its e2e_ttft")
-    return run_of(levels, lines[0].get("model", ""), TOOL, NOTE)
+    return marked(run_of(levels, lines[0].get("model", ""), TOOL, NOTE), _MADE_UP in text)
 
 
 def _cells(line: str) -> list[str]:
@@ -111,8 +112,8 @@ def write(run: Run) -> bytes:
     heads = ["model", "test", "t/s (total)" if several else "t/s", *(["t/s (req)"] if several else []), "peak t/s"]
     heads += [*(["peak t/s (req)"] if several else []), "ttfr (ms)", "est_ppt (ms)", "e2e_ttft (ms)"]
     rows = [[run.conditions.model, *row] for batch in found for row in _rows(batch, several)]
-    marked = ["simulated: these figures are made up\n"] if run.conditions.simulated else []
-    return "\n".join([*marked, *_pipes(heads, rows), ""]).encode()
+    above = [f"{_MADE_UP}\n"] if run.conditions.simulated else []
+    return "\n".join([*above, *_pipes(heads, rows), ""]).encode()
 
 
 def _rows(batch: Batch, several: bool) -> Iterator[list[str]]:

@@ -6,6 +6,7 @@ gaps, and the tokens unless there is one in each.
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from sparkwright.domain.traffic import Reads
@@ -39,8 +40,13 @@ def unpack(blob: bytes | None) -> Reads:
         return Reads()
     flags, count = _HEAD.unpack_from(blob)
     gaps = struct.Struct(f"<{count}{'Q' if flags & _WIDE else 'I'}")
-    at = tuple(place / _MICRO for place in accumulate(gaps.unpack_from(blob, _HEAD.size)))
+    at = [place / _MICRO for place in accumulate(gaps.unpack_from(blob, _HEAD.size))]
     if flags & _ONES:
-        return Reads(at, (1,) * count, bool(flags & _EXACT))
+        return Reads(at, _ones(count), bool(flags & _EXACT))
     tokens = struct.unpack_from(f"<{count}{'I' if flags & _MANY else 'H'}", blob, _HEAD.size + gaps.size)
     return Reads(at, tokens, bool(flags & _EXACT))
+
+
+@lru_cache(256)
+def _ones(count: int) -> tuple[int, ...]:
+    return (1,) * count

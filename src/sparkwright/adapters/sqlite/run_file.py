@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sparkwright.adapters.sqlite import database
+from sparkwright.adapters.sqlite.holds import Holds
 from sparkwright.adapters.sqlite.run_records import (
     Record,
     level_of,
@@ -33,24 +34,44 @@ SELECT runs.*, coalesce(done, 0) AS done, coalesce(requests, 0) AS requests, coa
 FROM runs LEFT JOIN ({_PARTS}) AS parts ON parts.run = id LEFT JOIN ({_COUNTS}) AS counts ON counts.run = id
 ORDER BY began DESC, id DESC
 """
+_HOME = "runs are kept in the home folder: HOME=FOLDER names another one for this call"
+_CURES = {
+    sqlite3.SQLITE_FULL: "free some space; what was measured until now is kept",
+    sqlite3.SQLITE_BUSY: "another process has kept it for itself for seconds; once more when that has ended",
+}
 _ROW = "INSERT INTO requests (level, failed, data, reads) VALUES (?, ?, ?, ?)"
 
 
 class RunFile:
-    """All methods raise StoreError; the file and its folder are made at the first need."""
+    """All methods raise StoreError; the file and its folder are made at the first need.
+
+    A run that is measured is held until its end; what would disturb it raises Busy in other processes.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._holds = Holds(path.with_suffix(".lock"))
 
     def close(self) -> None:
+        self._disconnect()
+        self._holds.close()
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
 
     def begin(self, run: Run) -> None:
         with self._change() as connection:
+            self._holds.take(run.id)
             _insert(connection, "runs", run_record(run))
+
+    def take_up(self, run: str) -> Run:
+        """Held, and then read: nobody adds to it any more. Raises Busy, UsageError."""
+        with self._read():
+            self._holds.take(run)
+        return self.load(run)
 
     def add_level(self, run: str, level: Level) -> int:
         """Its key. What is left of the same repeat, cut short earlier, goes; a complete one stays and is refused."""
@@ -76,6 +97,8 @@ class RunFile:
     def end(self, run: str, state: str, at: float) -> None:
         with self._change() as connection:
             connection.execute("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, at, run))
+        if state != "running":
+            self._holds.free(run)
 
     def add(self, run: Run) -> None:
         """A whole run at once."""
@@ -91,7 +114,9 @@ class RunFile:
 
     def delete(self, run: str) -> None:
         with self._change() as connection:
+            self._holds.take(run)
             connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+        self._holds.free(run)
         with suppress(StoreError), self._read() as connection:
             # Gives the room back to the disk. It shuts others out for as long as it takes: not while one measures.
             if not connection.execute("SELECT 1 FROM runs WHERE state = 'running'").fetchone():
@@ -115,10 +140,11 @@ class RunFile:
                 connection.execute("COMMIT")
 
     def unfinished(self, workload: Workload, endpoint: str) -> str | None:
-        """The newest run of this workload at this endpoint that did not come to its end."""
+        """The newest run of this workload at this endpoint that did not come to its end and that nobody measures."""
         with self._read() as connection:
             found = connection.execute("SELECT * FROM runs WHERE state != 'done' ORDER BY began DESC, id DESC")
-            return next((record["id"] for record in found if _is_of(record, workload, endpoint)), None)
+            like = (record["id"] for record in found if _is_of(record, workload, endpoint))
+            return next((run for run in like if not self._holds.elsewhere(run)), None)
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
@@ -132,7 +158,7 @@ class RunFile:
         except database.Newer as error:
             raise StoreError(str(error), "use the sparkwright that wrote it, or a later one") from None
         except (sqlite3.Error, OSError) as error:
-            self.close()
+            self._disconnect()
             raise _trouble(self._path, error) from error
         except Unreadable as error:
             raise StoreError(f"{self._path}: a run cannot be read: {error}") from None
@@ -180,7 +206,6 @@ def _is_of(record: Record, workload: Workload, endpoint: str) -> bool:
 def _trouble(path: Path, error: Exception) -> StoreError:
     if database.is_damaged(error):
         return StoreError(f"{path} is damaged: {error}", f"move it away and begin anew: mv {path} {path}.damaged")
-    full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
-    home = "runs are kept in the home folder: HOME=FOLDER names another one for this call"
-    cure = "free some space; what was measured until now is kept" if full else home
-    return StoreError(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}", cure)
+    cure = _CURES.get(getattr(error, "sqlite_errorcode", 0), _HOME)
+    what, why = getattr(error, "filename", None) or path, getattr(error, "strerror", None) or error
+    return StoreError(f"{what} cannot be used: {why}", cure)

@@ -20,7 +20,7 @@ class SqliteRuns:
     """Implements ports_bench.RunStore in one file. One thread of its own does all: a slow disk holds up no request.
 
     What was added is there when the call returns, whatever happens to this process afterwards. Methods raise
-    StoreError.
+    StoreError, and Busy for a run that another process measures.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,6 +29,9 @@ class SqliteRuns:
 
     async def begin(self, run: Run) -> None:
         await self._run(lambda: self._file.begin(run))
+
+    async def take_up(self, run_id: str) -> Run:
+        return await self._run(lambda: self._file.take_up(run_id))
 
     async def add_level(self, run_id: str, level: Level) -> int:
         return await self._run(lambda: self._file.add_level(run_id, level))

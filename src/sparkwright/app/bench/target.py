@@ -74,7 +74,7 @@ def checked(reply: Reply, target: Target) -> Reply:
     """Raises UsageError, NotReady."""
     if reply.status in (401, 403):
         raise KeyWanted(
-            f"{target.name}: HTTP {reply.status}: {shown(reply)}: {_key_words(target)}",
+            f"{target.name}: HTTP {reply.status}, {_key_words(target)}: {shown(reply)}",
             "name a file that holds the key: --key-file FILE, or set SPARKWRIGHT_API_KEY",
         )
     if reply.status in (429, 503):

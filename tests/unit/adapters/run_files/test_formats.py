@@ -238,12 +238,14 @@ def test_a_table_is_written_in_its_form(tmp_path: Path) -> None:
     assert told.mean.value == pytest.approx(ours.mean.value, abs=1e-5)
 
 
-def test_a_simulated_run_says_so_in_every_format() -> None:
-    """A made-up figure must not be taken for a measured one, wherever it is posted."""
+def test_a_simulated_run_says_so_in_every_format(tmp_path: Path) -> None:
+    """A made-up figure must not be taken for a measured one, wherever it is posted, and whoever reads it back."""
     twin = run(level([row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
     for form in FILES.forms:
         content = FILES.bytes_of(twin, form)
         assert b"simulated" in content, form
+        (tmp_path / "kept").write_bytes(content)
+        assert FILES.read(tmp_path / "kept").conditions.simulated, form
 
 
 def test_what_llama_benchy_has_no_place_for_is_refused() -> None:

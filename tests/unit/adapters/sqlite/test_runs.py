@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
+from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 from sparkwright.domain.errors import StoreError, UsageError
 from sparkwright.domain.run import Run
@@ -155,6 +156,20 @@ async def test_two_stores_share_a_file(store: SqliteRuns, tmp_path: Path) -> Non
         assert (await other.list())[0].id == "r-1"
     assert (await other.list())[0].requests == 3
     await other.aclose()
+
+
+async def test_a_file_that_another_process_keeps_is_said(
+    store: SqliteRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that the home folder is wrong: with the other one's end it is over."""
+    monkeypatch.setattr(database, "_BUSY", 0.02)
+    await store.add(RICH)
+    other = sqlite3.connect(tmp_path / "state" / "runs.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="database is locked") as error:
+        await store.tag("r-1", ("a",))
+    other.close()
+    assert error.value.cure.startswith("another process")
 
 
 async def test_a_million_tokens_take_less_than_20_mb(store: SqliteRuns, tmp_path: Path) -> None:

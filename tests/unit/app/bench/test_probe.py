@@ -96,7 +96,7 @@ async def test_aliases_of_one_model_are_one() -> None:
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_key_is_wanted(status: int) -> None:
     """So that the caller can try another one."""
-    with pytest.raises(KeyWanted, match=f"HTTP {status}: Unauthorized: it wants a key"):
+    with pytest.raises(KeyWanted, match=f"HTTP {status}, it wants a key: Unauthorized"):
         await probed({"/v1/models": said({"error": "Unauthorized"}, status)})
 
 
