@@ -83,7 +83,7 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
     """It only stops watching: the same ranks come up, and `up` watches on."""
     recipe = drive.recipe(runtime, BRISK)
     call = drive.start("up", recipe, tty=tty).saw("engine: twin")
-    done = interrupted(call)
+    done = interrupted(call, within=3)
     goes_on(drive, nodes, recipe, done)
     drive.good("down", NAME)
     assert_clean(nodes)
@@ -92,13 +92,13 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
 def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Node]) -> None:
     """A slow first answer is no reason to lose the engine."""
     recipe = drive.recipe("process", {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "12"})
-    done = interrupted(drive.start("up", recipe).saw("asking for a real completion"))
+    done = interrupted(drive.start("up", recipe).saw("asking for a real completion"), within=3)
     goes_on(drive, nodes, recipe, done)
 
 
 def test_down_works_while_an_interrupted_engine_loads(drive: Drive, nodes: list[Node]) -> None:
     """Whoever changed their mind need not wait for the engine."""
-    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"))
+    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"), within=3)
     drive.good("down", NAME)
     assert_clean(nodes)
 

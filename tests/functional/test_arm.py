@@ -85,7 +85,8 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
     killed(shell)
     until(lambda: live(shell)["phase"] == "ready", "the next supervisor to see it serve")
     os.kill(leader(shell), signal.SIGKILL)
-    assert shell.run("down", "twin")[0] == 0
+    code, _, err = shell.run("down", "twin")
+    assert code == 0, err
     state = shell.folder / "a/state"
     left = {path.relative_to(state).parts[0] for path in state.rglob("*") if path.is_file()}
     assert left <= {"audit.log", "store.sqlite", "store.sqlite-wal", "store.sqlite-shm", "incidents", "door"}

@@ -88,16 +88,19 @@ async def arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
 @asynccontextmanager
 async def _alone(world: World, plan: Plan) -> AsyncIterator[None]:
     """Under the leases, after a short wait: a `down` beside this would leave units that it never saw. Raises Busy."""
-    until = world.clock.monotonic() + _WAIT
+    nodes, why = list(dict.fromkeys(plan.placement.nodes)), f"up {plan.deployment}: supervise"
+    until, told = world.clock.monotonic() + _WAIT, False
     async with AsyncExitStack() as stack:
         while True:
             try:
-                nodes = list(dict.fromkeys(plan.placement.nodes))
-                await stack.enter_async_context(holding(world, nodes, f"up {plan.deployment}: supervise"))
+                await stack.enter_async_context(holding(world, nodes, why))
                 break
-            except Busy:
+            except Busy as busy:
                 if world.clock.monotonic() > until:
                     raise
+                if not told:
+                    world.sink.tell(Notice(f"waiting, for {_WAIT:.0f} s at most: {busy.message}"))
+                told = True
                 await world.clock.sleep(_AGAIN)
         yield
 

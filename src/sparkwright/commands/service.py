@@ -23,7 +23,10 @@ started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = 
 alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
 orphan() {
   c=$(cat "$1/child" 2>/dev/null) && rm -f "$1/child" || return 0
-  case "$(readlink "/proc/$c/cwd")/" in "${1%/services/*}"/*) kill -TERM "$c" ;; esac
+  case "$(readlink "/proc/$c/cwd")/" in "${1%/services/*}"/*) ;; *) return 0 ;; esac
+  kill -TERM "$c" 2>/dev/null; i=0
+  while [ -n "$(started "$c")" ] && [ $i -lt 150 ]; do sleep 0.1; i=$((i+1)); done
+  [ -z "$(started "$c")" ] || kill -KILL "$c" 2>/dev/null
 }
 stop() {
   alive "$1" || { orphan "$1"; return 0; }

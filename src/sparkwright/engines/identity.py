@@ -49,7 +49,7 @@ def _of_the_twin(engine: EngineChoice, python: str) -> Question | None:
     if engine.runtime is Runtime.DOCKER or engine.entrypoint:
         return None
     own = f"{engine.venv.rstrip('/')}/bin/python" if engine.venv else python
-    return Question(own, (__name__.partition(".")[0],), own=own)
+    return Question(own, ("sparkwright",), own=own)
 
 
 def check_identity(

@@ -20,7 +20,7 @@ FAST = {
     "SPARKWRIGHT_TWIN_DEAD_S": "0.6",
     "SPARKWRIGHT_TWIN_SHM_WARN_S": "0.3",
 }
-DEADLINE_S = 30.0  # of a busy machine
+DEADLINE_S = 10.0
 
 
 def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:

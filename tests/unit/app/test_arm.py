@@ -250,17 +250,18 @@ async def test_it_waits_for_who_changes_these_nodes_and_then_says_who() -> None:
     assert codes(found) == ["SUP007"] and "bob" in found.findings[0].evidence
     assert [changed(host) for host in hosts] == [[], []] and hosts[0].holder is None
 
-    clock = FakeClock()
-    here = replace(world(hosts), clock=clock)
-    release = asyncio.create_task(_freed(hosts[1], clock))
+    class Clock(FakeClock):
+        async def sleep(self, seconds: float) -> None:
+            await super().sleep(seconds)
+            if self.elapsed >= 5.0 and "bob" in (hosts[1].holder or ""):
+                hosts[1].holder = None
+
+    here = replace(world(hosts), clock=Clock())
     assert (await arm(here, wish(supervised=True), await serving(hosts), Order(fresh=True))).node == "spark-1"
-    await release
+    assert 5.0 <= here.clock.monotonic() < 60.0
+    (said,) = here.sink.of(Notice)  # type: ignore[attr-defined]
+    assert said.text.startswith("waiting, for 60 s at most: ") and "bob" in said.text
     assert [host.holder for host in hosts] == [None, None]
-
-
-async def _freed(host: RankNode, clock: FakeClock) -> None:
-    await clock.sleep(5)
-    host.holder = None
 
 
 async def test_disarm_asks_every_node_and_says_where_something_was() -> None:
