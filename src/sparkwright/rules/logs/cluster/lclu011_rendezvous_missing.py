@@ -17,7 +17,7 @@ SEVERITY = Severity.BLOCK
 TITLE = "a rank did not come to the rendezvous"
 CAUSE = "rendezvous-peer-missing"
 SIGNS = (
-    line(r"\d+/\d+ (?:clients|workers) joined", LIKELY),
+    line(r"\d/\d{1,9} (?:clients|workers) joined", LIKELY),
     line(r"timed out.{0,40}waiting for (?:clients|workers)\b", LIKELY),
     line(r"client socket has timed out after", POSSIBLE),
     line(r"\[c10d\].{0,40}TCP client failed to connect/validate to host", POSSIBLE),

@@ -25,7 +25,7 @@ SIGNS = (
         sure=LIKELY,
         within=3,
     ),
-    line(r"(?P<pid>\d+)\s+1\s+.{0,60}VLLM::EngineCor", LIKELY),
+    line(r"(?<!\d)(?P<pid>\d{1,10})\s{1,20}1\s.{0,60}VLLM::EngineCor", LIKELY),
     line(
         r"Core\b.{0,60}(?:zombie|orphan|surviv|left running|leftover|kept running)|(?:zombie|orphaned"
         r"|surviving) .{0,12}Core\b",

@@ -34,7 +34,7 @@ SIGNS = (
         r"free (?:UMA|memory|unified).{0,40}(?:fell|drops?|dropped|shr[iau]nk)|OOM.?abort",
         sure=LIKELY,
     ),
-    near(r"\d+ ?MB (?:per|a|each|/) ?request", r"leak|free (?:UMA|memory)|shrinks|grow", sure=POSSIBLE),
+    near(r"\d ?MB (?:per|a|each|/) ?request", r"leak|free (?:UMA|memory)|shrinks|grow", sure=POSSIBLE),
     line(r"\bUCX\b.{0,40}内存泄漏", LIKELY),
 )
 FIX = (

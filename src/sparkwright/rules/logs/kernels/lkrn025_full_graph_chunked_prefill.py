@@ -21,7 +21,7 @@ SIGNS = (
         r"\bhangs?\b|hanging|\bhung\b|wedge[sd]?\b|stuck|stalls?\b|freez|deadlock|no more tokens|0 decode",
         r"(?<!Mode\.)FULL_AND_PIECEWISE|(?<!Mode\.)FULL_DECODE_ONLY|cudagraph_mode.{0,12}FULL"
         r"|full cuda ?graphs?",
-        r"chunked.?prefill|mixed prefill(?:s| and|,)|\d+ requests|requests later",
+        r"chunked.?prefill|mixed prefill(?:s| and|,)|\d requests|requests later",
         sure=LIKELY,
         within=2,
     ),

@@ -25,7 +25,7 @@ SIGNS = (
         sure=LIKELY,
         within=6,
     ),
-    line(r"\d+\.\d+% .{0,80}sched_yield", LIKELY),
+    line(r"\d\.\d{1,9}% .{0,80}sched_yield", LIKELY),
     line(r"\bbusy_loop_s\b|VLLM_SHM_BROADCAST_BUSY|VLLM_MQ_SPIN_SECONDS", LIKELY),
     near(
         r"shm_broadcast|message[- ]?queue|MessageQueue",

@@ -29,7 +29,7 @@ SIGNS = (
         r"needs? [\d.]+ GiB of KV|KV (?:cache )?floor|only [\d.]+ GiB fits",
         sure=LIKELY,
     ),
-    line(r"\b[\d.]+ GiB KV floor", LIKELY),
+    line(r"\d GiB KV floor", LIKELY),
     line(r"needs? [\d.]+ GiB of KV, only [\d.]+ GiB fits", LIKELY),
     near(
         r"max[ _-](?:model|seq)[ _-]?len|context[ _-]length|maximum context",

@@ -84,7 +84,7 @@ SIGNS = (
     near(
         r"page[- ]cache",
         r"\binherit\w*|\bdropped\b|(?:before|at) launch",
-        r"\belapsed\b|seconds|tok/s|slower|\d+ min\b",
+        r"\belapsed\b|seconds|tok/s|slower|\d min\b",
         sure=LIKELY,
         within=6,
     ),

@@ -26,7 +26,7 @@ SIGNS = (
     ),
     line(r"error: patch failed: (?P<file>\S+?):\d+", LIKELY),
     line(r"error: (?P<file>\S+): patch does not apply", LIKELY),
-    line(r"\d+ out of \d+ hunks? FAILED", CERTAIN),
+    line(r"\d out of \d{1,9} hunks? FAILED", CERTAIN),
     line(r"failed to solve: process .{0,300}(?:git apply|patch -p\d|cherry-pick).{0,600}did not complete", LIKELY),
     line(r"Hunk #\d+ FAILED at|Reversed \(or previously applied\) patch detected", LIKELY),
     line(
