@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench_nodes import Nodes
@@ -22,10 +24,10 @@ from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gather import gather
-from sparkwright.app.survey import ranks_fact
 from sparkwright.commands.host import identity
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed
+from sparkwright.facts.ranks import ranks_fact
 
 HELP = (sys.executable, "-m", "sparkwright", "--help")
 
@@ -235,3 +237,35 @@ def help_takes(repeats: int) -> Figure:
         bare.append(python_alone())
     base = f"python alone {statistics.median(bare):.2f} s"
     return Figure("--help", "this machine", tuple(taken), "s", 0.25, base, simulated=False)
+
+
+_FAKE_SSH = '#!/bin/sh\n[ -e "$FIRST_SSH" ] || date +%s%N >"$FIRST_SSH"\nexit 255\n'
+
+
+def starts_take(verb: str, repeats: int) -> Figure:
+    """From the call of a command to its first ssh, in turn with `--help`. Its cluster file was read once before."""
+    taken, bare = [], []
+    with TemporaryDirectory(prefix="swb-") as name:
+        folder = Path(name)
+        (folder / "cluster.yaml").write_text("nodes: [spark-1, spark-2]\n")
+        (folder / "ssh").write_text(_FAKE_SSH)
+        (folder / "ssh").chmod(0o755)
+        _first_ssh(folder, verb)
+        for _ in range(repeats):
+            bare.append(seconds(lambda: subprocess.run(HELP, capture_output=True, check=True)))
+            taken.append(_first_ssh(folder, verb))
+    base = f"--help {statistics.median(bare):.2f} s"
+    note = f"{statistics.median(taken) / statistics.median(bare):.1f} times --help"
+    return Figure(f"start of {verb}", "this machine", tuple(taken), "s", 0.3, base, note, simulated=False)
+
+
+def _first_ssh(folder: Path, verb: str) -> float:
+    """Seconds until ssh was called. Raises RuntimeError where it was not."""
+    mark = folder / "first"
+    mark.unlink(missing_ok=True)
+    environ = {**os.environ, "HOME": str(folder), "PATH": f"{folder}:{os.environ['PATH']}", "FIRST_SSH": str(mark)}
+    began = time.time_ns()
+    done = subprocess.run((*HELP[:-1], *verb.split()), cwd=folder, env=environ, capture_output=True, text=True)
+    if not mark.exists():
+        raise RuntimeError(f"{verb} has called no ssh: {done.stderr}")
+    return (int(mark.read_text()) - began) / 1e9

@@ -3,28 +3,26 @@
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from sparkwright.adapters import log_files
 from sparkwright.adapters.artifacts import FolderArtifacts, newest_run
 from sparkwright.adapters.audit import whoami
-from sparkwright.adapters.bundle import Bundle
 from sparkwright.adapters.calibrations import FolderCalibrations
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
-from sparkwright.adapters.hub import HUB, HttpHub
 from sparkwright.adapters.keyring import FolderKeyring
-from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.ports import Sink
+from sparkwright.ports import Clock, Endpoint, ModelHub, Program, Sink
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
 # All waits of a supervisor that `up` leaves, multiplied: drills cannot wait for half an hour.
@@ -58,7 +56,7 @@ async def world(cluster: Cluster, where: Where, sink: Sink) -> AsyncIterator[Wor
         yield World(
             cluster=cluster,
             hosts=hosts,
-            endpoint=OpenAiEndpoint(clock),
+            endpoint=cast(Endpoint, _Later(lambda: _endpoint(clock))),
             clock=clock,
             artifacts=FolderArtifacts(Path.home() / _STATE / "evidence", clock),
             calibrations=FolderCalibrations(Path.home() / _STATE / "calibrations"),
@@ -70,20 +68,50 @@ async def world(cluster: Cluster, where: Where, sink: Sink) -> AsyncIterator[Wor
             launch_key=Secret(secrets.token_hex(32)),
             hub=_hub(clock),
             keyring=FolderKeyring(Path.home() / _STATE / "keys"),
-            program=Bundle(),
+            program=cast(Program, _Later(_bundle)),
             time_scale=_scale(),
         )
     finally:
         await hosts.close(persist=True)
 
 
-def _hub(clock: SystemClock) -> HttpHub | None:
+class _Later:
+    """An adapter that is made when it is first used: what it imports takes longer than all that `status` does."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._made = make, None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._made is None:
+            self._made = self._make()
+        return getattr(self._made, name)
+
+
+def _endpoint(clock: Clock) -> Endpoint:
+    from sparkwright.adapters.openai_http import OpenAiEndpoint
+
+    return OpenAiEndpoint(clock)
+
+
+def _bundle() -> Program:
+    from sparkwright.adapters.bundle import Bundle
+
+    return Bundle()
+
+
+def _hub(clock: Clock) -> ModelHub | None:
     """With the variables that the hub's own client reads."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
         return None
     token = os.environ.get("HF_TOKEN", "")
-    at = os.environ.get("HF_ENDPOINT", "") or HUB
-    return HttpHub(Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
+
+    def make() -> ModelHub:
+        from sparkwright.adapters.hub import HUB, HttpHub
+
+        at = os.environ.get("HF_ENDPOINT", "") or HUB
+        return HttpHub(Path.home() / _STATE / "hub", clock, at, Secret(token) if token else None)
+
+    return cast(ModelHub, _Later(make))
 
 
 def _scale() -> float:

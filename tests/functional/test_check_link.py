@@ -9,10 +9,10 @@ import pytest
 from fakes.sink import FakeSink
 from sparkwright.app.deep import deep
 from sparkwright.app.gather import gather, reached
-from sparkwright.app.survey import ranks_fact
 from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Severity
+from sparkwright.facts.ranks import ranks_fact
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.link_catalog import LINK
 from sparkwright.rules.rule import Context

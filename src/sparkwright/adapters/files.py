@@ -4,22 +4,31 @@ A recipe is asked for as NAME, as a path (with `/` or ending in .yaml), and eith
 recipes come before the shipped ones of the same name.
 """
 
-from collections.abc import Iterator
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
 
+from sparkwright import __version__
+from sparkwright.adapters.artifacts import private_folder
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.recipes.cluster_file import load_cluster
-from sparkwright.recipes.load import load_recipe
 
 SUFFIXES = (".yaml", ".yml")
 MAX_BYTES = 4_000_000
 _CONFIG = Path(".config/sparkwright")
 _DATA = files("sparkwright.recipes")
+_PARSED = Path(".cache/sparkwright/parsed")
+_MOST_PARSED = 100
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,13 @@ def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
     if asked and profile and asked != profile:
         raise RecipeError(f"{wanted}: two profiles are asked for: {asked} and {profile}", cure="name one of them")
     found = find_recipe(name, places)
-    return load_recipe(found.text, found.source, asked or profile)
+
+    def load() -> Recipe:
+        from sparkwright.recipes.load import load_recipe
+
+        return load_recipe(found.text, found.source, asked or profile)
+
+    return _parsed(Recipe, (found.source, asked or profile), found.text, places, load)
 
 
 def open_cluster(given: str, from_environment: str, places: Places) -> Cluster:
@@ -69,15 +84,64 @@ def open_cluster(given: str, from_environment: str, places: Places) -> Cluster:
     named = given or from_environment
     if named:
         said_by = "--cluster" if given else "$SPARKWRIGHT_CLUSTER"
-        return load_cluster(_read(_from(named, places), f"cluster file {named} (from {said_by})"), named)
+        return _cluster(_read(_from(named, places), f"cluster file {named} (from {said_by})"), named, places)
     for path in places.clusters:
         if path.is_file():
-            return load_cluster(_read(path, f"cluster file {path}"), _short(path, places))
+            return _cluster(_read(path, f"cluster file {path}"), _short(path, places), places)
     looked = ", ".join(_short(path, places) for path in places.clusters)
     raise RecipeError(
         f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}",
         cure="write one; `nodes: [spark-1, spark-2]` is enough (`sparkwright recipes show --reference cluster`)",
     )
+
+
+def _cluster(text: str, source: str, places: Places) -> Cluster:
+    def load() -> Cluster:
+        from sparkwright.recipes.cluster_file import load_cluster
+
+        return load_cluster(text, source)
+
+    return _parsed(Cluster, (source,), text, places, load)
+
+
+def _parsed(kind: type[T], named: tuple[str, ...], text: str, places: Places, load: Callable[[], T]) -> T:
+    """What `load` makes of a file, or what it made of the same text before: pydantic takes 0.2 s to load and check.
+
+    Only for files without a mistake. named: what `load` depends on besides the text.
+    """
+    path = places.home / _PARSED / _digest(kind.__name__, *named)
+    made_from = _digest(__version__, str(_newest_source()), *named, text)
+    with suppress(OSError, UnicodeDecodeError, Unreadable, RecursionError):
+        before, _, content = path.read_text(encoding="utf-8").partition("\n")
+        if before == made_from:
+            return from_json(kind, content)
+    made = load()
+    content = to_json(made)
+    with suppress(OSError, Unreadable):
+        if from_json(kind, content) == made:
+            _store(path, f"{made_from}\n{content}")
+    return made
+
+
+def _digest(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _newest_source() -> int:
+    """Nanoseconds of the newest file that has a say in what a text means: a checkout changes without a new version."""
+    ours = Path(__file__).parent.parent
+    return max(path.stat().st_mtime_ns for name in ("recipes", "domain") for path in (ours / name).glob("*.py"))
+
+
+def _store(path: Path, text: str) -> None:
+    """All of it or nothing, for this user only."""
+    private_folder(path.parent)
+    there = list(path.parent.iterdir())
+    for old in there if len(there) >= _MOST_PARSED else ():
+        old.unlink(missing_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
+        file.write(text)
+    Path(file.name).replace(path)
 
 
 def split_profile(wanted: str, places: Places) -> tuple[str, str]:

@@ -10,7 +10,6 @@ from sparkwright.app.disarm import did, pause, tag_of
 from sparkwright.app.door import Furnished, furnish, settled
 from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import holding
-from sparkwright.app.survey import ranks_fact
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import Wish, World
 from sparkwright.commands import service
@@ -23,6 +22,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.service import Manager, Seat, Service, Where
 from sparkwright.emit.service_unit import unit_name, unit_text
+from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.service import parse_seat
 from sparkwright.ports import Notice, StepDone, StepStarted
 from sparkwright.supervision.findings import (

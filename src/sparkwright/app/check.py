@@ -1,19 +1,20 @@
 """`check`: facts of all nodes, then the rules that need nothing but facts; with `--deep`, measurements, too."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 
-from sparkwright.app.deep import deep
 from sparkwright.app.gather import gather, lost, reached
 from sparkwright.app.lease import holding
-from sparkwright.app.survey import ranks_fact
 from sparkwright.app.world import World
+from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import FabricChoice, NodeFacts
 from sparkwright.domain.finding import Finding
-from sparkwright.planner.fabric import choose_fabrics
-from sparkwright.rules.catalog import check_all, worst_first
-from sparkwright.rules.rule import Context
+from sparkwright.facts.ranks import ranks_fact
+
+_RULES = "sparkwright.rules.catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +33,37 @@ class Checked:
 
 
 async def check_nodes(world: World) -> Checked:
-    """Changes nothing."""
+    """Changes nothing. The rules are loaded while the nodes answer."""
     began, nodes = world.clock.monotonic(), world.cluster.ordered
-    gathered = await gather(world.hosts, nodes, world.clock, ranks_fact)
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(gather(world.hosts, nodes, world.clock, ranks_fact))
+        group.create_task(asyncio.to_thread(import_module, _RULES))
+    gathered = asking.result()
     facts = reached(gathered)
-    chosen = choose_fabrics([node for node in nodes if node.name in facts], facts)
-    fabric = [finding for decision in chosen.values() for finding in decision.findings]
-    findings = worst_first((*fabric, *check_all(Context(world.cluster, facts))))
-    ways = {name: decision.choice for name, decision in chosen.items()}
+    findings, ways = _judged(world.cluster, facts)
     took = world.clock.monotonic() - began
     return Checked(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
 
 
+def _judged(
+    cluster: Cluster, facts: Mapping[str, NodeFacts]
+) -> tuple[tuple[Finding, ...], dict[str, FabricChoice | None]]:
+    """Findings, worst first, and the way that each node was found to take to its peers."""
+    from sparkwright.planner.fabric import choose_fabrics
+    from sparkwright.rules.catalog import check_all, worst_first
+    from sparkwright.rules.rule import Context
+
+    chosen = choose_fabrics([node for node in cluster.ordered if node.name in facts], facts)
+    fabric = [finding for decision in chosen.values() for finding in decision.findings]
+    findings = worst_first((*fabric, *check_all(Context(cluster, facts))))
+    return findings, {name: decision.choice for name, decision in chosen.items()}
+
+
 async def check_deeply(world: World, seize: bool = False) -> Checked:
     """Also measures, under the leases of the nodes that answered: a start must not meet a load. Raises Busy."""
+    from sparkwright.app.deep import deep
+    from sparkwright.rules.catalog import worst_first
+
     began = world.clock.monotonic()
     checked = await check_nodes(world)
     async with holding(world, list(checked.facts), "check --deep", seize):

@@ -8,7 +8,6 @@ from typing import Any
 
 from sparkwright.app.diagnose import examine, year_of
 from sparkwright.app.gather import gather
-from sparkwright.app.survey import ranks_fact
 from sparkwright.app.world import World
 from sparkwright.commands import diagnose as ask
 from sparkwright.commands import evidence
@@ -16,6 +15,7 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
+from sparkwright.facts.ranks import ranks_fact
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
 HEAD, TAIL = 256 * 1024, 768 * 1024

@@ -14,10 +14,11 @@ from sparkwright.app.identity import looked_at
 from sparkwright.app.inventory import inventory
 from sparkwright.app.lease import Held
 from sparkwright.app.plan import make_plan, stopping
+from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.standing import is_up
-from sparkwright.app.stop import all_ranks, forget, listing, old_ranks
+from sparkwright.app.stop import forget, old_ranks
 from sparkwright.app.survey import nodes_for, survey
 from sparkwright.app.tasks import finished, together
 from sparkwright.app.watch import Watch

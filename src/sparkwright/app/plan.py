@@ -25,7 +25,6 @@ from sparkwright.engines.review import review
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe
-from sparkwright.rules.catalog import check_all, worst_first
 from sparkwright.rules.rule import Context
 
 _EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
@@ -36,6 +35,8 @@ _NOTHING = "no limit, KV type or number of nodes up to 8 makes it fit: a smaller
 
 def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     """The plan for what was surveyed. Findings do not raise: who acts on the plan looks at them (`stopping`)."""
+    from sparkwright.rules.catalog import check_all, worst_first  # loaded after the nodes were asked
+
     wish = completed(wish, survey)
     recipe, nodes = wish.recipe, nodes_for(world, wish.recipe)
     decisions = choose_fabrics(nodes, survey.facts)

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from sparkwright.app.stop import listing
-from sparkwright.app.survey import ranks_fact
+from sparkwright.app.ranks import listing
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
 from sparkwright.commands import docker, process
@@ -17,6 +16,7 @@ from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.live import Live
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.supervised import Supervised
+from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import supervised_fact
 
 PROBE = "Reply with one word."

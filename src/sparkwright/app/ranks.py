@@ -3,16 +3,18 @@
 import json
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from sparkwright.app.tasks import each
+from sparkwright.app.tasks import each, together
 from sparkwright.app.world import World
 from sparkwright.commands import docker, process
 from sparkwright.domain.command import Command, Secret
-from sparkwright.domain.errors import CommandFailed
-from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.errors import CommandFailed, NodeError
+from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
+from sparkwright.facts.ranks import ranks_fact
+from sparkwright.ports import Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,57 @@ class Way:
     state: str
     image_id: str = ""
     memlock: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Our ranks as the nodes tell them, and why some nodes could not be asked, or their containers not be seen."""
+
+    ranks: tuple[RankStatus, ...]
+    lost: dict[str, NodeError]
+    blind: dict[str, str] = field(default_factory=dict)
+
+    def of(self, deployment: str) -> tuple[RankStatus, ...]:
+        return tuple(r for r in self.ranks if r.deployment == deployment)
+
+
+async def listing(world: World, nodes: Sequence[str]) -> Listing:
+    """Our ranks on these nodes, in one round trip a node. Raises nothing for a node that cannot be asked."""
+    found = await listed(world, nodes)
+    for node, why in found.blind.items():
+        world.sink.tell(Notice(f"{node}: {why}", warning=True))
+    return found
+
+
+async def listed(world: World, nodes: Sequence[str]) -> Listing:
+    async def one(name: str) -> tuple[RankStatus, ...] | Unknown | NodeError:
+        fact = ranks_fact(world.cluster.node(name))
+        try:
+            return fact.read(await world.hosts[name].run(fact.command))
+        except NodeError as error:
+            return error
+
+    found = Listing((), {})
+    for name, told in zip(nodes, await together(one(name) for name in nodes), strict=True):
+        match told:
+            case NodeError():
+                found.lost[name] = told
+            case Unknown():
+                found.blind[name] = told.why
+            case _:
+                found = replace(found, ranks=(*found.ranks, *told))
+    return found
+
+
+async def all_ranks(world: World, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
+    """As `listing`, but raises Unreachable when a node could not be asked."""
+    return reached(await listing(world, nodes)).ranks
+
+
+def reached(found: Listing) -> Listing:
+    for error in found.lost.values():
+        raise error
+    return found
 
 
 def directory(world: World, deployment: str, spec: RankSpec) -> str:

@@ -5,9 +5,8 @@ import json
 from dataclasses import asdict
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.diagnose import examine, year_of
 from sparkwright.app.lease import holding
-from sparkwright.app.stop import listing
+from sparkwright.app.ranks import listing
 from sparkwright.app.tasks import finished, first_error
 from sparkwright.app.watch import Watch
 from sparkwright.app.world import World
@@ -50,6 +49,8 @@ async def until_ready(world: World, plan: Plan, ours: bool = True) -> tuple[Answ
 
 def diagnosed(world: World, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
     """The root causes that the logs of all ranks tell; kept beside them."""
+    from sparkwright.app.diagnose import examine, year_of  # a thousand patterns, which only a failed start needs
+
     words = {"deployment": plan.deployment, "recipe": plan.recipe.name, "head": plan.head, "node": plan.head}
     words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.disarm import disarm, taking_over
-from sparkwright.app.survey import ranks_fact
-from sparkwright.app.tasks import each, together
+from sparkwright.app.ranks import listed, reached
+from sparkwright.app.tasks import each
 from sparkwright.app.world import Survey, World
 from sparkwright.commands.host import script
 from sparkwright.domain.errors import CommandFailed, NodeError, UsageError
@@ -38,25 +38,13 @@ class Removed:
         return bool(self.ranks) and {r.rank for r in self.ranks} >= set(range(max(r.world for r in self.ranks)))
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Our ranks as the nodes tell them, and why some nodes could not be asked, or their containers not be seen."""
-
-    ranks: tuple[RankStatus, ...]
-    lost: dict[str, NodeError]
-    blind: dict[str, str] = field(default_factory=dict)
-
-    def of(self, deployment: str) -> tuple[RankStatus, ...]:
-        return tuple(r for r in self.ranks if r.deployment == deployment)
-
-
 async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     """Stops and removes on every node that answers.
 
     Raises UsageError when other deployments exist but nothing of this one; nothing at all is fine. Raises Unreachable
     for nodes that do not answer, after the others have been cleaned; CommandFailed where it cannot be known.
     """
-    found = await _listing(world, world.cluster.names)
+    found = await listed(world, world.cluster.names)
     nodes = [name for name in world.cluster.names if name not in found.lost]
     removed = await _remove(world, deployment, nodes, seize) if nodes else Removed(deployment, ())
     for error in found.lost.values():
@@ -85,7 +73,7 @@ async def _remove(world: World, deployment: str, nodes: Sequence[str], seize: bo
         async with taking_over(world, nodes, deployment, f"down {deployment}", seize):
             watched = await disarm(world, nodes, deployment) if world.program else ()
             # Only now: until it was ended, a supervisor may have started some.
-            found = _reached(await _listing(world, nodes))
+            found = reached(await listed(world, nodes))
             mine = found.of(deployment)
             world.sink.tell(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
             await rank_work.stop_all(world, mine, _grace(mine), remove=True)
@@ -106,45 +94,6 @@ def _still(error: NodeError, deployment: str, cleaned: Sequence[str]) -> NodeErr
     done = f"; {', '.join(cleaned)}: nothing is left of {deployment}" if cleaned else ""
     message = error.message.removeprefix(f"{error.node}: ") + done
     return type(error)(error.node, message, f"{error.cure}; then repeat `sparkwright down {deployment}`")
-
-
-async def listing(world: World, nodes: Sequence[str]) -> Listing:
-    """Our ranks on these nodes, in one round trip a node. Raises nothing for a node that cannot be asked."""
-    found = await _listing(world, nodes)
-    for node, why in found.blind.items():
-        world.sink.tell(Notice(f"{node}: {why}", warning=True))
-    return found
-
-
-async def _listing(world: World, nodes: Sequence[str]) -> Listing:
-    async def one(name: str) -> tuple[RankStatus, ...] | Unknown | NodeError:
-        fact = ranks_fact(world.cluster.node(name))
-        try:
-            return fact.read(await world.hosts[name].run(fact.command))
-        except NodeError as error:
-            return error
-
-    found = Listing((), {})
-    for name, told in zip(nodes, await together(one(name) for name in nodes), strict=True):
-        match told:
-            case NodeError():
-                found.lost[name] = told
-            case Unknown():
-                found.blind[name] = told.why
-            case _:
-                found = replace(found, ranks=(*found.ranks, *told))
-    return found
-
-
-async def all_ranks(world: World, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
-    """As `listing`, but raises Unreachable when a node could not be asked."""
-    return _reached(await listing(world, nodes)).ranks
-
-
-def _reached(found: Listing) -> Listing:
-    for error in found.lost.values():
-        raise error
-    return found
 
 
 def old_ranks(plan: Plan, survey: Survey) -> tuple[RankStatus, ...]:

@@ -14,10 +14,10 @@ from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
-from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.facts import checkpoint, ranks
-from sparkwright.facts.fact import Fact
+from sparkwright.facts import checkpoint
+from sparkwright.facts.ranks import ranks_fact
 
 _SPARE_SECONDS = 5.0
 
@@ -32,10 +32,6 @@ def nodes_for(world: World, recipe: Recipe) -> tuple[Node, ...]:
             cure="add nodes to the cluster file, or take a recipe or profile for fewer nodes",
         )
     return nodes[: recipe.nodes]
-
-
-def ranks_fact(node: Node) -> Fact[tuple[RankStatus, ...]]:
-    return Fact(ranks.command(node.paths.state), lambda done: ranks.parse(done, node.name))
 
 
 async def survey(world: World, nodes: Sequence[Node], recipe: Recipe | None) -> Survey:

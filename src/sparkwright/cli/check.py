@@ -9,7 +9,6 @@ import click
 from sparkwright.app.check import Checked, check_deeply, check_nodes
 from sparkwright.app.fix import Outcome
 from sparkwright.app.gather import Gathered, gather
-from sparkwright.app.survey import ranks_fact
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
@@ -21,6 +20,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Severity
+from sparkwright.facts.ranks import ranks_fact
 from sparkwright.wiring import Where, cluster_of
 
 _MODES = ("fix", "undo", "deep")

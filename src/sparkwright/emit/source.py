@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import yaml
-
 from sparkwright.commands import docker
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
@@ -147,19 +145,18 @@ def lines_of_words(words: Iterable[str]) -> str:
     return text
 
 
-class _Dumper(yaml.SafeDumper):
-    """Text of several lines as a block, everything else as PyYAML likes it."""
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-_Dumper.add_representer(str, _text)
-
-
 def as_yaml(value: Any) -> str:
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    """Text of several lines as a block, everything else as PyYAML likes it."""
+    import yaml  # here: every `plan` and `up` loads this module, and few write YAML
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
 
 
 def to_fill(name: str, secret: Secret) -> str:

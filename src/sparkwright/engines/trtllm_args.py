@@ -11,8 +11,6 @@ from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
-
 from sparkwright.domain.plan import Placement, RankFile
 from sparkwright.domain.recipe import Recipe, Runtime, Speculation
 from sparkwright.engines.engine import RenderContext, files_at
@@ -103,6 +101,8 @@ def options_file(recipe: Recipe) -> RankFile:
 
     Not JSON: PyYAML, which reads it there, takes JSON's 1e-05 for text.
     """
+    import yaml
+
     options = _deep(_file_options(recipe), extra_options(recipe))
     return RankFile(OPTIONS_FILE, yaml.safe_dump(options, sort_keys=False, allow_unicode=True))
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from sparkwright.commands import docker, process
 from sparkwright.commands.host import script
+from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.facts.fact import Fact
 
 # A client without a daemon has no containers; a daemon that does not answer may have some of ours.
 _CONTAINERS = f"""
@@ -18,6 +20,10 @@ if command -v docker >/dev/null 2>&1; then
   [ -z "$ids" ] || docker inspect --format '{{{{json .}}}}' $ids 2>/dev/null | sed 's/^/container\\t/'
 fi
 """
+
+
+def ranks_fact(node: Node) -> Fact[tuple[RankStatus, ...]]:
+    return Fact(command(node.paths.state), lambda done: parse(done, node.name))
 
 
 def command(state: str) -> Command:

@@ -12,9 +12,8 @@ from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths
 from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.overlay import clean
 from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
-from sparkwright.recipes.schema import Part
 from sparkwright.recipes.secrets import env_complaints
-from sparkwright.recipes.values import Matching, Text, shown
+from sparkwright.recipes.values import Matching, Part, Text, shown
 from sparkwright.recipes.yaml_lines import Document, Path, Problem, dotted, read_yaml
 
 _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, at most 63, as in spark-1")

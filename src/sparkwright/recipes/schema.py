@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from sparkwright.recipes.values import Matching, Seconds, Size, Text, Within
+from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within
 
 ENGINES = ("vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin")
 GIB = 1024**3
@@ -61,13 +61,6 @@ _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
 _ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
 _HOST = Matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an address, without port")
 _AT_HOME = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
-
-
-class Part(BaseModel):
-    """What all sections share: no unknown key, no silent conversion."""
-
-    # Built when first used: `status` reads a cluster file and no recipe.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class ShapePart(Part):

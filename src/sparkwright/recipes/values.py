@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, GetCoreSchemaHandler
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from sparkwright.domain.units import parse_size
@@ -13,6 +13,13 @@ from sparkwright.recipes.yaml_lines import WrittenFloat, WrittenInt
 _SECONDS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _SECRET_VALUE = re.compile(r"^(hf_|sk-|ghp_|github_pat_|glpat-|xox[abp]-|AKIA|nvapi-)\S{8,}")
 _SECRET_NAME = re.compile(r"(^|_)(TOKEN|API_?KEY|SECRET|SECRET_KEY|PASSWORD|PASSWD|ACCESS_KEY|PRIVATE_KEY)$")
+
+
+class Part(BaseModel):
+    """What all sections of our files share: no unknown key, no silent conversion."""
+
+    # Built when first used: `status` reads a cluster file and no recipe.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def is_secret_name(name: str) -> bool:

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from sparkwright.recipes.schema import Part
-from sparkwright.recipes.values import Matching, Seconds, Text, Within, seconds, shown
+from sparkwright.recipes.values import Matching, Part, Seconds, Text, Within, seconds, shown
 
 _NAME = Matching(r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, `.`, `_` and `-`, at most 63, as in my-agents")
 _TITLE = Matching(r"[^\n]{1,100}", "one line of at most 100 characters")

@@ -8,9 +8,9 @@ from fakes.endpoint import FakeEndpoint
 from fakes.rank_node import Exit
 from sparkwright.app.launch import Options, up
 from sparkwright.app.stop import Removed, down
-from sparkwright.app.survey import ranks_fact
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Unreachable, UsageError
+from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Notice
 from unit.app.scene import JOINS, Scene, scene, wish
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.app.supervise.site import Site
-from sparkwright.app.survey import ranks_fact
 from sparkwright.app.tasks import together
 from sparkwright.commands import sample as asking
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.sample import parse
 
 # Of a node that hangs; one that is down is told sooner by ssh itself.
