@@ -1,5 +1,8 @@
 """All ranks ended, seen to have ended, and their memory given back, or not."""
 
+import math
+from collections.abc import Mapping
+
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.lease import holding
 from sparkwright.app.supervise.census import Census, census
@@ -7,7 +10,7 @@ from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
 from sparkwright.domain.errors import Busy, NodeError
 from sparkwright.domain.sample import Sample
-from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.events import Stopped
 
@@ -17,8 +20,10 @@ from sparkwright.supervision.events import Stopped
 GRACE = 5.0
 _SHORTER = {"frozen": 1.0, "spin": 1.0, "rank-exited": 2.0}
 _BUSY_AGAIN = 3.0
-# The driver gives memory back for some seconds after its process has ended.
-_MEMORY_WITHIN, _MEMORY_EVERY = 20.0, 0.3
+# The driver gives memory back for some seconds after its process has ended. What does not rise for a while is another
+# program's, or stays with the driver: waiting does not bring it, and the launch checks whether the rest is enough.
+_MEMORY_WITHIN, _MEMORY_EVERY, _SETTLED = 20.0, 0.3, 1.5
+_COMES_BACK = GIB / 8
 _SLACK = 4 * GIB
 AVAILABLE = "available:"
 
@@ -53,24 +58,34 @@ async def _ended(site: Site, found: Census, grace: float) -> list[str]:
 
 
 async def _retained(site: Site, found: Census) -> tuple[str, ...]:
-    """Nodes that have much less memory available than before the start, as far as that is known.
+    """Nodes that have much less memory available than before the start, once no more of it comes back.
 
-    Beside another deployment it is not: what is missing may be that one's.
+    Next to another deployment it is not known: what is missing may be that one's.
     """
     before = {node: site.keep.journal.recall().get(f"{AVAILABLE}{node}", 0.0) for node in site.nodes}
-    deadline = site.world.clock.monotonic() + site.scaled(_MEMORY_WITHIN)
+    began = moved = site.world.clock.monotonic()
+    least = math.inf
     while True:
-        alone = [node for node in site.nodes if not found.others.get(node)]
-        short = {node: _short(before[node], found.samples.get(node)) for node in alone}
-        retained = {node: missing for node, missing in short.items() if missing > 0}
-        if not retained or site.world.clock.monotonic() > deadline:
+        missing = _missing(site, before, found)
+        now, total = site.world.clock.monotonic(), sum(missing.values())
+        if total <= least - _COMES_BACK:
+            least, moved = total, now
+        if not missing or now - moved >= site.scaled(_SETTLED) or now - began > site.scaled(_MEMORY_WITHIN):
             break
+        site.seen.doing = f"waiting for memory of {', '.join(missing)} to come back"
         await site.pause(_MEMORY_EVERY)
         found = await census(site)
-    for node, missing in retained.items():
-        text = f"{node}: {gib(missing)} of its memory did not come back within {duration(site.scaled(_MEMORY_WITHIN))}"
-        site.say(f"{text}; the driver may keep it for the next start", warning=True)
-    return tuple(retained)
+    site.seen.doing = ""
+    for node, lacks in missing.items():
+        text = f"{node}: {gib(lacks)} less memory available than before the start, and no more of it comes back"
+        site.say(f"{text}: another program has it, or the driver keeps it for the next start", warning=True)
+    return tuple(missing)
+
+
+def _missing(site: Site, before: Mapping[str, float], found: Census) -> dict[str, float]:
+    alone = [node for node in site.nodes if not found.others.get(node)]
+    short = {node: _short(before[node], found.samples.get(node)) for node in alone}
+    return {node: missing for node, missing in short.items() if missing > 0}
 
 
 def _short(before: float, sample: Sample | None) -> float:
