@@ -81,9 +81,10 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """All ranks have been started."""
+    """All ranks have been started. boots: as of Stopped."""
 
     at: float
+    boots: tuple[tuple[str, str], ...] = ()
     turn: int = 0
 
 

@@ -108,8 +108,7 @@ def stopped(state: State, event: Stopped, policy: Policy) -> Move:
     still hold memory and wait in NCCL. So it is stopped again and again, cheaply, until the node answers (after a
     reboot it does within minutes), and given up when policy.patience is over. These tries are no launches.
     """
-    boots = tuple((dict(state.boots) | dict(event.boots)).items())
-    known = _raised(replace(state, boots=boots), event.recovery, event.why)
+    known = _raised(guard.rebooted(state, event.boots), event.recovery, event.why)
     if not guard.mends_itself(known.recovery):
         return _beyond_us(known, event.at, policy)
     if event.left:
@@ -146,7 +145,7 @@ def ticked_while_waiting(state: State, event: Tick, policy: Policy) -> Move:
 
 
 def launched(state: State, event: Launched, policy: Policy) -> Move:
-    return moves.watch(state, event.at)
+    return moves.watch(guard.rebooted(state, event.boots), event.at)
 
 
 def ready(state: State, event: Ready, policy: Policy) -> Move:

@@ -44,10 +44,10 @@ def begin(state: State, phase: DeploymentState, work: Work, at: float) -> State:
 
 def capture(state: State, at: float, policy: Policy) -> Move:
     """Nothing is served from here on. What is wrong is in state.fault, .cause and .evidence."""
-    attempt = guard.attempts(state, at, policy)
-    opened = replace(state, reason=state.cause, attempt=attempt, ready_at=0.0, refusing=True, refusals=())
+    state = guard.broken_off(state, at, policy)
+    opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=())
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
-    back_at = at + guard.wait(attempt, policy) if guard.mends_itself(there.recovery) else 0.0
+    back_at = at + guard.wait(there.attempt, policy) if guard.mends_itself(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn)
     return there, (Refuse(there.reason, back_at), saving)
 
@@ -74,7 +74,7 @@ def back_off(state: State, at: float, pause: float, why: str) -> Move:
 def launch(state: State, at: float, policy: Policy) -> Move:
     """Only of ranks that are verified gone, and never past the guard. What is counted is counted at its new time."""
     if limit := guard.too_many(state, at, policy):
-        return rest(state, DeploymentState.FAILED, f"{limit} did not help: {state.cause}", at)
+        return rest(state, DeploymentState.FAILED, f"{limit}: {state.cause}", at)
     before = state.launches[:-1] if state.counted else state.launches
     attempt = state.attempt if state.counted else state.attempt + 1
     launches = (*guard.remembered(before, at, policy), at)
@@ -96,7 +96,8 @@ def reboot(state: State, at: float) -> Move:
 
 def serve(state: State, at: float) -> Move:
     """A real token: the incident is over. Troubles of the old ranks are forgotten; detectors begin anew."""
-    there = replace(calm(state), phase=DeploymentState.READY, since=at, work=Work.NONE, ready_at=at)
+    counted = guard.uncounted(state) if state.rebooters else state
+    there = replace(calm(counted), phase=DeploymentState.READY, since=at, work=Work.NONE, ready_at=at)
     text = f"serving again after: {state.cause}" if state.cause else "serving"
     if state.incident:
         return there, (Admit(), Close(state.incident, "serving again"), Announce("closed", text))

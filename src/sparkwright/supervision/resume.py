@@ -7,7 +7,7 @@ and said again by them. The front door is told again in every phase: it may have
 from dataclasses import replace
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import moves
+from sparkwright.supervision import guard, moves
 from sparkwright.supervision.effects import Admit, Refuse
 from sparkwright.supervision.events import Fault, Rebooted, Resumed
 from sparkwright.supervision.handlers import broken, rebooted
@@ -20,7 +20,8 @@ def serving(state: State, event: Resumed, policy: Policy) -> Move:
     """Still serving, unless a rank has ended; the canary proves it. Whether it is degraded, detectors say again."""
     known = _known(state, event)
     if event.ended:
-        return _told(broken(known, _exited(state, event), policy))
+        moved, effects = broken(known, _exited(state, event), policy)
+        return _told((replace(moved, rebooters=tuple(sorted(_rebooted(state, event)))), effects))
     since = state.since if state.phase is DeploymentState.READY else event.at
     return _told((replace(known, phase=DeploymentState.READY, since=since, reason="", refusing=False), ()))
 
@@ -80,8 +81,7 @@ def resting(state: State, event: Resumed, policy: Policy) -> Move:
 
 
 def _known(state: State, event: Resumed) -> State:
-    boots = tuple((dict(state.boots) | dict(event.boots)).items())
-    return replace(state, boots=boots, troubles=(), refusals=())
+    return replace(guard.rebooted(state, event.boots), troubles=(), refusals=())
 
 
 def _rebooted(state: State, event: Resumed) -> set[str]:

@@ -25,14 +25,14 @@ def test_waits_grow_and_end() -> None:
     ("state", "at", "limit"),
     [
         (tried(100.0, 200.0), 300.0, ""),
-        (tried(100.0, 200.0, 300.0), 1899.0, "3 launches within 30 min 00 s"),
+        (tried(100.0, 200.0, 300.0), 1899.0, "4 faults within 30 min 00 s"),
         (tried(100.0, 200.0, 300.0), 1900.0, ""),
         (tried(100.0, 200.0, 300.0, counted=True), 400.0, ""),
-        (tried(*range(0, 18000, 3000)), 21599.0, "6 launches within 6 h 00 min"),
+        (tried(*range(0, 18000, 3000)), 21599.0, "7 faults within 6 h 00 min"),
         (tried(*range(0, 18000, 3000)), 21600.0, ""),
-        (tried(9e9, 9e9, 9e9), 300.0, "3 launches within 30 min 00 s"),
+        (tried(9e9, 9e9, 9e9), 300.0, "4 faults within 30 min 00 s"),
         (tried(attempt=5), 300.0, ""),
-        (tried(attempt=6), 300.0, "6 launches in a row"),
+        (tried(attempt=6), 300.0, "7 faults in a row"),
         (tried(0.0, attempt=6, counted=True), 300.0, ""),
     ],
 )

@@ -139,7 +139,7 @@ def test_failed_launches_back_off_longer_each_time_and_then_it_gives_up() -> Non
         assert life.tell(Tick(at + 2 + wait - 0.1)) == ()
         assert kinds(life.tell(Tick(at + 2 + wait))) == [Refuse, Launch]
         at += 100
-    why = "3 launches within 30 min 00 s did not help: rank 0 ended with 1"
+    why = "4 faults within 30 min 00 s: rank 0 ended with 1"
     text = f"{why}; bring it up again with `sparkwright up` once the cause is mended"
     assert life.failed_launch(at) == (Refuse(text), Close(1, "given up"), Announce("given-up", text))
     assert life.at() == (D.FAILED, Work.NONE)
@@ -157,7 +157,7 @@ def test_slow_failures_are_counted_by_the_longer_window() -> None:
         life.tell(Tick(at := at + 700))
     assert life.state.phase is D.FAILED
     assert waits[:5] == [5.0, 30.0, 120.0, 600.0, 600.0]
-    assert "6 launches within 6 h" in life.state.reason
+    assert "7 faults within 6 h" in life.state.reason
 
 
 def test_a_loop_too_slow_for_any_window_ends_as_well() -> None:
@@ -168,12 +168,12 @@ def test_a_loop_too_slow_for_any_window_ends_as_well() -> None:
     for _ in range(10):
         life.failed_launch(at := at + 9000)
         launches += Launch in kinds(life.tell(Tick(at := at + 700)))
-    assert launches == 6 and "6 launches in a row" in life.state.reason
+    assert launches == 6 and "7 faults in a row" in life.state.reason
 
 
 def test_a_stable_service_begins_to_count_anew() -> None:
-    """After 600 s of serving the next relaunch waits for nothing again; after less it waits as the next attempt."""
-    for served, phase in ((599.0, D.BACKING_OFF), (600.0, D.STARTING)):
+    """After 300 s of serving the next relaunch waits for nothing again; after less it waits as the next attempt."""
+    for served, phase in ((299.0, D.BACKING_OFF), (300.0, D.STARTING)):
         life = Life()
         life.loading()
         life.tell(Ready(T0 + 900))
@@ -181,6 +181,68 @@ def test_a_stable_service_begins_to_count_anew() -> None:
         life.tell(Captured(T0 + 2000, 2))
         life.tell(Stopped(T0 + 2001))
         assert life.state.phase is phase
+
+
+def fault(life: Life, at: float, boots=BOOTS) -> float:
+    """A rank ends at `at`, and it serves again ten seconds later, or it is given up; when."""
+    life.broken(at)
+    life.tell(Captured(at + 1, 1))
+    life.tell(Stopped(at + 2, boots=boots))
+    if life.state.phase is D.BACKING_OFF:
+        at = life.state.due
+        life.tell(Tick(at))
+    life.tell(Launched(at + 3, boots))
+    life.tell(Ready(at + 10))
+    return at + 10
+
+
+def test_launches_that_held_do_not_count() -> None:
+    """Four faults of four kinds within 25 minutes, each followed by five minutes of service, are no loop of launches;
+    four that each follow a minute of service are, and the sentence counts faults: each launch did help."""
+    life, at = Life(), T0
+    for _ in range(8):
+        at = fault(life, at + 300)
+        assert life.at() == (D.READY, Work.NONE) and life.state.attempt == 1
+    for _ in range(3):
+        at = fault(life, at + 60)
+    assert life.at() == (D.FAILED, Work.NONE)
+    assert life.state.reason == "4 faults within 30 min 00 s: rank 1 ended with 137"
+
+
+def test_an_evening_of_planned_reboots_is_no_loop_of_launches() -> None:
+    """Each node is rebooted three times within half an hour, a minute of service apart; then a rank that ends is the
+    first fault that counts. So it is, too, where the launch had begun before the node went down."""
+    life, at = Life(), T0
+    life.tell(resumed(T0, running=(0, 1)))
+    for n in range(6):
+        mark = tuple((node, f"{marker}{n + 1 if node == f'spark-{1 + n % 2}' else n}") for node, marker in BOOTS)
+        if n % 3:
+            at = fault(life, at + 60, mark)
+        else:
+            life.broken(at + 60)
+            life.tell(Captured(at + 61, 1))
+            life.tell(Stopped(at + 62, boots=life.state.boots))
+            life.tell(LaunchFailed(at + 63, "spark-2: connection closed", busy=True))
+            life.tell(Tick(at + 95))
+            life.tell(Launched(at := at + 96, mark))
+            life.tell(Ready(at := at + 10))
+        assert life.at() == (D.READY, Work.NONE) and life.state.launches == ()
+    fault(life, at + 60, mark)
+    assert len(life.state.launches) == 1
+
+
+def test_a_node_that_goes_down_with_each_launch_is_given_up() -> None:
+    """The first reboot within an incident may be a person's; those after it are the launches' doing."""
+    life = Life()
+    life.tell(resumed(T0, running=(0, 1)))
+    life.stopped()
+    at = T0 + 710
+    for n in range(9):
+        life.tell(LaunchFailed(at := at + 30, "spark-2: connection lost"))
+        life.tell(Captured(at + 1, 1))
+        life.tell(Stopped(at + 2, boots=(("spark-1", "a"), ("spark-2", f"again {n}"))))
+        life.tell(Tick(at := at + 60))
+    assert life.at() == (D.FAILED, Work.NONE) and "4 faults" in life.state.reason
 
 
 def test_a_rank_that_dies_while_loading_cuts_the_watch_off() -> None:

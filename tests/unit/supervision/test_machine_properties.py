@@ -56,6 +56,7 @@ class World:
     settled: bool = False  # nobody kills the supervisor any more
     work: object = None
     begun: list[tuple[float, bool]] = field(default_factory=list)
+    counted: int = 0  # launches before this one do not count any more
     reboots: int = 0
     opened: int = 0
     closed: set[int] = field(default_factory=set)
@@ -81,6 +82,8 @@ class World:
         before = self.state
         self.state, effects = step(before, event, self.policy)
         assert (self.state.phase, self.state.work) in TABLE
+        if before.ready_at and not self.state.ready_at and self.at - before.ready_at >= self.policy.stable:
+            self.counted = len(self.begun)
         if before.phase is DeploymentState.STOPPED:
             assert self.state.phase is DeploymentState.STOPPED
             assert [effect for effect in effects if type(effect) in WORKS] == []
@@ -127,9 +130,10 @@ class World:
             assert self.policy.allow_reboot and effect.before
 
     def count(self) -> None:
-        """A launch that was cut off with its supervisor may be made once more."""
+        """A launch that was cut off with its supervisor may be made once more. A reboot, and a launch that has held,
+        let the count begin again."""
         for most, span in self.policy.windows:
-            within = [cut for when, cut in self.begun if self.at - when < span]
+            within = [cut for when, cut in self.begun[self.counted :] if self.at - when < span]
             assert within.count(False) <= most and len(within) <= 2 * most + 1, "past the loop guard"
 
     def look(self) -> None:
@@ -194,6 +198,7 @@ class World:
             self.reboots += 1
         for rank in (0, 1):
             if before.get(f"node-{rank}") == str(self.boots[rank]):
+                self.counted = len(self.begun)
                 self.boots[rank] += 1
                 self.alive[rank] = False
         return self.kill() if self.dice.below(2) and not self.settled else self.finished(now.Rebooted(self.at))
@@ -226,6 +231,7 @@ class World:
         for node in (0, 1) if rank == 2 else (rank,):
             self.alive[node] = False
             self.boots[node] += 1
+        self.counted = len(self.begun)
         self.kill()
 
     def late_answer(self) -> None:

@@ -42,6 +42,9 @@ def test_a_reboot_of_all_nodes_is_told_and_mended() -> None:
     assert effects == (Refuse(what, T0 + 700), Announce("opened", what), Capture(0, "rank-exited", what, (), 1))
     life.tell(Captured(T0 + 701, 1))
     assert kinds(life.tell(Stopped(T0 + 702))) == [Refuse, Launch]
+    life.tell(Launched(T0 + 703))
+    life.tell(Ready(T0 + 713))
+    assert life.state.launches == () and life.state.attempt == 0, "a reboot is no fault of a launch"
 
 
 def test_the_head_that_is_back_before_the_worker_waits_for_it() -> None:

@@ -49,7 +49,7 @@ async def launch(site: Site) -> Launched | LaunchFailed:
         return _failed(site, error)
     site.seen.relaunches += 1
     site.remember({RELAUNCHES: float(site.seen.relaunches)})
-    return Launched(site.now())
+    return Launched(site.now(), _boots(outcome.survey.facts))
 
 
 def _failed(site: Site, error: SparkwrightError) -> LaunchFailed:
@@ -89,6 +89,16 @@ def _comes_up(outcome: Outcome) -> bool:
 
 def _sentence(findings: Sequence[Finding]) -> str:
     return "; ".join(f"{f.code} {f.subject}: {f.title}" for f in findings[:3])
+
+
+def _boots(facts: Mapping[str, NodeFacts]) -> tuple[tuple[str, str], ...]:
+    """As samples have them: a node that went down after the stop was rebooted all the same."""
+    known = {node: found.identity for node, found in facts.items() if not isinstance(found.identity, Unknown)}
+    return tuple(
+        (node, f"{who.boot_id}:{who.pid1_start}")
+        for node, who in known.items()
+        if not isinstance(who.pid1_start, Unknown)
+    )
 
 
 def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
