@@ -29,6 +29,8 @@ from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.ports import Notice, StepDone, StepStarted
+from sparkwright.supervision.detect.garbage import babble
+from sparkwright.supervision.findings import garbage_from_the_start
 
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0
@@ -140,7 +142,7 @@ async def _attach(world: World, outcome: Outcome) -> None:
     """The same ranks run already: serving, or still on their way."""
     with suppress(NotReady, TimeoutError):
         async with asyncio.timeout(_ATTACH):
-            outcome.answer = await ask(world, outcome.plan)
+            _answered(outcome, await ask(world, outcome.plan))
             outcome.done = "already serving"
             return
     world.sink.tell(Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them"))
@@ -236,13 +238,22 @@ def _memlock(found: Survey, node: str) -> bool:
 
 async def _until_ready(world: World, outcome: Outcome, ours: bool = True) -> None:
     try:
-        outcome.answer, watch = await until_ready(world, outcome.plan, ours)
+        answer, watch = await until_ready(world, outcome.plan, ours)
     except asyncio.CancelledError:
         _interrupted(world, outcome.plan, running=True)
         raise
+    _answered(outcome, answer)
     outcome.done, outcome.facts = "ready", watch.facts
     outcome.steps += _phase_steps(watch, world.clock.monotonic())
     keep(world, outcome.plan, outcome.survey, watch, timed=ours)
+
+
+def _answered(outcome: Outcome, answer: Answer) -> None:
+    """Judged as the supervisor judges later ones."""
+    outcome.answer = answer
+    if why := babble(answer.text):
+        found = garbage_from_the_start(outcome.plan.deployment, why, answer.text)
+        outcome.plan = replace(outcome.plan, findings=(*outcome.plan.findings, found))
 
 
 async def _clean(world: World, plan: Plan) -> None:

@@ -1,4 +1,4 @@
-"""The words of what stands in the way of supervision. Codes SUP001 to SUP007 are never reused."""
+"""The words of what stands in the way of supervision. Codes SUP001 to SUP008 are never reused."""
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.service import Seat
@@ -92,4 +92,17 @@ def not_now(node: str, said: str) -> Finding:
         said,
         "two who change the same nodes would undo each other's work; what serves was left alone",
         "when that is done: the same `sparkwright up` again",
+    )
+
+
+def garbage_from_the_start(deployment: str, why: str, answer: str) -> Finding:
+    """SUP008: the first answer of the model is garbage."""
+    return Finding(
+        "SUP008",
+        Severity.WARN,
+        deployment,
+        "the model answers garbage",
+        f"{why}: {answer[:80]!r}",
+        "random or damaged weights, or kernels that do not fit this GPU; a restart does not change that",
+        "ask it something; then another checkpoint, another quantization, or another version of the engine",
     )

@@ -8,9 +8,10 @@ class Policy:
     """backoffs: waits before the second, third, ... launch; the first launch after a stable service waits for nothing.
 
     windows: (launches, seconds): so many within so long, and it gives up. stable: seconds; a launch that served for so
-    long has held and does not count, and the count of attempts begins again. again: wait before a launch that found the lease taken, and between tries to stop ranks that
-    cannot be verified gone (the first one after backoffs[0]); patience: so long, then it gives up. incident's own
-    figures: detectors say what they use. allow_reboot: the user's word.
+    long has held and does not count, and the count of attempts begins again. again: wait before a launch that found the
+    lease taken, and between tries to stop ranks that cannot be verified gone (the first one after backoffs[0]);
+    patience: so long, then it gives up. incident's own figures: detectors say what they use. allow_reboot: the user's
+    word.
     """
 
     backoffs: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0)

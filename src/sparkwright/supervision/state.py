@@ -56,7 +56,8 @@ class State:
     due: when the back-off ends. unverified: since when ranks could not be verified gone. ready_at: since when it
     serves, 0 when it does not. refusing: the front door answers 503. troubles, refusals: (kind, sentence) of what does
     not stop it from serving, and of what new work is refused for. boots: (node, boot marker) as last seen. rebooted:
-    by us, once in this incident. down: when the service ended last. rebooters: nodes that somebody has rebooted since. owed: what the last step closed and announced; said again if the supervisor is killed now.
+    by us, once in this incident. down: when the service ended last. rebooters: nodes that a person has rebooted since.
+    owed: what the last step closed and announced; said again if the supervisor is killed now.
     """
 
     phase: DeploymentState

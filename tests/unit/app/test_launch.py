@@ -51,6 +51,15 @@ async def test_leases_are_held_from_before_the_first_change_to_after_the_last() 
     assert [node.holder for node in here.nodes] == [None, None]
 
 
+async def test_a_first_answer_that_is_garbage_is_a_finding() -> None:
+    """Guards an owner who is told ready: random weights answer, too, and `up` is who looks first."""
+    here = scene()
+    here.endpoint.given = [replace(ANSWER, text="!!!!!!!!!!!!")]
+    outcome = await brought(here)
+    (found,) = [one for one in outcome.plan.findings if one.code == "SUP008"]
+    assert outcome.done == "ready" and found.evidence == "'!' over and over: '!!!!!!!!!!!!'"
+
+
 async def test_twice_does_nothing_the_second_time() -> None:
     """The same plan whose ranks run and answer: no lease, no start, no file."""
     here = scene()

@@ -23,22 +23,28 @@ _AGREE = 0.3
 
 @dataclass
 class Garbage:
-    """recorded: answers of this start, taken when it had become ready."""
+    """recorded: answers of this start, taken when it had become ready. born: why one of those was garbage already."""
 
     recorded: list[str] = field(default_factory=list)
+    born: str = ""
     strikes: int = 0
     said: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
         self.recorded.clear()
-        self.strikes = 0
+        self.strikes, self.born = 0, ""
 
     def record(self, said: str) -> None:
         """What is garbage already is no measure."""
-        if not babble(said):
+        if why := babble(said):
+            self.born = why
+        else:
             self.recorded = [*self.recorded, said][-_RECORDED:]
 
     def answer(self, said: str, at: float) -> Fault | None:
+        """Of a model that answers so from the start a trouble: launching it again changes nothing."""
+        if self.born:
+            return _from_the_start(why, said, at) if (why := babble(said)) else None
         why = babble(said) or foreign(said, self.recorded)
         if not why:
             self.strikes = 0
@@ -50,6 +56,11 @@ class Garbage:
         what = f"the engine answers garbage: {why}, {self.strikes} answers in a row"
         shown = [f"says {one[:80]!r}" for one in self.said] + [f"said {one[:80]!r}" for one in self.recorded[:1]]
         return Fault(at, "garbage", what, Recovery.RELAUNCH, tuple(shown))
+
+
+def _from_the_start(why: str, said: str, at: float) -> Fault:
+    what = f"the model answers garbage since its start: {why}; a restart does not change that"
+    return Fault(at, "garbage", what, Recovery.NONE, (f"answers {said[:80]!r}",))
 
 
 def babble(said: str) -> str:
