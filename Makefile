@@ -71,7 +71,7 @@ bench: setup    ## what sparkwright adds to the engine's own time, as ratios
 bench-client: setup ## the load client and its peers against a server of known times (ARGS="--only ...", "--fresh")
 	@cd scripts && ../$(RUN) -m bench_client $(ARGS)
 
-drills: setup   ## real faults on the two-node testbed, measured (root; two hours, half of it a soak; ARGS="--quick", "--only WORDS", "--resume")
+drills: setup   ## real faults on the two-node testbed, measured (root; three hours, an hour of it a soak; ARGS="--quick", "--outages", "--only WORDS", "--resume")
 	@cd tests && ../$(RUN) -m drills $(ARGS)
 
 testbed: setup  ## build and start the two-node testbed (root; kept between runs)

@@ -25,7 +25,7 @@ def starts() -> dict[tuple[object, ...], float]:
 def test_drills(testbed: Testbed, tmp_path: Path, stage: Stage, starts: dict[tuple[object, ...], float]) -> None:
     """The targets of docs/drills.md by the same code; the way back is measured against the machine's own start."""
     (kept,) = Run(testbed, tmp_path, starts=starts).of((patient(stage),))
-    assert kept.row.passed, f"\n{text([kept.row])}\n{kept.row}\n{kept.log}"
+    assert kept.row.passed, f"\n{text([kept])}\n{kept.row}\n{kept.log}"
 
 
 def patient(stage: Stage) -> Stage:

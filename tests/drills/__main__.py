@@ -1,6 +1,6 @@
 """`make drills`: real faults on the two-node testbed, measured. Keeps each result, and writes docs/drills.md of them.
 
-python -m drills [--quick] [--only WORDS,...] [--resume] [--page]   (with tests/ on the path)
+python -m drills [--quick | --outages] [--only WORDS,...] [--resume] [--page]   (with tests/ on the path)
 """
 
 import argparse
@@ -10,12 +10,13 @@ from pathlib import Path
 
 from drills import kept
 from drills.all import Run
+from drills.outage_plan import OUTAGES
 from drills.plan import FULL, QUICK, Stage, names
 from drills.table import page, text
 from testbed import Testbed
 from testbed.settings import REPOSITORY
 
-FOLDER = REPOSITORY / kept.FOLDER
+FILE, LOGS = REPOSITORY / kept.FILE, REPOSITORY / kept.LOGS
 
 
 def main(words: list[str]) -> int:
@@ -23,19 +24,20 @@ def main(words: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="the quick half, as `make test` runs it; keeps nothing")
     parser.add_argument("--only", default="", help="drills whose name holds one of these words, with commas between")
     parser.add_argument("--resume", action="store_true", help="only those without a result that meets its targets")
+    parser.add_argument("--outages", action="store_true", help="only those that watch an outage as clients see it")
     parser.add_argument("--page", action="store_true", help="run nothing: write the page of the results that are kept")
     chosen = parser.parse_args(words)
-    stages = QUICK if chosen.quick else FULL
+    stages = QUICK if chosen.quick else OUTAGES if chosen.outages else FULL
     found = [] if chosen.page else measure(stages, wanted(chosen.only, chosen.resume), keep=not chosen.quick)
     if not chosen.quick:
-        found = kept.load(FOLDER, names(FULL))
+        found = kept.load(FILE, names(FULL))
         (REPOSITORY / "docs/drills.md").write_text(page(found, names(FULL)))
-    print(text([one.row for one in found]))
+    print(text(found))
     return int(not all(one.row.passed for one in found))
 
 
 def wanted(only: str, resume: bool) -> set[str]:
-    passed = {one.row.name for one in kept.load(FOLDER, names(FULL)) if one.row.passed} if resume else set()
+    passed = {one.row.name for one in kept.load(FILE, names(FULL)) if one.row.passed} if resume else set()
     return {name for name in names(FULL) if any(word in name for word in only.split(","))} - passed
 
 
@@ -46,7 +48,7 @@ def measure(stages: tuple[Stage, ...], names: set[str], keep: bool) -> list[kept
             for one in Run(testbed, Path(folder), say, names.__contains__).of(stages):
                 found.append(one)
                 if keep:
-                    kept.save(FOLDER, one)
+                    kept.save(FILE, LOGS, one)
     finally:
         testbed.close()
     return found

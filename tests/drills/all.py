@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from drills.drill import Drill, run
 from drills.figures import Row
 from drills.footprint import Footprint
 from drills.ground import Ground
 from drills.kept import Kept, now
-from drills.plan import Stage
+from drills.outage import View
+from drills.outage_drill import OutageDrill
+from drills.stage import AnyDrill, Stage
 from testbed import Testbed, TestbedError
 from testbed.settings import REPOSITORY
 
@@ -39,20 +40,21 @@ class Run:
                 finally:
                     ground.close()
 
-    def _stage(self, ground: Ground, stage: Stage, drills: Sequence[Drill]) -> Iterator[Kept]:
+    def _stage(self, ground: Ground, stage: Stage, drills: Sequence[AnyDrill]) -> Iterator[Kept]:
         try:
             ground.start = self._start(ground, stage)
             self.say(f"up for {', '.join(drill.name for drill in drills)}")
-            ground.fresh(stage.runtime, stage.env, before=stage.before, **stage.changes)
+            idle = all(drill.idle for drill in drills)
+            ground.fresh(stage.runtime, stage.env, before=stage.before, idle=idle, **stage.changes)
         except TROUBLE as error:
-            yield from (Kept(_not_run(drill, error), now(REPOSITORY)) for drill in drills)
+            yield from (Kept(_not_run(drill, error), now(REPOSITORY), view=_unseen(drill)) for drill in drills)
             return
         for drill in drills:
             yield self._one(ground, drill)
 
     def _start(self, ground: Ground, stage: Stage) -> float:
         """0 where nothing is to come back."""
-        if all(drill.target.beyond is None for drill in stage.drills):
+        if not any(drill.timed for drill in stage.drills):
             return 0.0
         how = (stage.runtime, stage.lasting, *sorted(stage.env.items()), repr(stage.changes))
         if how not in self.starts:
@@ -60,20 +62,25 @@ class Run:
             self.starts[how] = ground.measure(stage.runtime, stage.env, **stage.changes)
         return self.starts[how]
 
-    def _one(self, ground: Ground, drill: Drill) -> Kept:
+    def _one(self, ground: Ground, drill: AnyDrill) -> Kept:
         self.say(f"{drill.name} ...")
         when = replace(now(REPOSITORY), start=round(ground.start, 2))
         measured = Footprint(ground) if drill.weighed else None
+        seen: View | None = None
         try:
             with measured or contextlib.nullcontext():
-                made = asyncio.run(run(ground, drill))
+                made, seen = asyncio.run(drill.measure(ground))
         except TROUBLE as error:
-            made = _not_run(drill, error)
+            made, seen = _not_run(drill, error), _unseen(drill)
         self.say(f"{drill.name}: {'; '.join(made.missed) or 'ok'} [{made.action}] {' | '.join(made.notes)}")
         told = ground.head.sh(f"cat {ground.home}/log", check=False)
-        return Kept(made, when, measured.told() if measured else {}, told)
+        return Kept(made, when, measured.told() if measured else {}, told, seen)
 
 
-def _not_run(drill: Drill, error: Exception) -> Row:
+def _unseen(drill: AnyDrill) -> View | None:
+    return View() if isinstance(drill, OutageDrill) else None
+
+
+def _not_run(drill: AnyDrill, error: Exception) -> Row:
     words = f"could not be measured: {type(error).__name__}: {str(error)[:300]}"
     return Row(drill.name, drill.fault, None, None, None, None, "", missed=(words,))

@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from drills.faults import Mark
 from drills.figures import Row, Seen, Target, noticed_at, row, with_leak
@@ -23,6 +24,7 @@ class Drill:
     something, or harms more), and when the way back can begin by it; rest: seconds that it must stay untouched, for
     drills in which nothing may happen."""
 
+    idle: ClassVar[bool] = False
     name: str
     fault: str
     inject: Callable[[Ground], Mark]
@@ -41,6 +43,14 @@ class Drill:
     weighed: bool = False
     """What the supervisor itself takes is measured."""
     load: Load = field(default_factory=Load)
+
+    @property
+    def timed(self) -> bool:
+        """The way back is measured against the engine's own start."""
+        return self.target.beyond is not None
+
+    async def measure(self, ground: Ground) -> tuple[Row, None]:
+        return await run(ground, self), None
 
 
 async def run(ground: Ground, drill: Drill) -> Row:

@@ -79,9 +79,10 @@ class Ground:
         runtime: str = "docker",
         env: Mapping[str, str] | None = None,
         before: "Callable[[Ground], None] | None" = None,
+        idle: bool = False,
         **changes: Any,
     ) -> None:
-        """New nodes, a new deployment under a new supervisor that has not launched anything yet."""
+        """New nodes, a new deployment under a new supervisor that has not launched anything yet; idle: without one."""
         self.clear()
         for node in self.nodes:
             node.set_shim("nvidia-smi", "twin")
@@ -89,7 +90,8 @@ class Ground:
             node.sh(f"mkdir -p {LASTING}", user=USER)
         if before is not None:
             before(self)
-        self.up(runtime, env, **changes)
+        if not idle:
+            self.up(runtime, env, **changes)
 
     def clear(self) -> None:
         if self.watcher is not None:
@@ -140,14 +142,14 @@ class Ground:
             at = float(node.exec(argv).stdout)
         return at
 
-    def signal(self, node: Node, number: str) -> float:
-        """To the rank's own process; when it was sent."""
-        pids = " ".join(str(pid) for pid in self.ranks(node))
+    def signal(self, node: Node, number: str, having: str = "") -> float:
+        """To the rank's own process (with these words in its command line); when it was sent."""
+        pids = " ".join(str(pid) for pid in self.ranks(node, having))
         assert pids, f"no rank runs on {node.name}"
         return float(node.sh(f"date +%s.%N; kill -{number} {pids}").split()[0])
 
-    def ranks(self, node: Node) -> list[int]:
-        found = [p for p in node.processes() if "-m sparkwright.twin serve" in p.command]
+    def ranks(self, node: Node, having: str = "") -> list[int]:
+        found = [p for p in node.processes() if "-m sparkwright.twin serve" in p.command and having in p.command]
         return [p.pid for p in found if p.command.split()[0].rpartition("/")[2].startswith("python")]
 
     def supervisor(self) -> int:

@@ -1,4 +1,4 @@
-"""What each drill measured last, in a file of its own: one can be repeated, and a run that was cut off goes on."""
+"""What each drill measured last, in one file under version control: a single drill can be repeated."""
 
 import json
 import os
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from drills.figures import Row
+from drills.outage import View
 
-FOLDER = "build/drills"
+FILE, LOGS = "tests/drills/results.json", "build/drills"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Kept:
     footprint: Mapping[str, str] = field(default_factory=dict)
     log: str = ""
     """What the supervisor told, for whoever looks why."""
+    view: View | None = None
 
 
 def now(repository: Path) -> Circumstances:
@@ -59,23 +61,38 @@ def commit(repository: Path) -> str:
     return git("rev-parse", "--short", "HEAD") + changed
 
 
-def save(folder: Path, kept: Kept) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{slug(kept.row.name)}.json"
-    path.write_text(json.dumps(asdict(replace(kept, log="")), indent=2) + "\n")
-    path.with_suffix(".log").write_text(kept.log)
+def save(file: Path, logs: Path, one: Kept) -> None:
+    """logs: a folder for the supervisors' logs, which are not under version control."""
+    tree = {**_tree(file), one.row.name: _json(one)}
+    file.write_text(json.dumps(tree, indent=1, sort_keys=True) + "\n")
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / f"{slug(one.row.name)}.log").write_text(one.log)
 
 
-def load(folder: Path, names: Sequence[str]) -> list[Kept]:
+def load(file: Path, names: Sequence[str]) -> list[Kept]:
     """In this order; what was never measured is left out."""
-    paths = (folder / f"{slug(name)}.json" for name in names)
-    return [_read(json.loads(path.read_text())) for path in paths if path.exists()]
+    tree = _tree(file)
+    return [_read(tree[name]) for name in names if name in tree]
 
 
 def slug(name: str) -> str:
     return re.sub(r"\W+", "-", name.lower())
 
 
+def _tree(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+def _json(one: Kept) -> dict[str, Any]:
+    """Figures to the millisecond."""
+    tree = asdict(replace(one, log=""))
+    row = {name: round(value, 3) if isinstance(value, float) else value for name, value in tree["row"].items()}
+    return {name: value for name, value in {**tree, "row": row}.items() if value}
+
+
 def _read(tree: dict[str, Any]) -> Kept:
-    lists = {name: tuple(tree["row"][name]) for name in ("missed", "notes")}
-    return Kept(Row(**(tree["row"] | lists)), Circumstances(**tree["when"]), tree["footprint"])
+    row, view = tree["row"], tree.get("view")
+    lists = {name: tuple(row[name]) for name in ("missed", "notes")}
+    seen = View(**{name: tuple(v) if isinstance(v, list) else v for name, v in view.items()}) if view else None
+    return Kept(Row(**(row | lists)), Circumstances(**tree["when"]), tree.get("footprint", {}), view=seen)

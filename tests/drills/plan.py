@@ -1,14 +1,16 @@
 """Which drills there are, and on what ground each is run."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from drills import faults
 from drills.drill import Drill
 from drills.figures import FROZEN, REFUSED, Target
 from drills.ground import Ground
+from drills.outage_plan import OUTAGES
+from drills.stage import Stage
 from drills.traffic import Load
 from sparkwright.supervision.detect.setting import Patience
 from sparkwright.supervision.policy import Policy
@@ -28,20 +30,6 @@ CALM = Target(sign="", beyond=None, relaunches=0, incidents=0)
 PREFILL_S, CHUNKS = 996.0, 120
 """Seed 003: 980K tokens in 16.6 minutes, in chunks of 8,192."""
 SOAK_S = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Drills that share one deployment, at most so many as the loop guard allows launches. scale: of the supervisor's
-    waits; changes: of the recipe."""
-
-    drills: tuple[Drill, ...]
-    runtime: str = "docker"
-    scale: float = 1.0
-    lasting: bool = False
-    env: Mapping[str, str] = field(default_factory=dict)
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    before: Callable[[Ground], None] | None = None
 
 
 def later(seconds: float, then: Callable[[Ground], object]) -> Callable[[Ground], float]:
@@ -288,6 +276,7 @@ FULL = (
     prefill_stage(SCALE),
     Stage((SOAK,), scale=SCALE, changes=DRAFTING),
     Stage((HOUR,), changes=DRAFTING),
+    *OUTAGES,
 )
 
 

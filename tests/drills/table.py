@@ -4,17 +4,29 @@ from collections.abc import Sequence
 
 from drills.figures import BEYOND, DEAD, FROZEN, GONE, LEFT, REFUSED, Row
 from drills.kept import Kept
+from drills.outage import CLOSE, PATIENCE, TRUTH, View
+from drills.outage_drill import EVERY
+from drills.outage_plan import BEYOND as BACK
 
 HEADS = ("drill", "noticed", "refused", "serving again", "beyond start", "lost", "told", "answered", "false alarms", "")
 
 
-def text(rows: Sequence[Row]) -> str:
-    lines = [HEADS, *map(_cells, rows)]
+def text(found: Sequence[Kept]) -> str:
+    lines = [HEADS, *(_cells(one.row) for one in found if one.view is None)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     made = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-    for one in rows:
-        made += [f"{one.name}: {words}" for words in one.missed]
+    for one in found:
+        made += [" | ".join(_outage(one))] if one.view else [f"{one.row.name}: {words}" for words in one.row.missed]
     return "\n".join(made)
+
+
+def _outage(one: Kept) -> tuple[str, ...]:
+    """The cells of a drill that watched clients and `status`."""
+    seen = one.view or View()
+    away = ", ".join("not back" if each is None else f"{each:.1f} s" for each in seen.away)
+    verdict = "ok" if one.row.passed else f"MISSED: {'; '.join(one.row.missed)}"
+    cells = (one.row.name, away or "-", seen.got, seen.status or "-", " / ".join(seen.incidents) or "none", verdict)
+    return tuple(cell.replace("|", "/") for cell in cells)
 
 
 def _cells(one: Row) -> tuple[str, ...]:
@@ -42,11 +54,29 @@ engine is sparkwright's twin of vLLM 0.21.0 (no model runs), the nodes' GPU and 
 does, and all nodes share this machine's kernel and its {cpus} CPUs (Python {python}).
 
 `make drills` runs all of it, `ARGS="--only garbage,leak"` some, `ARGS="--resume"` what has not met its targets yet.
-Each drill's last result is kept in build/drills/, and this page is made of those: each says when it was measured, at
-which commit (`+`: with changes), at what load of the machine (the drills' own is in it), and at what niceness, if any:
-below 0 the drills and their nodes went before what else ran.
+Each drill's last result is kept in tests/drills/results.json, and this page is made of those: each says when it was
+measured, at which commit (`+`: with changes), at what load of the machine (the drills' own is in it), and at what
+niceness, if any: below 0 the drills and their nodes went before what else ran.
 
-## Targets
+## Outages as clients and the operator see them
+
+A client sends a chat completion every {every:g} s through the front door, over a new connection each time, and gives
+up after {patience:g} s. `away` is from the first request that got nothing useful until the first good answer; `-`:
+none. Next to it `status` is called again and again, a second after the last call has ended: each state with its exit
+code and the seconds from the fault between which it was printed. `ARGS="--outages"` runs these alone.
+
+Targets: from {truth:g} s into an outage `status` does not print `ready`; `away` of the incident is what clients had, to
+{close:g} s; what and cause name the fault, and nothing that is not it; each 503 has a reason and a Retry-After; after a
+first SIGKILL clients are away for the engine's own start and {back:g} s at most; restarts are recorded; at the end it
+serves.
+
+| fault | away for clients | what clients got | what `status` printed | incident | targets |
+| --- | --- | --- | --- | --- | --- |
+{outages}
+
+{outages_verdict}
+
+## Targets of the supervisor
 
 - A dead rank is noticed in {dead:g} s and refused at the door in {refused:g} s; a frozen or spinning engine is noticed
   in {frozen:g} s beyond what it may be busy. What a node that reboots says can be noticed when it is back: from then.
@@ -61,7 +91,7 @@ A second fault within ten minutes waits for its back-off (5 s, 30 s, 2 min), on 
 new deployment, whose supervisor has not launched anything yet. Where one is scaled, so is the time in which it may be
 noticed: that column is the scaled one.
 
-## Results
+## Results of the supervisor
 
 | drill | noticed | refused | serving again | beyond start | lost | told | answered | false alarms | targets |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -85,7 +115,8 @@ the head's node, whose nvidia-smi is a Python script here.
 
 def page(found: Sequence[Kept], names: Sequence[str]) -> str:
     """names: of all drills. The page of a part says what is not in it."""
-    rows = [one.row for one in found]
+    rows = [one.row for one in found if one.view is None]
+    seen = [one for one in found if one.view]
     footprint = [f"- {name}: {value}" for one in found for name, value in one.footprint.items()]
     last = max((one.when for one in found), key=lambda when: when.at)
     return PAGE.format(
@@ -97,17 +128,27 @@ def page(found: Sequence[Kept], names: Sequence[str]) -> str:
         gone=GONE,
         left=LEFT / 60,
         beyond=BEYOND,
+        every=EVERY,
+        patience=PATIENCE,
+        truth=TRUTH,
+        close=CLOSE,
+        back=BACK,
+        outages="\n".join("| " + " | ".join(_outage(one)) + " |" for one in seen),
+        outages_verdict=f"{sum(one.row.passed for one in seen)} of {len(seen)} meet all their targets.",
         table="\n".join("| " + " | ".join(_cells(one)) + " |" for one in rows),
-        verdict=_verdict(rows, names),
+        verdict=_verdict(rows) + _unmeasured(found, names),
         details="\n".join(map(_detail, found)),
         footprint="\n".join(footprint) or "Not measured yet.",
     )
 
 
-def _verdict(rows: Sequence[Row], names: Sequence[str]) -> str:
-    words = f"{sum(one.passed for one in rows)} of {len(names)} drills meet all their targets."
-    missing = [name for name in names if name not in {one.name for one in rows}]
-    return words + (f" Not measured: {', '.join(missing)}." if missing else "")
+def _verdict(rows: Sequence[Row]) -> str:
+    return f"{sum(one.passed for one in rows)} of {len(rows)} drills meet all their targets."
+
+
+def _unmeasured(found: Sequence[Kept], names: Sequence[str]) -> str:
+    missing = [name for name in names if name not in {one.row.name for one in found}]
+    return f" Not measured: {', '.join(missing)}." if missing else ""
 
 
 def _detail(one: Kept) -> str:
@@ -115,7 +156,7 @@ def _detail(one: Kept) -> str:
     words = [row.fault, f"Phases: {row.action or 'none'}"]
     words += [f"The supervisor's waits were scaled by {row.scale:g}"] if row.scale != 1 else []
     words += [f"Seen: {'; '.join(row.notes)}"] if row.notes else []
-    words += [f"Missed: {'; '.join(row.missed)}"] if row.missed else []
+    words += [f"Missed: {'; '.join(row.missed)}"] if row.missed and one.view is None else []
     here = [f"load {when.load:g}", *([f"niceness {when.nice}"] if when.nice else [])]
     here += [f"the engine's own start {when.start:.1f} s"] if when.start else []
     words += [f"Measured {when.at} UTC at {when.commit or 'no commit'}, {', '.join(here)}"]

@@ -48,13 +48,20 @@ class Client:
 
     door: Door
     seed: int = 1
+    reuse: bool = True
+    """Connections are used again; else each request makes its own, and meets whoever listens now."""
+    waiting: set[float] = field(default_factory=set)
+    """When each that is under way was sent."""
     requests: list[Request] = field(default_factory=list)
     probes: list[Request] = field(default_factory=list)
     _pool: httpcore.AsyncConnectionPool = field(init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._pool = httpcore.AsyncConnectionPool(ssl_context=self.door.context, max_connections=400)
+        idle = None if self.reuse else 0
+        self._pool = httpcore.AsyncConnectionPool(
+            self.door.context, max_connections=400, max_keepalive_connections=idle
+        )
         self._dice = random.Random(self.seed)
 
     async def traffic(self, load: Load) -> None:
@@ -90,6 +97,7 @@ class Client:
     async def fetch(self, method: str, path: str, body: dict[str, Any] | None) -> Request:
         """Never raises: what went wrong is part of the fate."""
         seen = _Seen(time.time())
+        self.waiting.add(seen.sent)
         try:
             async with asyncio.timeout(self.door.patience):
                 await self._hear(method, path, body, seen)
@@ -98,6 +106,8 @@ class Client:
             seen.end = End.SILENT
         except ERRORS as error:
             seen.end, seen.said = End.CUT, f"{type(error).__name__}: {error}"
+        finally:
+            self.waiting.discard(seen.sent)
         return seen.request(stream=body is not None)
 
     async def _hear(self, method: str, path: str, body: dict[str, Any] | None, seen: "_Seen") -> None:

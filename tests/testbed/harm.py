@@ -15,7 +15,7 @@ def live_memory(node: Node, available_gib: float, claim_gib: float) -> None:
     """MemAvailable is `available_gib` without a rank; each rank takes `claim_gib` and what it really holds."""
     unit = MEMORY.format(int(available_gib * 1024**2), int(claim_gib * 1024**2))
     node.write("/etc/systemd/system/testbed-memory.service", unit)  # a reboot must not make memory stand still
-    node.exec(["systemctl", "enable", "--quiet", "--now", "testbed-memory"])
+    node.sh("systemctl daemon-reload; systemctl enable --quiet testbed-memory; systemctl restart testbed-memory")
 
 
 def steal_port(node: Node, port: int) -> None:
@@ -61,3 +61,18 @@ def fill_state(node: Node) -> None:
 
 def empty_state(node: Node) -> None:
     node.sh(f"rm {HOME}/{STATE}/.ballast")
+
+
+def units(node: Node) -> list[str]:
+    """Of the user's systemd: what `up` has left there."""
+    rows = _systemctl(node, "list-units --no-legend --plain 'sparkwright-*'").splitlines()
+    return [row.split()[0] for row in rows if row]
+
+
+def kill_unit(node: Node, unit: str) -> None:
+    """SIGKILL to the unit's main process; systemd restarts it."""
+    node.sh(f"kill -9 {_systemctl(node, f'show --property MainPID --value {unit}')}")
+
+
+def _systemctl(node: Node, words: str) -> str:
+    return node.sh(f"XDG_RUNTIME_DIR=/run/user/1000 systemctl --user {words}", user="spark")
