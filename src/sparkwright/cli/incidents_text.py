@@ -7,6 +7,7 @@ from typing import Any
 from sparkwright.app.incidents import Shown
 from sparkwright.cli.columns import aligned, fold, fold_command
 from sparkwright.cli.text import mark
+from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.units import duration
 
@@ -38,12 +39,19 @@ def shown_text(shown: Shown) -> str:
     """What, when, the evidence, cause and fix, what was done, and how it ended."""
     incident = shown.incident
     title = f"{mark(incident.simulated)}incident {incident.number}  {incident.deployment}: {incident.kind}"
-    parts = [title, fold(f"  what      {incident.what}", 12), f"  detected  {when(incident.opened_at)}"]
+    parts = [title, fold(f"  what      {incident.what}", 12), f"  began     {_began(incident)}"]
     parts += [fold(f"  evidence  {_cut(line)}", 12) for line in incident.evidence[:_LINES]]
     parts += _cause(shown)
     parts += _done(incident)
     parts += [f"  {'open' if incident.is_open else 'ended':<8}  {_end(incident)}"]
     return "\n".join([*parts, *_kept(shown)])
+
+
+def _began(incident: Incident) -> str:
+    """And how long it took to be found: a deployment that is drained has a fault that is known."""
+    found = next((event.at for event in incident.events if event.kind == DeploymentState.DRAINING), 0.0)
+    later = f", detected {duration(found - incident.opened_at)} later" if found >= incident.opened_at + 1.0 else ""
+    return f"{when(incident.opened_at)}{later}"
 
 
 def _cut(line: str, most: int = _LONG) -> str:
@@ -96,7 +104,7 @@ def _event(event: IncidentEvent, opened: float) -> tuple[str, str]:
 def _end(incident: Incident) -> str:
     if incident.is_open:
         return "it is being worked on, or its supervisor is gone: sparkwright status"
-    away = "" if incident.away is None else f", {duration(incident.away)} after it was detected"
+    away = "" if incident.away is None else f", clients got nothing for {duration(incident.away)}"
     return f"{when(incident.closed_at)}, {incident.outcome}{away}"
 
 

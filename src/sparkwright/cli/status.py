@@ -27,8 +27,8 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
 
     Where a supervisor is at work, its word counts: it asks for tokens by itself.
 
-    Exit 0: all is well or nothing runs; 1: something is degraded or failed, or DEPLOYMENT is not there; 3: a node could
-    not be asked.
+    Exit 0: all is well or nothing runs; 1: something is degraded, failed, or away after a fault, or DEPLOYMENT is not
+    there; 3: a node could not be asked.
 
     \b
     Examples:
@@ -45,8 +45,14 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
         _say(shown, trouble, _nothing(deployment, found, trouble))
     if trouble:
         raise click.exceptions.Exit(3)
-    if any(d.state not in _GOOD for d in shown) or (deployment and not shown):
+    if not all(map(_is_well, shown)) or (deployment and not shown):
         raise click.exceptions.Exit(1)
+
+
+def _is_well(found: Deployment) -> bool:
+    """A start after a fault is the middle of an outage."""
+    live = found.supervised.current if found.supervised else None
+    return found.state in _GOOD and not (live and live.incident and live.refusing)
 
 
 def _nothing(deployment: str, found: tuple[Deployment, ...], trouble: tuple[str, ...]) -> str:

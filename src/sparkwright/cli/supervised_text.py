@@ -6,6 +6,7 @@ from sparkwright.cli.columns import aligned, fold
 from sparkwright.domain.live import Live, LiveCanary, LiveNode
 from sparkwright.domain.supervised import Supervised
 from sparkwright.domain.units import MIB, duration, gib
+from sparkwright.door.decide import waits
 
 _HOUR = 3600.0
 _STILL = 8 * MIB  # bytes an hour that no one has to read about
@@ -29,10 +30,16 @@ def _how(found: Supervised) -> str:
 
 
 def _live(found: Supervised, live: Live) -> Iterator[str]:
-    if live.reason and live.reason not in (sentence for _, sentence in live.troubles):  # said as a problem
+    said = (live.reason, *(sentence for _, sentence in live.troubles))
+    if live.reason and live.reason not in said[1:]:  # said as a problem
         yield fold(f"  reason: {live.reason}", 10)
+    if awaited := waits(live, found.now):
+        yield fold(f"  {awaited}{_usual(live)}", 10)
     if live.refusing:
-        yield fold(f"  new requests are refused: {live.why}{_back(found, live)}", 10)
+        why = "" if live.why in said else f": {live.why}"
+        yield fold(f"  new requests are refused{why}{_back(found, live)}", 10)
+    if live.quiet:
+        yield fold(f"  {live.quiet}", 4)
     if memory := [row for node in live.nodes if (row := _memory(node))]:
         yield aligned(memory)
     yield from (fold(f"  {_blind(node)}", 4) for node in live.nodes if node.reached and node.blind)
@@ -44,7 +51,13 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
 
 def _back(found: Supervised, live: Live) -> str:
     left = live.back_at - found.now
-    return f"; back in about {duration(left)}" if live.back_at and left > 0 else ""
+    if not live.back_at:
+        return ""
+    return f"; back in about {duration(left)}" if left > 0 else f"; it should have been back {duration(-left)} ago"
+
+
+def _usual(live: Live) -> str:
+    return f"; a start usually takes {duration(live.usual)}" if live.usual else ""
 
 
 def _memory(node: LiveNode) -> tuple[str, ...] | None:

@@ -16,6 +16,7 @@ class IncidentEvent:
 class Incident:
     """number: unique on its head node, 0 before the store has given one. kind, what, evidence: of the fault.
 
+    opened_at: when clients began to get nothing: the last sign of life before the fault, or the first request after it.
     cause, code, fix: of its diagnosis, '' and () without one. closed_at: 0 while it is open. serving_at: when a real
     token came again, 0 when none did. events: what was done and when. folder: where the evidence is, on the head.
     """
@@ -42,7 +43,7 @@ class Incident:
 
     @property
     def away(self) -> float | None:
-        """Seconds from the fault until it served again, None when it did not."""
+        """Seconds from the first request that got nothing until it served again, None when it did not."""
         return self.serving_at - self.opened_at if self.serving_at else None
 
 

@@ -83,6 +83,9 @@ class Live:
     """refusing: new requests get 503 at the door, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
     incident: number of the open one, 0 for none. relaunches: since `up`. pid: the supervisor's.
+    awaited: what it waits for, '' for nothing; due: when a deliberate wait ends, 0 for none; usual: seconds that a
+    start takes, 0 where that is not known.
+    quiet: what requests that get nothing for some seconds show, while a step of a prompt may explain it; '' else.
     """
 
     at: float
@@ -105,3 +108,7 @@ class Live:
     engine_address: str = ""
     simulated: bool = False
     pid: int = 0
+    quiet: str = ""
+    awaited: str = ""
+    due: float = 0.0
+    usual: float = 0.0

@@ -1,6 +1,7 @@
 """Who gets in now: let through, hold for a moment, or refuse with when to come back. Pure: the clock comes in."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from math import ceil
 
 from sparkwright.domain.deployment import DeploymentState
@@ -13,7 +14,7 @@ YOUNG = 1.0
 STALE = 15.0
 CROWD = 256
 _API = "/v1/"
-_SOON, _PERSON, _LONGEST = 15, 300, 600
+_OFTEN, _SOON, _PERSON, _LONGEST = 3, 15, 300, 600
 _PASSING = frozenset(
     {
         DeploymentState.DRAINING,
@@ -94,27 +95,43 @@ def _wait(live: Live, now: float) -> float | None:
 
 
 def unavailable(live: Live, now: float) -> Answer:
-    """Why, since when, and when it should be back."""
+    """Why, since when, what it waits for, and when it should be back."""
     person = _WAITS_FOR_A_PERSON.get(live.phase)
     since = duration(max(now - live.since, 0.0))
     said = f"{live.deployment} is {live.phase.replace('_', ' ')} since {since}"
     why = (live.why or live.reason).rstrip(".")
-    back = person or _back(live, now)
+    back = person or "; ".join(text for text in (waits(live, now), _back(live, now)) if text)
     message = f"{'(simulated) ' if live.simulated else ''}{said}{': ' + why if why else ''}; {back}."
     return away(f"deployment_{live.phase}", message, retry_after(live, now))
 
 
+def waits(live: Live, now: float) -> str:
+    """What it waits for, a deliberate wait with its end; '' for nothing."""
+    if live.due > now:
+        end = datetime.fromtimestamp(live.due, UTC).strftime("%H:%M:%S UTC")
+        return f"{live.awaited or 'back-off'} until {end}"
+    return f"waiting for {live.awaited}" if live.awaited else ""
+
+
 def _back(live: Live, now: float) -> str:
+    usual = f"; a start usually takes {duration(live.usual)}" if live.usual else ""
     if live.back_at > now:
         return f"it should be back in about {duration(live.back_at - now)}"
-    return "it is overdue" if 0 < live.back_at < now - HOLD else "it is not known when it will be back"
+    if 0 < live.back_at < now - HOLD:
+        return f"it should have been back {duration(now - live.back_at)} ago{usual}"
+    return f"it is not known when it will be back{usual}"
 
 
 def retry_after(live: Live, now: float) -> int:
     """Whole seconds, never 0: from when it should be back, else a guess by what is wrong."""
     if live.phase in _WAITS_FOR_A_PERSON:
         return _PERSON
-    return min(max(ceil(live.back_at - now), 1), _LONGEST) if live.back_at > now else _SOON
+    return min(max(ceil(live.back_at - now), 1), _LONGEST) if live.back_at > now else _soon(live)
+
+
+def _soon(live: Live) -> int:
+    """A start of usual length may have begun meanwhile."""
+    return min(max(ceil(live.usual), _OFTEN), _SOON) if live.usual else _SOON
 
 
 def broken(live: Live | None, now: float) -> Answer:

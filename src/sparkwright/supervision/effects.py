@@ -11,6 +11,7 @@ class Capture:
     """Save all evidence, run the diagnosis -> Captured.
 
     incident 0: open one, or go on with the one that is open already (the supervisor was killed before it noted it).
+    since: when clients began to get nothing.
     """
 
     incident: int
@@ -18,6 +19,7 @@ class Capture:
     what: str
     evidence: tuple[str, ...] = ()
     turn: int = 0
+    since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,16 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """An outage that was over without a restart, for the history: from `since` until `at`."""
+
+    kind: str
+    what: str
+    since: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Announce:
     """Hooks and the log: `opened`, `closed`, `given-up`, `degraded`, `recovered`, `waiting`."""
 
@@ -85,4 +97,4 @@ class Announce:
     text: str
 
 
-Effect = Capture | Stop | Launch | Watch | Reboot | Refuse | Admit | Close | Announce
+Effect = Capture | Stop | Launch | Watch | Reboot | Refuse | Admit | Close | Record | Announce

@@ -32,7 +32,7 @@ class Fault:
     """A detector's verdict. kind: stable word (`rank-exited`, `frozen`, `spin`, `leak`, `garbage`, ...).
 
     what: a sentence with the figures. evidence: the lines or figures that prove it. A recovery of NONE is a trouble
-    that is shown and does not stop anything.
+    that is shown and does not stop anything. since: when clients began to get nothing, 0 where that is `at`.
     """
 
     at: float
@@ -40,14 +40,17 @@ class Fault:
     what: str
     recovery: Recovery
     evidence: tuple[str, ...] = ()
+    since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """A trouble, or what new work was refused for, is over."""
+    """A trouble, or what new work was refused for, is over. since, what: of a stall, for the history."""
 
     at: float
     kind: str
+    since: float = 0.0
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.supervision import guard, moves
-from sparkwright.supervision.effects import Admit, Announce, Close, Refuse
+from sparkwright.supervision.effects import Admit, Announce, Close, Record, Refuse
 from sparkwright.supervision.events import (
     Captured,
     Cleared,
@@ -22,6 +22,8 @@ from sparkwright.supervision.moves import Move
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervision.state import Recovery, State, Work
 
+# Seconds; what was shorter is in the supervisor's log and among its events only.
+OUTAGE = 10.0
 Notes = tuple[tuple[str, str], ...]
 
 
@@ -37,6 +39,7 @@ def broken(state: State, event: Fault, policy: Policy) -> Move:
     """The service is over: evidence first, then all ranks."""
     recovery = guard.stronger(state.recovery, event.recovery)
     there = replace(state, fault=event.kind, cause=event.what, evidence=event.evidence, recovery=recovery)
+    there = replace(there, lost=state.lost or event.since or event.at)
     moved, (refuse, capture) = moves.capture(there, event.at, policy)
     opened = () if state.incident else (Announce("opened", event.what),)
     return moved, (refuse, *opened, capture)
@@ -66,8 +69,11 @@ def cleared_while_serving(state: State, event: Cleared, policy: Policy) -> Move:
     phase, since = (DeploymentState.READY, event.at) if whole else (state.phase, state.since)
     reason = there.troubles[-1][1] if there.troubles else ""
     there = replace(there, phase=phase, since=since, reason=reason, refusing=bool(there.refusals))
-    over = (Announce("recovered", f"{event.kind} is over"),) if admitted or whole else ()
-    return there, ((Admit(),) if admitted else ()) + over
+    lasted = event.at - event.since if event.since else 0.0
+    said = f"{event.what}; it recovered without a restart" if lasted else f"{event.kind} is over"
+    over = (Announce("recovered", said),) if admitted or whole else ()
+    trace = (Record(event.kind, event.what, event.since, event.at),) if lasted >= OUTAGE else ()
+    return there, ((Admit(),) if admitted else ()) + trace + over
 
 
 def fault_while_busy(state: State, event: Fault, policy: Policy) -> Move:

@@ -48,7 +48,7 @@ def capture(state: State, at: float, policy: Policy) -> Move:
     opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=())
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
     back_at = at + guard.wait(there.attempt, policy) if guard.mends_itself(there.recovery) else 0.0
-    saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn)
+    saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
     return there, (Refuse(there.reason, back_at), saving)
 
 
@@ -131,5 +131,5 @@ def calm(state: State) -> State:
     """Nothing of the incident and of what was wrong is left but the count of launches."""
     return replace(
         state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,
-        unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False,
+        unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False, lost=0.0,
     )  # fmt: skip

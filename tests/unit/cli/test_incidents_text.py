@@ -34,7 +34,7 @@ def test_the_cause_comes_from_the_row_where_the_file_is_gone() -> None:
     assert "  by hand   a\n            b\n" in text
     given_up = replace(OVER, serving_at=0.0, outcome="given up")
     assert "  fix       a\n            b\n" in shown_text(Shown("spark-1", given_up, ()))
-    assert "serving again, 63 s after it was detected" in text
+    assert "serving again, clients got nothing for 63 s" in text
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,22 @@ def test_a_refusal_says_when_it_ends() -> None:
     """Where that is known; a time that is past is none."""
     assert lines(refusing=True, why="spark-1 is short of memory")[0].endswith("are refused: spark-1 is short of memory")
     assert lines(refusing=True, why="x", back_at=1031.0)[0].endswith("x; back in about 30 s")
-    assert lines(refusing=True, why="x", back_at=900.0)[0].endswith("refused: x")
+    assert lines(refusing=True, why="x", back_at=900.0)[0].endswith(
+        "refused: x; it should have been back 1 min 41 s ago"
+    )
+
+
+def test_a_reason_is_said_once() -> None:
+    """As the state's reason, not again as what requests are refused for."""
+    said = lines(refusing=True, why="rank 1 exited", reason="rank 1 exited", back_at=1031.0)
+    assert said[:2] == ["  reason: rank 1 exited", "  new requests are refused; back in about 30 s"]
+
+
+def test_what_it_waits_for_stands_there() -> None:
+    """A deliberate back-off with its end; anything else with how long a start takes."""
+    (said, *_) = lines(awaited="back-off before launch 3", due=1031.0, usual=4.5)
+    assert said == "  back-off before launch 3 until 00:17:11 UTC; a start usually takes 4.5 s"
+    assert lines(awaited="spark-2: Docker is not running")[0] == "  waiting for spark-2: Docker is not running"
 
 
 def test_since_when_needs_a_supervisor_that_lives() -> None:

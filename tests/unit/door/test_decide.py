@@ -83,9 +83,20 @@ def test_the_words_say_what_since_when_and_until_when() -> None:
     assert answer.message == "big is loading since 65 s: rank 1 exited with 137; it should be back in about 3 min 20 s."
     assert (answer.status, answer.retry_after, answer.code) == (503, 200, "deployment_loading")
     assert unavailable(LIVE, NOW).message.endswith("; it is not known when it will be back.")
-    assert unavailable(replace(LIVE, back_at=NOW - 50), NOW).message.endswith("; it is overdue.")
+    assert unavailable(replace(LIVE, back_at=NOW - 50), NOW).message.endswith("; it should have been back 50 s ago.")
     person = unavailable(replace(LIVE, phase=DeploymentState.NEEDS_REBOOT, simulated=True), NOW)
     assert person.message.startswith("(simulated) big is needs reboot") and "rebooted first" in person.message
+
+
+def test_what_it_waits_for_is_in_the_refusal() -> None:
+    """Guards that a client learns of a deliberate back-off, of its end, and of how long a start takes."""
+    waiting = replace(LIVE, phase=DeploymentState.BACKING_OFF, awaited="back-off before launch 3", due=NOW + 27)
+    answer = unavailable(replace(waiting, back_at=NOW + 31.5, usual=4.5), NOW)
+    assert "; back-off before launch 3 until 13:47:07 UTC; it should be back in about 32 s." in answer.message
+    assert answer.retry_after == 32
+    docker = unavailable(replace(LIVE, awaited="Docker on spark-2", usual=4.5), NOW)
+    said = "; waiting for Docker on spark-2; it is not known when it will be back; a start usually takes 4.5 s."
+    assert docker.message.endswith(said) and docker.retry_after == 5
 
 
 @given(back=st.floats(-1e5, 1e5), phase=st.sampled_from(DeploymentState))

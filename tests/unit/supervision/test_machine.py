@@ -14,6 +14,7 @@ from sparkwright.supervision.effects import (
     Close,
     Launch,
     Reboot,
+    Record,
     Refuse,
     Stop,
     Watch,
@@ -102,7 +103,7 @@ def test_a_dead_rank_is_captured_stopped_launched_and_served_again() -> None:
     assert effects == (
         Refuse(why, T0 + 700),
         Announce("opened", why),
-        Capture(0, "rank-exited", why, ("exit 137",), 1),
+        Capture(0, "rank-exited", why, ("exit 137",), 1, T0 + 700),
     )
     assert life.at() == (D.DRAINING, Work.CAPTURE)
     assert life.tell(Captured(T0 + 701, 4, cause="killed by the kernel")) == (Stop(2),)
@@ -465,3 +466,32 @@ def test_a_trouble_that_is_over_does_not_cut_a_back_off_short() -> None:
     life.tell(Fault(T0 + 713, "swap", "swaps", Recovery.NONE))
     assert life.tell(Cleared(T0 + 714, "swap")) == ()
     assert life.at() == (D.BACKING_OFF, Work.NONE)
+
+
+def test_an_outage_that_ends_without_a_restart_stays_in_the_history() -> None:
+    """Recorded with its beginning from ten seconds on; what was shorter is announced only."""
+    for lasted, recorded in ((9.0, False), (79.0, True)):
+        life, at = Life(), T0 + lasted
+        life.tell(Fault(T0 + 3, "stalled", "no token for 3 s", Recovery.NONE, since=T0))
+        assert life.state.phase is D.DEGRADED
+        effects = life.tell(Cleared(at, "stalled", T0, "no token for 79 s"))
+        said = Announce("recovered", "no token for 79 s; it recovered without a restart")
+        trace = (Record("stalled", "no token for 79 s", T0, at),) if recorded else ()
+        assert effects == (*trace, said) and life.state.phase is D.READY
+
+
+def test_an_incident_counts_from_the_first_request_that_got_nothing() -> None:
+    """Also over launches that fail in between; the next incident has a beginning of its own."""
+    life = Life()
+    *_, saving = life.tell(Fault(T0 + 40, "frozen", "nothing moves", Recovery.RELAUNCH, since=T0 + 4))
+    assert saving == Capture(0, "frozen", "nothing moves", (), 1, T0 + 4)
+    life.tell(Captured(T0 + 41, 1))
+    life.tell(Stopped(T0 + 42))
+    life.tell(LaunchFailed(T0 + 50, "rank 0 ended with 1"))
+    assert life.state.lost == T0 + 4
+    life.tell(Captured(T0 + 51, 1))
+    life.tell(Stopped(T0 + 52))
+    life.tell(Tick(T0 + 60))
+    life.tell(Launched(T0 + 61))
+    life.tell(Ready(T0 + 65))
+    assert life.state.phase is D.READY and life.state.lost == 0.0

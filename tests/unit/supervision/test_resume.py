@@ -39,7 +39,11 @@ def test_a_reboot_of_all_nodes_is_told_and_mended() -> None:
     life.tell(resumed(T0 + 1, running=ALL))
     what = "ranks 0, 1 have ended while nothing watched; spark-1, spark-2 were rebooted"
     effects = life.tell(resumed(T0 + 700, ended=ALL, boots=NEW_BOOTS))
-    assert effects == (Refuse(what, T0 + 700), Announce("opened", what), Capture(0, "rank-exited", what, (), 1))
+    assert effects == (
+        Refuse(what, T0 + 700),
+        Announce("opened", what),
+        Capture(0, "rank-exited", what, (), 1, T0 + 700),
+    )
     life.tell(Captured(T0 + 701, 1))
     assert kinds(life.tell(Stopped(T0 + 702))) == [Refuse, Launch]
     life.tell(Launched(T0 + 703))
@@ -65,7 +69,7 @@ def test_a_capture_goes_on_as_the_same_incident_with_its_evidence() -> None:
     life.tell(Tick(T0 + 701))
     why = "rank 1 ended with 137"
     again = life.tell(resumed(T0 + 702, ended=ALL))
-    assert again == (Refuse(why, T0 + 702), Capture(0, "rank-exited", why, ("exit 137",), 2))
+    assert again == (Refuse(why, T0 + 702), Capture(0, "rank-exited", why, ("exit 137",), 2, T0 + 700))
 
 
 def test_a_stop_is_made_again() -> None:

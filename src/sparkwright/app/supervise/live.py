@@ -1,32 +1,59 @@
 """The deployment at this moment, for whoever looks."""
 
 from sparkwright.app.supervise.senses import Senses
+from sparkwright.app.supervise.site import STARTED_IN
 from sparkwright.domain.live import Live, LiveNode
-from sparkwright.supervision.state import State
+from sparkwright.domain.states import DeploymentState
+from sparkwright.supervision.detect.stall import KIND as STALLED
+from sparkwright.supervision.state import State, Work
+
+_AWAITED = {
+    Work.CAPTURE: "its evidence to be saved",
+    Work.STOP: "its ranks to be stopped",
+    Work.LAUNCH: "its ranks to be started",
+    Work.WATCH: "the first token of its start",
+    Work.REBOOT: "its nodes to be rebooted",
+}
 
 
 def view(senses: Senses, state: State) -> Live:
     site, seen = senses.site, senses.site.seen
+    at, quiet = site.now(), senses.detectors.quiet(site.now())
+    stale = dict(state.troubles).get(STALLED)
+    troubles = tuple((kind, quiet or said if kind == STALLED else said) for kind, said in state.troubles)
+    reason = quiet if quiet and state.reason == stale else state.reason
     return Live(
-        at=site.now(),
+        at=at,
         deployment=site.name,
         phase=state.phase,
         since=state.since,
-        reason="; ".join(text for text in (state.reason, seen.doing) if text),
+        reason=reason,
         refusing=state.refusing,
         why=seen.why if state.refusing else "",
-        back_at=seen.back_at if state.refusing else 0.0,
+        back_at=seen.back_at if state.refusing and not seen.doing else 0.0,
+        awaited=seen.doing or _awaited(state),
+        due=state.due,
+        usual=site.keep.journal.recall().get(STARTED_IN, 0.0),
         incident=state.incident,
         last_incident=seen.incidents[1],
         incidents=seen.incidents[0],
         relaunches=seen.relaunches,
-        troubles=(*state.troubles, *state.refusals),
+        troubles=(*troubles, *state.refusals),
         ranks=tuple(rank for _, rank in sorted(seen.ranks.items())),
         nodes=tuple(_node(senses, node) for node in site.nodes),
+        quiet="" if stale else quiet,
         engine=seen.engine,
         canary=seen.canary,
         engine_address=site.url,
         simulated=site.simulated,
+    )
+
+
+def _awaited(state: State) -> str:
+    if state.phase is not DeploymentState.BACKING_OFF:
+        return _AWAITED.get(state.work, "")
+    return (
+        f"back-off before launch {state.attempt + 1}" if state.gone else "back-off before its ranks are stopped again"
     )
 
 

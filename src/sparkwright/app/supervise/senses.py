@@ -15,6 +15,7 @@ from sparkwright.supervision.state import Recovery
 
 _MOST_QUEUED = 10_000
 _EXPLAINED = 20.0
+_SERVES_ON = (Recovery.NONE, Recovery.REFUSE)
 
 
 @dataclass
@@ -42,7 +43,13 @@ class Senses:
 
     def tell(self, *found: Event) -> None:
         for event in found:
-            self.events.put_nowait(event)
+            self.events.put_nowait(self._dated(event))
+
+    def _dated(self, event: Event) -> Event:
+        """A fault that ends the service counts from the first request that got nothing."""
+        if not isinstance(event, Fault) or event.since or event.recovery in _SERVES_ON:
+            return event
+        return replace(event, since=min(self.detectors.lost_since(event.at), event.at))
 
     def found(self, found: Found) -> None:
         self.tell(*found)

@@ -2,11 +2,11 @@
 
 from sparkwright.app.supervise.site import RELAUNCHES, STARTED_IN, Site
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.incident import Deployed, IncidentEvent, News
-from sparkwright.supervision.effects import Admit, Announce, Close, Refuse
+from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
+from sparkwright.supervision.effects import Admit, Announce, Close, Record, Refuse
 from sparkwright.supervision.state import State
 
-Word = Refuse | Admit | Close | Announce
+Word = Refuse | Admit | Close | Record | Announce
 
 
 class Words:
@@ -68,11 +68,21 @@ class Words:
             site.seen.closed = word.incident or site.seen.incidents[1]
             await site.keep.store.close(site.seen.closed, site.now(), word.outcome, serving)
             site.seen.incidents = await site.keep.store.counts(site.name)
+        elif isinstance(word, Record):
+            await self._recorded(word)
         elif word.what == "opened" and not state.incident:
             site.seen.opening = word
         else:
             over = word.what in ("closed", "given-up")
             announce(site, word, state, state.incident or (site.seen.closed if over else 0))
+
+    async def _recorded(self, word: Record) -> None:
+        """It has no evidence: it was over before anything was saved."""
+        site = self._site
+        over = Incident(site.name, word.kind, word.what, word.since, simulated=site.simulated)
+        opened = await site.keep.store.open(over)
+        await site.keep.store.close(opened.number, word.at, "recovered without a restart", word.at)
+        site.seen.incidents = await site.keep.store.counts(site.name)
 
 
 def announce(site: Site, word: Announce, state: State, incident: int) -> None:

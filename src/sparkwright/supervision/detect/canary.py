@@ -12,13 +12,18 @@ from sparkwright.supervision.state import Recovery
 STRIKES = 2
 # Garbage cannot be seen from outside, so even under traffic it asks now and then: eight tokens a minute.
 _EVEN_SO = 4
+# What is seen so long after our own answer is somebody else's work; it has come to its end after a pause of so long,
+# and whoever asked lately may ask again and wait, while an engine that hangs says what it said last.
+_OWN, _ENDED, _LATELY = 3.0, 2.0, 60.0
 
 
 @dataclass
 class Canary:
     """failed_since: when the first of the unanswered ones was asked, 0: the last one was answered.
 
-    refused: how many of the last ones came back with an error: those have not waited behind anybody's work.
+    refused: how many of the last ones came back with an error: those have not waited behind anybody's work. pending:
+    when the one that is under way was asked, 0 without one. answered: when an answer came last. traffic: when work of
+    others was seen last.
     """
 
     failures: int = 0
@@ -26,22 +31,27 @@ class Canary:
     asked: float = 0.0
     last: LiveCanary | None = None
     refused: int = 0
+    pending: float = 0.0
+    answered: float = 0.0
+    traffic: float = 0.0
     why: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
         self.failures = self.refused = 0
         self.failed_since, self.last = 0.0, None
+        self.pending = self.answered = self.traffic = 0.0
         self.why.clear()
 
     def looked_away(self, at: float) -> None:
         """What came before the clock was set has no time any more."""
         self.asked, self.failed_since = at, at if self.failed_since else 0.0
+        self.pending = at if self.pending else 0.0
 
     def answer(self, answer: LiveCanary) -> None:
-        self.last, self.asked = answer, answer.at
+        self.last, self.asked, self.pending = answer, answer.at, 0.0
         self.refused = self.refused + 1 if answer.refused and answer.seconds is None else 0
         if answer.seconds is not None:
-            self.failures, self.failed_since = 0, 0.0
+            self.failures, self.failed_since, self.answered = 0, 0.0, answer.at + answer.seconds
             self.why.clear()
             return
         self.failures += 1
@@ -51,6 +61,15 @@ class Canary:
     def wanted(self, life: Life, proof: float, at: float) -> bool:
         """False while traffic proves life, unless the last one failed or was long ago."""
         return bool(self.failures) or at - life.proved > proof or at - self.asked > _EVEN_SO * proof
+
+    def seen(self, at: float) -> None:
+        """Work has come out: somebody else's, unless it is that of our own last question."""
+        if not self.pending and at - self.answered > _OWN:
+            self.traffic = at
+
+    def hurried(self, life: Life, at: float) -> bool:
+        """Whether traffic has just come to its end: its clients have left, or nothing comes any more."""
+        return at - self.traffic < _LATELY and at - life.proved >= _ENDED and at - self.asked >= _OWN
 
     def unanswered(self, still: float, allowed: float, at: float) -> Fault | None:
         """RELAUNCH as `frozen`, when nothing else that it knows of can be in its way. still: seconds of stillness."""

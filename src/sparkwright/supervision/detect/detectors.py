@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from sparkwright.domain.halted import Halt
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
 from sparkwright.domain.sample import Sample
+from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.canary import STRIKES, Canary
 from sparkwright.supervision.detect.drift import Drift
 from sparkwright.supervision.detect.garbage import Garbage
@@ -16,8 +17,10 @@ from sparkwright.supervision.detect.node import NodeWatch
 from sparkwright.supervision.detect.ranks import Uneven
 from sparkwright.supervision.detect.rdma import Fabric
 from sparkwright.supervision.detect.setting import Found, Setting
+from sparkwright.supervision.detect.stall import KIND as STALLED
+from sparkwright.supervision.detect.stall import Stall, has_work
 from sparkwright.supervision.detect.stuck import Allowance, Stuck, fresh_ones
-from sparkwright.supervision.events import Fault
+from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, worst
 from sparkwright.supervision.state import Recovery
 
@@ -48,14 +51,14 @@ class Detectors:
     drift: Drift = field(default_factory=Drift)
     nodes: dict[str, NodeWatch] = field(default_factory=dict)
     stuck: Stuck = field(init=False)
+    stall: Stall = field(init=False)
     uneven: Uneven = field(init=False)
     fabric: Fabric = field(init=False)
     latch: Latch = field(init=False)
-    _told: float = 0.0
     _ticked: float = 0.0
 
     def __post_init__(self) -> None:
-        self.stuck, self.fabric = Stuck(self.setting), Fabric(self.setting)
+        self.stuck, self.fabric, self.stall = Stuck(self.setting), Fabric(self.setting), Stall(self.setting)
         self.uneven = Uneven(self.setting.patience.settle)
         self.latch = Latch(self.setting.patience.retell)
         self.nodes = {node: NodeWatch(node, self.setting) for node in self.setting.nodes}
@@ -69,8 +72,9 @@ class Detectors:
         self.garbage.begin()
         self.drift.begin()
         self.stuck.begin(ready or at)
+        self.stall.begin(at)
         self.latch = Latch(self.setting.patience.retell)
-        self._told = self._ticked = at
+        self._ticked = at
         for node in self.nodes.values():
             node.begin(at)
 
@@ -120,8 +124,10 @@ class Detectors:
         """None: /metrics did not answer."""
         if live is None:
             return self.tick(at)
-        self._told = at
+        self.stall.told = at
         self.life.engine(live, at)
+        if self.life.proved == at:
+            self.canaries.seen(at)
         self.drift.engine(live)
         return _flat(
             self.latch.set("drift-acceptance", "", self.drift.acceptance(at), at),
@@ -141,7 +147,16 @@ class Detectors:
 
     def wants_canary(self, at: float) -> bool:
         """Whether to ask now; False while traffic proves life. What sounds like garbage is asked once more soon."""
-        return bool(self.garbage.strikes) or self.canaries.wanted(self.life, self.setting.patience.proof, at)
+        due = self.canaries.wanted(self.life, self.setting.patience.proof, at)
+        return bool(self.garbage.strikes) or due or self.hurries(at)
+
+    def hurries(self, at: float) -> bool:
+        """Whether not to wait for the next canary's turn."""
+        return self.serving and (bool(self.stall.since) or self.canaries.hurried(self.life, at))
+
+    def asked(self, at: float) -> None:
+        """A canary is under way."""
+        self.canaries.pending = at
 
     def _gap(self, at: float) -> None:
         """The clock was set, or nobody looked for so long: that is no stillness."""
@@ -151,7 +166,8 @@ class Detectors:
 
     def _looked_away(self, seconds: float, at: float) -> None:
         self.life.moves("the clock was set, or nothing looked for a while", at)
-        self.life.proved = self._told = at
+        self.life.proved = at
+        self.stall.begin(at)
         self.canaries.looked_away(at)
         self.stuck.looked_away(seconds, at)
         self.uneven.since = self.fabric.since = 0.0
@@ -175,15 +191,17 @@ class Detectors:
         since = self._work_since(at)
         self.stuck.load(since)
         fault = self.stuck.verdict(self.life, self.gpus, at) or self._unanswered(at)
-        kinds = {"spin", "frozen"} if fault is None else {fault.kind}
-        return _flat(*(self.latch.set(kind, "", fault, at) for kind in sorted(kinds)))
+        since = self.stall.since
+        stall = self.stall.look(self.life, self.canaries, self.gpus, at)
+        if fault is None:
+            told = self.latch.set(STALLED, "", stall, at)
+            over = tuple(self.stall.over(since, at) if isinstance(one, Cleared) else one for one in told)
+            return _flat(over, *(self.latch.set(kind, "", None, at) for kind in ("frozen", "spin")))
+        return self.latch.set(fault.kind, "", fault, at)
 
     def _work_since(self, at: float) -> float:
         """Since when the engine has something to do, 0 when it has nothing; it does not tell while it hangs."""
-        live = self.life.last
-        if live is not None and ((live.running or 0) > 0 or (live.waiting or 0) > 0):
-            return at
-        return self.canaries.failed_since
+        return at if has_work(self.life.last) else self.canaries.failed_since
 
     def _unanswered(self, at: float) -> Fault | None:
         patience = self.setting.patience
@@ -192,7 +210,9 @@ class Detectors:
         if self.canaries.refused >= STRIKES:
             alone = min(alone, patience.alone)
         deaf = min(alone, self._deafness(at))
-        return self.canaries.deaf(at - self._told, deaf, at) or self.canaries.unanswered(self.life.still(at), alone, at)
+        return self.canaries.deaf(at - self.stall.told, deaf, at) or self.canaries.unanswered(
+            self.life.still(at), alone, at
+        )
 
     def _deafness(self, at: float) -> float:
         """A web server that tells a KV usage is a process beside its engine (vLLM, SGLang, TensorRT-LLM): kernels that
@@ -214,6 +234,20 @@ class Detectors:
     def allowance(self, at: float) -> Allowance:
         """How long nothing may move now while requests run, and why so long."""
         return self.stuck.allowance(self.life, self.gpus, at)
+
+    def lost_since(self, at: float) -> float:
+        """When clients began to get nothing, for what is found to be wrong now."""
+        return self.stall.lost(self.life, at) if self.serving else at
+
+    def quiet(self, at: float) -> str:
+        """What is to be seen of requests that give nothing now, and how long that may be so; '' without any."""
+        if not self.serving or not (seen := self.stall.seen(self.life, at)):
+            return ""
+        if self.stall.since:
+            allowed = self.allowance(at)
+            return f"{seen}; launched again after {duration(allowed.seconds)} of it at the latest ({allowed.why})"
+        may = self.stall.excuse(self.life, self.gpus)
+        return f"{seen}; {duration(may.seconds)} may pass ({may.why})"
 
     def live_node(self, node: str) -> LiveNode | None:
         watch = self.nodes.get(node)

@@ -32,19 +32,19 @@ def allowance(setting: Setting, live: LiveEngine | None, doing: Sequence[Doing],
     first = "kernels may still be compiled so soon after the start"
     base = Allowance(patience.fresh, first) if fresh else Allowance(patience.still, "no step takes longer")
     if live is not None and live.kv_usage is not None:
-        return max(base, _of_a_step(setting), key=lambda one: one.seconds)
+        return max(base, of_a_step(setting), key=lambda one: one.seconds)
     if Doing.WORKING in doing or not doing:
-        return max(base, _of_a_prompt(setting), key=lambda one: one.seconds)
+        return max(base, of_a_prompt(setting), key=lambda one: one.seconds)
     return base
 
 
-def _of_a_step(setting: Setting) -> Allowance:
+def of_a_step(setting: Setting) -> Allowance:
     """This engine's KV usage moves with every step."""
     why = f"a step of {setting.batched:,} prompt tokens, four times what it takes at the expected speed"
     return Allowance(setting.step_seconds, why)
 
 
-def _of_a_prompt(setting: Setting) -> Allowance:
+def of_a_prompt(setting: Setting) -> Allowance:
     """This engine counts only when a prompt is done, and its GPU may well work on one."""
     if not (setting.context and setting.prefill_tokens_s):
         return Allowance(setting.patience.unknown, "the length of its longest prefill is not known")

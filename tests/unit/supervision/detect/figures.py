@@ -9,6 +9,7 @@ from sparkwright.domain.units import GIB, MIB
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Found, Setting
 from sparkwright.supervision.events import Cleared, Fault
+from sparkwright.supervision.state import Recovery
 
 NODES = ("spark-1", "spark-2")
 START = 1_000_000.0
@@ -69,6 +70,11 @@ def settled(**setting: Any) -> Detectors:
 
 def faults(found: Found) -> dict[str, Fault]:
     return {one.kind: one for one in found if isinstance(one, Fault)}
+
+
+def ends(found: Found) -> dict[str, Fault]:
+    """Those that end the service."""
+    return {kind: fault for kind, fault in faults(found).items() if fault.recovery is not Recovery.NONE}
 
 
 def cleared(found: Found) -> set[str]:

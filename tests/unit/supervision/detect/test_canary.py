@@ -120,8 +120,24 @@ def test_no_canary_while_traffic_proves_life() -> None:
             watch.canary(answered(at), at)
     assert wanted[0] > 60
     assert all(b - a > 60 for a, b in pairwise(wanted))
-    assert not watch.wants_canary(SETTLED + 510)
-    assert watch.wants_canary(SETTLED + 520)
+    assert not watch.wants_canary(SETTLED + 501)
+
+
+def test_while_traffic_pauses_it_is_asked_often() -> None:
+    """Its clients have left, or nothing comes any more: that is known within seconds. Our own tokens are no traffic."""
+    watch = detectors()
+    watch.canary(answered(SETTLED), SETTLED)
+    for second in range(1, 8):
+        watch.engine(engine(SETTLED + second, generation_tokens=second * 40.0), SETTLED + second)
+    asked, tokens = [], 280.0
+    for second in range(8, 120):
+        if watch.wants_canary(SETTLED + second):
+            asked.append(second)
+            watch.canary(answered(SETTLED + second), SETTLED + second + 0.2)
+            tokens += 8
+        watch.engine(engine(SETTLED + second + 0.5, generation_tokens=tokens), SETTLED + second + 0.5)
+    assert asked[0] == 9 and min(b - a for a, b in pairwise(asked)) >= 3
+    assert all(b - a > 15 for a, b in pairwise(asked) if a > 70), "nobody has asked for a minute"
 
 
 def test_a_prefill_proves_nothing_to_the_user() -> None:

@@ -8,7 +8,7 @@ from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.halted import Halted
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
-from unit.supervision.detect.figures import IDLE, NODES, START, detectors, engine, faults, sample, unanswered
+from unit.supervision.detect.figures import IDLE, NODES, START, detectors, ends, engine, sample, unanswered
 
 WORKER = Halt(4711, "VLLM::Worker_TP")
 RANK = "rank 1 on spark-2"
@@ -16,7 +16,7 @@ RANK = "rank 1 on spark-2"
 
 def seen(watch: Detectors, at: float, found: tuple[Halt, ...]) -> dict[str, Fault]:
     """As the source does it: a look only while there is doubt."""
-    return faults(watch.looked(RANK, found, at)) if watch.doubts(at) else {}
+    return ends(watch.looked(RANK, found, at)) if watch.doubts(at) else {}
 
 
 def test_a_worker_that_is_stopped_soon_after_the_start_is_found_in_seconds() -> None:
@@ -24,8 +24,8 @@ def test_a_worker_that_is_stopped_soon_after_the_start_is_found_in_seconds() -> 
     watch, compiling = detectors(), 2
     for second in range(12, 100):
         at = START + second
-        found = faults(watch.engine(engine(at, running=1.0), at))
-        found |= faults(watch.sample("spark-1", sample(at, IDLE, compilers=compiling), at))
+        found = ends(watch.engine(engine(at, running=1.0), at))
+        found |= ends(watch.sample("spark-1", sample(at, IDLE, compilers=compiling), at))
         found |= seen(watch, at, (WORKER,)) if second % 5 == 0 else {}
         if found:
             break
@@ -75,7 +75,7 @@ def test_what_was_stopped_before_a_start_is_forgotten_by_it() -> None:
         seen(watch, START + second, (WORKER,))
     watch.begin(START + 16)
     watch.engine(engine(START + 17, running=1.0), START + 17)
-    assert faults(watch.tick(START + 40)) == {}
+    assert ends(watch.tick(START + 40)) == {}
 
 
 def test_all_ranks_that_are_stopped_are_evidence() -> None:

@@ -20,6 +20,7 @@ from unit.supervision.detect.figures import (
     START,
     WORKING,
     detectors,
+    ends,
     engine,
     faults,
     sample,
@@ -143,7 +144,7 @@ def test_compilers_excuse_a_stillness_but_not_for_ever() -> None:
         found = watch.engine(engine(at, running=1.0), at)
         for node in NODES:
             found += watch.sample(node, sample(at, IDLE, compilers=2), at)
-        if faults(found):
+        if ends(found):
             break
     assert 1800 < second <= 1800 + 80
 
@@ -151,7 +152,7 @@ def test_compilers_excuse_a_stillness_but_not_for_ever() -> None:
 def test_what_is_frozen_is_told_once() -> None:
     """The machine needs one event; a second one would be a second incident."""
     watch = settled()
-    told = [faults(watch.engine(engine(SETTLED + n, running=1.0), SETTLED + n)) for n in range(0, 200, 2)]
+    told = [ends(watch.engine(engine(SETTLED + n, running=1.0), SETTLED + n)) for n in range(0, 200, 2)]
     assert sum(bool(one) for one in told) == 1
 
 
@@ -188,7 +189,7 @@ def test_the_recorded_pages_of_vllm() -> None:
     course = ["idle"] * 30 + ["busy"] * 20 + ["after"] * 100 + ["busy"] * 40
     for number, name in enumerate(course):
         at = SETTLED + 2.0 * number
-        if kinds := set(faults(watch.engine(read(pages[name], VLLM_METRICS, at), at))):
+        if kinds := set(ends(watch.engine(read(pages[name], VLLM_METRICS, at), at))):
             told[2.0 * number] = kinds
     assert list(told.values()) == [{"frozen"}]
     assert 300 + 60 < next(iter(told)) <= 300 + 80

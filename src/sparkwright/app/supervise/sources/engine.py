@@ -1,4 +1,4 @@
-"""The engine itself, asked on its own address: its figures every two seconds, and now and then for a real token."""
+"""The engine itself, asked on its own address: its figures every second or two, and now and then for a real token."""
 
 import asyncio
 
@@ -7,8 +7,10 @@ from sparkwright.app.supervise.site import Site
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.live import LiveCanary, LiveEngine
 from sparkwright.facts.engine_metrics import read
+from sparkwright.supervision.detect.stall import has_work
 
-_FIGURES_EVERY = 2.0
+# While requests run, whether anything moves is seen sooner.
+_FIGURES_EVERY, _AT_WORK = 2.0, 1.0
 _LOOK_EVERY = 1.0
 # Garbage cannot be told from one token; three answers at the start are what later ones are held against.
 QUESTION, TOKENS, RECORDED = "Count from one to five in words.", 8, 3
@@ -21,7 +23,7 @@ async def figures(senses: Senses) -> None:
         site.seen.engine = await shown(site)
         senses.figures = senses.figures or site.seen.engine is not None
         senses.found(senses.detectors.engine(site.seen.engine, site.now()))
-        await site.pause(_FIGURES_EVERY)
+        await site.pause(_AT_WORK if has_work(site.seen.engine) else _FIGURES_EVERY)
 
 
 async def shown(site: Site) -> LiveEngine | None:
@@ -36,6 +38,7 @@ async def canary(senses: Senses) -> None:
     site = senses.site
     while True:
         if _due(senses):
+            senses.detectors.asked(site.now())
             site.seen.canary = said = await asked(site)
             if said.seconds is not None and senses.recorded < RECORDED:
                 senses.recorded += 1
@@ -52,7 +55,8 @@ def _due(senses: Senses) -> bool:
         return True
     silent = senses.figures and site.seen.engine is None
     waited = site.now() - last.at
-    return senses.detectors.wants_canary(site.now()) and (silent or waited >= site.policy.canary_every)
+    hurried = silent or senses.detectors.hurries(site.now())
+    return senses.detectors.wants_canary(site.now()) and (hurried or waited >= site.policy.canary_every)
 
 
 def _keyless(site: Site) -> bool:

@@ -31,7 +31,7 @@ async def capture(senses: Senses, state: State, wanted: Capture) -> Captured:
             deployment=site.name,
             kind=wanted.kind,
             what=wanted.what,
-            opened_at=site.now(),
+            opened_at=wanted.since or site.now(),
             number=wanted.incident,
             evidence=wanted.evidence,
             simulated=site.simulated,

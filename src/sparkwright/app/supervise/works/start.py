@@ -41,6 +41,8 @@ async def launch(site: Site) -> Launched | LaunchFailed:
     finally:
         site.seen.doing = ""
     site.seen.launched_at = site.world.clock.monotonic()
+    usual = site.keep.journal.recall().get(STARTED_IN, 0.0)
+    site.seen.back_at = site.now() + usual if usual else 0.0
     site.remember(_available(outcome.survey.facts))
     try:
         with site.keep.journal.roomy():
@@ -76,7 +78,7 @@ async def _prepared(site: Site) -> Outcome:
             failed = error
         if site.world.clock.monotonic() - began > site.scaled(limit):
             raise failed
-        site.seen.doing = f"waiting: {failed.message}"
+        site.seen.doing = failed.message
         await site.world.clock.sleep(max(site.scaled(_AGAIN), _LEAST))
 
 

@@ -48,10 +48,12 @@ async def _ended(site: Site, found: Census, grace: float) -> list[str]:
     while True:
         try:
             async with holding(site.world, nodes, f"supervisor of {site.name}: stop"):
+                site.seen.doing = ""
                 await rank_work.stop_all(site.world, found.all, grace, remove=False)
             return []
         except Busy as busy:
             site.say(f"waiting to stop {site.name}: {busy.message}", warning=True)
+            site.seen.doing = busy.message
             await site.world.clock.sleep(_BUSY_AGAIN)
         except NodeError as error:
             return [error.message]

@@ -1,0 +1,119 @@
+"""A service that gives nothing, as its state shows it: within seconds, long before anything may be stopped for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparkwright.domain.live import LiveEngine
+from sparkwright.domain.units import duration
+from sparkwright.supervision.detect.canary import Canary
+from sparkwright.supervision.detect.gpu import Doing, GpuWatch
+from sparkwright.supervision.detect.life import Life
+from sparkwright.supervision.detect.setting import Setting
+from sparkwright.supervision.detect.stuck import Allowance, of_a_prompt, of_a_step
+from sparkwright.supervision.events import Cleared, Fault
+from sparkwright.supervision.state import Recovery
+
+KIND = "stalled"
+# Figures come every one or two seconds; a decode step takes a fraction of one.
+_QUIET, _SILENT = 3.0, 5.0
+# Of what a relaunch waits for, where it is not known whether the GPUs compute.
+_STEPS = 0.5
+# A reading of a GPU is about the second before it.
+_READ_LATE = 1.0
+
+
+@dataclass
+class Stall:
+    """since: when the last sign of life came, or the first request after it; 0 while there is no stall.
+
+    told: when the engine's figures came last. busy: since when there is work, 0 without any.
+    """
+
+    setting: Setting
+    since: float = 0.0
+    told: float = 0.0
+    busy: float = 0.0
+    _deaf: bool = False
+    _what: str = ""
+
+    def begin(self, at: float) -> None:
+        self.since, self.told, self.busy, self._deaf = 0.0, at, 0.0, False
+
+    def look(self, life: Life, canary: Canary, gpus: Mapping[str, GpuWatch], at: float) -> Fault | None:
+        """A trouble until something moves: work that has gone with its clients is no recovery."""
+        self._load(life, canary, at)
+        if life.worked > self.since or (self._deaf and self.told > self.since):
+            self.since, self._deaf = 0.0, False
+        self.since = self.since or self._begun(life, gpus, at)
+        if not self.since:
+            return None
+        self._what = self.seen(life, at)
+        return Fault(at, KIND, self._what, Recovery.NONE, since=self.since)
+
+    def seen(self, life: Life, at: float) -> str:
+        """What is to be seen of work that gives nothing; '' without any, or while it is a matter of moments."""
+        since = self.since or self._quiet_since(life)
+        if not since or at - since < _QUIET:
+            return ""
+        silent = life.last is not None and at - self.told >= _SILENT
+        also = ", and the engine answers nothing, not even its figures" if silent else ""
+        return f"{_work(life.last)}no token for {duration(at - since)}{also}"
+
+    def excuse(self, life: Life, gpus: Mapping[str, GpuWatch]) -> Allowance:
+        """How long one step of a prompt may show nothing: not at all where no GPU computes meanwhile, and as long as a
+        relaunch waits for it where all do. Our own question alone waits for somebody's first step at most.
+        """
+        after = self._quiet_since(life) + _READ_LATE
+        doing = [gpu.doing if gpu.read_at > after else Doing.UNKNOWN for gpu in gpus.values()]
+        if doing and not {Doing.WORKING, Doing.UNKNOWN} & set(doing):
+            return Allowance(0.0, "no GPU computes")
+        if life.last is None or life.last.kv_usage is None:
+            return of_a_prompt(self.setting)
+        if not self.setting.step_seconds:
+            return Allowance(self.setting.patience.alone, "how long a step takes is not known")
+        if set(doing) == {Doing.WORKING}:
+            return of_a_step(self.setting)
+        if not has_work(life.last):
+            why = f"a step of {self.setting.batched:,} prompt tokens at the expected speed"
+            return Allowance(_STEPS / 2 * self.setting.step_seconds, why)
+        why = f"a step of {self.setting.batched:,} prompt tokens, twice what it takes at the expected speed"
+        return Allowance(_STEPS * self.setting.step_seconds, why)
+
+    def over(self, since: float, at: float) -> Cleared:
+        """What a stall that began then has been, for the history."""
+        return Cleared(at, KIND, since, self._what)
+
+    def lost(self, life: Life, at: float) -> float:
+        """Since when clients get nothing, for what is found to be wrong now."""
+        return self.since or self._quiet_since(life) or at
+
+    def _begun(self, life: Life, gpus: Mapping[str, GpuWatch], at: float) -> float:
+        quiet, step = self._quiet_since(life), self.excuse(life, gpus).seconds
+        # A web server that shows a KV usage is a process beside its engine: no step of that one holds up its answers.
+        own = life.last is not None and life.last.kv_usage is not None
+        if life.last is not None and at - self.told >= max(_SILENT, 0.0 if own else step):
+            self._deaf = True
+            return min(self.told, quiet or self.told)
+        return quiet if quiet and at - quiet >= max(_QUIET, step) else 0.0
+
+    def _load(self, life: Life, canary: Canary, at: float) -> None:
+        """Requests that run or wait, or one of our own without an answer."""
+        own = [when for when in (canary.pending, canary.failed_since) if when]
+        since = min([*own, *([at] if has_work(life.last) else [])], default=0.0)
+        self.busy = min(self.busy or since, since)
+
+    def _quiet_since(self, life: Life) -> float:
+        return max(life.worked, self.busy) if self.busy else 0.0
+
+
+def has_work(live: LiveEngine | None) -> bool:
+    return live is not None and ((live.running or 0) > 0 or (live.waiting or 0) > 0)
+
+
+def _work(live: LiveEngine | None) -> str:
+    """As the engine said it last."""
+    running, waiting = int((live and live.running) or 0), int((live and live.waiting) or 0)
+    if not running and not waiting:
+        return ""
+    said = f"{running} request{'' if running == 1 else 's'} running, "
+    return said + (f"{waiting} waiting, " if waiting else "")

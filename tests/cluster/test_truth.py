@@ -1,0 +1,145 @@
+"""What `status`, the history and the front door say while clients get nothing, and afterwards."""
+
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from cluster.drive import NAME, Done, Drive
+from cluster.test_supervised import SERVING as ALIVE
+from cluster.test_supervised import live, until
+from testbed import Node, harm
+
+PORT = 8443
+TOKENS = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.03", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "8"}
+SERVING = {"expose": "all", "api_key_env": "DRILL_KEY", "door": {"port": PORT}}
+
+
+@pytest.fixture
+def drive(drive: Drive) -> Drive:
+    drive.supervise = True
+    drive.env = {"DRILL_KEY": "sk-drill-0123456789"}
+    return drive
+
+
+@dataclass
+class Clients:
+    """Two clients in a row of requests each, as users have them: one answer, then the next question."""
+
+    url: str
+    key: str
+    answers: list[tuple[float, int, dict[str, Any]]] = field(default_factory=list)
+    """When it came, its status (0: the connection failed), its body."""
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def ask(self, tokens: int = 48) -> tuple[int, dict[str, str], dict[str, Any]]:
+        """Status, headers in small letters, body."""
+        body = {"model": "twin-tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": tokens}
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        whoever = ssl._create_unverified_context()
+        request = urllib.request.Request(f"{self.url}/v1/chat/completions", json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=180, context=whoever) as answer:
+                return answer.status, dict(answer.headers), json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, {name.lower(): value for name, value in error.headers.items()}, json.load(error)
+        except OSError:
+            return 0, {}, {}
+
+    def _go_on(self) -> None:
+        while not self._over.is_set():
+            status, _, body = self.ask()
+            self.answers.append((time.time(), status, body))
+            self._over.wait(0.3)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        threads = [threading.Thread(target=self._go_on, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            until(lambda: len(self.answers) >= 4, "answers")
+            yield
+        finally:
+            self._over.set()
+
+    def answered(self, since: float) -> bool:
+        return any(status == 200 for at, status, _ in self.answers if at > since)
+
+
+def clients(drive: Drive, runtime: str = "process") -> Clients:
+    """Of what was brought up just now."""
+    drive.good("up", drive.recipe(runtime, TOKENS, serving=SERVING))
+    head = drive.testbed.nodes[0]
+    until(lambda: live(head).get("canary"), "its own first look")
+    return Clients(f"https://{head.mgmt}:{PORT}", drive.env["DRILL_KEY"])
+
+
+def look(drive: Drive) -> Done:
+    return drive.run("status", NAME)
+
+
+def first(drive: Drive, true: Callable[[Done], bool], timeout: float) -> tuple[float, Done]:
+    """Seconds until `status` was so, from its call to its end."""
+    began = time.monotonic()
+    while not true(done := look(drive)):
+        assert time.monotonic() - began < timeout, str(done)
+    return time.monotonic() - began, done
+
+
+@pytest.mark.parametrize("seconds", [20, 70])
+def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
+    drive: Drive, nodes: list[Node], seconds: int
+) -> None:
+    """Right after a start: too soon for a relaunch, but the word is true and the outage leaves a trace."""
+    asking = clients(drive)
+    with asking.at_work():
+        assert look(drive).code == 0
+        harm.set_fabric(nodes[1], up=False)
+        cut = time.time()
+        took, said = first(drive, lambda done: done.code == 1, 15)
+        print(f"fabric cut for {seconds} s: not ready after {took:.1f} s\n{said.out}")
+        assert "no token for" in said.out and ": ready" not in said.out.splitlines()[0]
+        time.sleep(max(cut + seconds - 1 - time.time(), 0))
+        still = look(drive)
+        harm.set_fabric(nodes[1], up=True)
+        back = time.time()
+        assert still.code == 1 and "no token for" in still.out, still.out
+        until(lambda: asking.answered(back), "an answer")
+        was_away = time.time() - cut
+        first(drive, lambda done: done.code == 0, 30)
+    (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
+    print(f"away {was_away:.0f} s for clients; {drive.good('incidents list', NAME).out}")
+    assert incident["kind"] == "stalled" and "without a restart" in incident["outcome"]
+    assert live(nodes[0])["relaunches"] == 0
+    assert incident["away"] == pytest.approx(was_away, abs=5)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
+    drive: Drive, nodes: list[Node], rank: int
+) -> None:
+    """SIGSTOP right after a start: the word is true within seconds, and `away` is what clients had."""
+    asking = clients(drive)
+    with asking.at_work():
+        pids = [p.pid for p in nodes[rank].processes() if "-m sparkwright.twin serve" in p.command]
+        nodes[rank].sh(f"kill -STOP {' '.join(map(str, pids))}")
+        at = time.time()
+        took, said = first(drive, lambda done: done.code == 1, 15)
+        print(f"rank {rank} frozen: not ready after {took:.1f} s\n{said.out}")
+        assert "no token for" in said.out
+        until(lambda: live(nodes[0])["relaunches"] == 1 and live(nodes[0])["phase"] in ALIVE, "the relaunch", 120)
+        again = time.time()
+        until(lambda: asking.answered(again), "an answer", 120)
+        was_away = again - at
+    (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
+    print(f"away {was_away:.0f} s for clients; {drive.good('incidents show', '1').out}")
+    assert incident["kind"] == "frozen" and incident["away"] == pytest.approx(was_away, abs=8)
