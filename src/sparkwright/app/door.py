@@ -18,6 +18,7 @@ from sparkwright.domain.unknown import Unknown
 from sparkwright.door.caddy import FrontDoor, certificate_folders, config, root_certificate
 from sparkwright.door.keys import parse
 from sparkwright.door.setting import FILE, DoorSetting
+from sparkwright.engines.routes import routes
 from sparkwright.facts import door as facts
 from sparkwright.rules.door_catalog import DOOR, NO_CADDY, PAIR, PORT
 from sparkwright.rules.rule import Context
@@ -94,6 +95,7 @@ def _front(plan: Plan, where: Where, seen: DoorFacts, door: Door) -> FrontDoor:
         certificate=door.certificate,
         key=door.key,
         limit=door.body_limit,
+        websockets=routes(plan.recipe.engine.name).websockets,
     )
 
 
@@ -120,8 +122,14 @@ def _names(plan: Plan, seen: DoorFacts, door: Door) -> tuple[str, ...]:
 
 def _setting(plan: Plan, where: Where) -> DoorSetting:
     serving = plan.recipe.serving
-    keys = f"{where.state}/door/keys.json"
-    return DoorSetting(plan.deployment, keys, serving.door.body_limit, serving.api_key_env, serving.door.port + 1)
+    return DoorSetting(
+        plan.deployment,
+        keys=f"{where.state}/door/keys.json",
+        limit=serving.door.body_limit,
+        key_env=serving.api_key_env,
+        metrics=serving.door.port + 1,
+        routes=(*routes(plan.recipe.engine.name).calls, *serving.door.routes),
+    )
 
 
 def _caddy(plan: Plan, where: Where, seen: DoorFacts, front: FrontDoor) -> Service:

@@ -96,7 +96,8 @@ class Parallelism:
 class Door:
     """The front door on the head node. certificate, key: files there, for tls `files`. names: more names that clients
 
-    use for the head, for its own CA's certificate. body_limit: bytes of one request.
+    use for the head, for its own CA's certificate. body_limit: bytes of one request. routes: `METHOD /v1/path`, served
+    besides those of the engine.
     """
 
     port: int = 8443
@@ -105,6 +106,7 @@ class Door:
     key: str = ""
     names: tuple[str, ...] = ()
     body_limit: int = 64 * MIB
+    routes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class Answer:
     @property
     def headers(self) -> dict[str, str]:
         """Without the length. A client that was refused need not send the rest of its body."""
-        found = {"Content-Type": JSON, "Cache-Control": "no-store"}
+        found = {"Content-Type": JSON, "Cache-Control": "no-store", "Access-Control-Allow-Origin": "*"}
         if self.retry_after:
             found["Retry-After"] = str(self.retry_after)
         if self.status == 401:
@@ -44,6 +44,12 @@ def no_such_path() -> Answer:
     return Answer(404, "invalid_request_error", "unknown_url", "This address serves the OpenAI API below /v1/ only.")
 
 
+def no_such_route(asked: str) -> Answer:
+    """asked: method and path."""
+    said = f"{asked[:100]} is no route of this deployment."
+    return Answer(404, "invalid_request_error", "unknown_url", f"{said} `serving.door.routes` in its recipe adds one.")
+
+
 def too_large(limit: int) -> Answer:
     said = f"The request's body is larger than {limit / MIB:g} MiB (serving.door.body_limit)."
     return Answer(413, "invalid_request_error", "request_too_large", said)
@@ -51,6 +57,11 @@ def too_large(limit: int) -> Answer:
 
 def away(code: str, message: str, retry_after: int) -> Answer:
     return Answer(503, "service_unavailable", code, message, retry_after)
+
+
+def keys_unreadable() -> Answer:
+    said = "The front door cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why."
+    return away("keys_unreadable", said, 5)
 
 
 def door_broken() -> Answer:

@@ -1,7 +1,8 @@
 """What Caddy is told, as its own JSON.
 
 Every request to /v1/* is first shown to the door service (without its body), which answers 200 with the engine's own
-key, 204 for an engine without one, or what the client is to get instead. Paths of sockets are relative to the folder
+key, 204 for an engine without one, or what the client is to get instead. A browser's preflight (CORS) has no key: it is
+answered here and goes no further. Paths of sockets are relative to the folder
 that Caddy and the door service run in: a socket's path may have no more than 107 bytes.
 
 Caddy's documentation of each part: https://caddyserver.com/docs/json/
@@ -31,7 +32,7 @@ class FrontDoor:
     """addresses: to listen on, '' for all. engine: `host:port`. names: host names and addresses in the certificate.
 
     store: folder of Caddy's own CA, kept for good. certificate, key: files on the head, where tls says so. limit: of a
-    request's body, bytes.
+    request's body, bytes. websockets: paths on which a client may change to one.
     """
 
     addresses: tuple[str, ...]
@@ -43,6 +44,7 @@ class FrontDoor:
     certificate: str = ""
     key: str = ""
     limit: int = 0
+    websockets: tuple[str, ...] = ()
 
 
 def config(door: FrontDoor) -> dict[str, Any]:
@@ -65,7 +67,11 @@ def _server(door: FrontDoor) -> dict[str, Any]:
         "idle_timeout": _REST,
         "max_header_bytes": _HEADER_LIMIT,
         "automatic_https": {"disable": True},
-        "routes": [{"match": [{"path": ["/v1/*"]}], "handle": _api(door)}, {"handle": [_says(no_such_path())]}],
+        "routes": [
+            _preflight() | {"terminal": True},
+            {"match": [{"path": ["/v1/*"]}], "handle": _api(door)},
+            {"handle": [_says(no_such_path())]},
+        ],
         "errors": {"routes": _errors(door)},
     }
     chosen: dict[str, Any] = {"default_sni": door.names[0]} if door.names else {}
@@ -98,7 +104,27 @@ def _api(door: FrontDoor) -> list[dict[str, Any]]:
     }
     # Caddy deletes after it sets: what a client brings of ours is taken away in a step of its own.
     clean = {"handler": "headers", "request": {"delete": ["X-Door-*"]}}
-    return [clean, {"handler": "request_body", "max_size": door.limit}, _asking(), engine]
+    return [clean, _plain(door), {"handler": "request_body", "max_size": door.limit}, _asking(), engine]
+
+
+def _plain(door: FrontDoor) -> dict[str, Any]:
+    """A request stays a request where the engine has no websocket: its wish for another protocol is taken away."""
+    elsewhere = [{"not": [{"path": list(door.websockets)}]}] if door.websockets else []
+    route = {"handle": [{"handler": "headers", "request": {"delete": ["Upgrade", "Sec-Websocket-*"]}}]}
+    return {"handler": "subroute", "routes": [route | ({"match": elsewhere} if elsewhere else {})]}
+
+
+def _preflight() -> dict[str, Any]:
+    """May a page of another origin ask? Who has a key may, from wherever: what is answered is the engine's affair."""
+    asks = {"method": ["OPTIONS"], "path": ["/v1/*"], "header": {"Access-Control-Request-Method": ["*"]}}
+    headers = {
+        "Access-Control-Allow-Origin": ["*"],
+        "Access-Control-Allow-Methods": ["GET, POST, PUT, PATCH, DELETE"],
+        "Access-Control-Allow-Headers": ["{http.request.header.Access-Control-Request-Headers}"],
+        "Access-Control-Max-Age": ["600"],
+        "Vary": ["Access-Control-Request-Headers"],
+    }
+    return {"match": [asks], "handle": [{"handler": "static_response", "status_code": 204, "headers": headers}]}
 
 
 def _asking() -> dict[str, Any]:

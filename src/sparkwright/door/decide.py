@@ -1,19 +1,22 @@
 """Who gets in now: let through, hold for a moment, or refuse with when to come back. Pure: the clock comes in."""
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from math import ceil
 
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
 from sparkwright.domain.units import duration
-from sparkwright.door.answers import Answer, away, no_key, no_such_path, too_large
+from sparkwright.door.answers import Answer, away, keys_unreadable, no_key, no_such_path, no_such_route, too_large
 
 HOLD = 10.0
 YOUNG = 1.0
 STALE = 15.0
 CROWD = 256
 _API = "/v1/"
+_SEGMENT = r"[A-Za-z0-9_~@:+=-][A-Za-z0-9._~@:+=-]*"
 _OFTEN, _SOON, _PERSON, _LONGEST = 3, 15, 300, 600
 _PASSING = frozenset(
     {
@@ -34,27 +37,42 @@ _WAITS_FOR_A_PERSON = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """known: a key that opens this door was shown. length: of the body in bytes as announced, None when it is not.
+    """path: as the client wrote it, without its query. known: a key that opens this door was shown.
 
-    preflight: a browser's question whether it may ask (CORS).
+    length: of the body in bytes as announced, None when it is not. readable: the keys file can be read.
     """
 
+    method: str
     path: str
     known: bool
     shown: bool = False
     length: int | None = None
-    preflight: bool = False
+    readable: bool = True
 
 
-def refused(request: Request, limit: int) -> Answer | None:
-    """What is wrong with the request itself; None when nothing is. limit: bytes of a body.
+@cache
+def matcher(routes: tuple[str, ...]) -> re.Pattern[str]:
+    """Fits `METHOD /v1/path` of what may be called. Nothing is decoded: who spells a route oddly is not served.
 
-    A preflight has no key; the engine answers it itself, or says 405.
+    What fits has only characters that Caddy sends on as they are, so that the engine sees what was compared.
     """
-    if not request.path.startswith(_API) or "/../" in f"{request.path}/":
+    return re.compile("|".join(map(_expression, routes)) or "(?!)")
+
+
+def _expression(route: str) -> str:
+    method, _, path = route.partition(" ")
+    text = re.escape(path).replace(r"\{path\}", rf"{_SEGMENT}(?:(?:/|%2F){_SEGMENT})*").replace(r"\{id\}", _SEGMENT)
+    return f"(?:{'GET|HEAD' if method == 'GET' else re.escape(method)}) {text}"
+
+
+def refused(request: Request, limit: int, routes: re.Pattern[str]) -> Answer | None:
+    """What is wrong with the request itself; None when nothing is. limit: bytes of a body."""
+    if not request.path.startswith(_API):
         return no_such_path()
-    if not request.known and not request.preflight:
-        return no_key(request.shown)
+    if not routes.fullmatch(asked := f"{request.method} {request.path}"):
+        return no_such_route(asked)
+    if not request.known:
+        return no_key(request.shown) if request.readable else keys_unreadable()
     if request.length is not None and request.length > limit:
         return too_large(limit)
     return None

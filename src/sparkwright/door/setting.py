@@ -9,7 +9,8 @@ FILE = "door.json"
 class DoorSetting:
     """keys: path of the head's keys file. limit: bytes of a body. key_env: name of the engine's own key in the
 
-    supervisor's secrets, '' for an engine without one. metrics: port on loopback for the figures.
+    supervisor's secrets, '' for an engine without one. metrics: port on loopback for the figures. routes: `METHOD
+    /v1/path` that clients may call; nothing else reaches the engine.
     """
 
     deployment: str
@@ -17,3 +18,4 @@ class DoorSetting:
     limit: int
     key_env: str = ""
     metrics: int = 0
+    routes: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ TimeoutStopSec=20
 OOMPolicy=continue
 OOMScoreAdjust=-800
 TasksMax=infinity
+LimitNOFILE=65536:524288
 
 [Install]
 WantedBy={target}

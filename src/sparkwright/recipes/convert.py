@@ -86,7 +86,8 @@ def _serving(part: ServingPart) -> Serving:
 
 
 def _door(part: DoorPart) -> Door:
-    return Door(**part.model_dump(exclude={"tls", "names"}), tls=DoorTls(part.tls), names=tuple(part.names))
+    fields = part.model_dump(exclude={"tls", "names", "routes"})
+    return Door(**fields, tls=DoorTls(part.tls), names=tuple(part.names), routes=tuple(part.routes))
 
 
 def _speculation(part: SpeculationPart | None) -> Speculation:

@@ -60,6 +60,10 @@ _MOUNT = Matching(
 _PATH = Matching(r"[^\s:][^\n:]*", "a path on the nodes without `:`")
 _ABSOLUTE = Matching(r"/[^\n:]*", "an absolute path on the head node")
 _HOST = Matching(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", "a host name or an address, without port")
+_ROUTE = Matching(
+    r"(GET|POST|PUT|PATCH|DELETE) /v1(/(\{id\}|[A-Za-z0-9_~-][A-Za-z0-9._~-]*))+",
+    "a method and a path below /v1, as in `POST /v1/load_lora_adapter`; `{id}` is any one segment",
+)
 _AT_HOME = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 
 
@@ -167,6 +171,7 @@ class DoorPart(Part):
     key: Annotated[Text, _ABSOLUTE] = ""
     names: list[Annotated[Text, _HOST]] = []
     body_limit: Annotated[Size, _BODY] = 64 * 1024**2
+    routes: list[Annotated[Text, _ROUTE]] = []
 
 
 class ServingPart(Part):

@@ -7,6 +7,7 @@ folder that nobody else can enter, and on loopback for those who gather figures.
 import asyncio
 import json
 import os
+import resource
 import socket
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from sparkwright.supervisor.watched import Watched
 
 _LOOK_AGAIN = 0.1
 _HEADERS = 128 * 1024
+_KEYS_PATIENCE = 2.0
+_FILES = 65536
 _REST = 300
 
 
@@ -38,17 +41,23 @@ class Door:
     """Decides about one request after the other, from files that the supervisor and `sparkwright keys` write."""
 
     def __init__(self, home: Path, clock: Clock) -> None:
-        self._clock = clock
-        self.setting = from_json(DoorSetting, (home / "door" / FILE).read_bytes())
-        self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None)
-        self._keys = Watched(Path(self.setting.keys), parse, Keys())
-        self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {})
+        self._clock, now = clock, clock.monotonic
+        file = home / "door" / FILE
+        first = from_json(DoorSetting, file.read_bytes())
+        self._setting = Watched(file, lambda text: from_json(DoorSetting, text), first, now)
+        self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
+        self._keys = Watched(Path(first.keys), parse, Keys(), now, _KEYS_PATIENCE)
+        self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
         self._waiting = 0
+
+    @property
+    def setting(self) -> DoorSetting:
+        return self._setting.value
 
     async def check(self, asked: Asked) -> Response:
         """200 with the engine's key, 204 where it has none, or the client's answer."""
-        request = self._request(asked)
-        answer = decide.refused(request, self.setting.limit) or await self._admitted()
+        request, setting = self._request(asked), self.setting
+        answer = decide.refused(request, setting.limit, decide.matcher(setting.routes)) or await self._admitted()
         if answer:
             return _response(answer)
         key = self._engine_key
@@ -67,13 +76,13 @@ class Door:
         own, deployment = self._engine_key, self.setting.deployment
         keys = (*self._keys.value.keys, *([DoorKey("", digest(own))] if own else []))
         length = asked.headers.get(caddy.LENGTH, "")
-        preflight = asked.headers.get(caddy.METHOD) == "OPTIONS" and "access-control-request-method" in asked.headers
         return decide.Request(
+            method=asked.headers.get(caddy.METHOD, ""),
             path=asked.headers.get(caddy.URI, "").partition("?")[0],
             known=owner(keys, deployment, shown) is not None,
             shown=bool(shown),
             length=int(length) if length.isascii() and length.isdigit() else None,
-            preflight=preflight,
+            readable=not self._keys.given_up,
         )
 
     async def _admitted(self) -> Answer | None:
@@ -160,5 +169,7 @@ def _figures(port: int) -> list[socket.socket]:
 
 
 def main(home: Path) -> int:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, most), most))  # every request takes one or two
     asyncio.run(run(home))
     return 0

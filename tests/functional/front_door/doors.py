@@ -26,6 +26,7 @@ from sparkwright.domain.version import within
 from sparkwright.door.caddy import FrontDoor, certificate_folders, config, root_certificate
 from sparkwright.door.keys import Key, Keys, digest, text_of
 from sparkwright.door.setting import DoorSetting
+from sparkwright.engines.routes import routes
 from sparkwright.rules.preflight.door002_old_caddy import HIDES
 
 KEY = "sk-sw-" + "1f" * 24
@@ -44,6 +45,7 @@ class Door:
     engine_key: str = ""
     tls: dict[str, Any] = field(default_factory=dict)
     metrics: int = field(default_factory=free_port)
+    routes: tuple[str, ...] = routes("twin").calls
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -58,11 +60,12 @@ class Door:
     def front(self) -> FrontDoor:
         names = ("localhost", "127.0.0.1")
         plain = FrontDoor(("127.0.0.1",), self.port, self.engine, str(self.home / "ca"), names=names, limit=LIMIT)
+        plain = replace(plain, websockets=routes("twin").websockets)
         return replace(plain, **self.tls)
 
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        setting = DoorSetting("tiny", str(self.home / "keys.json"), LIMIT, "SOME_KEY", self.metrics)
+        setting = DoorSetting("tiny", str(self.home / "keys.json"), LIMIT, "SOME_KEY", self.metrics, self.routes)
         for certificates in map(Path, certificate_folders(self.front)):  # as `up` does: else Caddy may sweep one away
             certificates.mkdir(parents=True, exist_ok=True)
             (certificates / "keep").touch()

@@ -123,13 +123,6 @@ def test_keys_stand_in_no_log(door: Door) -> None:
     assert ENGINE_KEY not in said
 
 
-def test_browsers_may_ask_beforehand(door: Door) -> None:
-    """Guards that CORS stays the engine's own affair: a preflight has no key and reaches it."""
-    asked = ["-X", "OPTIONS", "-H", "Origin: http://x", "-H", "Access-Control-Request-Method: POST"]
-    assert raw(door, "/v1/chat/completions", *asked)[0] not in (401, 503)
-    assert raw(door, "/v1/chat/completions", "-X", "OPTIONS")[0] == 401
-
-
 def test_http_2_is_spoken(door: Door) -> None:
     """Guards both versions of HTTP."""
     for version, said in (("--http2", "2"), ("--http1.1", "1.1")):

@@ -16,6 +16,7 @@ from sparkwright.door.decide import (
     Request,
     admitted,
     broken,
+    matcher,
     refused,
     retry_after,
     unavailable,
@@ -23,26 +24,71 @@ from sparkwright.door.decide import (
 
 NOW = 1_000_000.0
 LIVE = Live(NOW - 1, "big", DeploymentState.LOADING, NOW - 65, refusing=True, why="rank 1 exited with 137.")
-GOOD = Request("/v1/chat/completions", known=True, shown=True, length=10)
+GOOD = Request("POST", "/v1/chat/completions", known=True, shown=True, length=10)
+ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v1/responses/{id}/cancel"))
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/v1", "/v1x", "/V1/models", "", "//v1/models"])
+def test_nothing_beside_v1(path: str) -> None:
+    """Guards that also the door service, and not Caddy alone, knows what is served; a key changes nothing."""
+    answer = refused(replace(GOOD, path=path), 100, ROUTES)
+    assert answer == answers.no_such_path()
+
+
+@given(st.text(max_size=40))
+def test_nothing_beside_the_list(text: str) -> None:
+    """Guards that a path is served only as it is listed, with segments that no server reads in another way."""
+    asked = replace(GOOD, method="GET", path=f"/v1/models/{text}")
+    let_in = refused(asked, 100, ROUTES) is None
+    plain = [
+        part for part in text.replace("%2F", "/").split("/") if part.isascii() and part.strip("._-~@:+=").isalnum()
+    ]
+    assert not let_in or len(plain) == text.count("/") + text.count("%2F") + 1
+    assert not let_in or not {"..", "."} & set(text.replace("%2F", "/").split("/"))
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/metrics", "/v1", "/v1x", "/V1/models", "/v1/../metrics", "/v1/a/..", "", "/v1/../"]
+    ("call", "served"),
+    [
+        ("GET /v1/models/org/name-7B.v1", True),
+        ("HEAD /v1/models/a%2Fb", True),
+        ("GET /v1/models/", False),
+        ("GET /v1/models/..", False),
+        ("GET /v1/models/a/../b", False),
+        ("GET /v1/models/a%2F..%2Fb", False),
+        ("GET /v1/models/a%2fb", False),
+        ("POST /v1/responses/resp_1/cancel", True),
+        ("POST /v1/responses/a/b/cancel", False),
+        ("POST /v1/responses//cancel", False),
+        ("GET /v1/chat/completions", False),
+        ("POST /v1/chat/completions/", False),
+        ("POST /v1/chat/completions;x", False),
+        ("POST /v1/chat/completions\n", False),
+    ],
 )
-def test_nothing_beside_v1(path: str) -> None:
-    """Guards that also the door service, and not Caddy alone, knows what is served; a key changes nothing."""
-    answer = refused(replace(GOOD, path=path), 100)
-    assert answer == answers.no_such_path()
+def test_placeholders_hold_plain_segments_only(call: str, served: bool) -> None:
+    """Guards `{id}` and `{path}` against steps up, empty segments and anything encoded but a slash."""
+    assert bool(ROUTES.fullmatch(call)) is served
+
+
+def test_an_empty_list_serves_nothing() -> None:
+    """Guards a setting that an older `up` has written: without a list nothing is let through."""
+    assert refused(GOOD, 100, matcher(())) == answers.no_such_route("POST /v1/chat/completions")
+
+
+def test_keys_that_cannot_be_read_are_not_called_unknown() -> None:
+    """Guards that a client with a good key reads 503 and not 401 while its key cannot be checked."""
+    assert refused(replace(GOOD, known=False, readable=False), 100, ROUTES) == answers.keys_unreadable()
+    assert refused(replace(GOOD, readable=False), 100, ROUTES) is None, "the engine's own key is no matter of the file"
 
 
 def test_the_key_comes_before_all_that_tells_something() -> None:
     """Guards that strangers learn neither limits nor the engine's state."""
     stranger = replace(GOOD, known=False, length=10**9)
-    assert refused(stranger, 100) == answers.no_key(shown=True)
-    assert refused(replace(stranger, shown=False), 100) == answers.no_key(shown=False)
-    assert refused(replace(stranger, preflight=True, length=0), 100) is None
-    assert refused(replace(GOOD, length=101), 100) == answers.too_large(100)
-    assert refused(GOOD, 100) is refused(replace(GOOD, length=None), 100) is None
+    assert refused(stranger, 100, ROUTES) == answers.no_key(shown=True)
+    assert refused(replace(stranger, shown=False), 100, ROUTES) == answers.no_key(shown=False)
+    assert refused(replace(GOOD, length=101), 100, ROUTES) == answers.too_large(100)
+    assert refused(GOOD, 100, ROUTES) is refused(replace(GOOD, length=None), 100, ROUTES) is None
 
 
 def test_what_is_not_refusing_lets_in() -> None:
