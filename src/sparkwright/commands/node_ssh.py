@@ -23,12 +23,31 @@ for a in "$@"; do
 done
 wait; exit 0
 """
-_AUTHORIZE = r"""
-umask 077; d="$HOME/.ssh"; k="$d/authorized_keys"; line="$1"; tag="$2"
-mkdir -p "$d"; touch "$k" || exit 1
-! grep -qxF "$line" "$k" || exit 0
-awk -v t="$tag" '$NF != t' "$k" > "$k.sparkwright" && printf '%s\n' "$line" >> "$k.sparkwright" || exit 1
-cat "$k.sparkwright" > "$k" && rm -f "$k.sparkwright"
+# `rewrite TAG LINE`: ours under TAG becomes LINE, or nothing; prints `was` for a change. The file is replaced as a
+# whole, under a lock, and only if nobody else has written it meanwhile: who loses it has no way in. Without locks there
+# (NFS) that must do.
+REWRITE = r"""
+mark() { stat -c '%i %s %y %z' "$1" 2>/dev/null; }
+rewrite() (
+  umask 077; d="$HOME/.ssh"; n=; mkdir -p "$d" || exit 1
+  exec 8<"$d"; flock -E 9 -w 30 8; [ $? != 9 ] || { echo "$d is locked by another process since 30 s" >&2; exit 1; }
+  k=$(readlink -f "$d/authorized_keys") || exit 1
+  rm -f "${k%/*}"/.authorized_keys.sparkwright.*
+  trap 'rm -f "$n"' EXIT; trap 'exit 143' TERM INT HUP
+  i=0; while [ $i -lt 50 ]; do
+    i=$((i+1)); before=$(mark "$k"); n=$(mktemp "${k%/*}/.authorized_keys.sparkwright.XXXXXX") || exit 1
+    if [ -e "$k" ]; then
+      awk -v t="$1" '$NF != t' "$k" > "$n" && { chown --reference="$k" "$n" 2>/dev/null ||
+        [ "$(stat -c %u "$n")" = "$(stat -c %u "$k")" ]; } || exit 1
+    fi
+    { [ -z "$2" ] || printf '%s\n' "$2" >> "$n"; } || exit 1
+    ! cmp -s "$k" "$n" || exit 0
+    { [ ! -e "$k" ] || chmod --reference="$k" "$n"; } && sync "$n" || exit 1
+    if [ "$before" = "$(mark "$k")" ]; then mv -fT "$n" "$k" && sync "${k%/*}" && echo was; exit; fi
+    rm -f "$n"
+  done
+  echo "$k is being written by somebody else all the time" >&2; exit 1
+)
 """
 _HOST = """\
 Host {name}
@@ -67,7 +86,7 @@ def attempt(home: str, node: str, addresses: Sequence[str]) -> Command:
 
 
 def authorize(line: str, tag: str) -> Command:
-    return script(_AUTHORIZE, line, tag, changes=f"let {tag} in by ssh")
+    return script(REWRITE + 'rewrite "$2" "$1"', line, tag, timeout=60, changes=f"let {tag} in by ssh")
 
 
 def authorized_line(key: str, sources: Sequence[str], tag: str) -> str:

@@ -6,6 +6,7 @@ Detached services live in `<home>/services/<name>`: pid (`PID START` as in proce
 from collections.abc import Sequence
 
 from sparkwright.commands.host import SHOW, script
+from sparkwright.commands.node_ssh import REWRITE
 from sparkwright.domain.command import Command
 from sparkwright.domain.service import Manager, Service
 
@@ -165,11 +166,12 @@ printf 'nonce %s\n' "$(cat "$h/nonce" 2>/dev/null)"
 """
 )
 _REMOVE = (
-    _UNITS
+    REWRITE
+    + _UNITS
     + _DETACHED
     + _MINE
     + r"""
-S="$(x "$1")"; h="$S/supervision/$2"; tag="$3"; k="$HOME/.ssh/authorized_keys"
+S="$(x "$1")"; h="$S/supervision/$2"; tag="$3"
 rm -f "$h/desired.json"
 mine "$h" | while read -r m u; do
   echo was; ctl "$m" disable -q --now "$u"; f="$(units "$m")/$u"
@@ -179,11 +181,7 @@ done
 for d in "$h"/services/*/; do [ ! -d "$d" ] || { echo was; stop "${d%/}"; }; done
 c="/tmp/sparkwright-$(id -u)-$(printf %s "$h" | sha256sum | cut -c1-12)"
 for s in "$c"/*; do [ ! -S "$s" ] || ssh -F /dev/null -S "$s" -O exit gone 2>/dev/null; done; rm -rf "$c"
-if grep -qsF " $tag" "$k"; then
-  awk -v t="$tag" '$NF != t' "$k" > "$k.sparkwright" &&
-    ! cmp -s "$k" "$k.sparkwright" && echo was && cat "$k.sparkwright" > "$k"
-  rm -f "$k.sparkwright"
-fi
+if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
 [ ! -e "$h" ] || { echo was; rm -rf "$h"; }
 [ ! -e "$h" ] || exit 1
 rmdir "$S/supervision" 2>/dev/null
