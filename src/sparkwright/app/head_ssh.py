@@ -11,6 +11,7 @@ from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.service import Reach, Seat, Where
+from sparkwright.facts.fact import Plain
 from sparkwright.facts.service import parse_reach
 from sparkwright.supervision.findings import no_way
 
@@ -23,6 +24,8 @@ async def open_ways(world: World, where: Where, seat: Seat, workers: Sequence[st
     The key is added on a worker only where the user's own keys on the head do not open it. Raises NodeError.
     """
     key = (await did(world, where.node, node_ssh.make_key(where.home, tag))).stdout.strip()
+    if not Plain.HOST_KEY.fits(key):
+        raise CommandFailed(where.node, f"the supervisor's ssh key is none: {key[:100]!r}")
     reaches = dict(zip(workers, await together(_reach(world, name) for name in workers), strict=True))
     await _configure(world, where, reaches)
     line = node_ssh.authorized_line(key, seat.addresses, tag)

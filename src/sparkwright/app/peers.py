@@ -6,6 +6,8 @@ from sparkwright.app.world import World
 from sparkwright.commands import staging
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.unknown import Unknown
+from sparkwright.facts.service import parse_peer
 from sparkwright.planner.fabric import choose_fabrics
 
 
@@ -14,14 +16,12 @@ async def peer_of(world: World, plan: Plan | None, source: str, node: str) -> st
 
     Raises CommandFailed when it does not tell, or when the two share no fabric.
     """
-    done = await world.hosts[node].run(staging.peer())
-    first, *keys = done.stdout.splitlines() or [""]
-    words = first.split(" ")
-    if len(words) < 2 or not words[1].isdigit():
-        raise CommandFailed(node, f"did not tell how to log in: {done.stderr.strip()[:200]}")
-    address, port = await _address(world, plan, source, node), int(words[1])
+    reach = parse_peer(await world.hosts[node].run(staging.peer()))
+    if isinstance(reach, Unknown):
+        raise CommandFailed(node, f"how to log in there: {reach.why} {reach.raw}")
+    address, port = await _address(world, plan, source, node), reach.port
     local = world.cluster.node(source).is_local and world.cluster.node(node).is_local
-    return staging.Peer(words[0], address, port, staging.known_hosts(address, port, keys), local)
+    return staging.Peer(reach.user, address, port, staging.known_hosts(address, port, reach.keys), local)
 
 
 async def _address(world: World, plan: Plan | None, source: str, node: str) -> str:

@@ -17,6 +17,7 @@ from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.facts import checkpoint
+from sparkwright.facts.fact import Plain, whole
 from sparkwright.facts.ranks import ranks_fact
 
 _SPARE_SECONDS = 5.0
@@ -128,4 +129,5 @@ def model_path(node: Node, recipe: Recipe) -> str:
 
 def _image(done: Completed) -> tuple[str, int] | None:
     words = done.stdout.split()
-    return (words[0], int(words[1])) if done.ok and len(words) == 2 and words[1].isdigit() else None
+    good = done.ok and len(words) == 2 and Plain.IMAGE_ID.fits(words[0])
+    return (words[0], size) if good and (size := whole(words[1])) is not None else None

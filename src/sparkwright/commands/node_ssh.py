@@ -18,7 +18,7 @@ cut -d' ' -f1,2 "$d/id_ed25519.pub"
 _TRY = r"""
 c="$1/ssh/config"; n="$2"; shift 2
 for a in "$@"; do
-  ( e=$(ssh -F "$c" -o HostName="$a" -o ControlPath=none -o ConnectTimeout=5 "$n" true 2>&1 </dev/null) && e=ok
+  ( e=$(ssh -F "$c" -o HostName="$a" -o ControlPath=none -o ConnectTimeout=5 -- "$n" true 2>&1 </dev/null) && e=ok
     printf '%s\t%s\n' "$a" "$(printf %s "$e" | tail -n 1)" ) &
 done
 wait; exit 0

@@ -124,7 +124,7 @@ rsh="$rsh -o LogLevel=ERROR -p $2"
 at="$3"; shift 3
 """
 _LOCALLY = 'rsh=; at=\nthere() { sh -c "$1"; }\n'
-_THERE = 'there() { $rsh "$at" "sh -c \'$1\'"; }\n'
+_THERE = 'there() { $rsh -- "$at" "sh -c \'$1\'"; }\n'
 # The path goes by stdin, for a login shell of any kind would read it in its own way. $d ends in `/` for a folder.
 # Only what ssh itself needs is done before it is clear that the peer lets us in: a refused copy changes nothing.
 _COPY = r"""
@@ -137,7 +137,7 @@ if first "$s"; then set -- "${s%-00001-of-*}"-[0-9]*-of-[0-9]*.gguf; d="${d%/*}/
 # huggingface_hub 2 links blobs to a store beside all models: what a link finds outside the tree travels as a file.
 links=-L; [ -z "$t" ] || links=--copy-unsafe-links
 rsync -a $links -s --modify-window=-1 --partial-dir=@PARTIAL@ --exclude=@COPYING@ --info=progress2 --no-inc-recursive \
-  ${rsh:+-e "$rsh"} "$@" "${at:+$at:}$d$t" 2>&1
+  ${rsh:+-e "$rsh"} -- "$@" "${at:+$at:}$d$t" 2>&1
 """
 _SETTLE = r"""
 p=$(x "$1"); [ -e "$p" ] || exit 0
@@ -177,7 +177,7 @@ def drop_cache(path: str) -> Command:
 _COPY_IMAGE = r"""
 n="$1"; o=$(mktemp) || exit 1; trap 'rm -f "$k" "$o"' EXIT
 if [ -n "$2" ]; then docker tag "$1" "$2" 2>/dev/null || docker image inspect "$2" >/dev/null || exit; n="$2"; fi
-{ docker save "$n" || echo save >"$o"; } | dd bs=1M status=progress | $rsh "$at" docker load
+{ docker save "$n" || echo save >"$o"; } | dd bs=1M status=progress | $rsh -- "$at" docker load
 rc=$?; [ ! -s "$o" ] || rc=1; exit $rc
 """
 _IMAGE = r"""f='{{.Id}} {{.Size}}'

@@ -3,11 +3,13 @@
 import json
 import re
 from dataclasses import replace
+from ipaddress import IPv4Address
+from typing import TypeGuard
 
 from sparkwright.commands import fabric
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import NOT_ASKED, Address, Interface, Unknown
-from sparkwright.facts.fact import Fact, not_understood, sections
+from sparkwright.facts.fact import Fact, Plain, not_understood, sections
 
 _HEAD = re.compile(r"[0-9]+: ([^:@\s]+)(?:@\S+)?: <([^>]*)>.*?\bmtu ([0-9]{1,9})\b.*", re.ASCII)
 _INET = re.compile(r"\s+inet ([0-9.]+)(?: peer [0-9.]+)?(?:/([0-9]{1,2}))?\s.*", re.ASCII)
@@ -42,6 +44,8 @@ def _json_link(row: dict[str, object]) -> Interface | None:
     name, mtu, flags = row.get("ifname"), row.get("mtu"), row.get("flags")
     if not isinstance(name, str) or not isinstance(mtu, int) or not isinstance(flags, list):
         return None
+    if not Plain.DEVICE.fits(name):
+        return None
     listed = row.get("addr_info")
     addresses = [_json_address(entry) for entry in (listed if isinstance(listed, list) else [])]
     return Interface(name, _is_up(flags), mtu, tuple(address for address in addresses if address))
@@ -51,7 +55,14 @@ def _json_address(entry: object) -> Address | None:
     if not isinstance(entry, dict) or entry.get("family") != "inet":
         return None
     ipv4, prefix = entry.get("local"), entry.get("prefixlen")
-    return Address(ipv4, prefix) if isinstance(ipv4, str) and isinstance(prefix, int) else None
+    return Address(ipv4, prefix) if _is_ipv4(ipv4) and isinstance(prefix, int) else None
+
+
+def _is_ipv4(text: object) -> TypeGuard[str]:
+    try:
+        return isinstance(text, str) and str(IPv4Address(text)) == text
+    except ValueError:
+        return False
 
 
 def _from_text(text: str) -> list[Interface]:
@@ -59,9 +70,11 @@ def _from_text(text: str) -> list[Interface]:
     found: list[Interface] = []
     for line in text.splitlines():
         head, inet = _HEAD.fullmatch(line), _INET.fullmatch(line + " ")
+        if head and not Plain.DEVICE.fits(head[1]):
+            continue
         if head:
             found.append(Interface(head[1], _is_up(head[2].split(",")), int(head[3]), (), NOT_ASKED))
-        elif inet and found:
+        elif inet and found and _is_ipv4(inet[1]):
             address = Address(inet[1], int(inet[2] or 32))
             found[-1] = replace(found[-1], addresses=(*found[-1].addresses, address))
     return found

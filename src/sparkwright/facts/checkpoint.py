@@ -12,7 +12,7 @@ from sparkwright.domain.flaw import MISSING, Defect, Flaw
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.checkpoint_index import INDEX, Index, indexes, main_index, sums
-from sparkwright.facts.fact import whole
+from sparkwright.facts.fact import Plain, whole
 from sparkwright.facts.model_doubts import doubts
 from sparkwright.facts.model_match import differences
 
@@ -38,6 +38,8 @@ def parse(done: Completed) -> Checkpoint | Unknown:
         return Unknown(done.stderr.strip()[:200], f"exit {done.exit_code}")
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     one = {row[0]: row[1] for row in rows if len(row) == 2 and row[0] in _ONE}
+    if odd := [one[name] for name in ("path", "root") if one.get(name) and not Plain.FOLDER.fits(one[name])]:
+        return Unknown(f"{odd[0]!r}"[:200], "its folder cannot be used as it is")
     sizes = ((row[2], whole(row[1])) for row in rows if row[0] == "file" and len(row) == 3)
     files = {name: size for name, size in sizes if size is not None and size >= 0}
     return _checkpoint(Listing(rows, files, one, tuple(indexes(rows))))

@@ -7,7 +7,7 @@ from sparkwright.commands import containers
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Container, Containers, Image
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts.fact import Fact, not_understood, sections
+from sparkwright.facts.fact import Fact, Plain, not_understood, sections
 
 _VERSION = re.compile(r"version ([0-9]+(?:\.[0-9]+)+)", re.ASCII)
 _SHOWN = 6
@@ -68,7 +68,8 @@ def _command(row: Row) -> str:
 
 def _image(row: Row) -> Image:
     tags = row.get("tags")
-    return Image(_text(row, "id"), _text(row, "arch"), tuple(str(t) for t in (tags if isinstance(tags, list) else [])))
+    named = tuple(filter(Plain.IMAGE.fits, tags)) if isinstance(tags, list) else ()
+    return Image(Plain.IMAGE_ID.only(_text(row, "id")), _text(row, "arch"), named)
 
 
 def _text(row: Row, name: str) -> str:

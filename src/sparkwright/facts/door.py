@@ -2,13 +2,12 @@
 
 import re
 from datetime import datetime
-from ipaddress import ip_address
 
 from sparkwright.commands import door
 from sparkwright.domain.command import Completed
 from sparkwright.domain.door_facts import DoorFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.fact import Fact, assignments, not_understood, sections
+from sparkwright.facts.fact import Fact, Plain, address, assignments, not_understood, sections
 
 _HOLDER = re.compile(r'users:\(\("([^"]*)"')
 _SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}
@@ -29,26 +28,19 @@ def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> DoorF
     return DoorFacts(
         node=node,
         port=port,
-        caddy=program,
-        version=version.strip(),
-        image=parts["image"] if parts["image"].startswith("sha256:") else "",
+        caddy=Plain.FOLDER.only(program),
+        version=Plain.VERSION.only(version.strip()),
+        image=Plain.IMAGE_ID.only(parts["image"]),
         keys=parts["keys"] if parts["keys-mode"] else None,
         keys_file=parts["keys-file"],
         keys_mode=parts["keys-mode"],
         holder=holder[1] if holder else "?" if listening else "",
         ours="caddy" in parts["ours"],
-        hostname=parts["host"],
-        addresses=tuple(filter(_is_address, parts["addresses"].split())),
-        user=parts["user"],
+        hostname=Plain.HOST.only(parts["host"]),
+        addresses=tuple(filter(None, map(address, parts["addresses"].split()))),
+        user=Plain.NUMBERS.only(parts["user"]),
         pair=_pair(parts["pair"], pair) if "pair" in parts else None,
     )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        return not ip_address(text).is_link_local
-    except ValueError:
-        return False
 
 
 def _pair(text: str, paths: tuple[str, str]) -> Pair:

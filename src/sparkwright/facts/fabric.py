@@ -12,7 +12,7 @@ from sparkwright.commands import fabric
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import RdmaPort, Unknown
 from sparkwright.facts import gids
-from sparkwright.facts.fact import Fact, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
 
 # `link rocep1s0f0/1 state ...`; iproute2 before 5.2 wrote `1/1: mlx5_0/1: ...`.
 _LINK = re.compile(r"(?:link |[0-9]+/[0-9]+: )(\S+?)/([0-9]{1,5}):?\s+(.*)", re.ASCII)
@@ -67,9 +67,9 @@ def _json_link(row: object) -> RdmaPort | None:
         return None
     device, _, suffix = str(row.get("ifname", "")).partition("/")
     port, state = whole(str(row.get("port", suffix or "1"))), row.get("state")
-    if not device or port is None or not isinstance(state, str):
+    if not Plain.DEVICE.fits(device) or port is None or not isinstance(state, str):
         return None
-    return RdmaPort(device, port, state, str(row.get("physical_state", "")), str(row.get("netdev", "")))
+    return RdmaPort(device, port, state, str(row.get("physical_state", "")), Plain.DEVICE.only(str(row.get("netdev"))))
 
 
 def _text_links(text: str) -> _Listed:
@@ -81,10 +81,10 @@ def _text_links(text: str) -> _Listed:
 def _text_link(line: str) -> RdmaPort | None:
     match = _LINK.fullmatch(line)
     fields = dict(_FIELD.findall(match[3])) if match else {}
-    if match is None or "state" not in fields:
+    if match is None or "state" not in fields or not Plain.DEVICE.fits(match[1]):
         return None
     state, physical = fields["state"], fields.get("physical_state", "")
-    return RdmaPort(match[1], int(match[2]), state, physical, fields.get("netdev", ""))
+    return RdmaPort(match[1], int(match[2]), state, physical, Plain.DEVICE.only(fields.get("netdev", "")))
 
 
 def _sysfs(parts: dict[str, str]) -> _Listed:
@@ -95,10 +95,10 @@ def _sysfs(parts: dict[str, str]) -> _Listed:
     by_gid = gids.netdevs(text)
     ports = []
     for device, port, kind in states:
-        if kind == "state":
+        if kind == "state" and Plain.DEVICE.fits(device):
             physical = _CAPITAL.sub("_", states.get((device, port, "phys_state"), "")).upper()
             netdev = by_gid.get((device, port)) or netdevs.get(device, "")
-            ports.append(RdmaPort(device, port, states[device, port, kind], physical, netdev))
+            ports.append(RdmaPort(device, port, states[device, port, kind], physical, Plain.DEVICE.only(netdev)))
     return _Listed(tuple(ports))
 
 
@@ -106,7 +106,8 @@ def _ibdev2netdev(text: str) -> _Listed:
     """The last resort: `(Up)` is the netdev's state, which follows the port's."""
     states = {"Up": "ACTIVE", "Down": "DOWN"}
     found = [_IBDEV.fullmatch(line.strip()) for line in text.splitlines()]
-    ports = [RdmaPort(m[1], int(m[2]), states.get(m[4], m[4].upper()), "", m[3]) for m in found if m]
+    named = [m for m in found if m and Plain.DEVICE.fits(m[1])]
+    ports = [RdmaPort(m[1], int(m[2]), states.get(m[4], m[4].upper()), "", Plain.DEVICE.only(m[3])) for m in named]
     return _Listed(tuple(ports))
 
 

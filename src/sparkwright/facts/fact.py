@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
+from ipaddress import ip_address
 from typing import Generic, TypeVar
 
 from sparkwright.domain.command import Command, Completed
@@ -14,6 +16,44 @@ TIMED_OUT = 124
 NO_SUCH_PROGRAM = 127
 _SHOWN = 200
 _MARK = "@@ "
+
+
+class Plain(Enum):
+    """What a node may say where its words become part of a command, an ssh configuration, a unit or a variable.
+
+    A node is not trusted with more than itself: none of these can be read as an option, a second line or an expansion.
+    """
+
+    USER = r"[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?"
+    HOST = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?"
+    DEVICE = r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,63}"
+    NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}"
+    FOLDER = r"/[^\x00-\x1f\x7f]{0,4095}"
+    IMAGE_ID = r"(?:sha256:)?[0-9a-f]{1,64}"
+    BIND = r"[0-9a-fA-F.:]{2,45}"
+    GID = r"[0-9a-zA-Z:.]{2,64}"
+    IMAGE = r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}"
+    HOST_KEY = r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]{1,63} [A-Za-z0-9+/]{1,8192}={0,2}"
+    VALUE = r"[^\x00-\x1f\x7f]{0,16384}"
+    VERSION = r"[A-Za-z0-9][A-Za-z0-9 .:+/=_-]{0,199}"
+    NUMBERS = r"[0-9]{1,10}:[0-9]{1,10}"
+
+    def fits(self, text: object) -> bool:
+        return isinstance(text, str) and re.fullmatch(self.value, text) is not None
+
+    def only(self, text: str) -> str:
+        """The text, or '' for any other."""
+        return text if self.fits(text) else ""
+
+
+def address(text: object) -> str:
+    """An IPv4 or IPv6 address as others may use it, in its usual spelling; '' for anything else, zones included."""
+    try:
+        found = ip_address(text) if isinstance(text, str) and "%" not in text else None
+    except ValueError:
+        return ""
+    usable = found is not None and not (found.is_loopback or found.is_link_local or found.is_multicast)
+    return str(found) if usable and int(found or 0) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import re
 from ipaddress import AddressValueError, IPv6Address
 
 from sparkwright.domain.facts import Gid
-from sparkwright.facts.fact import whole
+from sparkwright.facts.fact import Plain, whole
 
 Port = tuple[str, int]
 Tables = dict[Port, tuple[Gid, ...]]
@@ -20,9 +20,9 @@ def from_sysfs(text: str) -> Tables:
     tables: dict[Port, list[Gid]] = {}
     for (device, port, index), row in sorted(cells.items()):
         gid = row.get("gids", "")
-        if gid and not _is_zero(gid):
+        if Plain.GID.fits(gid) and not _is_zero(gid):
             version = _VERSIONS.get(row.get("gid_attrs/types", ""), "")
-            entry = Gid(index, gid, version, ipv4_of(gid), row.get("gid_attrs/ndevs", ""))
+            entry = Gid(index, gid, version, ipv4_of(gid), Plain.DEVICE.only(row.get("gid_attrs/ndevs", "")))
             tables.setdefault((device, port), []).append(entry)
     return {port: tuple(rows) for port, rows in tables.items()}
 
@@ -62,13 +62,13 @@ def _cells(text: str) -> dict[tuple[str, int, int], dict[str, str]]:
 
 def _shown(words: list[str]) -> tuple[Port, Gid] | None:
     """DEV PORT INDEX GID [IPv4] VER [DEV]"""
-    if len(words) < 5 or ":" not in words[3]:
+    if len(words) < 5 or not (":" in words[3] and Plain.GID.fits(words[3])):
         return None
     port, index = whole(words[1]), whole(words[2])
     version = next((word for word in words[4:6] if word in ("v1", "v2")), "")
     if port is None or index is None or not version:
         return None
-    netdev = words[-1] if words[-1] != version else ""
+    netdev = Plain.DEVICE.only(words[-1]) if words[-1] != version else ""
     shown = words[4] if _IPV4.fullmatch(words[4]) else ""
     return (words[0], port), Gid(index, words[3], version, ipv4_of(words[3]) or shown, netdev)
 

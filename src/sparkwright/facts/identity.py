@@ -3,9 +3,10 @@
 from sparkwright.commands import host
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Identity, Unknown
-from sparkwright.facts.fact import Fact, assignments, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, Plain, assignments, not_understood, sections, whole
 
 _NEEDED = ("hostname", "arch", "user", "home")
+_SHAPES = {"hostname": Plain.HOST, "arch": Plain.NAME, "user": Plain.USER, "home": Plain.FOLDER}
 _START_FIELD = 22
 
 
@@ -15,6 +16,9 @@ def parse(done: Completed) -> Identity | Unknown:
     if not all(parts.get(name) for name in _NEEDED):
         missing = [name for name in _NEEDED if not parts.get(name)]
         return Unknown(not_understood(done, "sh").raw, f"the node does not tell its {', '.join(missing)}")
+    odd = [name for name, kind in _SHAPES.items() if not kind.fits(parts[name])]
+    if odd:
+        return Unknown(f"{odd[0]}: {parts[odd[0]]!r}"[:200], f"its {odd[0]} cannot be used as it is")
     release = dict(assignments(parts.get("dgx", "")))  # of repeated names the last counts: it is the running OTA
     return Identity(
         hostname=parts["hostname"],

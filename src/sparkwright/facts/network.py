@@ -10,7 +10,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections
 
 _TEXT_ROUTE = re.compile(r"(default|[0-9][0-9./]*)(?: via ([0-9.]+))?(?: \S+)*? dev (\S+).*", re.ASCII)
-_MODE = re.compile(r"([0-7]{3,4}) (/.+)", re.ASCII)
+_MODE = re.compile(r"([0-7]{3,4}) (/[^\x00-\x1f\x7f]+)", re.ASCII)
 # `Anywhere on enp1s0f0np0   ALLOW IN   Anywhere` and `Anywhere   ALLOW IN   10.40.0.0/24`: rules for all ports.
 _ALLOW = re.compile(r"Anywhere(?: on (\S+))?\s+ALLOW(?: IN)?\s+(Anywhere|[0-9./]+)\s*(?:#.*)?", re.ASCII)
 _OPEN = "Default: allow (incoming)"

@@ -7,7 +7,7 @@ from sparkwright.commands import nic
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts.fact import Fact, not_understood, sections, whole
+from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
 
 _CELL = re.compile(r"([^/:\s][^/\s]*)/([^:\s]+):(.*)")
 _NUMBER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\b.*", re.ASCII)
@@ -21,14 +21,19 @@ def parse(done: Completed) -> Nic | Unknown:
     if "devices" not in parts or "tools" not in parts:
         return not_understood(done, "sh")
     bonds = _cells(parts.get("bonds", ""), r"([^/\s]+)/(bonding/slaves):(.*)")
+    devices = sorted(_cells(parts.get("devices", "")).items())
     return Nic(
         functions=_functions(parts["pci"]) if "pci" in parts else _NO_PLACE,
-        devices=tuple(_device(name, cells) for name, cells in sorted(_cells(parts.get("devices", "")).items())),
+        devices=tuple(_device(name, cells) for name, cells in devices if Plain.DEVICE.fits(name)),
         armed="armed" in parts.get("marker", "").split(),
         verbs=tuple(parts["verbs"].split()) if "verbs" in parts else _NO_PLACE,
-        bonds={name: tuple(cells["bonding/slaves"].split()) for name, cells in bonds.items()},
+        bonds={name: _names(cells["bonding/slaves"]) for name, cells in bonds.items() if Plain.DEVICE.fits(name)},
         tools=tuple(parts["tools"].split()),
     )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(Plain.DEVICE.fits, text.split()))
 
 
 def _rows(text: str, pattern: str | re.Pattern[str]) -> Iterator[tuple[str, str, str]]:

@@ -8,8 +8,9 @@ from sparkwright.commands import docker, process
 from sparkwright.commands.host import script
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import RankStatus, Unknown
-from sparkwright.facts.fact import Fact
+from sparkwright.facts.fact import Fact, Plain
 
 # A client without a daemon has no containers; a daemon that does not answer may have some of ours.
 _CONTAINERS = f"""
@@ -82,6 +83,10 @@ def _process(fields: list[str], node: str) -> RankStatus:
 
 
 def _status(labels: Mapping[str, str], **rest: Any) -> RankStatus:
+    """Raises ValueError for names that are none of ours: they become paths and words of commands."""
+    handle = Plain.FOLDER if rest["runtime"] == "process" else Plain.NAME
+    if not (is_deployment_name(labels["deployment"]) and handle.fits(rest["handle"])):
+        raise ValueError("not ours")
     return RankStatus(
         deployment=labels["deployment"],
         rank=int(labels["rank"]),
@@ -91,9 +96,9 @@ def _status(labels: Mapping[str, str], **rest: Any) -> RankStatus:
         engine=labels.get("engine", ""),
         world=int(labels.get("world", "1")),
         port=int(labels.get("port", "0")),
-        bind=labels.get("bind", ""),
+        bind=Plain.BIND.only(labels.get("bind", "")),
         served_name=labels.get("served-name", ""),
-        key_env=labels.get("key-env", ""),
+        key_env=Plain.NAME.only(labels.get("key-env", "")),
         simulated=labels.get("simulated") == "true",
         **rest,
     )

@@ -1,56 +1,71 @@
 """What a node has for services of ours, and how it is reached from others."""
 
-from ipaddress import ip_address
+import re
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.service import Manager, Reach, Seat
-from sparkwright.facts.fact import first_line, not_understood, sections, whole
+from sparkwright.facts.fact import Plain, address, first_line, not_understood, sections, whole
+
+_ENV = ("PATH", "LD_LIBRARY_PATH")
+_RUNTIME = re.compile(r"[0-9a-f]{16}")
 
 
 def parse_seat(done: Completed) -> Seat | Unknown:
     found = sections(done.stdout)
     if not done.ok or "manager" not in found:
         return not_understood(done, "sh")
+    state, user = found.get("state", ""), found.get("user", "")
+    if not (Plain.FOLDER.fits(state) and Plain.USER.fits(user)):
+        return Unknown(f"{user!r}, {state!r}"[:200], "its user's name or its state folder cannot be used as they are")
     said = found["manager"].splitlines()
     manager = next((one for one in (Manager.USER, Manager.SYSTEM) if one in said), Manager.NONE)
     pythons = [line.partition(" ") for line in found.get("python", "").splitlines()]
+    env = (line.partition("=") for line in found.get("environment", "").splitlines())
     return Seat(
         manager=manager,
         lingers="lingers" in said,
         why=" ".join(line for line in said if line not in ("user", "system", "lingers")),
-        python=next((rest for word, _, rest in pythons if word == "good"), ""),
+        python=next((rest for word, _, rest in pythons if word == "good" and Plain.FOLDER.fits(rest)), ""),
         seen=", ".join(rest for word, _, rest in pythons if word == "old"),
         addresses=_addresses(found.get("addresses", "")),
-        state=found.get("state", ""),
-        user=found.get("user", ""),
-        runtimes=tuple(found.get("runtimes", "").split()),
-        env=tuple(_pair(line) for line in found.get("environment", "").splitlines() if "=" in line),
+        state=state,
+        user=user,
+        runtimes=tuple(filter(_RUNTIME.fullmatch, found.get("runtimes", "").split())),
+        env=tuple((name, value) for name, _, value in env if name in _ENV and Plain.VALUE.fits(value)),
     )
-
-
-def _pair(line: str) -> tuple[str, str]:
-    name, _, value = line.partition("=")
-    return name, value
 
 
 def parse_reach(done: Completed) -> Reach | Unknown:
     found = sections(done.stdout)
-    keys = tuple(" ".join(line.split()[:2]) for line in found.get("keys", "").splitlines() if len(line.split()) >= 2)
-    addresses = _addresses(found.get("addresses", ""))
-    if not (done.ok and keys and addresses):
-        return Unknown(first_line(done), "its host keys or addresses cannot be read")
-    return Reach(found.get("user", ""), addresses, whole(found.get("port", "")) or 22, tuple(dict.fromkeys(keys)))
+    addresses, user = _addresses(found.get("addresses", "")), found.get("user", "")
+    keys = _host_keys(found.get("keys", "").splitlines())
+    if not (done.ok and keys and addresses and Plain.USER.fits(user)):
+        return Unknown(first_line(done), "its user's name, host keys or addresses cannot be read")
+    return Reach(user, addresses, _port(found.get("port", "")), keys)
+
+
+def parse_peer(done: Completed) -> Reach | Unknown:
+    """Of commands.staging.peer: how others log in, without an address."""
+    first, *lines = done.stdout.splitlines() or [""]
+    user, _, rest = first.partition(" ")
+    port = whole(rest.partition(" ")[0])
+    if not (Plain.USER.fits(user) and port and 0 < port < 65536):
+        return Unknown(first_line(done), "it does not say as whom and at which port it is reached")
+    return Reach(user, (), port, _host_keys(lines))
+
+
+def _port(text: str) -> int:
+    port = whole(text)
+    return port if port and 0 < port < 65536 else 22
+
+
+def _host_keys(lines: list[str]) -> tuple[str, ...]:
+    """`TYPE BASE64` of `ssh_host_*_key.pub` lines, each once."""
+    keys = (" ".join(line.split()[:2]) for line in lines)
+    return tuple(dict.fromkeys(filter(Plain.HOST_KEY.fits, keys)))
 
 
 def _addresses(text: str) -> tuple[str, ...]:
     """Those that other machines may use, once each, in their order."""
-    return tuple(dict.fromkeys(word for word in text.split() if _useful(word)))
-
-
-def _useful(word: str) -> bool:
-    try:
-        address = ip_address(word)
-    except ValueError:
-        return False
-    return not (address.is_loopback or address.is_link_local)
+    return tuple(dict.fromkeys(filter(None, map(address, text.split()))))

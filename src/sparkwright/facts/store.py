@@ -8,6 +8,7 @@ from typing import Any
 from sparkwright.commands import store
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import Live
@@ -45,6 +46,8 @@ def parse_supervised(done: Completed, node: str) -> tuple[Supervised, ...] | Unk
 
 def _supervised(row: Mapping[str, Any], node: str) -> Supervised:
     words = {name: str(row[name]) for name in ("deployment", "unit", "by", "endpoint")}
+    if not is_deployment_name(words["deployment"]):
+        raise ValueError("not ours")
     return Supervised(node=node, now=float(row["now"]), running=bool(row["running"]), live=_live(row["live"]), **words)
 
 
