@@ -16,6 +16,7 @@ from pathlib import Path
 
 import sparkwright
 
+MANIFEST = "MANIFEST"
 PACKAGES = ("click", "httpcore", "anyio", "prometheus-client", "pyyaml", "starlette", "uvicorn")
 _OURS = Path(sparkwright.__file__).parent
 # What only the laptop's side runs, or what is compiled from C beside pure Python.
@@ -30,18 +31,21 @@ class Bundle:
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits over names and contents: the same wherever the same versions are installed."""
-        made = hashlib.sha256()
-        for name, content in self._files.items():
-            made.update(f"{name}\0{len(content)}\0".encode() + content)
-        return made.hexdigest()[:16]
+        """16 hex digits of the manifest's sha256: the same wherever the same versions are installed."""
+        return hashlib.sha256(self._manifest).hexdigest()[:16]
+
+    @cached_property
+    def _manifest(self) -> bytes:
+        """As `sha256sum` writes and checks it."""
+        lines = (f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in self._files.items())
+        return "".join(lines).encode()
 
     def archive(self) -> bytes:
         """A tar.gz of a folder that `python3 -I -S FOLDER` runs: `sparkwright` and the packages side by side."""
         packed = io.BytesIO()
         zipped = gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, compresslevel=6)
         with zipped, tarfile.open(fileobj=zipped, mode="w") as tar:
-            for name, content in self._files.items():
+            for name, content in (*self._files.items(), (MANIFEST, self._manifest)):
                 entry = tarfile.TarInfo(name)
                 entry.size, entry.mode = len(content), 0o644
                 tar.addfile(entry, io.BytesIO(content))

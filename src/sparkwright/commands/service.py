@@ -37,9 +37,15 @@ stop() {
   rm -f "$1/pid"
 }
 """
+# `whole FOLDER DIGEST`: a name alone proves nothing after a power cut; the digest is the manifest's own.
+_WHOLE = r"""
+whole() (cd "$1" 2>/dev/null && [ "$(sha256sum MANIFEST 2>/dev/null | cut -c1-16)" = "$2" ] &&
+  sha256sum -c --status MANIFEST 2>/dev/null)
+"""
 # The first of these that is new enough. A home that is not the account's own is not where its systemd looks.
 _SEAT = (
     SHOW
+    + _WHOLE
     + _UNITS
     + r"""
 printf '@@ user\n%s\n@@ state\n%s\n@@ python\n' "$(id -un)" "$(x "$1")"
@@ -58,7 +64,7 @@ else
   elif as_root true 2>/dev/null; then echo system; fi
   ! linger || echo lingers
 fi
-printf '@@ runtimes\n'; ls "$d/runtime" 2>/dev/null
+printf '@@ runtimes\n'; for r in "$d"/runtime/*; do ! whole "$r" "${r##*/}" || echo "${r##*/}"; done
 printf '@@ environment\n'; env | grep -E '^(PATH|LD_LIBRARY_PATH)=.'; exit 0
 """
 )
@@ -83,11 +89,19 @@ i=0; while ! systemctl --user show-environment >/dev/null 2>&1 && [ $i -lt 50 ];
 linger
 """
 )
-_UNPACK = r"""
+# Under a lock where the file system has them; what a power cut has left there goes.
+_UNPACK = (
+    _WHOLE
+    + r"""
 d="$(x "$1")/runtime"; mkdir -p "$d" && chmod 700 "$d" && cd "$d" || exit 1
-[ ! -d "$2" ] || exit 0
-rm -rf ".$2" && mkdir ".$2" && tar -xzf - -C ".$2" && mv -T ".$2" "$2"
+exec 9<.; flock -E 9 -w 60 9; [ $? != 9 ] || { echo "$d is locked by another process since 60 s" >&2; exit 1; }
+! whole "$2" "$2" || exit 0
+rm -rf .[0-9a-f]*; t=$(mktemp -d ".$2.XXXXXX") || exit 1
+trap 'rm -rf "$t"' EXIT; trap 'exit 143' TERM INT HUP
+tar -xzf - -C "$t" && whole "$t" "$2" && sync -f "$t" || exit 1
+rm -rf "$2" && mv -T "$t" "$2" && sync .
 """
+)
 _INSTALL = (
     _UNITS
     + r"""
@@ -187,7 +201,7 @@ if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exi
 rmdir "$S/supervision" 2>/dev/null
 for r in "$S"/runtime/*/; do r="${r%/}"; [ -d "$r" ] || continue
   grep -qsxF "${r##*/}" "$S"/supervision/*/runtime || rm -rf "$r"; done
-rmdir "$S/runtime" 2>/dev/null
+[ -n "$(ls "$S/runtime" 2>/dev/null)" ] || rm -rf "$S/runtime"
 if [ ! -d "$S/supervision" ] && [ -e "$S/lingering" ]; then
   rm -f "$S/lingering"; loginctl disable-linger 2>/dev/null || as_root loginctl disable-linger "$(id -un)"; fi
 exit 0
@@ -219,7 +233,7 @@ def enable_linger(state: str) -> Command:
 
 
 def unpack(state: str, digest: str, archive: bytes) -> Command:
-    """Nothing where it is there already."""
+    """Nothing where it is there already, whole. Exit 1 for an archive that is not the digest's."""
     changes = f"unpack the supervisor's program {digest}"
     return script(_UNPACK, state, digest, stdin=archive, timeout=60.0 + len(archive) / 1e5, changes=changes)
 
