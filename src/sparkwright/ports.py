@@ -11,6 +11,7 @@ from typing import Protocol
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer, Phase
+from sparkwright.domain.desired import Request
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live
@@ -161,6 +162,14 @@ class Journal(Protocol):
 
     def wanted(self) -> bool:
         """Whether the desired state is still the one that this supervisor was started for."""
+        ...
+
+    def request(self) -> Request | None:
+        """What a person asks of this supervisor now."""
+        ...
+
+    def answered(self) -> None:
+        """The request is fulfilled, or void."""
         ...
 
     def recall(self) -> dict[str, float]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from sparkwright.domain.desired import Request
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live
 from sparkwright.ports import Keep
@@ -21,6 +22,7 @@ class FakeJournal:
     full: str = ""
     has_room: bool = False
     troubles: dict[str, str] = field(default_factory=dict)
+    asked: Request | None = None
 
     def load(self) -> State | None:
         return self.states[-1] if self.states else None
@@ -35,6 +37,12 @@ class FakeJournal:
 
     def wanted(self) -> bool:
         return self.is_wanted
+
+    def request(self) -> Request | None:
+        return self.asked
+
+    def answered(self) -> None:
+        self.asked = None
 
     def recall(self) -> dict[str, float]:
         return dict(self.figures)

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from sparkwright.app.disarm import did, pause, tag_of
+from sparkwright.app.disarm import did, disarm, pause, tag_of, taken_down
 from sparkwright.app.door import Furnished, furnish, settled
 from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import holding
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import Wish, World
-from sparkwright.commands import service
+from sparkwright.commands import request, service
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.desired import Desired
@@ -38,6 +38,7 @@ _SECRETS = ("HF_TOKEN",)
 _STEP = "supervise"
 # Somebody else's start of ranks is over by then; not one that copies weights.
 _WAIT, _AGAIN = 60.0, 1.0
+_RECENT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,21 @@ class Armed:
 class Order:
     """What a supervisor is to know beside plan and wish. fresh: the ranks were started just now.
 
-    figures: of that start: `available:NODE` bytes before it, `started in` seconds.
+    figures: of that start: `available:NODE` bytes before it, `started in` seconds. replaces: another deployment, whose
+    gateway on port `door` (0: none) answers until this one's does.
     """
 
     allow_reboot: bool = False
     fresh: bool = False
     figures: Mapping[str, float] = field(default_factory=dict)
+    replaces: str = ""
+    door: int = 0
+
+
+async def record(world: World, wish: Wish, plan: Plan) -> None:
+    """What was started, on the head, where no supervisor knows it: a way back for the next `up`, and for `restart`."""
+    content = to_json(_desired(world, wish, plan, Order()))
+    await did(world, plan.head, request.record(world.cluster.node(plan.head).paths.state, plan.deployment, content))
 
 
 async def arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
@@ -112,8 +122,10 @@ async def _there(world: World, plan: Plan) -> None:
     mine = {spec.labels["spec-hash"] for spec in plan.specs}
     if isinstance(found, Unknown) or any(r.deployment == plan.deployment and r.spec_hash in mine for r in found):
         return
+    who = await taken_down(world, plan.head, plan.deployment, _RECENT)
+    by = f"taken down by {who}" if who else "replaced by somebody else"
     raise NotReady(
-        f"{plan.deployment}: taken down, or replaced, by somebody else before it could be supervised",
+        f"{plan.deployment}: {by} before it could be supervised",
         "`sparkwright status` shows what runs; the same `sparkwright up` again brings it back",
     )
 
@@ -129,9 +141,12 @@ async def _arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
         return Armed(findings=lost)
     await _ordered(world, where, _desired(world, wish, plan, order), order)
     manager, doubts = await _manager(world, plan.head, seat)
-    door = await _door(world, plan, where)
-    services = (Service("supervisor", where.argv("run"), private=False), *door.services)
-    await _serve(world, where, plan.deployment, services, (manager, seat))
+    door = await _door(world, plan, where, order.door)
+    supervisor = Service("supervisor", where.argv("run"), private=False)
+    await _serve(world, where, plan.deployment, (supervisor, *door.before), (manager, seat))
+    if order.replaces:
+        await disarm(world, world.cluster.names, order.replaces)
+    await _serve(world, where, plan.deployment, door.after, (manager, seat))
     said = (*door.said, *(await _settled(world, plan, where) if door.listens else ()))
     done = await world.hosts[plan.head].run(service.alive(where.home))
     if not done.ok:
@@ -139,10 +154,10 @@ async def _arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
     return Armed(plan.head if done.ok else "", manager, (*doubts, *door.findings), said)
 
 
-async def _door(world: World, plan: Plan, where: Where) -> Furnished:
+async def _door(world: World, plan: Plan, where: Where, handed: int) -> Furnished:
     """A supervisor without a front door is better than none."""
     try:
-        return await furnish(world, plan, where)
+        return await furnish(world, plan, where, handed)
     except NodeError as error:
         return Furnished((), (no_door(plan.head, error.message),))
 

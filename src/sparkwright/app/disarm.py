@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import datetime
 
 from sparkwright.app.lease import Held, holding
 from sparkwright.app.tasks import each, finished, together
@@ -11,18 +12,24 @@ from sparkwright.commands import lease, service
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
 
+_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+_TAKEN = re.compile(rf"(?P<at>{_TIME}) (?P<who>[^\n]{{1,100}}?) disarm [^ \n]+: down\nnow (?P<now>{_TIME})", re.ASCII)
+
 
 def tag_of(world: World, deployment: str) -> str:
     """What marks a supervisor's key on the workers: `sparkwright:CLUSTER/DEPLOYMENT`."""
     return f"sparkwright:{re.sub(r'[^A-Za-z0-9._-]', '-', world.cluster.name)}/{deployment}"
 
 
-async def disarm(world: World, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
-    """Takes away all that there is of its supervision, also half of it. The nodes that had some. Raises NodeError."""
+async def disarm(world: World, nodes: Sequence[str], deployment: str, why: str = "") -> tuple[str, ...]:
+    """Takes away all that there is of its supervision, also half of it. The nodes that had some. Raises NodeError.
+
+    why: for the audit log.
+    """
 
     async def one(name: str) -> str:
         state, tag = world.cluster.node(name).paths.state, tag_of(world, deployment)
-        done = await did(world, name, service.remove(state, deployment, tag))
+        done = await did(world, name, service.remove(state, deployment, tag, why))
         return name if "was" in done.stdout.split() else ""
 
     return tuple(filter(None, await each(finished(one(name)) for name in nodes)))
@@ -69,6 +76,28 @@ async def _resume(world: World, nodes: Sequence[str], deployment: str) -> None:
         with suppress(NodeError):
             state = world.cluster.node(name).paths.state
             await finished(did(world, name, service.resume(state, deployment)))
+
+
+async def taken_down(world: World, node: str, deployment: str, within: float) -> str:
+    """By whom and when a `down` has ended it in the last seconds, as the node's audit log has it; '' where none has."""
+    with suppress(NodeError):
+        told = await world.hosts[node].run(service.taken_down(world.cluster.node(node).paths.state, deployment))
+        return _taken(told.stdout, within)
+    return ""
+
+
+def _taken(told: str, within: float) -> str:
+    found = _TAKEN.fullmatch(told.strip())
+    if not found:
+        return ""
+    try:
+        at, now = (datetime.fromisoformat(found[name]) for name in ("at", "now"))
+    except ValueError:
+        return ""
+    if not -within <= (now - at).total_seconds() <= within:
+        return ""
+    who = "".join(c for c in found["who"] if c.isprintable())
+    return f"{who} at {at:%H:%M:%S} UTC"
 
 
 async def did(world: World, node: str, command: Command) -> Completed:

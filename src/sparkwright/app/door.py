@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.world import World
@@ -31,11 +32,24 @@ ENDPOINT = "endpoint"
 
 @dataclass(frozen=True, slots=True)
 class Furnished:
-    """services: to be run in where.home + `/door`. said: lines for the user. Findings never stop the engine."""
+    """services: to be run in where.home + `/door`. said: lines for the user. Findings never stop the engine.
+
+    Caddy comes first: until another deployment's Caddy on the same port has gone both answer (SO_REUSEPORT), and only
+    then is the port of the figures free for the service.
+    """
 
     services: tuple[Service, ...]
     findings: tuple[Finding, ...] = ()
     said: tuple[str, ...] = ()
+
+    @property
+    def before(self) -> tuple[Service, ...]:
+        """What can run next to the gateway that is replaced."""
+        return tuple(one for one in self.services if one.name == "caddy")
+
+    @property
+    def after(self) -> tuple[Service, ...]:
+        return tuple(one for one in self.services if one.name != "caddy")
 
     @property
     def listens(self) -> bool:
@@ -43,16 +57,22 @@ class Furnished:
         return len(self.services) > 1
 
 
-async def furnish(world: World, plan: Plan, where: Where) -> Furnished:
-    """Idempotent. A Caddy that runs takes over what has changed without cutting a stream. Raises NodeError."""
+async def furnish(world: World, plan: Plan, where: Where, handed: int = 0) -> Furnished:
+    """Idempotent. A Caddy that runs takes over what has changed without cutting a stream. Raises NodeError.
+
+    handed: a port that another deployment's gateway holds and gives up for this one.
+    """
     seen = await _look(world, plan, where)
-    found = _judged(plan, seen)
+    found = tuple(f for f in _judged(plan, seen) if f.code != PORT or plan.recipe.serving.door.port != handed)
     codes = {finding.code for finding in found}
     door = plan.recipe.serving.door
     front = _front(plan, where, seen, replace(door, tls=DoorTls.INTERNAL) if PAIR in codes else door)
     await _did(world, where, commands.folders(where.state, where.home, certificate_folders(front)))
-    service = Service("door", where.argv("door"), cwd=f"{where.home}/door")
-    await _put(world, where, FILE, to_json(_setting(plan, where)))
+    setting = to_json(_setting(plan, where))
+    # It reads its setting once: with another one its unit differs, and it is started again.
+    mark = (("SPARKWRIGHT_SETTING", sha256(setting.encode()).hexdigest()[:12]),)
+    service = Service("door", where.argv("door"), mark, cwd=f"{where.home}/door")
+    await _put(world, where, FILE, setting)
     if codes & {NO_CADDY, PORT}:
         return Furnished((service,), found)
     await _put(world, where, "caddy.json", json.dumps(config(front), indent=1))

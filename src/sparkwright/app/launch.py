@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.arm import Armed, Order, arm
+from sparkwright.app.arm import Armed, Order, arm, record
 from sparkwright.app.calibrate import calibrated, keep
 from sparkwright.app.disarm import disarm, taking_over
 from sparkwright.app.gate import unreal
@@ -17,14 +18,14 @@ from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
 from sparkwright.app.stage import stage_image, stage_model
-from sparkwright.app.standing import is_up
-from sparkwright.app.stop import forget, old_ranks
+from sparkwright.app.standing import Old, is_up, replaced
+from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.survey import nodes_for, survey
+from sparkwright.app.swap import Swap, swapping
 from sparkwright.app.tasks import finished, together
-from sparkwright.app.watch import Watch
 from sparkwright.app.world import Survey, Wish, World, resolved_paths
-from sparkwright.domain.deployment import Answer, Phase
-from sparkwright.domain.errors import NotReady, Refused, SparkwrightError
+from sparkwright.domain.deployment import Answer
+from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.engines.catalog import engine as engine_by_name
@@ -34,7 +35,6 @@ from sparkwright.supervision.findings import garbage_from_the_start
 
 # What runs already answers a greeting in this time, or its start is watched.
 _ATTACH = 10.0
-_CLEAN_GRACE = 5
 # Steps of `up` that a relaunch does not have, or that are the sum of others.
 _BEFORE = ("facts", "stage", "remove old ranks", "total")
 
@@ -46,6 +46,7 @@ class Options:
     detach: bool = False
     supervise: bool = False
     allow_reboot: bool = False
+    rollback: bool = True
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Outcome:
     """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
 
     fresh: its ranks were started by this call. armed: how it is supervised, None when that was not asked for.
+    old: what it replaces.
     """
 
     plan: Plan
@@ -63,39 +65,62 @@ class Outcome:
     facts: dict[str, str] = field(default_factory=dict)
     fresh: bool = False
     armed: Armed | None = None
+    old: Old | None = None
 
 
 async def up(world: World, wish: Wish, options: Options) -> Outcome:
     """Raises Refused, Busy, NotReady, Unreachable, CommandFailed; the nodes are then as before, logs of ranks kept.
 
-    Cancelled before the ranks run it undoes what was begun; after that the ranks go on.
+    What served before serves again then, unless options say otherwise. Cancelled before the ranks run it undoes what
+    was begun; after that the ranks go on, where they replace nothing.
     """
     outcome = await prepare(world, wish)
+    ranks = old_ranks(outcome.plan, outcome.survey)
+    if not wish.replaces and is_up(outcome.plan, ranks):
+        if not options.dry_run:
+            await _attach(world, outcome)
+            await _supervise(world, wish, outcome, options)
+        return outcome
+    if wish.replaces or (ranks and world.program):
+        outcome.old = await replaced(world, wish, ranks)
     if not options.dry_run:
-        await _serve(world, wish, outcome, options)
-        await _supervise(world, wish, outcome, options)
+        swap = Swap(world, wish, outcome.old, options.rollback and not options.detach, partial(again, world))
+        async with swapping(swap, lambda: outcome.plan):
+            await _serve(world, wish, outcome, options, swap)
+            swap.kept = True
+            await _supervise(world, wish, outcome, options)
     return outcome
 
 
-async def _serve(world: World, wish: Wish, outcome: Outcome, options: Options) -> None:
-    if is_up(outcome.plan, old_ranks(outcome.plan, outcome.survey)):
-        await _attach(world, outcome)
-        return
+async def again(world: World, wish: Wish, wait: bool) -> None:
+    """What served before, from here: nothing supervises it."""
+    outcome = await prepare(world, wish)
+    await bring(world, wish, outcome, seize=False)
+    await record(world, wish, outcome.plan)
+    if wait:
+        await until_ready(world, outcome.plan)
+
+
+async def _serve(world: World, wish: Wish, outcome: Outcome, options: Options, swap: Swap) -> None:
     _refuse(outcome.plan, wish.force)
+    swap.announce()
     with _step(world, outcome, "total", quiet=True):
-        outcome.fresh = await bring(world, wish, outcome, options.seize)
+        outcome.fresh = await bring(world, wish, outcome, options.seize, swap)
+        if outcome.fresh and world.program and not options.supervise:
+            await record(world, wish, outcome.plan)
         if not outcome.fresh:
             await _attach(world, outcome)
         elif options.detach:
             outcome.done = "detached"
         else:
-            await _until_ready(world, outcome)
+            await _until_ready(world, outcome, quiet=swap.begun and swap.again)
 
 
 async def _supervise(world: World, wish: Wish, outcome: Outcome, options: Options) -> None:
     """Only what serves is supervised: a first start that fails is for the one who called."""
     if options.supervise and world.program:
-        order = Order(options.allow_reboot, outcome.fresh, _figures(outcome))
+        door = outcome.old.door if outcome.old and wish.replaces else 0
+        order = Order(options.allow_reboot, outcome.fresh, _figures(outcome), wish.replaces, door)
         outcome.armed = await arm(world, wish, outcome.plan, order)
     elif world.program and not outcome.fresh:
         await disarm(world, outcome.plan.placement.nodes, outcome.plan.deployment)
@@ -149,31 +174,35 @@ async def _attach(world: World, outcome: Outcome) -> None:
     await _until_ready(world, outcome, ours=False)
 
 
-async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool) -> bool:
+async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool, swap: Swap | None = None) -> bool:
     """Stages and starts the ranks, under the leases. False: somebody else has started the same ones meanwhile."""
     nodes = list(dict.fromkeys(outcome.plan.placement.nodes))
-    others = [name for name in world.cluster.names if name not in nodes]
-    elsewhere = (await listing(world, others)).of(wish.deployment) if others else ()
+    swap = swap or Swap(world, wish)
+    found = await listing(world, [name for name in world.cluster.names if name not in nodes])
+    elsewhere = [rank for rank in found.ranks if rank.deployment in swap.names]
     nodes += dict.fromkeys(r.node for r in elsewhere)
     running = False
     try:
-        async with taking_over(world, nodes, wish.deployment, f"up {wish.recipe.name}", seize) as held:
+        async with taking_over(world, nodes, swap.other or wish.deployment, f"up {wish.recipe.name}", seize) as held:
             # What the survey saw may be history: it was taken before the lease.
-            old = tuple(r for r in await all_ranks(world, nodes) if r.deployment == wish.deployment)
-            if is_up(outcome.plan, old) and not elsewhere:
+            old = tuple(r for r in await all_ranks(world, nodes) if r.deployment in swap.names)
+            if is_up(outcome.plan, old) and not elsewhere and not swap.other:
                 return False
             await _stage(world, wish, outcome)
-            await _launch(world, outcome, old, held)
+            await _launch(world, outcome, old, held, swap)
             running = True
         return True
     except asyncio.CancelledError:
-        _interrupted(world, outcome.plan, running)
+        if not (swap.begun and swap.again):
+            _interrupted(world, outcome.plan, running, swap)
         raise
 
 
-def _interrupted(world: World, plan: Plan, running: bool) -> None:
+def _interrupted(world: World, plan: Plan, running: bool, swap: Swap | None = None) -> None:
     name = plan.deployment
     text = f"interrupted: nothing of {name} was left running, the leases are given back"
+    if swap and swap.old and not swap.begun:
+        text = f"interrupted: {swap.old.name} was not touched, the leases are given back"
     if running:
         text = (
             f"interrupted: the ranks of {name} go on without this command. To watch on: the same `sparkwright up` "
@@ -202,15 +231,17 @@ async def _look(world: World, wish: Wish, outcome: Outcome) -> None:
         _refuse(outcome.plan, wish.force)
 
 
-async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], held: Held) -> None:
+async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], held: Held, swap: Swap) -> None:
     """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
-    plan, engine = outcome.plan, engine_by_name(outcome.plan.recipe.engine.name)
-    if world.program:
-        await finished(disarm(world, held.nodes, plan.deployment))
+    plan, grace = outcome.plan, engine_by_name(outcome.plan.recipe.engine.name).stop.grace
+    await finished(swap.begin())
+    for name in swap.unsupervised if world.program else ():
+        await finished(disarm(world, held.nodes, name))
     if old:
         with _step(world, outcome, "remove old ranks"):
-            await finished(rank_work.stop_all(world, old, engine.stop.grace, remove=True))
-            await forget(world, held.nodes, plan.deployment)
+            await finished(rank_work.stop_all(world, old, grace, remove=True))
+            for name in swap.names:
+                await forget(world, held.nodes, name)
     with _step(world, outcome, "start ranks"):
         try:
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
@@ -218,7 +249,7 @@ async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], hel
             await finished(_start(world, outcome, plan.specs[0]))
         except BaseException:
             if not held.lost:
-                await finished(_clean(world, plan))
+                await finished(clean(world, plan))
             raise
 
 
@@ -236,15 +267,16 @@ def _memlock(found: Survey, node: str) -> bool:
     return isinstance(docker, Unknown) or docker.can_raise_memlock is not False
 
 
-async def _until_ready(world: World, outcome: Outcome, ours: bool = True) -> None:
+async def _until_ready(world: World, outcome: Outcome, ours: bool = True, quiet: bool = False) -> None:
     try:
         answer, watch = await until_ready(world, outcome.plan, ours)
     except asyncio.CancelledError:
-        _interrupted(world, outcome.plan, running=True)
+        if not quiet:
+            _interrupted(world, outcome.plan, running=True)
         raise
     _answered(outcome, answer)
     outcome.done, outcome.facts = "ready", watch.facts
-    outcome.steps += _phase_steps(watch, world.clock.monotonic())
+    outcome.steps += watch.steps()
     keep(world, outcome.plan, outcome.survey, watch, timed=ours)
 
 
@@ -254,27 +286,6 @@ def _answered(outcome: Outcome, answer: Answer) -> None:
     if why := babble(answer.text):
         found = garbage_from_the_start(outcome.plan.deployment, why, answer.text)
         outcome.plan = replace(outcome.plan, findings=(*outcome.plan.findings, found))
-
-
-async def _clean(world: World, plan: Plan) -> None:
-    """Takes away what there is of the deployment, as far as the nodes can be reached; says what could not be."""
-    try:
-        found = await listing(world, plan.placement.nodes)
-        await rank_work.stop_all(world, found.of(plan.deployment), _CLEAN_GRACE, remove=True)
-        await forget(world, [n for n in plan.placement.nodes if n not in found.lost], plan.deployment)
-        for error in found.lost.values():
-            raise error
-    except SparkwrightError as error:
-        text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` goes on with it"
-        world.sink.tell(Notice(text, warning=True))
-
-
-def _phase_steps(watch: Watch, now: float) -> list[tuple[str, float]]:
-    """Seconds between the head's phase changes; the first begins with the start of the watch."""
-    marks = sorted(watch.phases.items(), key=lambda item: item[1])
-    starts = [(str(Phase.START), watch.began), *((str(phase), at) for phase, at in marks)]
-    ends = [at for _, at in starts[1:]] + [now]
-    return [(name, end - begin) for (name, begin), end in zip(starts, ends, strict=True)]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.facts import FabricChoice, Unknown
+from sparkwright.domain.facts import FabricChoice, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
@@ -38,6 +38,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     from sparkwright.rules.catalog import check_all, worst_first  # loaded after the nodes were asked
 
     wish = completed(wish, survey)
+    survey = _as_ours(wish, survey)
     recipe, nodes = wish.recipe, nodes_for(world, wish.recipe)
     decisions = choose_fabrics(nodes, survey.facts)
     findings = [f for d in decisions.values() for f in d.findings]
@@ -55,7 +56,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         facts=survey.facts,
         recipe=recipe,
         deployment=wish.deployment,
-        beside=wish.beside,
+        beside=(*wish.beside, *_newcomers(wish, survey)),
         specs=specs,
         ledgers=found.ledgers,
         checkpoints=survey.checkpoints,
@@ -79,6 +80,28 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         remedies=found.remedies,
         speeds=found.speeds,
     )
+
+
+def _as_ours(wish: Wish, survey: Survey) -> Survey:
+    """What is replaced is stopped before anything starts, as ranks of the same name are: memory and ports alike."""
+    if not wish.replaces:
+        return survey
+
+    def ours(facts: NodeFacts) -> NodeFacts:
+        if isinstance(facts.ranks, Unknown):
+            return facts
+        mine = [replace(r, deployment=wish.deployment) if r.deployment == wish.replaces else r for r in facts.ranks]
+        return replace(facts, ranks=tuple(mine))
+
+    return replace(survey, facts={name: ours(facts) for name, facts in survey.facts.items()})
+
+
+def _newcomers(wish: Wish, survey: Survey) -> tuple[str, ...]:
+    """Deployments that were forced onto the nodes of one that was there before them: it may come back."""
+    ranks = [r for f in survey.facts.values() if not isinstance(f.ranks, Unknown) for r in f.ranks]
+    if all(rank.deployment != wish.deployment for rank in ranks):
+        return ()
+    return tuple({rank.deployment for rank in ranks if rank.forced and rank.deployment != wish.deployment})
 
 
 def _remedied(finding: Finding, found: Weighed) -> Finding:

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import shlex
 from dataclasses import asdict
 
 from sparkwright.app import ranks as rank_work
+from sparkwright.app.disarm import taken_down
 from sparkwright.app.lease import holding
 from sparkwright.app.ranks import listing
 from sparkwright.app.tasks import finished, first_error
@@ -26,6 +28,8 @@ _TRIES = 9
 _ASK_AGAIN_AFTER = 0.25
 # Nothing is served yet, and ranks that hang in NCCL's rendezvous do not hear SIGTERM: the user waits for the cause.
 _GRACE = 5.0
+# Between two clocks, of which one counts whole seconds.
+_SLACK = 2.0
 
 
 async def until_ready(world: World, plan: Plan, ours: bool = True) -> tuple[Answer, Watch]:
@@ -39,6 +43,9 @@ async def until_ready(world: World, plan: Plan, ours: bool = True) -> tuple[Answ
     try:
         answer = await watched(world, plan, watch)
     except SparkwrightError as error:
+        if who := await taken_down(world, plan.head, plan.deployment, world.clock.monotonic() - watch.began + _SLACK):
+            said = f"{plan.deployment} was taken down by {who}, before it was ready"
+            raise NotReady(said, "`sparkwright status` shows what runs now") from None
         logs = await finished(_give_up(world, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
             error.logs, error.causes = logs, diagnosed(world, plan, watch)
@@ -51,7 +58,12 @@ def diagnosed(world: World, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
     """The root causes that the logs of all ranks tell; kept beside them."""
     from sparkwright.app.diagnose import examine, year_of  # a thousand patterns, which only a failed start needs
 
-    words = {"deployment": plan.deployment, "recipe": plan.recipe.name, "head": plan.head, "node": plan.head}
+    words = {
+        "deployment": plan.deployment,
+        "recipe": shlex.quote(plan.recipe.asked),
+        "head": plan.head,
+        "node": plan.head,
+    }
     words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
     found = examine(logs, year_of(world), words)

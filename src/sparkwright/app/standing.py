@@ -1,12 +1,144 @@
-"""What runs already of the deployment that `up` is asked for."""
+"""What runs already, and what an `up` would do to it."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from sparkwright.app.disarm import taken_down
 from sparkwright.app.plan import same_ranks
+from sparkwright.app.queries import status
 from sparkwright.app.stop import old_ranks
-from sparkwright.app.world import Survey
+from sparkwright.app.world import Survey, Wish, World
+from sparkwright.commands import request as commands
+from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.desired import Desired
+from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.supervised import Supervised
+from sparkwright.facts.store import supervised_fact
+from sparkwright.ports import Notice
+
+SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
+OVER = frozenset(
+    {
+        DeploymentState.FAILED,
+        DeploymentState.NEEDS_REBOOT,
+        DeploymentState.NEEDS_POWER_CYCLE,
+        DeploymentState.STOPPED,
+    }
+)
+# A supervisor shows what it sees every 2 s.
+_SILENT, _LOOK_AGAIN, _RECENT = 30.0, 0.5, 600.0
+_SHOWN = 6
+_NOT_SETTINGS = ("source", "hash", "title", "notes", "references", "published", "conditions", "profiles")
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """What is replaced. desired: what it was started from, None where nobody knows. serves: it does, or its supervisor
+
+    is bringing it back.
+    """
+
+    name: str
+    ranks: tuple[RankStatus, ...]
+    supervised: Supervised | None = None
+    desired: Desired | None = None
+    serves: bool = True
+
+    @property
+    def label(self) -> str:
+        if self.desired:
+            return f"recipe {self.desired.recipe.label} {self.desired.recipe.hash[:8]}".strip()
+        return f"recipe {self.ranks[0].recipe}" if self.ranks else "an unknown recipe"
+
+    @property
+    def door(self) -> int:
+        """Port of its gateway, 0 without one."""
+        return self.desired.recipe.serving.door.port if self.desired and self.supervised else 0
+
+
+async def replaced(world: World, wish: Wish, ranks: Sequence[RankStatus]) -> Old | None:
+    """ranks: there are of the same name. Raises UsageError for a name that is not there, or where two would go."""
+    name = wish.replaces or wish.deployment
+    if name != wish.deployment and any(rank.running for rank in ranks):
+        said = f"{wish.deployment} runs already: it can be changed, not take the place of {name}"
+        raise UsageError(said, f"`sparkwright down {name}` ends that one")
+    old = await find(world, name)
+    if old is None and wish.replaces:
+        raise UsageError(f"no deployment {name} to replace on {', '.join(world.cluster.names)}", "see `status`")
+    return old
+
+
+async def the_only_one(world: World, verb: str) -> str:
+    """Its name. Raises UsageError, which names them, unless there is exactly one."""
+    found, troubles = await status(world, probe=False)
+    names = [one.name for one in found]
+    if len(names) == 1 and not troubles:
+        return names[0]
+    where = ", ".join(world.cluster.names)
+    if not names:
+        raise UsageError(
+            f"no deployment on {where}{f' ({troubles[0]})' if troubles else ''}", "see `sparkwright status`"
+        )
+    raise UsageError(f"which deployment? On {where}: {', '.join(names)}", f"`sparkwright {verb} {names[0]}`")
+
+
+async def find(world: World, name: str) -> Old | None:
+    """None where nothing of it is on any node that answers."""
+    found, _ = await status(world, probe=False)
+    one = next((one for one in found if one.name == name), None)
+    if one is None:
+        return None
+    node = one.supervised.node if one.supervised else next((r.node for r in one.ranks if r.rank == 0), "")
+    desired = await _desired(world, node, name) if node else None
+    return Old(name, one.ranks, one.supervised, desired, _serves(one.supervised, one.ranks))
+
+
+def _serves(supervised: Supervised | None, ranks: tuple[RankStatus, ...]) -> bool:
+    if supervised and supervised.live:
+        return supervised.live.phase not in OVER
+    return bool(ranks) and sum(rank.running for rank in ranks) == ranks[0].world
+
+
+async def _desired(world: World, node: str, name: str) -> Desired | None:
+    told = await world.hosts[node].run(commands.desired(world.cluster.node(node).paths.state, name))
+    try:
+        return from_json(Desired, told.stdout)
+    except Unreadable:
+        return None
+
+
+def differences(old: Recipe, new: Recipe) -> tuple[str, ...]:
+    """`key: old -> new`, sorted."""
+    before, after = (dict(_leaves(json.loads(to_json(one)))) for one in (old, new))
+    keys = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    return tuple(f"{key}: {_value(before.get(key))} -> {_value(after.get(key))}" for key in keys)
+
+
+def _leaves(tree: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        if above or key not in _NOT_SETTINGS:
+            found += _leaves(value, f"{above}{key}.") if isinstance(value, dict) else [(f"{above}{key}", value)]
+    return found
+
+
+def _value(value: Any) -> str:
+    return "none" if value in (None, "", [], 0) else str(value)[:60]
+
+
+def replaced_text(old: Old, new: Recipe) -> str:
+    """What an `up` of `new` does to it."""
+    state = "serves" if old.serves else "does not serve"
+    found = differences(old.desired.recipe, new) if old.desired else ()
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    changed = f" ({'; '.join(found[:_SHOWN])}{more})" if found else ""
+    return f"{old.name} {state} ({old.label}); it is replaced by recipe {new.label}{changed}"
 
 
 def is_up(plan: Plan, found: Sequence[RankStatus]) -> bool:
@@ -16,9 +148,11 @@ def is_up(plan: Plan, found: Sequence[RankStatus]) -> bool:
     return bool(plan.specs) and placed and same_ranks(plan, [r.spec_hash for r in alive])
 
 
-def standing(plan: Plan, survey: Survey) -> str:
-    """What `up` would do to what runs of it already; empty when nothing does."""
+def standing(plan: Plan, survey: Survey, old: Old | None = None) -> str:
+    """What `up` would do to what runs already; empty when nothing does."""
     found = old_ranks(plan, survey)
+    if old and old.ranks:
+        return replaced_text(old, plan.recipe)
     if is_up(plan, found):
         return f"{plan.deployment} runs already, as planned here: `up` would start nothing"
     if count := len(_alive(found)):
@@ -28,3 +162,31 @@ def standing(plan: Plan, survey: Survey) -> str:
 
 def _alive(found: Sequence[RankStatus]) -> list[RankStatus]:
     return sorted((r for r in found if r.running), key=lambda r: r.rank)
+
+
+async def watched(world: World, node: str, name: str) -> Supervised | None:
+    """What the supervisor of a deployment shows now, None where there is none or it cannot be read."""
+    fact = supervised_fact(node, world.cluster.node(node).paths.state)
+    found = fact.read(await world.hosts[node].run(fact.command))
+    return next((one for one in found if one.deployment == name), None) if isinstance(found, tuple) else None
+
+
+async def until_serving(world: World, node: str, name: str, request: str = "") -> str:
+    """'' once its supervisor has it serving, or why it does not. request: only what comes after it counts."""
+    heard, said = world.clock.monotonic(), ""
+    while world.clock.monotonic() - heard < _SILENT:
+        seen = await watched(world, node, name)
+        if seen is None:
+            who = await taken_down(world, node, name, _RECENT)
+            return f"it was taken down by {who}" if who else f"its supervisor on {node} was removed"
+        live = seen.current
+        if live and request in ("", live.request):
+            heard = world.clock.monotonic()
+            if live.phase in SERVING:
+                return ""
+            if live.phase in OVER:
+                return live.reason or str(live.phase)
+            if said != (said := f"{name}: {str(live.phase).replace('_', ' ')}: {live.reason}"):
+                world.sink.tell(Notice(said))
+        await world.clock.sleep(_LOOK_AGAIN)
+    return f"its supervisor on {node} does not answer"

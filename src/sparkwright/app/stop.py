@@ -7,16 +7,21 @@ from dataclasses import dataclass, field
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.disarm import disarm, taking_over
 from sparkwright.app.ranks import listed, reached
-from sparkwright.app.tasks import each
+from sparkwright.app.tasks import each, together
 from sparkwright.app.world import Survey, World
 from sparkwright.commands.host import script
-from sparkwright.domain.errors import CommandFailed, NodeError, UsageError
+from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.ports import Notice, StepDone, StepStarted
 
-_GRACE = 30.0
+_GRACE, _CLEAN_GRACE = 30.0, 5
+_LEFT = r"""
+s="$(x "$1")"; u="sparkwright-*-$2.service"
+for f in "$s/deployments/$2" "$s/supervision/$2" "$HOME"/.config/systemd/user/$u /etc/systemd/system/$u; do
+  [ ! -e "$f" ] || echo was; done
+"""
 _FORGET = r"""
 d="$(x "$1")/deployments/$2"; [ ! -e "$d" ] || echo was
 rm -rf "$d"; rmdir "${d%/*}" 2>/dev/null; [ ! -e "$d" ]
@@ -46,16 +51,26 @@ async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     """
     found = await listed(world, world.cluster.names)
     nodes = [name for name in world.cluster.names if name not in found.lost]
+    others = sorted({r.deployment for r in found.ranks})
+    if others and deployment not in others and not found.lost and not await _left(world, deployment, nodes):
+        there = ", ".join(world.cluster.names)
+        raise UsageError(f"no deployment {deployment} on {there}", f"running or left: {', '.join(others)}")
     removed = await _remove(world, deployment, nodes, seize) if nodes else Removed(deployment, ())
     for error in found.lost.values():
         raise _still(error, deployment, nodes)
-    others = sorted({r.deployment for r in found.ranks})
-    if others and not removed.ranks and not removed.files:
-        there = ", ".join(world.cluster.names)
-        raise UsageError(f"no deployment {deployment} on {there}", f"running or left: {', '.join(others)}")
     if removed.blind and not removed.whole:
         raise _unseen(removed)
     return removed
+
+
+async def _left(world: World, deployment: str, nodes: Sequence[str]) -> bool:
+    """Whether any node has files or units of it; changes nothing."""
+
+    async def one(name: str) -> bool:
+        done = await world.hosts[name].run(script(_LEFT, world.cluster.node(name).paths.state, deployment))
+        return "was" in done.stdout.split()
+
+    return any(await together(one(name) for name in nodes))
 
 
 def _unseen(removed: Removed) -> CommandFailed:
@@ -71,7 +86,7 @@ async def _remove(world: World, deployment: str, nodes: Sequence[str], seize: bo
         world.sink.tell(StepStarted("stop", f"{deployment}, its supervisor first if it has one"))
     try:
         async with taking_over(world, nodes, deployment, f"down {deployment}", seize):
-            watched = await disarm(world, nodes, deployment) if world.program else ()
+            watched = await disarm(world, nodes, deployment, "down") if world.program else ()
             # Only now: until it was ended, a supervisor may have started some.
             found = reached(await listed(world, nodes))
             mine = found.of(deployment)
@@ -119,3 +134,16 @@ async def forget(world: World, nodes: Sequence[str], deployment: str) -> tuple[s
 def _grace(ranks: Sequence[RankStatus]) -> float:
     names = {r.engine.split(" ")[0] for r in ranks}
     return max((ENGINES[n].stop.grace for n in names if n in ENGINES), default=_GRACE)
+
+
+async def clean(world: World, plan: Plan) -> None:
+    """Takes away what there is of the deployment, as far as the nodes can be reached; says what could not be."""
+    try:
+        found = await rank_work.listing(world, plan.placement.nodes)
+        await rank_work.stop_all(world, found.of(plan.deployment), _CLEAN_GRACE, remove=True)
+        await forget(world, [n for n in plan.placement.nodes if n not in found.lost], plan.deployment)
+        for error in found.lost.values():
+            raise error
+    except SparkwrightError as error:
+        text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` goes on with it"
+        world.sink.tell(Notice(text, warning=True))

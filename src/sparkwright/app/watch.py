@@ -140,6 +140,13 @@ class Watch:
             if not quiet and silent > allowed:
                 raise self._stuck(slow, silent, allowed)
 
+    def steps(self) -> list[tuple[str, float]]:
+        """Seconds between the head's phase changes; the first begins with the start of the watch."""
+        marks = sorted(self.phases.items(), key=lambda item: item[1])
+        starts = [(str(Phase.START), self.began), *((str(phase), at) for phase, at in marks)]
+        ends = [at for _, at in starts[1:]] + [self._now]
+        return [(name, end - begin) for (name, begin), end in zip(starts, ends, strict=True)]
+
     def slowest(self) -> RankWatch:
         """The rank that the others wait for: furthest behind, then silent for longest."""
         return min(self.ranks, key=lambda r: (PHASE_ORDER.index(r.phase), r.moved))

@@ -50,7 +50,8 @@ class Wish:
 
     measured: what logs that were given by hand say, in place of what is kept of earlier starts. supervised: the front
     door is what others reach, and the engine stays where only the door reaches it. beside: deployments that ran on the
-    same nodes while it served, which somebody has wanted so.
+    same nodes while it served, which somebody has wanted so. replaces: another deployment, whose memory and ports
+    count as free.
     """
 
     recipe: Recipe
@@ -60,6 +61,7 @@ class Wish:
     measured: tuple[Calibration, ...] = ()
     supervised: bool = False
     beside: tuple[str, ...] = ()
+    replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)

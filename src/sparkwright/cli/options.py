@@ -46,7 +46,7 @@ def deployment_of(_: click.Context, __: click.Parameter, value: str) -> str:
     return name
 
 
-def _deployment_if_any(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def deployment_if_any(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     return deployment_of(ctx, parameter, value) if value else ""
 
 
@@ -54,7 +54,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="The same as 
 profile_option = click.option("--profile", default="", metavar="NAME", help="The same as RECIPE@PROFILE.")
 name_option = click.option(
     "--name",
-    callback=_deployment_if_any,
+    callback=deployment_if_any,
     default="",
     metavar="NAME",
     help="Name of the deployment. [default: the recipe's]",

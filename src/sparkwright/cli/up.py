@@ -8,8 +8,10 @@ import click
 from sparkwright.app.launch import Options, Outcome
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import api_key, stopping
+from sparkwright.app.restart import restart as start_again
 from sparkwright.app.stage import staging_text
-from sparkwright.app.standing import standing
+from sparkwright.app.standing import standing, the_only_one
+from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
@@ -40,6 +42,14 @@ KEPT = {
 @click.option("--detach", is_flag=True, help="Return once the ranks run, without waiting for the answer.")
 @click.option("--no-supervise", is_flag=True, help="Leave nothing on the nodes that keeps it alive, and no front door.")
 @click.option("--allow-reboot", is_flag=True, help="Its supervisor may reboot all nodes where nothing else helps.")
+@click.option(
+    "--replace",
+    default="",
+    callback=shared.deployment_if_any,
+    metavar="DEPLOYMENT",
+    help="Take its place: stop it, start this; start it again if this fails.",
+)
+@click.option("--no-rollback", is_flag=True, help="Leave a failed replacement failed; do not start the old one again.")
 @shared.json_option
 def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     """From a recipe to an endpoint that has answered a real request.
@@ -48,19 +58,25 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     fail, and after a reboot. Twice does nothing the second time. Ctrl-C before the ranks run undoes what was begun;
     after that it only stops watching: the ranks go on, and `up` again watches on.
 
+    A changed recipe replaces what serves under the same name, --replace another deployment: weights and image are
+    staged while that one serves, its gateway answers 503 during the swap, and it is started again if the new one does
+    not get ready or you press Ctrl-C.
+
     \b
     Examples:
       sparkwright up deepseek-v4-flash@256k
       sparkwright up ./my-recipe.yaml --dry-run
       sparkwright up twin --cluster demo.yaml --json
+      sparkwright up qwen3-coder --replace gpt-oss
     """
     from sparkwright.adapters.files import open_recipe
 
     opened = open_recipe(recipe, places(), profile)
     where = Where(rest["cluster"], rest["ssh_config"])
-    options = Options(rest["dry_run"], rest["seize"], rest["detach"], not rest["no_supervise"], rest["allow_reboot"])
+    named = name or opened.deployment
+    replaces = "" if rest["replace"] == named else rest["replace"]
     outcome = shared.drive(
-        where, lambda world: _up(world, opened, (name, rest["force"]), options), quiet=rest["as_json"]
+        where, lambda world: _up(world, opened, (named, rest["force"], replaces), _options(rest)), quiet=rest["as_json"]
     )
     if rest["as_json"]:
         shared.print_json(outcome_json(outcome))
@@ -70,16 +86,27 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
         raise click.exceptions.Exit(1)
 
 
-async def _up(world: World, recipe: Recipe, named: tuple[str, str], options: Options) -> Outcome:
-    name, force = named
-    wish = Wish(recipe, name or recipe.deployment, force, api_key(world, recipe), supervised=options.supervise)
-    return await bring_up(world, wish, options)
+def _options(given: dict[str, Any]) -> Options:
+    return Options(
+        given["dry_run"],
+        given["seize"],
+        given["detach"],
+        not given["no_supervise"],
+        given["allow_reboot"],
+        not given["no_rollback"],
+    )
+
+
+async def _up(world: World, recipe: Recipe, named: tuple[str, str, str], options: Options) -> Outcome:
+    name, force, replaces = named
+    key, supervised = api_key(world, recipe), options.supervise
+    return await bring_up(world, Wish(recipe, name, force, key, supervised=supervised, replaces=replaces), options)
 
 
 def outcome_text(outcome: Outcome) -> str:
     if outcome.done == "planned":
         planned = plan_text(outcome.plan, staging_text(outcome.plan, outcome.survey), why=False)
-        return "\n\n".join(filter(None, (planned, standing(outcome.plan, outcome.survey))))
+        return "\n\n".join(filter(None, (planned, standing(outcome.plan, outcome.survey, outcome.old))))
     parts = [f"{outcome.plan.deployment}: {outcome.done}"]
     worth = [f for f in outcome.plan.findings if f.severity is Severity.WARN]
     if outcome.done == "ready" and worth:
@@ -118,22 +145,54 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("deployment", metavar="DEPLOYMENT", callback=shared.deployment_of)
+@click.argument("deployment", required=False, default="", callback=shared.deployment_if_any)
 @shared.where_options
 @shared.lease_option
 @shared.json_option
 def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: bool) -> None:
     """Stop a deployment and remove all that is left of it: containers, processes, files, leases.
 
+    Without a name: the only one that there is.
+
     \b
     Example: sparkwright down deepseek-v4-flash
     """
-    removed = shared.drive(Where(cluster, ssh_config), lambda world: take_down(world, deployment, seize), quiet=as_json)
+
+    async def taken(world: World) -> Removed:
+        return await take_down(world, deployment or await the_only_one(world, "down"), seize)
+
+    removed = shared.drive(Where(cluster, ssh_config), taken, quiet=as_json)
     if as_json:
         shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
     elif removed.ranks:
-        click.echo(f"{deployment}: {len(removed.ranks)} rank(s) removed")
+        click.echo(f"{removed.deployment}: {len(removed.ranks)} rank(s) removed")
     elif removed.files:
-        click.echo(f"{deployment}: no rank ran; what was left of it on {', '.join(removed.files)} is removed")
+        left = ", ".join(removed.files)
+        click.echo(f"{removed.deployment}: no rank ran; what was left of it on {left} is removed")
     else:
-        click.echo(f"{deployment}: nothing was left of it")
+        click.echo(f"{removed.deployment}: nothing was left of it")
+
+
+@click.command()
+@click.argument("deployment", required=False, default="", callback=shared.deployment_if_any)
+@shared.where_options
+@shared.json_option
+def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
+    """Restart a deployment; its gateway answers 503 meanwhile.
+
+    Its supervisor stops the ranks and starts them as they were started, and counts no fault. Ctrl-C only stops
+    watching. Without a name: the only deployment that there is.
+
+    \b
+    Example: sparkwright restart deepseek-v4-flash
+    """
+
+    async def restarted(world: World) -> tuple[str, float]:
+        name = deployment or await the_only_one(world, "restart")
+        return name, await start_again(world, name)
+
+    name, seconds = shared.drive(Where(cluster, ssh_config), restarted, quiet=as_json)
+    if as_json:
+        shared.print_json({"deployment": name, "seconds": round(seconds, 3)})
+    else:
+        click.echo(f"{name}: serves again after {duration(seconds)}")

@@ -142,7 +142,7 @@ i=0; while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
 _WRITE = r"""
 umask 077; h="$1"; mkdir -p "$h" && chmod 700 "$h" || exit 1
 cat > "$h/$2.new" && [ "$(wc -c < "$h/$2.new")" -eq "$3" ] || exit 1
-[ -z "$4" ] || rm -f "$h/state.json" "$h/figures.json" "$h/live.json"
+[ -z "$4" ] || rm -f "$h/state.json" "$h/figures.json" "$h/live.json" "$h/request.json"
 if cmp -s "$h/$2.new" "$h/$2"; then rm -f "$h/$2.new"; exit 0; fi
 [ ! -s "$h/$2" ] || cp "$h/$2" "$h/$2.bak"
 sync "$h/$2.new" && mv -f "$h/$2.new" "$h/$2" && sync "$h"
@@ -207,6 +207,10 @@ if [ ! -d "$S/supervision" ] && [ -e "$S/lingering" ]; then
 exit 0
 """
 )
+_TAKEN = r"""
+tail -c 262144 "$(x "$1")/audit.log" 2>/dev/null | grep -a " disarm $2: down$" | tail -n 1 | cut -c 1-300
+printf 'now %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+"""
 _RESUME = (
     _UNITS
     + _MINE
@@ -276,6 +280,15 @@ def resume(state: str, deployment: str) -> Command:
     return script(_RESUME, state, deployment, timeout=60, changes=f"let the supervisor of {deployment} go on")
 
 
-def remove(state: str, deployment: str, tag: str) -> Command:
-    """Units, processes, folder, program, key: all that there is of it on a node. Prints `was` for what was there."""
-    return script(_REMOVE, state, deployment, tag, timeout=90, changes=f"disarm {deployment}")
+def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
+    """Units, processes, folder, program, key: all that there is of it on a node. Prints `was` for what was there.
+
+    why: for the audit log, where `taken_down` finds it.
+    """
+    what = f"disarm {deployment}{why and f': {why}'}"
+    return script(_REMOVE, state, deployment, tag, timeout=90, changes=what)
+
+
+def taken_down(state: str, deployment: str) -> Command:
+    """The audit log's last line about a `down` of it, and the node's clock."""
+    return script(_TAKEN, state, deployment)

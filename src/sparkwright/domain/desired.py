@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
@@ -32,3 +33,26 @@ class Desired:
     python: str = "python3"
     speeds: Mapping[str, float] = field(default_factory=dict)
     version: int = VERSION
+
+
+class Ask(StrEnum):
+    """restart: a planned one. replace: leave the nodes to an `up`. return, leave: it failed; serve again, or do not."""
+
+    RESTART = "restart"
+    REPLACE = "replace"
+    RETURN = "return"
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A person's command to a supervisor: `request.json` in its folder. nonce: of the process that asks.
+
+    age: seconds since it was written or renewed, as its reader found it.
+    """
+
+    ask: Ask
+    by: str
+    why: str
+    nonce: str
+    age: float = 0.0

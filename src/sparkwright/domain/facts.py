@@ -218,6 +218,7 @@ class RankStatus:
     started: str = ""
     exit_code: int | None = None
     oom_killed: bool = False
+    forced: bool = False
 
     @property
     def running(self) -> bool:

@@ -82,6 +82,8 @@ class LiveCanary:
 class Live:
     """refusing: new requests get 503 at the door, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
+    request: nonce of the last one that is obeyed.
+
     incident: number of the open one, 0 for none. relaunches: since `up`. pid: the supervisor's.
     awaited: what it waits for, '' for nothing; due: when a deliberate wait ends, 0 for none; usual: seconds that a
     start takes, 0 where that is not known.
@@ -112,3 +114,4 @@ class Live:
     awaited: str = ""
     due: float = 0.0
     usual: float = 0.0
+    request: str = ""

@@ -196,6 +196,12 @@ class Recipe:
         return f"{self.name}@{self.profile}" if self.profile else self.name
 
     @property
+    def asked(self) -> str:
+        """As `plan` and `up` find it again: the path where it was a path, else the label."""
+        kept = not self.source or self.source.startswith("shipped/") or "/sparkwright/recipes/" in self.source
+        return self.label if kept else f"{self.source}@{self.profile}" if self.profile else self.source
+
+    @property
     def head_loads(self) -> bool:
         """Whether the head alone reads the weights: llama.cpp sends its RPC workers their layers."""
         return self.engine.name == "llama-cpp"

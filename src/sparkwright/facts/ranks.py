@@ -100,5 +100,6 @@ def _status(labels: Mapping[str, str], **rest: Any) -> RankStatus:
         served_name=labels.get("served-name", ""),
         key_env=Plain.NAME.only(labels.get("key-env", "")),
         simulated=labels.get("simulated") == "true",
+        forced=bool(labels.get("forced")),
         **rest,
     )

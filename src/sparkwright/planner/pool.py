@@ -65,7 +65,7 @@ def _in_use(facts: NodeFacts, memory: Memory, deployment: str) -> LedgerLine:
     if retained:
         why += f" - {gib(retained)} kept by the driver (no GPU process lives; the next one gets them)"
     if replaced:
-        why += f" - {gib(replaced)} of the running {deployment}, which is replaced"
+        why += f" - {gib(replaced)} of the running ranks that are replaced"
     return LedgerLine(IN_USE, max(0, taken - retained - replaced), Origin.MEASURED, why)
 
 

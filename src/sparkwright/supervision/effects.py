@@ -1,4 +1,4 @@
-"""What the machine wants done. At most one of the first five is under way at any time; each ends in an event.
+"""What the machine wants done. At most one of the first six is under way at any time; each ends in an event.
 
 turn: number of the work; the event that it ends in carries the same. The loop cancels a work when another begins.
 """
@@ -56,6 +56,13 @@ class Reboot:
 
 
 @dataclass(frozen=True, slots=True)
+class Swap:
+    """Leave the nodes to the `up` that replaces this deployment, until it ends -> Returned."""
+
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Refuse:
     """The front door answers 503. back_at: when it should be back (epoch seconds, 0: not known)."""
 
@@ -97,4 +104,4 @@ class Announce:
     text: str
 
 
-Effect = Capture | Stop | Launch | Watch | Reboot | Refuse | Admit | Close | Record | Announce
+Effect = Capture | Stop | Launch | Watch | Reboot | Swap | Refuse | Admit | Close | Record | Announce

@@ -132,5 +132,32 @@ class Disarmed:
     at: float
 
 
-Answer = Captured | Stopped | Launched | Ready | LaunchFailed | Rebooted | RebootFailed
-Event = Tick | Resumed | Fault | Cleared | Disarmed | Answer
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A person asks for a restart. why: who; request: its nonce."""
+
+    at: float
+    why: str = "restarted"
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """An `up` takes the nodes to start something else on them; it renews its request meanwhile."""
+
+    at: float
+    why: str = "being replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The replacement is not there. again: start what served before; else a person has to act."""
+
+    at: float
+    why: str = "not replaced"
+    again: bool = True
+    turn: int = 0
+
+
+Answer = Captured | Stopped | Launched | Ready | LaunchFailed | Rebooted | RebootFailed | Returned
+Event = Tick | Resumed | Fault | Cleared | Disarmed | Restart | Replaced | Answer

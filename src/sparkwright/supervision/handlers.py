@@ -15,6 +15,9 @@ from sparkwright.supervision.events import (
     Ready,
     Rebooted,
     RebootFailed,
+    Replaced,
+    Restart,
+    Returned,
     Stopped,
     Tick,
 )
@@ -161,7 +164,7 @@ def ready(state: State, event: Ready, policy: Policy) -> Move:
 def launch_failed(state: State, event: LaunchFailed, policy: Policy) -> Move:
     """Its logs go into the same incident. Busy: nothing was started, so the ranks are as gone as they were."""
     if event.busy and state.work is Work.LAUNCH:
-        return moves.back_off(replace(state, gone=True, counted=True), event.at, policy.again, event.why)
+        return moves.back_off(replace(state, gone=True, counted=not state.planned), event.at, policy.again, event.why)
     recovery = guard.stronger(event.recovery, Recovery.RELAUNCH)
     fault = Fault(event.at, "launch-failed", event.why, recovery)
     return broken(replace(state, counted=False), fault, policy)
@@ -174,6 +177,20 @@ def rebooted(state: State, event: Rebooted, policy: Policy) -> Move:
 
 def reboot_failed(state: State, event: RebootFailed, policy: Policy) -> Move:
     return _beyond_us(replace(state, cause=f"{state.cause}; the reboot failed: {event.why}"), event.at, policy)
+
+
+def restarted(state: State, event: Restart, policy: Policy) -> Move:
+    return moves.restart(state, event.at, event.why, policy)
+
+
+def replaced(state: State, event: Replaced, policy: Policy) -> Move:
+    return moves.swap(state, event.at, event.why)
+
+
+def returned(state: State, event: Returned, policy: Policy) -> Move:
+    if event.again:
+        return moves.restart(state, event.at, event.why, policy)
+    return moves.rest(state, DeploymentState.FAILED, event.why, event.at)
 
 
 def disarmed(state: State, event: Disarmed, policy: Policy) -> Move:

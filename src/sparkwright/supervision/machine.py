@@ -24,7 +24,10 @@ from sparkwright.supervision.events import (
     Ready,
     Rebooted,
     RebootFailed,
+    Replaced,
+    Restart,
     Resumed,
+    Returned,
     Stopped,
     Tick,
 )
@@ -40,10 +43,16 @@ _WAITS = "ignored: nothing waits for the clock here"
 _UNASKED = "ignored: no work of this kind is under way"
 _PERSON = "ignored: a person has to act, whatever happens meanwhile"
 _OVER = "ignored: a person has taken over"
+_ANOTHERS = "ignored: what runs on the nodes is another's meanwhile"
 _NEVER = "ignored: never a state of this machine; Resumed leads out of it"
 
 _NO_ANSWERS: Mapping[type, Cell] = dict.fromkeys(get_args(Answer), _UNASKED)
-_COMMON: Mapping[type, Cell] = {Tick: _WAITS, **_NO_ANSWERS, Cleared: handlers.cleared, Disarmed: handlers.disarmed}
+_PERSONS: Mapping[type, Cell] = {
+    Disarmed: handlers.disarmed,
+    Restart: handlers.restarted,
+    Replaced: handlers.replaced,
+}
+_COMMON: Mapping[type, Cell] = {Tick: _WAITS, **_NO_ANSWERS, Cleared: handlers.cleared, **_PERSONS}
 
 
 def _row(resumed: Handler, fault: Cell, changes: Mapping[type, Cell]) -> Mapping[type, Cell]:
@@ -52,7 +61,7 @@ def _row(resumed: Handler, fault: Cell, changes: Mapping[type, Cell]) -> Mapping
 
 def _resting(resumed: Cell, why: str) -> Mapping[type, Cell]:
     quiet: dict[type, Cell] = dict.fromkeys((Tick, Fault, Cleared), why)
-    return {**_NO_ANSWERS, **quiet, Resumed: resumed, Disarmed: handlers.disarmed}
+    return {**_NO_ANSWERS, **quiet, Resumed: resumed, **_PERSONS}
 
 
 _SERVING = _row(resume.serving, handlers.fault_while_serving, {Cleared: handlers.cleared_while_serving})
@@ -87,7 +96,10 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     (DeploymentState.FAILED, Work.NONE): _resting(resume.resting, _PERSON),
     (DeploymentState.NEEDS_REBOOT, Work.NONE): _resting(resume.needing, _PERSON),
     (DeploymentState.NEEDS_POWER_CYCLE, Work.NONE): _resting(resume.needing, _PERSON),
-    (DeploymentState.STOPPED, Work.NONE): {**_resting(_OVER, _OVER), Disarmed: _OVER},
+    (DeploymentState.STARTING, Work.SWAP): _row(
+        resume.swapping, _ANOTHERS, {Restart: _ANOTHERS, Returned: handlers.returned}
+    ),
+    (DeploymentState.STOPPED, Work.NONE): {**_resting(_OVER, _OVER), **dict.fromkeys(_PERSONS, _OVER)},
 }
 NEVER = _resting(resume.stopping, _NEVER)
 

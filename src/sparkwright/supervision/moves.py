@@ -17,6 +17,7 @@ from sparkwright.supervision.effects import (
     Reboot,
     Refuse,
     Stop,
+    Swap,
     Watch,
 )
 from sparkwright.supervision.policy import Policy
@@ -45,7 +46,7 @@ def begin(state: State, phase: DeploymentState, work: Work, at: float) -> State:
 def capture(state: State, at: float, policy: Policy) -> Move:
     """Nothing is served from here on. What is wrong is in state.fault, .cause and .evidence."""
     state = guard.broken_off(state, at, policy)
-    opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=())
+    opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=(), planned=False)
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
     back_at = at + guard.wait(there.attempt, policy) if guard.mends_itself(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
@@ -73,14 +74,32 @@ def back_off(state: State, at: float, pause: float, why: str) -> Move:
 
 def launch(state: State, at: float, policy: Policy) -> Move:
     """Only of ranks that are verified gone, and never past the guard. What is counted is counted at its new time."""
-    if limit := guard.too_many(state, at, policy):
+    if not state.planned and (limit := guard.too_many(state, at, policy)):
         return rest(state, DeploymentState.FAILED, f"{limit}: {state.cause}", at)
     before = state.launches[:-1] if state.counted else state.launches
-    attempt = state.attempt if state.counted else state.attempt + 1
-    launches = (*guard.remembered(before, at, policy), at)
+    attempt = state.attempt if state.counted or state.planned else state.attempt + 1
+    launches = guard.remembered(before, at, policy) + (() if state.planned else (at,))
     launching = replace(state, gone=False, launches=launches, attempt=attempt, reason=f"starting again: {state.cause}")
     there = begin(launching, DeploymentState.STARTING, Work.LAUNCH, at)
     return there, (door(there), Launch(there.turn))
+
+
+def restart(state: State, at: float, why: str, policy: Policy) -> Move:
+    """As a person asked for: neither an incident nor a launch that counts."""
+    ended = calm(guard.broken_off(state, at, policy))
+    moved, effects = stop(replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0), at)
+    return moved, (Refuse(why, at), *taken_over(state), *effects)
+
+
+def swap(state: State, at: float, why: str) -> Move:
+    """The nodes are another's; the gateway stays and gives the reason."""
+    there = begin(replace(calm(state), reason=why, ready_at=0.0, refusing=True, gone=False), DeploymentState.STARTING,
+                  Work.SWAP, at)  # fmt: skip
+    return there, (door(there), *taken_over(state), Swap(there.turn))
+
+
+def taken_over(state: State) -> tuple[Effect, ...]:
+    return (Close(state.incident, "taken over"),) if state.incident else ()
 
 
 def watch(state: State, at: float) -> Move:
@@ -131,5 +150,5 @@ def calm(state: State) -> State:
     """Nothing of the incident and of what was wrong is left but the count of launches."""
     return replace(
         state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,
-        unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False, lost=0.0,
+        unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False, planned=False, lost=0.0,
     )  # fmt: skip

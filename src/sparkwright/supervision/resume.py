@@ -50,7 +50,12 @@ def launching(state: State, event: Resumed, policy: Policy) -> Move:
     known = _known(state, event)
     if not event.ended and 0 in event.running:
         return _told(moves.watch(known, event.at))
-    return _told(moves.stop(replace(known, counted=not state.counted), event.at))
+    return _told(moves.stop(replace(known, counted=not (state.counted or state.planned)), event.at))
+
+
+def swapping(state: State, event: Resumed, policy: Policy) -> Move:
+    """Whether the `up` that replaces it is still there shows in its request."""
+    return _told(moves.swap(_known(state, event), event.at, state.reason))
 
 
 def loading(state: State, event: Resumed, policy: Policy) -> Move:

@@ -19,6 +19,7 @@ class Work(StrEnum):
     LAUNCH = "launch"
     WATCH = "watch"
     REBOOT = "reboot"
+    SWAP = "swap"
 
 
 class Recovery(StrEnum):
@@ -57,8 +58,8 @@ class State:
     serves, 0 when it does not. refusing: the front door answers 503. troubles, refusals: (kind, sentence) of what does
     not stop it from serving, and of what new work is refused for. boots: (node, boot marker) as last seen. rebooted:
     by us, once in this incident. down: when the service ended last. rebooters: nodes that a person has rebooted since.
-    lost: since when clients get nothing, for the fault under way. owed: what the last step closed and announced; said
-    again if the supervisor is killed now.
+    planned: a person asked for the launch under way; it does not count. lost: since when clients get nothing, for the
+    fault under way. owed: what the last step closed and announced; said again if the supervisor is killed now.
     """
 
     phase: DeploymentState
@@ -85,5 +86,6 @@ class State:
     rebooted: bool = False
     down: float = 0.0
     rebooters: tuple[str, ...] = ()
+    planned: bool = False
     lost: float = 0.0
     owed: tuple[Close | Announce, ...] = ()

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from sparkwright.adapters.durable import write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
-from sparkwright.domain.desired import VERSION, Desired
+from sparkwright.domain.desired import VERSION, Desired, Request
 from sparkwright.domain.errors import Busy, UsageError
 from sparkwright.domain.live import Live
 from sparkwright.supervision.state import State
@@ -123,6 +124,23 @@ class Home:
 
     def wanted(self) -> bool:
         return self._mark == self._marked()
+
+    def request(self) -> Request | None:
+        """One that cannot be read is removed."""
+        path = self.path / "request.json"
+        try:
+            age = time.time() - path.stat().st_mtime
+            return replace(from_json(Request, path.read_bytes()), age=age)
+        except FileNotFoundError:
+            return None
+        except (OSError, Unreadable) as error:
+            self._say(f"warning: {path} cannot be read: {error}")
+            self.answered()
+            return None
+
+    def answered(self) -> None:
+        with suppress(OSError):
+            (self.path / "request.json").unlink()
 
     def recall(self) -> dict[str, float]:
         try:

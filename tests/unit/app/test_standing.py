@@ -1,9 +1,20 @@
 """What `plan` says of ranks that run already: the words are what `up` then does."""
 
+from dataclasses import replace
+
+import pytest
+
+from fakes.rank_node import STATE
+from sparkwright.app.disarm import taken_down
 from sparkwright.app.launch import Options, prepare, up
-from sparkwright.app.standing import standing
+from sparkwright.app.plan import make_plan
+from sparkwright.app.standing import Old, differences, replaced_text, standing
+from sparkwright.commands import service
+from sparkwright.domain.desired import Desired
+from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.recipe import Recipe
 from unit.app.scene import Scene, recipe, scene, wish
+from unit.app.test_plan import found
 
 
 async def told(here: Scene, of: Recipe) -> str:
@@ -30,3 +41,67 @@ async def test_a_running_deployment_is_told_before_it_is_stopped() -> None:
     assert await told(here, recipe()) == f"{name} runs already, as planned here: `up` would start nothing"
     changed = await told(here, recipe(port=8001))
     assert changed == f"{name} runs, but not as planned here: `up` would stop its 2 rank(s) and start it anew"
+
+
+def test_what_differs_is_named_key_by_key() -> None:
+    """Guards an operator who replaces more than was meant: the old value and the new one, and no prose of the file."""
+    old = recipe()
+    new = replace(recipe(port=8001), env={**old.env, "A": "1"}, title="another", hash="f" * 12, source="./x.yaml")
+    assert differences(old, new) == ("env.A: none -> 1", "serving.port: 8000 -> 8001")
+    text = replaced_text(Old("chat", (), desired=Desired("chat", scene().world.cluster, old)), new)
+    assert text.startswith("chat serves (recipe twin ") and "serving.port: 8000 -> 8001" in text
+
+
+def beside(name: str, forced: bool = False, running: bool = True) -> tuple[RankStatus, ...]:
+    made = RankStatus(name, 0, "spark-1", "process", "running" if running else "exited", "/x", port=8000, forced=forced)
+    return made, replace(made, rank=1, node="spark-2")
+
+
+def codes(ranks: tuple[RankStatus, ...], **asked: str) -> set[str]:
+    here = scene()
+    survey = found("spark-1", "spark-2")
+    facts = {n: replace(f, ranks=tuple(r for r in ranks if r.node == n)) for n, f in survey.facts.items()}
+    plan = make_plan(here.world, replace(wish(), **asked), replace(survey, facts=facts))
+    return {finding.code for finding in plan.findings}
+
+
+def test_what_is_replaced_is_nobody_in_the_way() -> None:
+    """Its ranks are stopped before the first new one starts."""
+    assert "RANK001" in codes(beside("chat"))
+    assert "RANK001" not in codes(beside("chat"), replaces="chat")
+    assert "RANK001" in codes((*beside("chat"), *beside("third")), replaces="chat")
+
+
+@pytest.mark.parametrize(("known", "forced"), [(True, True), (True, False), (False, True)])
+def test_who_was_there_first_is_not_refused_for_a_newcomer(known: bool, forced: bool) -> None:
+    """Guards a deployment that failed: its own `up` needs no --force because somebody has forced another one in."""
+    own = beside(wish().deployment, running=False) if known else ()
+    assert ("RANK001" in codes((*own, *beside("newcomer", forced)))) is not (known and forced)
+
+
+AUDIT = "2026-11-22T14:23:01Z bob@desk disarm chat: down\nnow 2026-11-22T14:23:{}Z\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "who"),
+    [
+        (AUDIT.format("09"), "bob@desk at 14:23:01 UTC"),
+        (AUDIT.format("59"), ""),
+        ("now 2026-11-22T14:23:09Z\n", ""),
+        ("9999-99-99T99:99:99Z bob disarm chat: down\nnow 2026-11-22T14:23:09Z\n", ""),
+        ("2026-11-22T14:23:01Z \x1b[2Jbob disarm chat: down\nnow 2026-11-22T14:23:09Z\n", "[2Jbob at 14:23:01 UTC"),
+    ],
+)
+async def test_who_has_taken_it_down_is_named(told: str, who: str) -> None:
+    """From the node's audit log, whose lines are not trusted, and only while it is news."""
+    here = scene()
+    here.nodes[0].on(lambda command: command == service.taken_down(STATE, "chat"), told)
+    assert await taken_down(here.world, "spark-1", "chat", 20.0) == who
+
+
+def test_a_recipe_is_named_as_it_is_found_again() -> None:
+    """Guards a hint that names a file's stem: no recipe has that name."""
+    mine = replace(recipe(), source="./broken.yaml")
+    assert (mine.asked, replace(mine, profile="256k").asked) == ("./broken.yaml", "./broken.yaml@256k")
+    assert replace(recipe(), source="shipped/twin.yaml").asked == "twin"
+    assert replace(recipe(), source="~/.config/sparkwright/recipes/twin.yaml").asked == "twin"

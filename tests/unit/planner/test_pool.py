@@ -43,7 +43,7 @@ def test_our_own_running_rank_is_replaced() -> None:
     own = (GpuProcess(1, "VLLM", 90 * GIB),)
     made = found(healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank("big"),)))
     assert gib(made.used.bytes) == "10.0 GiB"
-    assert made.used.why.endswith("- 90.0 GiB of the running big, which is replaced")
+    assert made.used.why.endswith("- 90.0 GiB of the running ranks that are replaced")
     both = healthy("spark-1", memory=memory(100), gpu_processes=own, ranks=(rank("big"), rank("other")))
     assert gib(found(both).used.bytes) == "100.0 GiB"
 

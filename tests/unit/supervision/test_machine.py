@@ -43,17 +43,18 @@ D = DeploymentState
 
 # Whatever is not here is ignored, and the table says why.
 HANDLED = {
-    (D.READY, Work.NONE): "Resumed Fault Cleared Disarmed",
-    (D.DEGRADED, Work.NONE): "Resumed Fault Cleared Disarmed",
-    (D.DRAINING, Work.CAPTURE): "Resumed Fault Cleared Disarmed Captured",
-    (D.DRAINING, Work.STOP): "Resumed Fault Cleared Disarmed Stopped",
-    (D.DRAINING, Work.REBOOT): "Resumed Fault Cleared Disarmed Rebooted RebootFailed",
-    (D.BACKING_OFF, Work.NONE): "Tick Resumed Fault Cleared Disarmed",
-    (D.STARTING, Work.LAUNCH): "Resumed Fault Cleared Disarmed Launched LaunchFailed",
-    (D.LOADING, Work.WATCH): "Resumed Fault Cleared Disarmed Ready LaunchFailed",
-    (D.FAILED, Work.NONE): "Resumed Disarmed",
-    (D.NEEDS_REBOOT, Work.NONE): "Resumed Disarmed",
-    (D.NEEDS_POWER_CYCLE, Work.NONE): "Resumed Disarmed",
+    (D.READY, Work.NONE): "Resumed Fault Cleared Disarmed Restart Replaced",
+    (D.DEGRADED, Work.NONE): "Resumed Fault Cleared Disarmed Restart Replaced",
+    (D.DRAINING, Work.CAPTURE): "Resumed Fault Cleared Disarmed Captured Restart Replaced",
+    (D.DRAINING, Work.STOP): "Resumed Fault Cleared Disarmed Stopped Restart Replaced",
+    (D.DRAINING, Work.REBOOT): "Resumed Fault Cleared Disarmed Rebooted RebootFailed Restart Replaced",
+    (D.BACKING_OFF, Work.NONE): "Tick Resumed Fault Cleared Disarmed Restart Replaced",
+    (D.STARTING, Work.LAUNCH): "Resumed Fault Cleared Disarmed Launched LaunchFailed Restart Replaced",
+    (D.LOADING, Work.WATCH): "Resumed Fault Cleared Disarmed Ready LaunchFailed Restart Replaced",
+    (D.FAILED, Work.NONE): "Resumed Disarmed Restart Replaced",
+    (D.NEEDS_REBOOT, Work.NONE): "Resumed Disarmed Restart Replaced",
+    (D.NEEDS_POWER_CYCLE, Work.NONE): "Resumed Disarmed Restart Replaced",
+    (D.STARTING, Work.SWAP): "Resumed Cleared Disarmed Replaced Returned",
     (D.STOPPED, Work.NONE): "",
 }
 ANY = {
@@ -72,7 +73,7 @@ def test_every_pair_is_in_the_table(phase, work) -> None:
     cells = row(phase, work)
     assert set(cells) == set(EVENTS)
     handled = {kind.__name__ for kind, cell in cells.items() if not isinstance(cell, str)}
-    assert handled == set(HANDLED.get((phase, work), "Resumed Disarmed").split())
+    assert handled == set(HANDLED.get((phase, work), "Resumed Disarmed Restart Replaced").split())
     ignored = [cell for cell in cells.values() if isinstance(cell, str)]
     assert all(cell.startswith("ignored: ") and len(cell) > 20 for cell in ignored)
 

@@ -20,6 +20,7 @@ WORKS = {
     do.Launch: Work.LAUNCH,
     do.Watch: Work.WATCH,
     do.Reboot: Work.REBOOT,
+    do.Swap: Work.SWAP,
 }
 SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
 MILD = (Recovery.NONE, Recovery.REFUSE)

@@ -46,6 +46,7 @@ def view(senses: Senses, state: State) -> Live:
         canary=seen.canary,
         engine_address=site.url,
         simulated=site.simulated,
+        request=seen.request,
     )
 
 

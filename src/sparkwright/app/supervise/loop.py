@@ -18,17 +18,19 @@ from sparkwright.app.supervise.sources import (
     suspicion,
 )
 from sparkwright.app.supervise.words import Words
+from sparkwright.app.supervise.works.swap import SILENT
 from sparkwright.app.supervise.works.work import Work, Works
 from sparkwright.app.world import World
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.desired import Desired
+from sparkwright.domain.desired import Ask, Desired
 from sparkwright.ports import Keep
 from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
-from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Resumed, Tick
+from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervision.state import Recovery, State
+from sparkwright.supervision.state import Work as Kind
 
 _SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
 _TICK = 1.0
@@ -107,6 +109,7 @@ class Loop:
         self._gap(at)
         if not self.site.keep.journal.wanted():
             self.senses.tell(Disarmed(at))
+        self._obey(at)
         if self._unwritten:
             self._save()
         nodes.silent(self.senses)
@@ -115,6 +118,18 @@ class Loop:
         self.senses.tell(Tick(at))
         if at - self._shown >= _SHOWN_EVERY:
             self._show()
+
+    def _obey(self, at: float) -> None:
+        """One that is old was for a supervisor that did not run then."""
+        request = self.site.keep.journal.request()
+        if request is None or self._state.work is Kind.SWAP:
+            return
+        if request.ask is Ask.REPLACE and request.age <= self.site.scaled(SILENT):
+            self.senses.tell(Replaced(at, request.why))
+            return
+        self.site.keep.journal.answered()
+        if request.ask is Ask.RESTART and request.age <= SILENT:
+            self.senses.tell(Restart(at, request.why, request.nonce))
 
     def _gap(self, at: float) -> None:
         """What was not watched, or is another time, is nobody's silence."""
@@ -131,6 +146,8 @@ class Loop:
     async def _step(self, event: Event) -> None:
         """Decided, written down, told, and only then done."""
         before = self._state
+        if isinstance(event, Restart):
+            self.site.seen.request = event.request
         self._state, effects = machine.step(before, event, self.site.policy)
         if self._state != before:
             self._save()

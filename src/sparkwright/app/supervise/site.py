@@ -31,8 +31,10 @@ _BESIDE = "beside:"
 class Seen:
     """What was seen last. bind: where the engine listens on the head. lines: the last ones of each rank.
 
-    why, back_at: of the refusal at the door. doing: what a work waits for. incidents: how many, and the last one's
-    number. closed, folder: of the last incident that was closed, and where the evidence of the last one is.
+    why, back_at: of the refusal at the door. doing: what a work waits for. request: nonce of the one that is obeyed.
+
+    incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where
+    the evidence of the last one is.
     relaunches: since `up`. launched_at: when the launch under way began (monotonic). opening: to be said of the next
     incident once it has its number.
     """
@@ -48,6 +50,7 @@ class Seen:
     why: str = ""
     back_at: float = 0.0
     doing: str = ""
+    request: str = ""
     incidents: tuple[int, int] = (0, 0)
     closed: int = 0
     relaunches: int = 0

@@ -9,11 +9,12 @@ from sparkwright.app.supervise.works.capture import capture
 from sparkwright.app.supervise.works.reboot import reboot
 from sparkwright.app.supervise.works.start import launch, watch
 from sparkwright.app.supervise.works.stop import stop
-from sparkwright.supervision.effects import Capture, Launch, Reboot, Stop, Watch
-from sparkwright.supervision.events import Answer, Captured, LaunchFailed, RebootFailed, Stopped
+from sparkwright.app.supervise.works.swap import swap
+from sparkwright.supervision.effects import Capture, Launch, Reboot, Stop, Swap, Watch
+from sparkwright.supervision.events import Answer, Captured, LaunchFailed, RebootFailed, Returned, Stopped
 from sparkwright.supervision.state import State
 
-Work = Capture | Stop | Launch | Watch | Reboot
+Work = Capture | Stop | Launch | Watch | Reboot | Swap
 
 
 class Works:
@@ -52,6 +53,8 @@ class Works:
             return await launch(site)
         if isinstance(work, Watch):
             return await watch(site, self._launched)
+        if isinstance(work, Swap):
+            return await swap(self._senses, state)
         return await reboot(site, work.before)
 
     def _failed(self, work: Work, why: str) -> Answer:
@@ -61,4 +64,6 @@ class Works:
             return Captured(at, work.incident)
         if isinstance(work, Stop):
             return Stopped(at, left=(why,))
+        if isinstance(work, Swap):
+            return Returned(at, why)
         return RebootFailed(at, why) if isinstance(work, Reboot) else LaunchFailed(at, why)

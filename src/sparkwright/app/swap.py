@@ -1,0 +1,227 @@
+"""What serves, replaced by something else; started again where that fails.
+
+Where a supervisor keeps it, that one leaves the nodes to us, keeps the gateway, and starts it again when we fail, also
+when this process is killed. Elsewhere this process does it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from sparkwright.app.disarm import disarm
+from sparkwright.app.lease import RENEW_EVERY, holding
+from sparkwright.app.plan import api_key
+from sparkwright.app.standing import Old, replaced_text, until_serving, watched
+from sparkwright.app.stop import clean
+from sparkwright.app.tasks import finished
+from sparkwright.app.world import Wish, World
+from sparkwright.commands import request as commands
+from sparkwright.commands import service
+from sparkwright.domain.codec import to_json
+from sparkwright.domain.desired import Ask, Request
+from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.supervised import Supervised
+from sparkwright.domain.units import duration
+from sparkwright.ports import Notice
+
+_HEARD, _LOOK_AGAIN = 20.0, 0.5
+# Starts the old one again from here; False: without waiting until it is ready.
+Again = Callable[[Wish, bool], Awaitable[None]]
+
+
+@dataclass
+class Swap:
+    """One replacement. again: start the old one again if the new one fails. begun: from here on the old one is away.
+
+    stands_by: its supervisor waits for us. kept: the new one serves.
+    """
+
+    world: World
+    wish: Wish
+    old: Old | None = None
+    again: bool = True
+    restart: Again | None = None
+    begun: bool = False
+    stands_by: bool = False
+    kept: bool = False
+    _since: float = 0.0
+    _renewing: "asyncio.Task[None] | None" = field(default=None, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.wish.deployment, *([self.old.name] if self.old else []))))
+
+    @property
+    def other(self) -> str:
+        """The old one's name where that is another than the new one's."""
+        return self.old.name if self.old and self.old.name != self.wish.deployment else ""
+
+    @property
+    def unsupervised(self) -> tuple[str, ...]:
+        """Those whose supervision ends when the ranks do."""
+        kept = self.old.name if self.stands_by and self.old else ""
+        return tuple(name for name in self.names if name != kept)
+
+    def announce(self) -> None:
+        """Before anything changes. Raises UsageError where there is no way back and one was expected."""
+        old = self.old
+        if old is None:
+            return
+        self.again = self.again and old.serves
+        if self.again and old.desired is None:
+            said = f"{old.name} serves, and what it was started from is not recorded: it could not be started again"
+            raise UsageError(said, "`--no-rollback` replaces it all the same")
+        if self.again and old.desired and not old.supervised:
+            api_key(self.world, old.desired.recipe)
+        back = "; it serves until weights and image are there, and is started again if the new one is not ready"
+        text = replaced_text(old, self.wish.recipe) + (back if self.again else "; it is not started again")
+        self.world.sink.tell(Notice(text))
+
+    async def begin(self) -> None:
+        """Raises CommandFailed where its supervisor does not answer; nothing has been stopped then."""
+        old, self._since = self.old, self.world.clock.monotonic()
+        if old is None:
+            return
+        if old.supervised:
+            self.stands_by = await self._handed_over(old.supervised)
+            if not self.stands_by and self.again:
+                said = f"the supervisor of {old.name} does not answer: it could not be started again"
+                raise CommandFailed(old.supervised.node, said, "`--no-rollback` replaces it all the same")
+        self.begun = True
+
+    async def _handed_over(self, supervised: Supervised) -> bool:
+        """Its supervisor no longer watches the ranks, and its gateway refuses with the reason."""
+        node, state, name = self._place(supervised)
+        asked = self._request(Ask.REPLACE, f"being replaced by recipe {self.wish.recipe.label}")
+        done = await self.world.hosts[node].run(commands.ask(state, name, asked, "replace"))
+        if not done.ok:
+            return False
+        self._renewing = asyncio.create_task(self._renew(node, state, name))
+        await self.world.hosts[node].run(service.resume(state, name))
+        until = self.world.clock.monotonic() + _HEARD
+        while self.world.clock.monotonic() < until:
+            seen = await watched(self.world, node, name)
+            if seen and seen.current and seen.current.request == self.world.nonce:
+                return True
+            await self.world.clock.sleep(_LOOK_AGAIN)
+        await self.world.hosts[node].run(commands.withdraw(state, name, self.world.nonce))
+        return False
+
+    def _place(self, supervised: Supervised) -> tuple[str, str, str]:
+        return supervised.node, self.world.cluster.node(supervised.node).paths.state, supervised.deployment
+
+    def _request(self, ask: Ask, why: str) -> str:
+        return to_json(Request(ask, self.world.who, why, self.world.nonce))
+
+    async def _renew(self, node: str, state: str, name: str) -> None:
+        while True:
+            await self.world.clock.sleep(RENEW_EVERY * self.world.time_scale)
+            with suppress(NodeError):
+                await self.world.hosts[node].run(commands.renew(state, name, self.world.nonce))
+
+    async def ours(self) -> bool:
+        """Whether its supervisor still waits for us: nobody has taken it down, or begun another `up`, since."""
+        if not (self.stands_by and self.old and self.old.supervised):
+            return False
+        node, state, name = self._place(self.old.supervised)
+        return (await self.world.hosts[node].run(commands.renew(state, name, self.world.nonce))).ok
+
+    async def undo(self, plan: Plan, error: BaseException) -> None:
+        """The new one failed with `error`, which gets to know what serves now."""
+        old, gone = self.old, isinstance(error, asyncio.CancelledError)
+        if old is None or not self.begun or isinstance(error, Busy):
+            return
+        if not self.again:
+            await self._left(old, error)
+            return
+        if self.stands_by and not await self.ours():
+            return
+        await finished(self._given_back(old, plan, _cause(error)))
+        if gone:
+            self._interrupted(old)
+        why = await self._back(old, wait=not gone)
+        if isinstance(error, SparkwrightError):
+            self._told(old, error, why)
+
+    async def _given_back(self, old: Old, plan: Plan, cause: str) -> None:
+        await self._removed(plan)
+        if self.stands_by:
+            await self._answered(old, Ask.RETURN, f"its replacement failed: {cause}")
+
+    async def _left(self, old: Old, error: BaseException) -> None:
+        """Not started again. Interrupted: the new ranks go on, and the next `up` finds no other supervisor."""
+        if not self.stands_by:
+            return
+        if isinstance(error, asyncio.CancelledError):
+            await disarm(self.world, self.world.cluster.names, old.name)
+        else:
+            await self._answered(old, Ask.LEAVE, f"its replacement failed: {_cause(error)}")
+
+    async def _answered(self, old: Old, ask: Ask, why: str) -> None:
+        assert old.supervised
+        node, state, name = self._place(old.supervised)
+        content = self._request(ask, why)
+        await self.world.hosts[node].run(commands.answer(state, name, self.world.nonce, content))
+
+    async def _removed(self, plan: Plan) -> None:
+        """What was started of the new one. Its logs are kept here."""
+        try:
+            async with holding(self.world, plan.placement.nodes, f"roll back {plan.deployment}"):
+                await clean(self.world, plan)
+        except SparkwrightError as error:
+            self.world.sink.tell(Notice(f"not everything could be removed: {error.message}", warning=True))
+
+    def _interrupted(self, old: Old) -> None:
+        text = f"interrupted: {old.name} is being started again as it was ({old.label}); `sparkwright status` shows it"
+        self.world.sink.tell(Notice(text, warning=True))
+
+    async def _back(self, old: Old, wait: bool) -> str:
+        """'' once the old one serves, or why it does not."""
+        try:
+            if old.supervised:
+                return await until_serving(self.world, old.supervised.node, old.name) if wait else ""
+            if self.restart and old.desired:
+                recipe = old.desired.recipe
+                await self.restart(Wish(recipe, old.name, old.desired.force, api_key(self.world, recipe)), wait)
+        except SparkwrightError as error:
+            return error.message
+        return ""
+
+    def _told(self, old: Old, error: SparkwrightError, why: str) -> None:
+        took = duration(self.world.clock.monotonic() - self._since)
+        if why:
+            error.message += f"; rolled back, and {old.name} ({old.label}) does not serve either: {why}"
+        else:
+            error.message += f"; rolled back: {old.name} serves again as it was ({old.label}), away for {took}"
+        if isinstance(error, NotReady):
+            error.cure = (
+                "the logs of all ranks of the replacement are kept here; `sparkwright status` shows what serves"
+            )
+
+    async def close(self) -> None:
+        """A supervisor that still waits for us when the new one serves would undo it."""
+        if self._renewing:
+            self._renewing.cancel()
+        if self.kept and self.old and await self.ours():
+            await disarm(self.world, self.world.cluster.names, self.old.name)
+
+
+@asynccontextmanager
+async def swapping(swap: Swap, plan: Callable[[], Plan]) -> AsyncIterator[None]:
+    try:
+        yield
+    except (SparkwrightError, asyncio.CancelledError) as error:
+        if not swap.kept:
+            await swap.undo(plan(), error)
+        raise
+    finally:
+        await finished(swap.close())
+
+
+def _cause(error: BaseException) -> str:
+    if not isinstance(error, SparkwrightError):
+        return "interrupted"
+    causes = getattr(error, "causes", ())
+    return str(causes[0].title) if causes else error.message.partition("\n")[0][:200]

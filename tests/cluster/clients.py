@@ -1,0 +1,74 @@
+"""A client of the gateway that asks all along, and what it got."""
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed import Node
+
+_EVERY = 0.1
+
+
+@dataclass
+class Asking:
+    """answers: (monotonic seconds, status, error code, message, Retry-After); status 0: no HTTP answer at all."""
+
+    address: str
+    port: int
+    key: str
+    answers: list[tuple[float, int, str, str, str]] = field(default_factory=list)
+
+    def statuses(self) -> set[int]:
+        return {status for _, status, *_ in self.answers}
+
+    @property
+    def refusals(self) -> list[tuple[str, str, str]]:
+        return [(code, message, after) for _, status, code, message, after in self.answers if status == 503]
+
+    def once(self) -> tuple[int, str, str, str]:
+        link = http.client.HTTPSConnection(
+            self.address, self.port, timeout=20, context=ssl._create_unverified_context()
+        )
+        try:
+            body = json.dumps({"model": "twin-tiny", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1})
+            link.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {self.key}"})
+            answer = link.getresponse()
+            told = json.loads(answer.read())
+            error = told.get("error") or {}
+            return answer.status, str(error.get("code")), str(error.get("message")), answer.headers["Retry-After"] or ""
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return 0, "", repr(error), ""
+        finally:
+            link.close()
+
+    def wait(self, status: int, timeout: float = 30) -> None:
+        end = time.monotonic() + timeout
+        while self.once()[0] != status:
+            assert time.monotonic() < end, f"no {status} within {timeout} s: {self.answers[-3:]}"
+
+
+@contextmanager
+def asking(node: Node, home: Path, port: int = 8443) -> Iterator[Asking]:
+    """While open, a completion every tenth of a second."""
+    key = next((home / ".local/state/sparkwright/keys/testbed").glob("*.key")).read_text().strip()
+    made, over = Asking(node.mgmt, port, key), threading.Event()
+    made.wait(200)
+
+    def go() -> None:
+        while not over.wait(_EVERY):
+            at = time.monotonic()
+            made.answers.append((at, *made.once()))
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    try:
+        yield made
+    finally:
+        over.set()
+        thread.join()

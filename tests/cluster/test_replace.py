@@ -1,0 +1,176 @@
+"""`up` of a changed recipe, and in another's place: what serves is not lost, and clients get a reason all along."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.clients import Asking, asking
+from cluster.drive import BRISK, NAME, QUICK, RUNTIMES, Drive, assert_clean, engines, running
+from testbed import Node
+
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+STATE = "/home/spark/.local/state/sparkwright"
+OOM = {**QUICK, "SPARKWRIGHT_TWIN_FAULT": "oom@load"}
+OPEN = {"expose": "all"}
+OTHER = "other"
+
+
+@pytest.fixture
+def drive(drive: Drive) -> Drive:
+    drive.supervise = True
+    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    return drive
+
+
+def home(drive: Drive) -> Path:
+    return drive.folder / "home"
+
+
+def desired(head: Node, name: str = NAME) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(head.sh(f"cat {STATE}/supervision/{name}/desired.json"))
+    return found["recipe"]
+
+
+def all_along(client: Asking, *reasons: str) -> None:
+    """Only answers and 503, every 503 with its reason and a Retry-After."""
+    assert client.statuses() <= {200, 503}, [one for one in client.answers if one[1] not in (200, 503)]
+    assert 503 in client.statuses()
+    assert all(code and message and int(after) > 0 for code, message, after in client.refusals)
+    text = "\n".join(message for _, message, _ in client.refusals)
+    assert all(reason in text for reason in reasons), text
+    assert client.once()[0] == 200
+
+
+@RUNTIME
+def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """Guards the trial's worst hour: the old recipe serves again, and clients saw nothing but 503 with the reason."""
+    drive.good("up", drive.recipe(runtime, serving=OPEN))
+    with asking(nodes[0], home(drive)) as client:
+        done = drive.run("up", drive.recipe(runtime, OOM, serving=OPEN), timeout=120)
+        assert done.code == 5, str(done)
+        client.wait(200)
+    assert "env.SPARKWRIGHT_TWIN_FAULT: none -> oom@load" in done.err, "told before anything stops"
+    assert f"rolled back: {NAME} serves again" in done.err
+    all_along(client, f"being replaced by recipe {NAME}", "out of memory" if runtime == "none" else "")
+    (one,) = drive.good("status", "--json").json["deployments"]
+    assert one["state"] in ("ready", "degraded") and one["supervised"]["live"]["incidents"] == 0, one
+    assert "SPARKWRIGHT_TWIN_FAULT" not in desired(nodes[0])["env"]
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+@RUNTIME
+def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """Its limits are the new ones, also those that the gateway itself keeps; nothing but 503 in between."""
+    drive.good("up", drive.recipe(runtime, serving=OPEN))
+    before = running(nodes)
+    with asking(nodes[0], home(drive)) as client:
+        changed = drive.recipe(runtime, serving={**OPEN, "context": 16384, "door": {"body_limit": "2MiB"}})
+        done = drive.good("up", changed)
+        client.wait(200)
+    assert "serving.context: 32768 -> 16384" in done.err
+    all_along(client, f"being replaced by recipe {NAME}")
+    assert all(set(before[name]).isdisjoint(found) for name, found in running(nodes).items())
+    assert desired(nodes[0])["serving"]["context"] == 16384
+    assert drive.good("status", "--json").json["deployments"][0]["state"] in ("ready", "degraded")
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: list[Node]) -> None:
+    """It is failed, and says so to clients and in `status`; the old recipe brings it back."""
+    drive.good("up", drive.recipe("process", serving=OPEN))
+    with asking(nodes[0], home(drive)) as client:
+        done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback", timeout=120)
+        assert done.code == 5 and "rolled back" not in done.err, str(done)
+        assert [len(engines(node)) for node in nodes] == [0, 0]
+        assert client.once()[0] == 503 and "its replacement failed" in client.once()[2]
+        assert drive.run("status", "--json").json["deployments"][0]["state"] == "failed"
+        drive.good("up", drive.recipe("process", serving=OPEN))
+        client.wait(200)
+    all_along(client)
+
+
+@pytest.mark.parametrize("step", ["start ranks", "engine"])
+def test_ctrl_c_during_the_swap_brings_the_old_one_back(drive: Drive, nodes: list[Node], step: str) -> None:
+    """Guards the person who sees the wrong recipe name scroll by."""
+    drive.good("up", drive.recipe("process", serving=OPEN))
+    with asking(nodes[0], home(drive)) as client:
+        call = drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384}))
+        done = call.saw(step).interrupt().finish()
+        assert done.code == 130 and f"{NAME} is being started again as it was" in done.err, str(done)
+        client.wait(200, 60)
+    all_along(client, "being replaced")
+    assert desired(nodes[0])["serving"]["context"] == 32768
+    assert drive.good("status", "--json").json["deployments"][0]["supervised"]["live"]["incidents"] == 0
+
+
+def test_an_up_that_is_killed_during_the_swap_brings_the_old_one_back(drive: Drive, nodes: list[Node]) -> None:
+    """Nobody is left to roll back but the supervisor, which misses the renewals."""
+    drive.good("up", drive.recipe("process", serving=OPEN))
+    with asking(nodes[0], home(drive)) as client:
+        drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384})).saw("engine").kill()
+        client.wait(503)
+        client.wait(200, 60)
+        told = drive.good("status", "--json").json["deployments"][0]
+    assert told["state"] in ("ready", "degraded")
+    all_along(client, "sent no renewal")
+
+
+@pytest.fixture(params=[8443, 8543], ids=["the same port", "another port"])
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
+    yield request.param
+
+
+def test_another_takes_its_place(drive: Drive, nodes: list[Node], port: int) -> None:
+    """Its gateway answers until the other's does, on the same port without a gap; nothing of the old one is left."""
+    drive.good("up", drive.recipe("process", serving=OPEN))
+    with asking(nodes[0], home(drive)) as client:
+        serving = {**OPEN, "door": {"port": port}}
+        done = drive.good("up", drive.recipe("process", name=OTHER, serving=serving), "--replace", NAME)
+        new = Asking(client.address, port, client.key)
+        new.wait(200)
+    if port == client.port:
+        all_along(client, f"being replaced by recipe {OTHER}")
+    else:
+        gone = [status for _, status, *_ in client.answers]
+        assert 503 in gone and sorted(set(gone[gone.index(503) :]), reverse=True) in ([503], [503, 0])
+    (one,) = drive.good("status", "--json").json["deployments"]
+    assert one["name"] == OTHER and one["state"] in ("ready", "degraded"), str(done)
+    assert nodes[0].sh(f"ls {STATE}/supervision {STATE}/deployments").split().count(NAME) == 0
+    drive.good("down", OTHER)
+    assert_clean(nodes)
+
+
+@RUNTIME
+def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """Supervisor, gateway and keys are as they were; nothing of the other is left."""
+    drive.good("up", drive.recipe(runtime, serving=OPEN))
+    with asking(nodes[0], home(drive)) as client:
+        done = drive.run("up", drive.recipe(runtime, OOM, name=OTHER, serving=OPEN), "--replace", NAME, timeout=120)
+        assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)
+        client.wait(200)
+    all_along(client, f"being replaced by recipe {OTHER}")
+    (one,) = drive.good("status", "--json").json["deployments"]
+    assert one["name"] == NAME and one["state"] in ("ready", "degraded")
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+@RUNTIME
+def test_without_a_supervisor_the_caller_brings_it_back(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """What `up --no-supervise` recorded on the head is the way back."""
+    drive.supervise = False
+    drive.good("up", drive.recipe(runtime))
+    done = drive.run("up", drive.recipe(runtime, OOM), timeout=120)
+    assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)
+    assert drive.good("status", "--json").json["deployments"][0]["state"] == "ready"
+    assert [len(engines(node)) for node in nodes] == [1, 1]
+    nodes[0].sh(f"rm {STATE}/deployments/{NAME}/desired.json")
+    no_way = drive.run("up", drive.recipe(runtime, OOM))
+    assert no_way.code == 2 and "--no-rollback" in no_way.err and [len(engines(node)) for node in nodes] == [1, 1]
+    drive.good("down", NAME)
+    assert_clean(nodes)
