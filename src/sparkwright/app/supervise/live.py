@@ -13,6 +13,7 @@ _AWAITED = {
     Work.LAUNCH: "its ranks to be started",
     Work.WATCH: "the first token of its start",
     Work.REBOOT: "its nodes to be rebooted",
+    Work.SWAP: "what replaces it to be ready",
 }
 
 
