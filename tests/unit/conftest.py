@@ -5,7 +5,7 @@ import gc
 from hypothesis import settings
 
 # Examples of a property that names no number. More of them: pytest --hypothesis-profile=deep
-settings.register_profile("unit", max_examples=40)
+settings.register_profile("unit", max_examples=40, deadline=None)
 settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile("unit")
 
