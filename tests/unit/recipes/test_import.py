@@ -123,3 +123,34 @@ def test_what_is_no_recipe_is_refused(text: str, word: str) -> None:
     """No list, no YAML that cannot be read, no compose file, no engine that we do not drive, no wrong kind of value."""
     with pytest.raises(RecipeError, match=word):
         import_recipe(text, "theirs.yaml", Wish())
+
+
+POWERFUL = """\
+recipe_version: "2"
+model: org/name
+runtime: {runtime}
+container: registry/engine:v0.21.0
+env: {{VLLM_ALLOW_RUNTIME_LORA_UPDATING: 1, VLLM_SERVER_DEV_MODE: "1", LD_PRELOAD: /x/evil.so, PYTHONPATH: /x}}
+command: {command} --trust-remote-code {flags}
+"""
+
+
+def test_what_gives_power_away_is_named_when_it_is_taken_over():
+    """Somebody's file is imported as it is, but nobody can say that these went by unseen."""
+    flags = "--enable-prompt-embeds --allowed-local-media-path /"
+    text = POWERFUL.format(runtime="vllm", command="vllm serve org/name", flags=flags)
+    notes = import_recipe(text, "theirs.yaml", Wish()).notes
+    sglang = "--enable-custom-logit-processor"
+    text = POWERFUL.format(runtime="sglang", command="sglang serve --model-path org/name", flags=sglang)
+    notes += import_recipe(text, "theirs.yaml", Wish()).notes
+    named = {note.partition(":")[0] for note in notes if ": taken over; it " in note}
+    assert named == {
+        "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING",
+        "env.VLLM_SERVER_DEV_MODE",
+        "env.LD_PRELOAD",
+        "env.PYTHONPATH",
+        "flags.trust-remote-code",
+        "flags.enable-prompt-embeds",
+        "flags.allowed-local-media-path",
+        "flags.enable-custom-logit-processor",
+    }

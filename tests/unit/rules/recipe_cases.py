@@ -24,6 +24,7 @@ DSV4 = ModelShape(43, 64, 1, architecture="DeepseekV4ForCausalLM", experts=256, 
 NVFP4 = ModelShape(62, 48, 8, architecture="MiniMaxM2ForCausalLM", experts=256, format="bf16", expert_format="nvfp4")
 FP8 = replace(NVFP4, format="fp8", expert_format="")
 QWEN = ModelShape(48, 16, 2, architecture="Qwen3_5ForConditionalGeneration", format="fp8", state_layers=36)
+SEES = replace(QWEN, senses=True)
 GDN = replace(QWEN, state_kind="gdn")
 NGC = "nvcr.io/nvidia/vllm:26.04-py3"
 H200 = (Gpu("NVIDIA H200", "580.1", "9.0", 1),)
@@ -114,6 +115,9 @@ FIRING = {
     "RCP028": lint(env={"NCCL_SOCKET_IFNAMES": "x"}),
     "RCP029": lint(NVFP4),
     "RCP030": limit(0.9, 2, "trtllm 1.3.0rc13"),
+    "RCP031": lint(env={"LD_PRELOAD": "/x/evil.so"}),
+    "RCP032": lint(None, "sglang 0.5.12", flags={"enable-custom-logit-processor": True}),
+    "RCP033": lint(SEES, "sglang 0.5.12"),
     "COMPAT001": planned(OWN_DSV4),
     "COMPAT002": lint(FP8, serving=KV8),
     "COMPAT003": lint(ModelShape(32, 32, 8, architecture="NobodysForCausalLM")),
@@ -211,6 +215,16 @@ SILENT = [
     ("RCP029", "another model", lint(DSV4)),
     ("RCP030", "as it is served", limit(0.4, 2, "trtllm 1.3.0rc13")),
     ("RCP030", "one node", limit(0.9, 1, "trtllm 1.3.0rc13")),
+    ("RCP031", "switched off", lint(env={"VLLM_SERVER_DEV_MODE": "0"}, flags={"trust-remote-code": False})),
+    ("RCP031", "clients' power is another rule's", lint(flags={"enable-prompt-embeds": True})),
+    ("RCP032", "switched off", lint(flags={"enable-prompt-embeds": False, "allowed-local-media-path": ""})),
+    ("RCP032", "author's power is another rule's", lint(env={"LD_PRELOAD": "/x"})),
+    ("RCP033", "no eyes", lint(NVFP4)),
+    ("RCP033", "nobody knows", lint()),
+    ("RCP033", "a list of hosts", lint(SEES, flags={"allowed-media-domains": ["example.org"]})),
+    ("RCP033", "text only", lint(SEES, flags={"language-model-only": True})),
+    ("RCP033", "text only", lint(SEES, "sglang 0.5.12", flags={"enable-multimodal": False})),
+    ("RCP033", "an engine that fetches nothing", lint(SEES, "llama-cpp b11549")),
     ("COMPAT001", "another version", lint(DSV4, "sglang 0.5.23")),
     ("COMPAT001", "another chip", planned(OWN_DSV4, {"gpus": H200})),
     ("COMPAT001", "refused by its own reason", planned(replace(OWN_DSV4, state=RecipeState.REFUSED))),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.finding import Severity
-from sparkwright.domain.recipe import RecipeState
+from sparkwright.domain.recipe import Door, Expose, RecipeState, Serving
 from sparkwright.planner.parallelism import advise
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.compat.catalog import COMPAT
@@ -19,6 +19,7 @@ from unit.rules.recipe_cases import (
     OWN_DSV4,
     PORTS,
     PULLED,
+    SEES,
     SGLANG,
     SILENT,
     drafts,
@@ -120,13 +121,44 @@ def test_a_refused_recipe_says_its_reason_once() -> None:
     assert [f.code for f in check_all(refused) if f.severity is Severity.BLOCK] == ["REC001"]
 
 
+OPEN = Serving(expose=Expose.ALL)
+ADAPTERS = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
+ROUTE = Serving(expose=Expose.ALL, door=Door(routes=("POST /v1/load_lora_adapter",)))
+
+
+@pytest.mark.parametrize(
+    ("code", "where", "severity"),
+    [
+        ("RCP031", lint(env=ADAPTERS), Severity.WARN),
+        ("RCP031", lint(env=ADAPTERS, serving=OPEN), Severity.WARN),
+        ("RCP031", lint(env=ADAPTERS, serving=ROUTE), Severity.BLOCK),
+        ("RCP031", lint(env={"PYTHONPATH": "/x"}, serving=OPEN), Severity.WARN),
+        ("RCP031", lint(flags={"trust_remote_code": True}, serving=OPEN), Severity.INFO),
+        ("RCP031", lint(flags={"kv-transfer-config": {"kv_connector": "X"}}), Severity.WARN),
+        ("RCP032", lint(flags={"allowed-local-media-path": "/srv"}), Severity.WARN),
+        ("RCP032", lint(flags={"allowed-local-media-path": "/srv"}, serving=OPEN), Severity.BLOCK),
+        ("RCP032", lint(None, SGLANG, flags={"enable-custom-logit-processor": True}, serving=OPEN), Severity.BLOCK),
+        ("RCP032", lint(flags={"enable-prompt-embeds": "true"}, serving=OPEN), Severity.BLOCK),
+        ("RCP033", lint(SEES), Severity.INFO),
+        ("RCP033", lint(SEES, serving=OPEN), Severity.WARN),
+        ("RCP033", lint(SEES, SGLANG), Severity.WARN),
+        ("RCP033", lint(SEES, SGLANG, serving=OPEN), Severity.OVERRIDE),
+    ],
+)
+def test_power_that_is_given_away_weighs_by_who_gets_it(code: str, where: Context, severity: Severity) -> None:
+    """Guards that a client without trust gets neither code nor files by a recipe with `expose: all`."""
+    assert severities(code, where) == [severity]
+
+
 def test_what_is_shipped_as_ready_has_nothing_above_info() -> None:
     """Guards that our own recipes keep our own rules; what informs is two-sided or stated by their own notes."""
     named = [path.stem for path in SHIPPED.glob("*.yaml")]
     every = [shipped(name, profile) for name in named for profile in shipped(name).profiles or ("",)]
     ready = [Context(lint().cluster, recipe=recipe) for recipe in every if recipe.state is RecipeState.READY]
     said = {(finding.severity, finding.code) for where in ready for rule in COMPAT for finding in rule.check(where)}
-    assert said == {(Severity.INFO, code) for code in ("COMPAT002", "RCP009", "RCP010", "RCP029", "RCP030")}
+    assert said == {
+        (Severity.INFO, code) for code in ("COMPAT002", "RCP009", "RCP010", "RCP029", "RCP030", "RCP031", "RCP033")
+    }
 
 
 ODD_VALUES = (None, True, -1, 1e308, "", "²", "{", '{"max_new_tokens": "²"}', [1, None], {"x": {}}, {"": []}, "a,=,^,:")

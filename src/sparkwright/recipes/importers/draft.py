@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sparkwright.domain.power import powers
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import PER_RANK_ENV
 
@@ -83,6 +84,13 @@ def put_env(draft: Draft, env: Mapping[str, Any]) -> None:
             draft.note(f"env.{name}: {why}")
         else:
             draft.put("env", draft.get("env", {}) | {str(name): value})
+    note_powers(draft)
+
+
+def note_powers(draft: Draft) -> None:
+    """Names what is taken over although it gives power away: the file that it comes from may be anybody's."""
+    for power in powers(draft.get("env", {}), draft.get("flags", {})):
+        draft.note(f"{power.setting}: taken over; it {power.gives}")
 
 
 def _not_env(name: str, value: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from sparkwright.recipes.importers.draft import Draft
+from sparkwright.recipes.importers.draft import Draft, note_powers
 from sparkwright.recipes.values import is_secret_name, looks_secret
 from sparkwright.recipes.vocabulary import ALIASES, flag_word
 
@@ -100,6 +100,7 @@ def put_flags(draft: Draft, engine: str, flags: Mapping[str, Any]) -> None:
         else:
             _put(draft, engine, word, value)
     _whole_speculation(draft)
+    note_powers(draft)
 
 
 def _put(draft: Draft, engine: str, word: str, value: Any) -> None:

@@ -34,6 +34,9 @@ from sparkwright.rules.compat import (
     rcp028_misspelt_variable,
     rcp029_experts_split,
     rcp030_trtllm_fraction,
+    rcp031_power,
+    rcp032_clients_power,
+    rcp033_fetches,
 )
 from sparkwright.rules.rule import Rule
 
@@ -71,4 +74,7 @@ COMPAT: tuple[Rule, ...] = (
     rcp028_misspelt_variable,
     rcp029_experts_split,
     rcp030_trtllm_fraction,
+    rcp031_power,
+    rcp032_clients_power,
+    rcp033_fetches,
 )
