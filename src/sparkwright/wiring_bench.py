@@ -2,6 +2,8 @@
 
 import os
 import secrets
+import select
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -38,7 +40,9 @@ def run_store() -> SqliteRuns:
 
 @asynccontextmanager
 async def bench(tokenizer: Path | None) -> AsyncIterator[Bench]:
-    """tokenizer: a tokenizer.json, or a folder with one, in place of the server's own."""
+    """tokenizer: a tokenizer.json, or a folder with one, in place of the server's own. Raises UsageError."""
+    if not hasattr(select, "epoll"):
+        raise UsageError(f"bench measures on Linux only (epoll); this is {sys.platform}", "run it on the head node")
     runs = run_store()
 
     async def counting(asker: Asker, engine: Target, probed: Probed) -> Tokenizer:

@@ -5,7 +5,10 @@ load one event carries many tokens (128 tokens in 27 reads, captures/vllm-0.21.0
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_MOST_TOKENS = 10**12
 
 
 class Broken(Exception):
@@ -39,20 +42,20 @@ class Completion:
         if event.get("error"):
             raise Broken(f"error in the stream: {_message(event['error'])}")
         self._usage(event.get("usage"))
-        for choice in event.get("choices") or ():
+        for choice in _of(list, event, "choices"):
             if isinstance(choice, dict):
                 self._choice(choice, at)
 
     def _usage(self, usage: Any) -> None:
         if isinstance(usage, dict):
-            self.prompt_tokens = int(usage.get("prompt_tokens") or 0)
-            self.completion_tokens = int(usage.get("completion_tokens") or 0)
+            self.prompt_tokens = _count(usage, "prompt_tokens")
+            self.completion_tokens = _count(usage, "completion_tokens")
 
     def _choice(self, choice: dict[str, Any], at: float) -> None:
-        delta = choice.get("delta") or {}
+        delta = _of(dict, choice, "delta")
         # vLLM 0.21 calls it `reasoning`, SGLang, llama.cpp and older vLLM `reasoning_content`.
-        reasoning = delta.get("reasoning") or delta.get("reasoning_content")
-        content = delta.get("content")
+        reasoning = _of(str, delta, "reasoning") or _of(str, delta, "reasoning_content")
+        content = _of(str, delta, "content")
         self._content += [content] if content else []
         self._reasoning += [reasoning] if reasoning else []
         if self.first is None and (content or reasoning or delta.get("tool_calls")):
@@ -62,11 +65,26 @@ class Completion:
 def _object(data: str) -> dict[str, Any]:
     try:
         event = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Broken(f"an event that is no JSON: {data[:300]}") from None
     if not isinstance(event, dict):
         raise Broken(f"an event that is no object: {data[:300]}")
     return event
+
+
+def _of(kind: type[T], tree: dict[str, Any], name: str) -> T:
+    """The value of a name, an empty one where there is none. Raises Broken for any other kind."""
+    value = tree.get(name)
+    if value is not None and not isinstance(value, kind):
+        raise Broken(f"an event whose `{name}` is no {kind.__name__}: {str(value)[:300]}")
+    return value or kind()
+
+
+def _count(usage: dict[str, Any], name: str) -> int:
+    value = usage.get(name) or 0
+    if not isinstance(value, int | float) or not 0 <= value < _MOST_TOKENS:
+        raise Broken(f"`usage.{name}` is no count: {str(value)[:100]}")
+    return int(value)
 
 
 def _message(error: Any) -> str:

@@ -61,7 +61,7 @@ class HttpHub:
                 found = await self._ask(model, wanted)
         except _Refused as refused:
             return Unknown(refused.url, _why(refused.status))
-        except (ValueError, httpcore.UnsupportedProtocol) as error:
+        except (ValueError, RecursionError, httpcore.UnsupportedProtocol) as error:
             return Unknown(self._at, f"the hub's answer is none: {str(error)[:100]}")
         except _UNREACHED:
             return kept
@@ -94,11 +94,9 @@ class HttpHub:
         return found
 
     async def _get(self, pool: httpcore.AsyncConnectionPool, url: str) -> tuple[bytes, str]:
-        """Body and Link header. The token goes to the hub's own host only. Raises _Refused."""
-        host = urlsplit(self._at).netloc
+        """Body and Link header. The token goes to the hub's own host and scheme only. Raises _Refused."""
         for _ in range(_MOST_HOPS + 1):
-            ours = urlsplit(url).netloc == host and self._token is not None
-            headers = {"Authorization": f"Bearer {self._token.reveal()}"} if ours and self._token else {}
+            headers = {"Authorization": f"Bearer {self._token.reveal()}"} if self._token and self.owns(url) else {}
             status, told, body = await _read(pool, url, headers)
             if status not in _MOVED or "location" not in told:
                 break
@@ -107,12 +105,16 @@ class HttpHub:
             raise _Refused(url, status)
         return body, told.get("link", "")
 
+    def owns(self, url: str) -> bool:
+        """Whether a URL is the hub's own: the same host, port and scheme. A token never leaves it, nor its TLS."""
+        return urlsplit(url)[:2] == urlsplit(self._at)[:2]
+
     def _file(self, model: str, revision: str) -> Path:
         return self._root / re.sub(r"[^A-Za-z0-9._@-]", "-", f"{model.replace('/', '--')}@{revision}.json")
 
     def _kept(self, model: str, revision: str) -> tuple[Published | None, float]:
         """What is kept of it and its age in seconds; nothing for a file that is not ours."""
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             data = json.loads(self._file(model, revision).read_bytes())
             age = self._clock.now() - float(data.pop("at"))
             found = Published(**data)

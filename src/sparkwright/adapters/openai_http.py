@@ -73,7 +73,7 @@ class OpenAiEndpoint:
                 body = await response.aread()
             listed = json.loads(body).get("data") if response.status == 200 else None
             return tuple(str(entry["id"]) for entry in listed or ())
-        except (*_ERRORS, AttributeError, KeyError, TypeError):
+        except (*_ERRORS, AttributeError, KeyError, TypeError, RecursionError):
             return ()
 
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:

@@ -9,6 +9,7 @@ from sparkwright.commands.host import script
 from sparkwright.domain.command import Command
 
 HELD = 9
+ODD = 8
 TIMEOUT = 10.0
 _WHERE = r"""
 l="${SPARKWRIGHT_LOCK_DIR:-/run/lock}"; [ -w "$l" ] || l=/tmp
@@ -16,14 +17,20 @@ d="$l/sparkwright"; f="$d/lease"
 # Everybody may write in that folder: what stands there under our name already, a link above all, is not written to.
 fresh() { rm -f "$f.$2"; ( set -C; umask 022; printf %s "$1" > "$f.$2" ); }
 room() { [ -d "$d" ] || { mkdir "$d" 2>/dev/null && chmod 0777 "$d"; }; [ -w "$d" ]; }
+# What is no plain file there was laid there by somebody, and reading it could wait for ever.
+odd() { [ ! -e "$f" ] && [ ! -L "$f" ] || [ -f "$f" ] || { stat -c '%F of user %U: %n' "$f" >&2; return 1; }; }
 age() { echo "$(( $(date +%s) - $(stat -c %Y "$f") ))"; }
 """
 
 
 def take(content: str, nonce: str) -> Command:
-    """Exit 0: taken (or ours already). Exit 9: held; stdout is `AGE` (seconds since it was renewed) and its content."""
+    """Exit 0: taken (or ours already). Exit 9: held; stdout is `AGE` (seconds since it was renewed) and its content.
+
+    Exit 8: something else is in its place; stderr says what, and whose.
+    """
     text = _WHERE + (
-        'grep -qsF "\\"$2\\"" "$f" && exit 0\n'
+        '[ -f "$f" ] && grep -qsF "\\"$2\\"" "$f" && exit 0\n'
+        f"odd || exit {ODD}\n"
         'room; fresh "$1" "$2" || exit 1\n'
         # Given back between our attempt and the look at who holds it: then it is free, and the next attempt is due.
         "i=0; while [ $i -lt 100 ]; do i=$((i+1))\n"
@@ -37,18 +44,21 @@ def take(content: str, nonce: str) -> Command:
 
 def seize(content: str, nonce: str) -> Command:
     """Takes it whoever held it (the user said so)."""
-    text = _WHERE + 'room; fresh "$1" "$2" && mv -f "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
+    text = _WHERE + 'room; fresh "$1" "$2" && mv -fT "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
     return script(text, content, nonce, timeout=TIMEOUT, changes="seize lease")
 
 
 def renew(nonce: str) -> Command:
     """Exit 9: it is no longer ours; stdout as from `take`."""
-    text = _WHERE + f'grep -qsF "\\"$1\\"" "$f" && exec touch "$f"; age 2>/dev/null; cat "$f" 2>/dev/null; exit {HELD}'
+    text = _WHERE + (
+        '[ -f "$f" ] && grep -qsF "\\"$1\\"" "$f" && exec touch "$f"\n'
+        f'age 2>/dev/null; [ ! -f "$f" ] || cat "$f" 2>/dev/null; exit {HELD}'
+    )
     return script(text, nonce, timeout=TIMEOUT)
 
 
 def release(nonce: str) -> Command:
-    text = _WHERE + 'if grep -qsF "\\"$1\\"" "$f"; then rm -f "$f"; fi'
+    text = _WHERE + 'if [ -f "$f" ] && grep -qsF "\\"$1\\"" "$f"; then rm -f "$f"; fi'
     return script(text, nonce, timeout=TIMEOUT, changes="release lease")
 
 

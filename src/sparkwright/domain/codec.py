@@ -24,7 +24,7 @@ def from_json(kind: type[T], text: str | bytes) -> T:
     """Raises Unreadable. Fields that this version does not know are left out; missing ones get their defaults."""
     try:
         tree = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unreadable(f"no JSON: {error}") from None
     return from_tree(kind, tree)
 
@@ -95,8 +95,15 @@ def _plain(kind: Any, tree: Any, where: str) -> Any:
     if kind is Any:
         return tree
     if kind is float and isinstance(tree, int) and not isinstance(tree, bool):
-        return float(tree)
+        return _float(tree, where)
     return _typed(tree, kind, where)
+
+
+def _float(number: int, where: str) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise Unreadable(f"{where}: a number of {number.bit_length()} bits") from None
 
 
 def _typed(tree: Any, kind: type[T], where: str) -> T:

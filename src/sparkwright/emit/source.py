@@ -12,7 +12,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
 
-HERE = "@HERE@"
+HERE = "\0here\0"
 """Stands for the folder of the written files in a command line until it is quoted; `@` needs no quotes in a shell."""
 
 

@@ -18,13 +18,14 @@ Path = tuple[str | int, ...]
 
 MAX_CHARS = 1_000_000
 MAX_NODES = 50_000
+MAX_DEPTH = 50
 
 _STR, _INT, _FLOAT = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
 _BOOL, _NULL, _MERGE = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:null", "tag:yaml.org,2002:merge"
 _PLAIN = (
     (_BOOL, r"true|True|TRUE|false|False|FALSE", "tTfF"),
     (_INT, r"[-+]?[0-9][0-9_]*|0x[0-9a-fA-F]+", "-+0123456789"),
-    (_FLOAT, r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.", "-+0123456789."),
+    (_FLOAT, r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?[0-9]+\.", "-+0123456789."),
     (_NULL, r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     (_MERGE, r"<<", "<"),
 )
@@ -146,6 +147,8 @@ class _Reader:
         where = f"{self.source}:{_line(node)}"
         if any(node is parent for parent in self.open):
             raise RecipeError(f"{where}: an alias (`*name`) that contains itself")
+        if len(self.open) > MAX_DEPTH:
+            raise RecipeError(f"{where}: nested deeper than {MAX_DEPTH} levels")
         if self.count > MAX_NODES:
             raise RecipeError(f"{where}: more than {MAX_NODES} values once aliases (`*name`) are expanded")
 

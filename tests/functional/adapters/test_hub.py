@@ -101,3 +101,18 @@ async def test_a_damaged_answer_is_asked_for_again(server: Server, tmp_path: Pat
     for text in ("", "{", "[]", '{"at": "x"}', '{"at": 1, "model": "a"}'):
         kept.write_text(text)
         assert isinstance(await hub(server, tmp_path).look("org/name"), Published)
+
+
+async def test_a_token_does_not_leave_tls(tmp_path: Path) -> None:
+    """Guards a redirect to the same host without encryption, and to another port."""
+    hub = HttpHub(tmp_path, FakeClock(), "https://hub.example", Secret("hf_x"))
+    assert hub.owns("https://hub.example/a/b")
+    assert not any(map(hub.owns, ("http://hub.example/a", "https://hub.example:8443/a", "https://hub.example.org/a")))
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 200_000, b"5", b'[{"path": 5}]'])
+async def test_an_odd_listing_is_no_fault_of_ours(server: Server, tmp_path: Path, body: bytes) -> None:
+    """Guards a hub, or what stands in its place, that answers with what is no listing."""
+    server.replies[TREE] = (200, {}, body)
+    found = await HttpHub(tmp_path, FakeClock(), server.url).look("org/name")
+    assert isinstance(found, Unknown | Published)

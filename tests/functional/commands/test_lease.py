@@ -125,3 +125,24 @@ def test_nothing_to_show_is_nothing(sh: Sh) -> None:
     assert sh.run(lease.show()) == Completed(0, "", "")
     assert not sh.run(lease.renew(MINE)).ok
     assert files(sh) == []
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "link to a fifo"])
+def test_what_is_no_lease_is_named_at_once_with_its_owner(sh: Sh, kind: str) -> None:
+    """Guards against another user of the node who lays something there: no waiting, who it was, and a way on."""
+    folder = sh.home / "sparkwright"
+    folder.mkdir()
+    if kind == "folder":
+        (folder / "lease").mkdir()
+    else:
+        os.mkfifo(folder / ("lease" if kind == "fifo" else "other"))
+    if kind == "link to a fifo":
+        (folder / "lease").symlink_to(folder / "other")
+    done = take(sh, MINE)
+    assert done.exit_code == lease.ODD and "of user root: " in done.stderr.replace(
+        os.environ.get("USER", "root"), "root"
+    )
+    assert sh.run(lease.renew(MINE)).exit_code == lease.HELD
+    assert sh.run(lease.release(MINE)).ok and sh.run(lease.show()).stdout == ""
+    if kind != "folder":
+        assert sh.run(lease.seize(content(MINE), MINE)).ok and holder(sh) == MINE

@@ -53,3 +53,10 @@ def test_a_broken_file_says_where(text: str, said: str) -> None:
     """A cut or edited file is a finding, never a guess."""
     with pytest.raises(Unreadable, match=said.replace("[", r"\[")):
         from_json(Live, text)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"at": ' + "9" * 400 + "}", '{"at": ' + "9" * 9000 + "}"])
+def test_a_text_that_breaks_a_parser_is_unreadable(text: str) -> None:
+    """Guards nesting without end and numbers that fit in nothing: a file is to blame, not we."""
+    with pytest.raises(Unreadable):
+        from_json(Live, text)

@@ -3,6 +3,7 @@
 
 import pytest
 
+from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.yaml_lines import MAX_NODES, dotted, read_yaml
 from unit.recipes.samples import errors
 
@@ -121,3 +122,26 @@ def test_problems_that_do_not_stop_reading(text, problem):
 def test_dotted():
     """Paths are shown as a user would write them."""
     assert dotted(("published", 0, "value")) == "published[0].value"
+
+
+@pytest.mark.parametrize("end", ["x", ".x", "e", "_x", ".1.1", ""])
+def test_a_long_number_is_read_at_once(end: str) -> None:
+    """Guards 900,000 digits with something behind them, which once took longer than anybody waits."""
+    text = f"a: {'1' * 900_000}{end}"
+    try:
+        assert read_yaml(text, "x.yaml").value
+    except RecipeError as error:
+        assert "x.yaml:1" in str(error)
+
+
+@pytest.mark.parametrize("text", ["0.20", "1.", ".5", "-1.5e3", "1_000.5", "1e5", "+2.5E-3"])
+def test_numbers_with_a_point_stay_numbers(text: str) -> None:
+    """Guards the spellings that recipes use."""
+    found = read_yaml(f"a: {text}", "x.yaml").value["a"]
+    assert isinstance(found, float) and found.text == text
+
+
+def test_deep_files_are_refused_before_they_cost_anything() -> None:
+    """Guards memory: each value remembers its path."""
+    with pytest.raises(RecipeError, match="nested deeper than 50 levels"):
+        read_yaml("a: " + "[" * 60 + "]" * 60, "x.yaml")

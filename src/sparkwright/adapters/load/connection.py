@@ -13,7 +13,7 @@ from sparkwright.adapters.load.loop import Loop
 
 Address = tuple[socket.AddressFamily, Any]  # what socket takes for the family
 _SIZE = 1 << 14
-_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+_IN, _OUT = select.POLLIN, select.POLLOUT  # epoll's have the same values, and other systems know these
 
 
 class Owner(Protocol):
