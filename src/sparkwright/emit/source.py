@@ -13,7 +13,7 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
 
 HERE = "\0here\0"
-"""Stands for the folder of the written files in a command line until it is quoted; `@` needs no quotes in a shell."""
+"""Stands for the folder of the written files in a command line until it is quoted; no argument can hold a NUL."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,15 @@ def test_one_text_gives_back_every_ranks_words(commands: list[list[str]]) -> Non
         assert shlex.split(text) == words
 
 
+def test_no_argument_is_taken_for_the_folder() -> None:
+    """Guards an argument with the very text of a placeholder: it comes out as it went in."""
+    one = with_files()
+    specs = tuple(replace(spec, argv=(*spec.argv, "--note", "a@HERE@b")) for spec in one.plan.specs)
+    files = FORMS["shell"](replace(one, plan=replace(one.plan, specs=specs)))
+    (text,) = [file.text for file in files if file.path.endswith("spark-1/rank.sh")]
+    assert "a@HERE@b" in text and "\0" not in text
+
+
 def test_what_cannot_be_one_text_is_none() -> None:
     """Flags in another order, other programs, quotes that Compose's versions read differently: a text each."""
     assert vary([["--a", "--b"], ["--b", "--a"]]) is None
