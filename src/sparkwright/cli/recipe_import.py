@@ -22,7 +22,7 @@ from sparkwright.recipes.load import load_recipe
 @click.option("--name", default="", metavar="NAME", help="Name of the recipe. [default: the source's]")
 @click.option("--engine-version", "version", default="", metavar="VERSION", help="The engine in the image.")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Spread it over N nodes. [default: the source's]")
-@click.option("--strict", is_flag=True, help="Exit 1 when anything was left out or assumed.")
+@click.option("--strict", is_flag=True, help="Exit 1 when anything was left out, assumed, or gives power away.")
 @json_option
 def import_command(file: str, out: str, strict: bool, as_json: bool, **wish: Any) -> None:
     """Another tool's recipe as ours: sparkrun's (v1, v2) and vLLM's. `-` reads stdin.
@@ -74,7 +74,7 @@ def _say(made: Imported, said: Said, path: str, shown: bool) -> None:
     if shown:
         click.echo(made.text, nl=False)
     for note in made.notes:
-        click.echo(f"not taken over or assumed: {note}", err=True)
+        click.echo(f"note: {note}", err=True)
     for line in (*said.softly(), *said.errors):
         click.echo(line, err=True)
     todo = f"{len(said.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"

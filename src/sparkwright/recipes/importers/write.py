@@ -11,7 +11,7 @@ from sparkwright.recipes.schema import RecipeFile
 def recipe_yaml(tree: Mapping[str, Any], source: str, notes: Iterable[str]) -> str:
     listed = [f"#   - {' '.join(note.split())}\n" for note in notes]
     head = f"# Imported from {source}.\n"
-    head += "# Not taken over as it stands there, or assumed:\n" + "".join(listed) if listed else ""
+    head += "# Left out, assumed, or to be read before it runs:\n" + "".join(listed) if listed else ""
     keys = [key for key in RecipeFile.model_fields if tree.get(key) not in (None, {}, [], "")]
     return head + "".join(_section(key, tree[key]) for key in keys)
 
