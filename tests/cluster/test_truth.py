@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from cluster.drive import NAME, Done, Drive
+from cluster.test_supervised import HOME, STATE, USER, live, until
 from cluster.test_supervised import SERVING as ALIVE
-from cluster.test_supervised import live, until
 from testbed import Node, harm
 
 PORT = 8443
@@ -143,3 +143,50 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
     (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
     print(f"away {was_away:.0f} s for clients; {drive.good('incidents show', '1').out}")
     assert incident["kind"] == "frozen" and incident["away"] == pytest.approx(was_away, abs=8)
+
+
+def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: list[Node]) -> None:
+    """Nobody has removed a rank: status and 503 name Docker and its node, and it serves again once Docker is back."""
+    asking, worker = clients(drive, "docker"), nodes[1]
+    with asking.at_work():
+        worker.sh("systemctl stop docker.socket docker.service", check=False)
+        try:
+            _, said = first(drive, lambda done: "waiting for Docker on spark-2" in done.out, 60)
+            status, headers, body = asking.ask()
+            print(f"{said.out}\n{status} {headers.get('retry-after')} {body}")
+            assert said.code == 1 and "removed" not in said.out and "Docker is not running on spark-2" in said.out
+            assert status == 503 and "waiting for Docker on spark-2" in body["error"]["message"]
+            assert "a start usually takes" in body["error"]["message"] and int(headers["retry-after"]) <= 15
+        finally:
+            worker.sh("systemctl start docker.socket docker.service", check=False)
+        back = time.time()
+        until(lambda: asking.answered(back), "an answer", 120)
+        print(f"serving {time.time() - back:.1f} s after Docker was back")
+    told = [body["error"]["message"] for _, status, body in asking.answers if status == 503]
+    assert not [one for one in told if "removed" in one], told
+    (incident,) = drive.good("incidents list", NAME, "--json").json["incidents"]
+    assert "removed" not in incident["what"], incident["what"]
+
+
+def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive, nodes: list[Node]) -> None:
+    """Killed one after the other under clients: each is counted in status, and stays in the log and the history."""
+    asking, head = clients(drive), nodes[0]
+    with asking.at_work():
+        until(lambda: "process:door" in head.sh(f"cat {HOME}/figures.json"), "its first look at the programs", 30)
+        for name in ("caddy", "door", "supervisor"):
+            unit = f"sparkwright-{name}-{NAME}.service"
+            head.sh(f"{USER} kill --signal KILL {unit}", user="spark")
+            if name == "supervisor":
+                said = look(drive).out
+                assert "nothing would bring it back" not in said, said
+            until(
+                lambda unit=unit: head.sh(f"{USER} is-active {unit}", user="spark", check=False) == "active", unit, 30
+            )
+        who = ("gateway (Caddy) 1", "key check 1", "supervisor 1")
+        _, done = first(drive, lambda done: all(one in done.out for one in who), 60)
+        print(done.out)
+    log = head.sh(f"cat {HOME}/log")
+    assert all(f"the {one.removesuffix(' 1')} was restarted" in log for one in who)
+    asked = "SELECT count(*) FROM events WHERE kind = 'restarted'"
+    reader = f'import sqlite3; print(sqlite3.connect(\'{STATE}/store.sqlite\').execute("""{asked}""").fetchone()[0])'
+    assert head.exec(["python3", "-c", reader]).stdout.strip() == "3"

@@ -15,7 +15,7 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
-from sparkwright.facts.ranks import ranks_fact
+from sparkwright.facts.ranks import docker_away, ranks_fact
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
 HEAD, TAIL = 256 * 1024, 768 * 1024
@@ -40,12 +40,16 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """files: name -> text. logs: what a diagnosis reads. trouble: sentences about what could not be had."""
+    """files: name -> text. logs: what a diagnosis reads. trouble: sentences about what could not be had.
+
+    dockerless: the same of nodes that answer, where Docker does not.
+    """
 
     deployment: str
     files: dict[str, str] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
     trouble: list[str] = field(default_factory=list)
+    dockerless: list[str] = field(default_factory=list)
 
 
 Part = tuple[str, Coroutine[Any, Any, None]]
@@ -99,7 +103,10 @@ def _text(world: World, found: Evidence, node: str, name: tuple[str, str], comma
 async def _ended(world: World, found: Evidence, node: str) -> None:
     """Before anything is stopped: what ends then tells nothing of what has happened."""
     fact = ranks_fact(world.cluster.node(node))
-    told = fact.read(await world.hosts[node].run(fact.command))
+    done = await world.hosts[node].run(fact.command)
+    told, away = fact.read(done), docker_away(done)
+    if away:
+        found.dockerless.append(f"{away} on {node}")
     if ends := _ends(told, found.deployment):
         found.logs[_ENDS] = found.logs.get(_ENDS, "") + ends
 

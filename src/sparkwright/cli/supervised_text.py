@@ -47,6 +47,13 @@ def _live(found: Supervised, live: Live) -> Iterator[str]:
         yield f"  {_canary(found, live.canary)}"
     if live.incidents or live.relaunches:
         yield f"  {_incidents(live)}"
+    if live.restarts:
+        yield fold(f"  {_restarts(found, live)}", 4)
+
+
+def _restarts(found: Supervised, live: Live) -> str:
+    rows = [f"{one.who} {one.count} (last {duration(max(found.now - one.last, 0.0))} ago)" for one in live.restarts]
+    return f"restarts since up: {', '.join(rows)}"
 
 
 def _back(found: Supervised, live: Live) -> str:

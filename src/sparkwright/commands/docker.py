@@ -17,9 +17,11 @@ n="$1"
 while :; do
   docker logs -f $2 "$n" 2>&1
   f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
-  # A daemon that is away, or has just begun, knows of no container: that does not mean that it is gone.
-  until s=$(docker inspect -f "$f" "$n" 2>/dev/null); do
-    docker version >/dev/null 2>&1 && { s=$(docker inspect -f "$f" "$n" 2>/dev/null) || s="gone 0 false now"; break; }
+  # A daemon that is away, is ending, or has just begun knows of no container: only one that lists the others twice
+  # without it says that it is gone.
+  k=0; until s=$(docker inspect -f "$f" "$n" 2>/dev/null); do
+    if l=$(docker ps -aq --filter "name=^/$n\$" 2>/dev/null) && [ -z "$l" ]; then k=$((k+1)); else k=0; fi
+    [ $k -lt 2 ] || { s="gone 0 false now"; break; }
     sleep 1
   done
   case "$s" in running*|restarting*) set -- "$n" "--since 1s"; sleep 0.2 ;; *) break ;; esac

@@ -9,7 +9,7 @@ from sparkwright.domain.command import Command
 
 VERSION = 1  # of the store; a later one is not guessed at
 _SUPERVISED = r"""
-import json, os, sys, time
+import json, os, subprocess, sys, time
 
 def text(path):
     try:
@@ -34,11 +34,30 @@ def process(pid, home):
     group = text("/proc/%s/cgroup" % pid).strip().rpartition("/")[2] if alive else ""
     return alive, group if group.startswith("sparkwright") and group.endswith(".service") else ""
 
+def comes_back(home):
+    # Whether systemd, or the loop of a detached service, is about to start it again.
+    pid, started = (text(home + "/services/supervisor/pid").split() + ["", ""])[:2]
+    stat = text("/proc/%s/stat" % pid).rpartition(")")[2].split() if pid.isdigit() else []
+    if len(stat) > 19 and stat[19] == started and stat[0] != "Z":
+        return True
+    unit = "sparkwright-supervisor-%s.service" % os.path.basename(home)
+    places = {"--user": os.path.expanduser("~/.config/systemd/user"), "--system": "/etc/systemd/system"}
+    os.environ.setdefault("XDG_RUNTIME_DIR", "/run/user/%d" % os.getuid())
+    for manager in (m for m, place in places.items() if os.path.isfile(place + "/" + unit)):
+        try:
+            asked = ["systemctl", manager, "show", "-P", "ActiveState", unit]
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=3).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            return False
+        return said in ("active", "activating")
+    return False
+
 def told(home):
     live, desired = parsed(home + "/live.json"), parsed(home + "/desired.json")
     alive, unit = process(word(live, "pid"), home)
     return {"deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
-            "unit": unit, "endpoint": text(home + "/door/endpoint").strip(), "now": time.time()}
+            "again": not alive and comes_back(home), "unit": unit, "endpoint": text(home + "/door/endpoint").strip(),
+            "now": time.time()}
 
 root = os.path.join(sys.argv[1], "supervision")
 names = sorted(os.listdir(root)) if os.path.isdir(root) else []

@@ -79,6 +79,15 @@ class LiveCanary:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveRestart:
+    """Of a program beside the engine (gateway, key check, supervisor): how often since `up`, and when last."""
+
+    who: str
+    count: int
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """refusing: new requests get 503 at the door, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
@@ -115,3 +124,4 @@ class Live:
     due: float = 0.0
     usual: float = 0.0
     request: str = ""
+    restarts: tuple[LiveRestart, ...] = ()

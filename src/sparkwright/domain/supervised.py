@@ -13,7 +13,7 @@ class Supervised:
     """node: where the supervisor is. live: what it wrote last, None when that cannot be read. now: the node's clock.
 
     running: whether its process is there. unit: the systemd unit that brings it back, '' for a detached process.
-    by: who called `up`. endpoint: the front door's, '' without one.
+    again: it is being started again. by: who called `up`. endpoint: the front door's, '' without one.
     """
 
     deployment: str
@@ -24,6 +24,7 @@ class Supervised:
     unit: str = ""
     by: str = ""
     endpoint: str = ""
+    again: bool = False
 
     @property
     def age(self) -> float | None:
@@ -42,4 +43,5 @@ class Supervised:
             return ""
         last = f"; it last said {self.live.phase}, {self.age:.0f} s ago" if self.live else ""
         how = "does not answer" if self.running else "is not running"
-        return f"its supervisor on {self.node} {how}{last}: nothing would bring it back"
+        next_ = "it is being started again" if self.again else "nothing would bring it back"
+        return f"its supervisor on {self.node} {how}{last}: {next_}"

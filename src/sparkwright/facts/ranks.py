@@ -16,8 +16,9 @@ from sparkwright.facts.fact import Fact, Plain
 _CONTAINERS = f"""
 if command -v docker >/dev/null 2>&1; then
   s="${{DOCKER_HOST:-unix:///var/run/docker.sock}}"
-  ids=$(docker ps -aq --no-trunc --filter label={docker.LABEL}deployment 2>/dev/null) ||
-    [ ! -e "${{s#unix://}}" ] || echo blind
+  ids=$(docker ps -aq --no-trunc --filter label={docker.LABEL}deployment 2>/dev/null) || {{
+    if [ -e "${{s#unix://}}" ]; then echo blind; else echo absent; fi
+    grep -qsx dockerd /proc/[0-9]*/comm || echo stopped; }}
   [ -z "$ids" ] || docker inspect --format '{{{{json .}}}}' $ids 2>/dev/null | sed 's/^/container\\t/'
 fi
 """
@@ -39,6 +40,14 @@ def parse(done: Completed, node: str) -> tuple[RankStatus, ...] | Unknown:
     if "blind" in done.stdout.splitlines() and not any(found):
         return Unknown("docker ps failed", "Docker could not be asked which containers are ours")
     return tuple(sorted((r for r in found if r), key=lambda r: (r.deployment, r.rank)))
+
+
+def docker_away(done: Completed) -> str:
+    """Why nothing is known of this node's containers, '' where they were listed (or there is no Docker at all)."""
+    said = set(done.stdout.splitlines())
+    if said.isdisjoint(("blind", "absent")):
+        return ""
+    return "Docker is not running" if "stopped" in said else "Docker does not answer"
 
 
 def _rank(fields: list[str], node: str) -> RankStatus | None:

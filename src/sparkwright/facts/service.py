@@ -11,6 +11,9 @@ _ENV = ("PATH", "LD_LIBRARY_PATH")
 _RUNTIME = re.compile(r"[0-9a-f]{16}")
 
 
+_PROGRAMS = 16
+
+
 def parse_seat(done: Completed) -> Seat | Unknown:
     found = sections(done.stdout)
     if not done.ok or "manager" not in found:
@@ -34,6 +37,12 @@ def parse_seat(done: Completed) -> Seat | Unknown:
         runtimes=tuple(filter(_RUNTIME.fullmatch, found.get("runtimes", "").split())),
         env=tuple((name, value) for name, _, value in env if name in _ENV and Plain.VALUE.fits(value)),
     )
+
+
+def parse_programs(done: Completed) -> dict[str, int]:
+    """Process by service; without those that do not run."""
+    rows = (line.split() for line in done.stdout.splitlines()[:_PROGRAMS])
+    return {row[0]: pid for row in rows if len(row) == 2 and (pid := whole(row[1]))}
 
 
 def parse_reach(done: Completed) -> Reach | Unknown:

@@ -48,7 +48,14 @@ def _supervised(row: Mapping[str, Any], node: str) -> Supervised:
     words = {name: str(row[name]) for name in ("deployment", "unit", "by", "endpoint")}
     if not is_deployment_name(words["deployment"]):
         raise ValueError("not ours")
-    return Supervised(node=node, now=float(row["now"]), running=bool(row["running"]), live=_live(row["live"]), **words)
+    return Supervised(
+        node=node,
+        now=float(row["now"]),
+        running=bool(row["running"]),
+        live=_live(row["live"]),
+        again=row.get("again") is True,
+        **words,
+    )
 
 
 def _live(found: Any) -> Live | None:

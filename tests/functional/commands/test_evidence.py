@@ -11,7 +11,7 @@ DOCKER = """#!/bin/sh
 echo "$*" >>"$HOME/asked"
 case "$1" in
 logs) if [ -e "$HOME/log" ]; then cat "$HOME/log"; fi ;;
-version) [ -e "$HOME/daemon" ] ;;
+ps) [ -e "$HOME/daemon" ] ;;
 inspect)
   n=$(grep -c '^inspect' "$HOME/asked")
   [ "$n" -lt 3 ] || : >"$HOME/daemon"
@@ -84,7 +84,7 @@ def test_a_daemon_that_is_away_does_not_mean_that_its_container_is_gone(sh: Sh) 
 
 
 def test_a_container_that_the_daemon_does_not_know_is_gone(sh: Sh) -> None:
-    """Guards `docker rm -f` by hand."""
+    """Guards `docker rm -f` by hand; a daemon that is ending may have forgotten it for a moment."""
     node = with_docker(sh)
     (sh.home / "daemon").touch()
     assert node.run(docker.follow("name")).stdout.startswith("\x1eexit gone 0 false ")

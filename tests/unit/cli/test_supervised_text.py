@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.cli.supervised_text import since_text, supervised_text
-from sparkwright.domain.live import Live, LiveCanary, LiveNode
+from sparkwright.domain.live import Live, LiveCanary, LiveNode, LiveRestart
 from sparkwright.domain.states import DeploymentState
 from sparkwright.domain.supervised import Supervised
 
@@ -74,6 +74,20 @@ def test_what_it_waits_for_stands_there() -> None:
     (said, *_) = lines(awaited="back-off before launch 3", due=1031.0, usual=4.5)
     assert said == "  back-off before launch 3 until 00:17:11 UTC; a start usually takes 4.5 s"
     assert lines(awaited="spark-2: Docker is not running")[0] == "  waiting for spark-2: Docker is not running"
+
+
+def test_restarts_are_counted() -> None:
+    """Of the programs beside the engine, each with its last one."""
+    rows = (LiveRestart("gateway (Caddy)", 2, 941.0), LiveRestart("supervisor", 1, 0.0))
+    (said, *_) = lines(restarts=rows)
+    assert said == "  restarts since up: gateway (Caddy) 2 (last 60 s ago), supervisor 1 (last 16 min 41 s ago)"
+
+
+def test_one_that_is_being_started_again_is_not_called_lost() -> None:
+    """systemd does so within seconds; one that nobody starts is told as such."""
+    gone = Supervised("twin", "spark-1", 1001.0, False, LIVE, again=True)
+    assert gone.trouble.endswith("1 s ago: it is being started again")
+    assert replace(gone, again=False).trouble.endswith("nothing would bring it back")
 
 
 def test_since_when_needs_a_supervisor_that_lives() -> None:

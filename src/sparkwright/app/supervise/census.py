@@ -9,9 +9,10 @@ from sparkwright.app.tasks import together
 from sparkwright.commands import sample as asking
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.ranks import ranks_fact
+from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import parse
 
 # Of a node that hangs; one that is down is told sooner by ssh itself.
@@ -33,12 +34,21 @@ class Census:
     others: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
+    def dockerless(self) -> dict[str, str]:
+        """Nodes that answer, where Docker does not: its containers may be there, or not."""
+        return {node: why for node, why in self.unseen.items() if isinstance(why, DockerAway)}
+
+    @property
     def all(self) -> tuple[RankStatus, ...]:
         return (*self.ranks.values(), *self.strays)
 
     @property
     def boots(self) -> tuple[tuple[str, str], ...]:
         return tuple((node, sample.boot) for node, sample in self.samples.items() if sample.boot)
+
+
+class DockerAway(str):
+    """Why containers could not be listed."""
 
 
 Told = tuple[tuple[RankStatus, ...], Sample | None]
@@ -76,6 +86,8 @@ async def _ask(site: Site, node: str) -> Told | str:
         return error.message
     except TimeoutError:
         return f"{node}: no answer within {_LIMIT:.0f} s"
+    if site.desired.recipe.engine.runtime is Runtime.DOCKER and (away := docker_away(ranks)):
+        return DockerAway(f"{away} on {node}")
     found, sample = fact.read(ranks), parse(memory)
     if isinstance(found, Unknown):
         return f"{node}: {found.why}"

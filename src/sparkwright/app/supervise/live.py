@@ -1,8 +1,11 @@
 """The deployment at this moment, for whoever looks."""
 
+from collections.abc import Mapping
+
 from sparkwright.app.supervise.senses import Senses
-from sparkwright.app.supervise.site import STARTED_IN
-from sparkwright.domain.live import Live, LiveNode
+from sparkwright.app.supervise.site import RESTARTED, RESTARTS, STARTED_IN
+from sparkwright.app.supervise.sources.listing import waited_for
+from sparkwright.domain.live import Live, LiveNode, LiveRestart
 from sparkwright.domain.states import DeploymentState
 from sparkwright.supervision.detect.stall import KIND as STALLED
 from sparkwright.supervision.state import State, Work
@@ -20,9 +23,11 @@ _AWAITED = {
 def view(senses: Senses, state: State) -> Live:
     site, seen = senses.site, senses.site.seen
     at, quiet = site.now(), senses.detectors.quiet(site.now())
+    docker = f"Docker on {', '.join(waited_for(senses))}" if state.refusing and waited_for(senses) else ""
     stale = dict(state.troubles).get(STALLED)
     troubles = tuple((kind, quiet or said if kind == STALLED else said) for kind, said in state.troubles)
     reason = quiet if quiet and state.reason == stale else state.reason
+    known = site.keep.journal.recall()
     return Live(
         at=at,
         deployment=site.name,
@@ -31,10 +36,11 @@ def view(senses: Senses, state: State) -> Live:
         reason=reason,
         refusing=state.refusing,
         why=seen.why if state.refusing else "",
-        back_at=seen.back_at if state.refusing and not seen.doing else 0.0,
-        awaited=seen.doing or _awaited(state),
-        due=state.due,
-        usual=site.keep.journal.recall().get(STARTED_IN, 0.0),
+        back_at=seen.back_at if state.refusing and not (seen.doing or docker) else 0.0,
+        awaited=docker or seen.doing or _awaited(state),
+        due=0.0 if docker else state.due,
+        usual=known.get(STARTED_IN, 0.0),
+        restarts=_restarts(known),
         incident=state.incident,
         last_incident=seen.incidents[1],
         incidents=seen.incidents[0],
@@ -49,6 +55,11 @@ def view(senses: Senses, state: State) -> Live:
         simulated=site.simulated,
         request=seen.request,
     )
+
+
+def _restarts(known: Mapping[str, float]) -> tuple[LiveRestart, ...]:
+    counted = {name.removeprefix(RESTARTS): int(count) for name, count in known.items() if name.startswith(RESTARTS)}
+    return tuple(LiveRestart(who, n, known.get(f"{RESTARTED}{who}", 0.0)) for who, n in sorted(counted.items()))
 
 
 def _awaited(state: State) -> str:

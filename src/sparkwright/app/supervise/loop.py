@@ -70,6 +70,8 @@ class Loop:
         self._nodes.begin("clock", self._tick)
         self._nodes.begin("front door", partial(door.watch, self.senses))
         self._nodes.begin("knock", partial(door.knock, self.senses))
+        self._nodes.begin("front door's programs", partial(door.programs, self.senses))
+        self._nodes.begin("Docker", partial(listing.dockers, self.senses))
         self._nodes.begin("records", partial(records.watch, self.senses))
         await self._step(self._resumed(found))
         while self._state.phase is not DeploymentState.STOPPED:

@@ -24,6 +24,8 @@ _LAST_LINES, _LAST_READINGS = 40, 12
 _SCRAPED = 'metrics HTTP/1.1" 200'
 LOOPBACK = "127.0.0.1"
 RELAUNCHES, STARTED_IN = "relaunches", "started in"
+RESTARTS, RESTARTED = "restarts:", "restarted:"
+BEGUN, LEFT = "begun", "left"
 _BESIDE = "beside:"
 
 

@@ -1,6 +1,6 @@
 """What the loop tells: the store, the hooks, the log, and through live.json the front door."""
 
-from sparkwright.app.supervise.site import RELAUNCHES, STARTED_IN, Site
+from sparkwright.app.supervise.site import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, Site
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.supervision.effects import Admit, Announce, Close, Record, Refuse
@@ -30,6 +30,12 @@ class Words:
             )
             await site.keep.store.began(made)
             site.remember({RELAUNCHES: 0.0})
+        else:
+            then = site.keep.journal.recall()
+            told = then.get(LEFT, 0.0) >= then.get(BEGUN, 0.0) > 0
+            how = "the one before was told to end" if told else "the one before was killed, or its node went down"
+            await note_restart(site, "supervisor", how)
+        site.remember({BEGUN: site.now()})
         site.seen.relaunches = int(site.keep.journal.recall().get(RELAUNCHES, 0.0))
         site.seen.incidents = await site.keep.store.counts(site.name)
         site.say(f"supervising {site.name} on {', '.join(site.nodes)}")
@@ -40,6 +46,7 @@ class Words:
             await site.keep.store.ended(site.name, site.now(), "a person has taken over")
             site.say(f"{site.name}: a person has taken over; this supervisor ends")
         else:
+            site.remember({LEFT: site.now()})
             site.say(f"the supervisor of {site.name} ends; nothing was stopped ({state.phase})", warning=True)
 
     async def changed(self, before: State, state: State) -> None:
@@ -83,6 +90,14 @@ class Words:
         opened = await site.keep.store.open(over)
         await site.keep.store.close(opened.number, word.at, "recovered without a restart", word.at)
         site.seen.incidents = await site.keep.store.counts(site.name)
+
+
+async def note_restart(site: Site, who: str, how: str) -> None:
+    """Of a program of ours: in the log, the history and, counted since `up`, in `status`."""
+    at, before = site.now(), site.keep.journal.recall().get(f"{RESTARTS}{who}", 0.0)
+    site.remember({f"{RESTARTS}{who}": before + 1.0, f"{RESTARTED}{who}": at})
+    site.say(f"{site.name}: the {who} was restarted: {how}", warning=True)
+    await site.keep.store.note(site.name, IncidentEvent(at, "restarted", f"the {who} was restarted: {how}"))
 
 
 def announce(site: Site, word: Announce, state: State, incident: int) -> None:

@@ -1,9 +1,15 @@
 """Which ranks are there."""
 
+from dataclasses import replace
+
+import pytest
+
 from fakes.rank_node import Exit
 from sparkwright.app.supervise.census import census
+from sparkwright.app.supervise.sources import listing
 from sparkwright.commands import docker
 from sparkwright.domain.errors import Unreachable
+from sparkwright.domain.recipe import Runtime
 from unit.app.supervise.watchtower import tower
 
 
@@ -23,6 +29,21 @@ async def test_a_daemon_that_does_not_answer_may_have_containers() -> None:
     it = tower()
     it.scene.nodes[1].on(docker.LABEL, "blind\n")
     assert "spark-2" in (await census(it.site)).unseen
+
+
+@pytest.mark.parametrize("runtime", [Runtime.DOCKER, Runtime.PROCESS])
+async def test_a_node_without_its_docker_has_no_containers_to_show(runtime: Runtime) -> None:
+    """Guards a Docker that was stopped, whose socket is gone with it: nobody has removed a rank there. Ranks that are
+    processes need none."""
+    it = tower()
+    engine = replace(it.site.desired.recipe.engine, runtime=runtime)
+    it.site.desired = replace(it.site.desired, recipe=replace(it.site.desired.recipe, engine=engine))
+    it.scene.nodes[1].on(docker.LABEL, "absent\nstopped\n")
+    found = await census(it.site)
+    assert found.dockerless == ({"spark-2": "Docker is not running on spark-2"} if runtime is Runtime.DOCKER else {})
+    listing.note(it.senses, found)
+    assert listing.waited_for(it.senses) == list(found.dockerless)
+    it.senses.standing.clear()
 
 
 async def test_a_rank_on_a_node_where_it_does_not_belong_is_a_stray() -> None:

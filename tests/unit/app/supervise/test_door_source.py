@@ -3,11 +3,13 @@
 import asyncio
 from dataclasses import replace
 
+from sparkwright.app.supervise.live import view
 from sparkwright.app.supervise.sources import door
 from sparkwright.commands import service
+from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.recipe import Door, DoorTls
 from sparkwright.supervision.events import Cleared, Event, Fault
-from sparkwright.supervision.state import Recovery
+from sparkwright.supervision.state import Recovery, State
 from unit.app.scene import recipe
 from unit.app.supervise.watchtower import Tower, tower
 
@@ -125,3 +127,17 @@ async def test_where_no_door_was_made_there_is_none_to_miss() -> None:
     it = tower()
     made(it, "")
     assert await knocked(it, 0, times=4) == {}
+
+
+async def test_a_program_that_is_another_process_was_restarted() -> None:
+    """Guards Caddy and the key check that systemd brings back: counted, dated, in the log and the history; the first
+    look knows of nothing before, and one that is down just now is no restart yet."""
+    it = tower()
+    for said in ("caddy 10\ndoor 11\n", "door 11\n", "caddy 20\ndoor 11\n", "caddy 20\ndoor 11\n"):
+        it.scene.nodes[0].on(lambda command: "caddy" in command.argv and "door" in command.argv, said)
+        await door.restarted(it.site)
+    assert it.keep.journal.figures["restarts:gateway (Caddy)"] == 1.0
+    assert "restarts:key check" not in it.keep.journal.figures
+    assert [(event.kind, number) for event, number in it.keep.store.events] == [("restarted", 0)]
+    shown = view(it.senses, State(DeploymentState.READY, 1.0))
+    assert [(one.who, one.count) for one in shown.restarts] == [("gateway (Caddy)", 1)]

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from fakes.endpoint import FakeEndpoint
-from sparkwright.app.supervise.sources import engine, nodes, ranks, stillness, suspicion
+from sparkwright.app.supervise.census import Census, DockerAway
+from sparkwright.app.supervise.sources import engine, listing, nodes, ranks, stillness, suspicion
 from sparkwright.commands import halted, process
 from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.deployment import Answer
@@ -155,3 +156,17 @@ class Silent(FakeEndpoint):
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         await asyncio.Event().wait()
         raise AssertionError
+
+
+async def test_containers_that_live_on_without_their_daemon_are_no_fault() -> None:
+    """Guards live-restore: a Docker that is away ends nothing while tokens come; without a token it is the fault."""
+    it = tower()
+    found = Census({}, unseen={"spark-2": DockerAway("Docker is not running on spark-2")})
+    it.senses.serving = True
+    listing.lost(it.senses, found)
+    assert it.events == []
+    it.senses.detectors.stall.since = it.site.now() - 8
+    listing.lost(it.senses, found)
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and fault.recovery is Recovery.RELAUNCH
+    assert fault.what == "Docker is not running on spark-2, and no token for 8.0 s"

@@ -4,10 +4,12 @@ engine whose door does not answer serves nobody."""
 from sparkwright.app.door import ENDPOINT, findings
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import LOOPBACK, Site
+from sparkwright.app.supervise.words import note_restart
 from sparkwright.commands import service
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.recipe import DoorTls
 from sparkwright.domain.service import Where
+from sparkwright.facts.service import parse_programs
 from sparkwright.rules.door_catalog import KEYS, MODES, PAIR
 
 _EVERY, _AGAIN = 3600.0, 60.0
@@ -17,6 +19,10 @@ _KNOCK_EVERY, _IN_VAIN = 15.0, 2
 _NO_KEY = 401
 AWAY = "door-away"
 _WATCHED = (PAIR, KEYS, MODES)
+_PROGRAMS_EVERY, _LEAST = 5.0, 1.0
+_PROCESS = "process:"
+# By their services' names.
+PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check"}
 
 
 async def watch(senses: Senses) -> None:
@@ -61,6 +67,29 @@ async def _made(site: Site) -> bool:
         return bool((await site.world.hosts[site.head].run(read)).stdout.strip())
     except NodeError:
         return False
+
+
+async def programs(senses: Senses) -> None:
+    """Restarts of the front door's own programs: clients had no answer for a moment, and systemd says nothing of it."""
+    site = senses.site
+    while True:
+        await restarted(site)
+        await site.world.clock.sleep(max(site.scaled(_PROGRAMS_EVERY), _LEAST))
+
+
+async def restarted(site: Site) -> None:
+    """Noted when a program is another process than at the look before, also at that of another supervisor."""
+    try:
+        asked = service.programs(_where(site).home, site.name, tuple(PROGRAMS))
+        found = parse_programs(await site.world.hosts[site.head].run(asked))
+    except NodeError:
+        return
+    for name, pid in found.items():
+        before = int(site.keep.journal.recall().get(f"{_PROCESS}{name}", 0.0))
+        if pid != before:
+            site.remember({f"{_PROCESS}{name}": float(pid)})
+        if before and pid != before:
+            await note_restart(site, PROGRAMS[name], f"process {before} is {pid} now")
 
 
 def _away(site: Site, said: int) -> str:

@@ -12,6 +12,7 @@ from sparkwright.app.supervise.site import Site
 from sparkwright.app.supervise.words import announce
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample
 from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.effects import Capture
@@ -46,7 +47,14 @@ async def capture(senses: Senses, state: State, wanted: Capture) -> Captured:
     found.files.update(_own(senses, state, wanted))
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in site.seen.gpus.items()})
     senses.explaining = asyncio.create_task(_finish(site, found, opened))
-    return Captured(site.now(), opened.number, senses.detectors.asks().recovery)
+    return Captured(site.now(), opened.number, senses.detectors.asks().recovery, _dockerless(site, found, wanted.what))
+
+
+def _dockerless(site: Site, found: evidence.Evidence, what: str) -> str:
+    """The true thing before its consequence: a rank that lost its peer, because that one's Docker is away."""
+    if site.desired.recipe.engine.runtime is not Runtime.DOCKER or not found.dockerless:
+        return ""
+    return "; ".join([*sorted(found.dockerless), what])
 
 
 async def _finish(site: Site, found: evidence.Evidence, opened: Incident) -> Needs:

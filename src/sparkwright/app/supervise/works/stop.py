@@ -8,6 +8,7 @@ from sparkwright.app.lease import holding
 from sparkwright.app.supervise.census import Census, census
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
+from sparkwright.app.supervise.sources.listing import note
 from sparkwright.domain.errors import Busy, NodeError
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import GIB, gib
@@ -35,6 +36,7 @@ async def stop(senses: Senses, fault: str = "") -> Stopped:
     grace = min(_SHORTER.get(fault, GRACE), site.engine.stop.grace)
     left = await _ended(site, found, grace) if found.all else []
     found = await census(site) if found.all else found
+    note(senses, found)
     left += [f"{site.label(r.rank)} still runs" for r in found.all if r.running and not left]
     left += [f"the rank on {why}" for why in found.unseen.values()]
     retained = () if left else await _retained(site, found)
