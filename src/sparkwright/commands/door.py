@@ -1,6 +1,6 @@
 """The front door's files on the head node: what is there, keys swapped in, a running Caddy told of a change."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sparkwright.commands.host import script
 from sparkwright.domain.command import Command
@@ -102,6 +102,14 @@ for _ in range(60):
     time.sleep(0.25)
 sys.exit(f"port {port} does not answer after 15 s: {why}")
 """.replace("@NO_FIGURES@", NO_FIGURES)
+_PROGRAMS = r"""
+h="$(x "$1")"; d="$2"; shift 2
+for n in "$@"; do
+  p=$(cat "$h/services/$n/child" 2>/dev/null) ||
+    p=$(grep -lsF "/sparkwright-$n-$d.service" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | head -n 1)
+  [ -z "$p" ] || echo "$n $p"
+done
+"""
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
@@ -142,3 +150,8 @@ def settled(python: str, folder: str, port: int, root: str) -> Command:
     """Waits until the door answers by each of its names; prints `root`, the CA's certificate, where it is in use."""
     text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5"'
     return script(text, folder, python, _SETTLED, str(port), root, timeout=40.0)
+
+
+def programs(home: str, deployment: str, names: Sequence[str]) -> Command:
+    """`NAME PID` of each of these services that runs, by its unit or as a detached one."""
+    return script(_PROGRAMS, home, deployment, *names)

@@ -157,14 +157,6 @@ i=0; while [ $i -lt 300 ]; do
 done
 tail -n 3 "$1/log" "$1/services/supervisor/log" 2>/dev/null; exit 1
 """
-_PROGRAMS = r"""
-h="$(x "$1")"; d="$2"; shift 2
-for n in "$@"; do
-  p=$(cat "$h/services/$n/child" 2>/dev/null) ||
-    p=$(grep -lsF "/sparkwright-$n-$d.service" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | head -n 1)
-  [ -z "$p" ] || echo "$n $p"
-done
-"""
 # Units are ours when they name the folder; a detached service is below it.
 _MINE = r"""
 mine() { for m in user system; do for u in "$(units $m)"/sparkwright-*.service; do
@@ -272,11 +264,6 @@ def write(home: str, name: str, content: bytes, fresh: bool = False) -> Command:
 def read(home: str, name: str) -> Command:
     """'' where it is not there."""
     return script('cat "$(x "$1")/$2" 2>/dev/null', home, name)
-
-
-def programs(home: str, deployment: str, names: Sequence[str]) -> Command:
-    """`NAME PID` of each of these services that runs, by its unit or as a detached one."""
-    return script(_PROGRAMS, home, deployment, *names)
 
 
 def alive(home: str) -> Command:

@@ -9,8 +9,6 @@ from sparkwright.facts.fact import Plain, address, first_line, not_understood, s
 
 _ENV = ("PATH", "LD_LIBRARY_PATH")
 _RUNTIME = re.compile(r"[0-9a-f]{16}")
-
-
 _PROGRAMS = 16
 
 

@@ -5,6 +5,7 @@ from sparkwright.app.door import ENDPOINT, findings
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import LOOPBACK, Site
 from sparkwright.app.supervise.words import note_restart
+from sparkwright.commands import door as commands
 from sparkwright.commands import service
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.recipe import DoorTls
@@ -80,7 +81,7 @@ async def programs(senses: Senses) -> None:
 async def restarted(site: Site) -> None:
     """Noted when a program is another process than at the look before, also at that of another supervisor."""
     try:
-        asked = service.programs(_where(site).home, site.name, tuple(PROGRAMS))
+        asked = commands.programs(_where(site).home, site.name, tuple(PROGRAMS))
         found = parse_programs(await site.world.hosts[site.head].run(asked))
     except NodeError:
         return
