@@ -137,6 +137,8 @@ class Swap:
             await self._left(old, error)
             return
         if self.stands_by and not await self.ours():
+            if isinstance(error, SparkwrightError):
+                error.message += f"; {old.name} is in other hands by now: taken down, or replaced by another call"
             return
         await finished(self._given_back(old, plan, _cause(error)))
         if gone:
@@ -204,8 +206,14 @@ class Swap:
         """A supervisor that still waits for us when the new one serves would undo it."""
         if self._renewing:
             self._renewing.cancel()
-        if self.kept and self.old and await self.ours():
-            await disarm(self.world, self.world.cluster.names, self.old.name)
+        if not (self.kept and self.old):
+            return
+        try:
+            if await self.ours():
+                await disarm(self.world, self.world.cluster.names, self.old.name)
+        except NodeError as error:
+            text = f"the supervisor of {self.old.name} could not be ended, and will start it again: {error.message}"
+            self.world.sink.tell(Notice(text, warning=True))
 
 
 @asynccontextmanager

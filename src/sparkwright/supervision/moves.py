@@ -87,7 +87,8 @@ def launch(state: State, at: float, policy: Policy) -> Move:
 def restart(state: State, at: float, why: str, policy: Policy) -> Move:
     """As a person asked for: neither an incident nor a launch that counts."""
     ended = calm(guard.broken_off(state, at, policy))
-    moved, effects = stop(replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0), at)
+    asked = replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0, down=at)
+    moved, effects = stop(asked, at)
     return moved, (Refuse(why, at), *taken_over(state), *effects)
 
 
@@ -99,7 +100,7 @@ def swap(state: State, at: float, why: str) -> Move:
 
 
 def taken_over(state: State) -> tuple[Effect, ...]:
-    return (Close(state.incident, "taken over"),) if state.incident else ()
+    return (Close(state.incident, "taken over"),) if state.fault or state.incident else ()
 
 
 def watch(state: State, at: float) -> Move:

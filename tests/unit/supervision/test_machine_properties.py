@@ -61,6 +61,7 @@ class World:
     reboots: int = 0
     opened: int = 0
     closed: set[int] = field(default_factory=set)
+    asked: bool = False  # a person asks just now
     admits: bool = True
     effects: int = 0
 
@@ -85,6 +86,8 @@ class World:
         assert (self.state.phase, self.state.work) in TABLE
         if before.ready_at and not self.state.ready_at and self.at - before.ready_at >= self.policy.stable:
             self.counted = len(self.begun)
+        if before.rebooters and self.state.ready_at and not before.ready_at:
+            self.counted = len(self.begun)  # nor one of an incident in which somebody reboots a node
         if before.phase is DeploymentState.STOPPED:
             assert self.state.phase is DeploymentState.STOPPED
             assert [effect for effect in effects if type(effect) in WORKS] == []
@@ -99,7 +102,7 @@ class World:
 
     def kill(self) -> None:
         """SIGKILL; what was being launched stays as it is, half done."""
-        if isinstance(self.work, do.Launch):
+        if isinstance(self.work, do.Launch) and not self.state.planned:
             self.begun[-1] = (self.begun[-1][0], True)
         self.work, written = None, to_json(self.state)
         self.state = from_json(State, written)
@@ -118,14 +121,17 @@ class World:
         self.effects += 1
         assert effect.turn == self.state.turn and self.state.work is WORKS[type(effect)]
         cut_off = self.work is not None
-        assert not cut_off or (isinstance(self.work, do.Watch) and isinstance(effect, do.Capture)), "two works"
+        faulty = isinstance(self.work, do.Watch) and isinstance(effect, do.Capture)
+        asked = isinstance(effect, do.Stop | do.Swap) and self.asked
+        assert not cut_off or faulty or asked, "two works"
         self.work = effect
         if isinstance(effect, do.Capture) and effect.incident == 0 and self.opened in self.closed | {0}:
             self.opened += 1
             self.reboots = 0
         if isinstance(effect, do.Launch):
             assert self.alive == [False, False], "a second launch"
-            self.begun.append((self.at, False))
+            if not self.state.planned:
+                self.begun.append((self.at, False))
             self.count()
         if isinstance(effect, do.Reboot):
             assert self.policy.allow_reboot and effect.before
@@ -178,7 +184,8 @@ class World:
     def _launch(self) -> None:
         outcome = self.dice.of(("launched", "launched", "failed", "half", "busy")) if self.reached else "failed"
         if outcome == "busy" and not (any(self.alive) or self.lease_free):
-            self.begun.pop()
+            if not self.state.planned:
+                self.begun.pop()
             return self.finished(now.LaunchFailed(self.at, "somebody holds the lease", busy=True))
         self.alive = [outcome == "launched", outcome in ("launched", "half")]
         event = now.Launched(self.at) if outcome == "launched" else now.LaunchFailed(self.at, "did not start")
@@ -203,6 +210,16 @@ class World:
                 self.boots[rank] += 1
                 self.alive[rank] = False
         return self.kill() if self.dice.below(2) and not self.settled else self.finished(now.Rebooted(self.at))
+
+    def _swap(self) -> None:
+        """What replaced it is gone, or it is not to come back."""
+        self.finished(now.Returned(self.at, "not replaced", self.dice.below(3) != 1))
+
+    def ask(self) -> None:
+        """A person's request, whatever is under way: the loop cuts that off."""
+        self.asked, self.reboots = True, 0
+        self.tell(self.dice.of((now.Restart, now.Replaced))(self.at, "as a person wants"))
+        self.asked = False
 
     def half_launch(self) -> None:
         if isinstance(self.work, do.Launch) and self.reached:
@@ -254,7 +271,7 @@ class World:
 
 
 CALM = ("pass_time", "answer", "fault", "clear", "toggle_worker", "kill", "doom", "late_answer")
-WILD = (*CALM, *["answer"] * 6, "half_launch", "lose_rank", "reboot_by_itself", "disarm")
+WILD = (*CALM, *["answer"] * 6, "half_launch", "lose_rank", "reboot_by_itself", "disarm", "ask")
 LOOP = (*["answer"] * 8, "pass_time", "pass_time", "lose_rank", "kill", "doom", "half_launch")
 
 

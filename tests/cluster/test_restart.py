@@ -1,0 +1,61 @@
+"""What a person does to a deployment: a planned restart, and a `down` that somebody else watches."""
+
+import pytest
+
+from cluster.clients import asking
+from cluster.drive import NAME, RUNTIMES, SLOW, Drive, assert_clean, running
+from testbed import Node
+
+RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
+SERVING = ("ready", "degraded")
+
+
+@pytest.fixture
+def drive(drive: Drive) -> Drive:
+    drive.supervise = True
+    drive.env = {"SPARKWRIGHT_SUPERVISOR_SCALE": "0.1"}
+    return drive
+
+
+def test_a_restart_is_planned_and_no_fault(drive: Drive, nodes: list[Node]) -> None:
+    """New ranks, no incident, nothing that counts; clients get a 503 that gives the reason."""
+    drive.good("up", drive.recipe("process", serving={"expose": "all"}))
+    before = running(nodes)
+    with asking(nodes[0], drive.folder / "home") as client:
+        done = drive.good("restart")
+        client.wait(200)
+    assert done.out.startswith(f"{NAME}: serves again after"), str(done)
+    assert all(set(before[name]).isdisjoint(found) and found for name, found in running(nodes).items())
+    assert client.statuses() == {200, 503}
+    assert any("a planned restart" in message for _, message, _ in client.refusals), client.refusals
+    (one,) = drive.good("status", "--json").json["deployments"]
+    assert one["state"] in SERVING and one["supervised"]["live"]["incidents"] == 0
+    state = nodes[0].sh(f"cat /home/spark/.local/state/sparkwright/supervision/{NAME}/state.json")
+    assert '"launches": []' in state or '"launches":[]' in state, state
+    unknown = drive.run("down", "anything")
+    assert unknown.code == 2 and f"running or left: {NAME}" in unknown.err and "stop" not in unknown.err, str(unknown)
+    assert drive.good("down").out.startswith(f"{NAME}: 2 rank(s) removed")
+    assert_clean(nodes)
+    assert "no deployment" in drive.run("restart").err
+
+
+@RUNTIME
+def test_a_restart_without_a_supervisor_is_done_from_here(drive: Drive, nodes: list[Node], runtime: str) -> None:
+    """As it was started, by what `up --no-supervise` recorded."""
+    drive.supervise = False
+    drive.good("up", drive.recipe(runtime))
+    before = running(nodes)
+    drive.good("restart", NAME)
+    assert all(set(before[name]).isdisjoint(found) and found for name, found in running(nodes).items())
+    drive.good("down", NAME)
+    assert_clean(nodes)
+
+
+def test_who_watches_an_up_reads_who_has_taken_it_down(drive: Drive, nodes: list[Node]) -> None:
+    """Guards the first operator, who else looks for a fault of the engine."""
+    call = drive.start("up", drive.recipe("process", SLOW)).saw("engine")
+    drive.good("down", NAME)
+    done = call.finish()
+    assert done.code == 5 and f"{NAME} was taken down by " in done.err, str(done)
+    assert "exited with code" not in done.err.partition("error:")[2] and f"sparkwright down {NAME}" not in done.err
+    assert_clean(nodes)
