@@ -132,6 +132,10 @@ class Keyring(Protocol):
         """Writes a file that only this user can read; returns the path shown to the user."""
         ...
 
+    def kept(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+        """(path, key) of those made from this machine, `default` first."""
+        ...
+
 
 class Calibrations(Protocol):
     """What engines said at earlier starts, kept on this machine."""

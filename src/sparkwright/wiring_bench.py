@@ -130,4 +130,4 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
 
 def door_keys(cluster: str) -> tuple[Secret, ...]:
     """Those to the front doors of a cluster that were made from this machine."""
-    return FolderKeyring(Path.home() / _STATE / "keys").kept(cluster)
+    return tuple(key for _, key in FolderKeyring(Path.home() / _STATE / "keys").kept(cluster))

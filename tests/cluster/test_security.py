@@ -40,7 +40,7 @@ def served(drive: Drive, runtime: str, engine_key: bool = True) -> Path:
     key = {"api_key_env": "DRILL_KEY"} if engine_key else {}
     recipe = drive.recipe(runtime, serving={"expose": "all", **key})
     done = drive.good("up", recipe)
-    assert f"front door: https://spark-1:{DOOR}/v1" in done.out, str(done)
+    assert f"https://spark-1:{DOOR}/v1\n" in done.out, str(done)
     assert ENGINE_KEY not in done.out + done.err
     folder = drive.folder / "home" / ".local" / "state" / "sparkwright" / "keys" / "testbed"
     assert default_key(folder) not in done.out + done.err

@@ -1,5 +1,8 @@
 """`up` to an answering endpoint on two nodes, and everything that one does with it afterwards."""
 
+import re
+import socket
+import subprocess
 import time
 from typing import Any
 
@@ -144,3 +147,18 @@ def test_a_server_that_gives_no_token_is_degraded(drive: Drive, nodes: list[Node
     assert nodes[0].sh("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health") == "200"
     status = drive.run("status")
     assert status.code == 1 and "degraded" in status.out and "no token within 5 s" in status.out, str(status)
+
+
+def test_the_request_that_up_prints_works_as_pasted(drive: Drive) -> None:
+    """The whole block in a plain shell on this machine: tunnel, authority, key, and tokens of the model come back."""
+    drive.supervise = True
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    said = drive.good("up", drive.recipe("process", serving={"door": {"port": port}})).out
+    block = said.partition("try it\n")[2].replace(" sleep 600", " sleep 20")
+    home = {"HOME": str(drive.folder / "home"), "PATH": "/usr/bin:/bin"}
+    with (drive.folder / "pasted").open("w+") as out:  # a pipe would stay open as long as the tunnel does
+        subprocess.run(["bash", "-e", "-c", block], stdout=out, stderr=out, env=home, timeout=60, check=False)
+        out.seek(0)
+        answer = out.read()
+    assert re.search(r'"completion_tokens": ?[1-9]', answer), (said, answer)

@@ -30,10 +30,10 @@ class FolderKeyring:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
         return str(path)
 
-    def kept(self, cluster: str) -> tuple[Secret, ...]:
-        """Keys that were made from this machine, `default` first; one that cannot be read is passed over."""
+    def kept(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+        """(path, key) of those made from this machine, `default` first; one that cannot be read is passed over."""
         found = sorted((self._root / cluster).glob("*.key"), key=lambda path: (path.stem != FIRST, path.stem))
-        return tuple(Secret(text) for path in found if (text := _text(path)))
+        return tuple((str(path), Secret(text)) for path in found if (text := _text(path)))
 
 
 def _text(path: Path) -> str:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from sparkwright.app.disarm import did, disarm, pause, tag_of, taken_down
-from sparkwright.app.door import Furnished, furnish, settled
+from sparkwright.app.door import Furnished, Reach, furnish, settled
 from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import holding
 from sparkwright.app.tasks import finished
@@ -43,12 +43,16 @@ _RECENT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Armed:
-    """How it is supervised. node: '' when it is not; findings say why, or what to know of it. said: for the user."""
+    """How it is supervised. node: '' when it is not; findings say why, or what to know of it. said: for the user.
+
+    reach: how clients come to its gateway, None without one.
+    """
 
     node: str = ""
     manager: Manager = Manager.NONE
     findings: tuple[Finding, ...] = ()
     said: tuple[str, ...] = ()
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +151,12 @@ async def _arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
     if order.replaces:
         await disarm(world, world.cluster.names, order.replaces)
     await _serve(world, where, plan.deployment, door.after, (manager, seat))
-    said = (*door.said, *(await _settled(world, plan, where) if door.listens else ()))
+    reach, more = await _settled(world, plan, where) if door.listens else (None, ())
+    reach = replace(reach, key=door.key) if reach else None
     done = await world.hosts[plan.head].run(service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, did_not_start(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
-    return Armed(plan.head if done.ok else "", manager, (*doubts, *door.findings), said)
+    return Armed(plan.head if done.ok else "", manager, (*doubts, *door.findings), (*door.said, *more), reach)
 
 
 async def _door(world: World, plan: Plan, where: Where, handed: int) -> Furnished:
@@ -162,11 +167,11 @@ async def _door(world: World, plan: Plan, where: Where, handed: int) -> Furnishe
         return Furnished((), (no_door(plan.head, error.message),))
 
 
-async def _settled(world: World, plan: Plan, where: Where) -> tuple[str, ...]:
+async def _settled(world: World, plan: Plan, where: Where) -> tuple[Reach | None, tuple[str, ...]]:
     try:
         return await settled(world, plan, where)
     except NodeError as error:
-        return (f"the front door could not be asked: {error.message}",)
+        return None, (f"the front door could not be asked: {error.message}",)
 
 
 async def _seat(world: World, plan: Plan) -> Seat:

@@ -31,16 +31,31 @@ ENDPOINT = "endpoint"
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """How clients come to a gateway. url: theirs, with /v1. tunnel: `ssh` destination where only the head reaches it.
+
+    key, authority: files on this machine, '' where there is none.
+    """
+
+    url: str
+    tunnel: str = ""
+    key: str = ""
+    authority: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Furnished:
     """services: to be run in where.home + `/door`. said: lines for the user. Findings never stop the engine.
 
     Caddy comes first: until another deployment's Caddy on the same port has gone both answer (SO_REUSEPORT), and only
     then is the port of the figures free for the service.
+    key: the file here with a key that opens it, '' where this machine has none.
     """
 
     services: tuple[Service, ...]
     findings: tuple[Finding, ...] = ()
     said: tuple[str, ...] = ()
+    key: str = ""
 
     @property
     def before(self) -> tuple[Service, ...]:
@@ -78,7 +93,8 @@ async def furnish(world: World, plan: Plan, where: Where, handed: int = 0) -> Fu
     await _put(world, where, "caddy.json", json.dumps(config(front), indent=1))
     await _put(world, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
     await _did(world, where, commands.reload(where.python, f"{where.home}/door"))
-    return Furnished((service, _caddy(plan, where, seen, front)), found, await _first_key(world, plan))
+    key, said = await _first_key(world, plan)
+    return Furnished((service, _caddy(plan, where, seen, front)), found, said, key)
 
 
 async def findings(world: World, plan: Plan, where: Where) -> tuple[Finding, ...]:
@@ -171,29 +187,29 @@ def endpoint(plan: Plan, hostname: str) -> str:
     return f"{scheme}://{at[serving.expose]}:{serving.door.port}/v1"
 
 
-async def _first_key(world: World, plan: Plan) -> tuple[str, ...]:
+async def _first_key(world: World, plan: Plan) -> tuple[str, tuple[str, ...]]:
+    """The file with a key, and what to print of it."""
     try:
-        made = await key_work.first(world, plan.deployment)
+        path = await key_work.first(world, plan.deployment)
     except SparkwrightError as error:
-        return (f"no key could be made: {error.message}; {error.cure or '`sparkwright keys add NAME` later'}",)
-    if made:
-        return (f"key {made.key.name}: {made.path}",)
-    others = "keys: those of `sparkwright keys list`; `sparkwright keys add NAME` makes another"
-    return (others,) if world.keyring else ()
+        return "", (f"no key could be made: {error.message}; {error.cure or '`sparkwright keys add NAME` later'}",)
+    if path or not world.keyring:
+        return path, ()
+    return "", ("this machine has no key to it: `sparkwright keys add NAME` makes one",)
 
 
-async def settled(world: World, plan: Plan, where: Where) -> tuple[str, ...]:
-    """Once its programs have been started: waits until the door listens; what to tell the user. Raises NodeError."""
+async def settled(world: World, plan: Plan, where: Where) -> tuple[Reach | None, tuple[str, ...]]:
+    """Once its programs have been started: waits until the gateway listens; what to print of it. Raises NodeError."""
     door = plan.recipe.serving.door
     asked = commands.settled(where.python, f"{where.home}/door", door.port, root_certificate(_store(where)))
     done = await world.hosts[where.node].run(asked)
     if not done.ok:
-        return (f"the front door does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
-    lines = (f"front door: {_reached(plan, where.node)}", *_no_figures(plan, done))
-    if not (done.stdout and world.keyring):
-        return lines
-    path = world.keyring.keep(plan.cluster.name, "ca.crt", done.stdout)
-    return *lines, f"trust its CA: {path} (curl --cacert, SSL_CERT_FILE, NODE_EXTRA_CA_CERTS)"
+        return None, (f"the front door does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
+    head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
+    tunnel = head.ssh if loopback and not head.is_local else ""
+    ring = world.keyring if done.stdout else None
+    path = ring.keep(plan.cluster.name, "ca.crt", done.stdout) if ring else ""
+    return Reach(endpoint(plan, where.node), tunnel, authority=path), _no_figures(plan, done)
 
 
 def _no_figures(plan: Plan, done: Completed) -> tuple[str, ...]:
@@ -201,14 +217,6 @@ def _no_figures(plan: Plan, done: Completed) -> tuple[str, ...]:
         return ()
     port = plan.recipe.serving.door.port
     return (f"no figures for Prometheus: port {port + 1} is taken; set a serving.door.port that is free with the next",)
-
-
-def _reached(plan: Plan, hostname: str) -> str:
-    """The URL, and how to come to it from where the user sits."""
-    url, head, port = endpoint(plan, hostname), plan.cluster.node(plan.head), plan.recipe.serving.door.port
-    if plan.recipe.serving.expose is not Expose.LOOPBACK or head.is_local:
-        return url
-    return f"{url} on {plan.head}; from here: ssh -N -L {port}:127.0.0.1:{port} {head.ssh}"
 
 
 async def _put(world: World, where: Where, name: str, content: str) -> None:

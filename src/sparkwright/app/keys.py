@@ -45,12 +45,18 @@ async def add(world: World, name: str, deployment: str = "") -> Made:
         raise
 
 
-async def first(world: World, deployment: str) -> Made | None:
-    """A key `default`, where none opens this deployment yet and somebody is there to be given it."""
-    keys = await listed(world)
-    if world.keyring is None or any(key.deployment in ("", deployment) for key in keys.keys):
-        return None
-    return await add(world, FIRST)
+async def first(world: World, deployment: str) -> str:
+    """The file here with a key that opens this deployment: made earlier, or `default`, where no key opens it yet.
+
+    '' where only other machines have one.
+    """
+    if world.keyring is None:
+        return ""
+    opening = {key.sha256 for key in (await listed(world)).keys if key.deployment in ("", deployment)}
+    if not opening:
+        return (await add(world, FIRST)).path
+    files = world.keyring.kept(world.cluster.name)
+    return next((path for path, secret in files if digest(secret.reveal()) in opening), "")
 
 
 async def revoke(world: World, name: str, deployment: str = "") -> tuple[Key, ...]:

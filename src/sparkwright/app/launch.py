@@ -121,7 +121,8 @@ async def _supervise(world: World, wish: Wish, outcome: Outcome, options: Option
     if options.supervise and world.program:
         door = outcome.old.door if outcome.old and wish.replaces else 0
         order = Order(options.allow_reboot, outcome.fresh, _figures(outcome), wish.replaces, door)
-        outcome.armed = await arm(world, wish, outcome.plan, order)
+        with _step(world, outcome, "supervise", quiet=True):
+            outcome.armed = await arm(world, wish, outcome.plan, order)
     elif world.program and not outcome.fresh:
         await disarm(world, outcome.plan.placement.nodes, outcome.plan.deployment)
 

@@ -13,7 +13,7 @@ from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
-from sparkwright.domain.recipe import Expose, Runtime
+from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import duration
 
 SIMULATED = "SIMULATED"
@@ -124,17 +124,6 @@ def answer_text(answer: Answer) -> str:
     )
     said = fold(f"answer{made_up}: {answer.text.strip()!r}", 8)
     return f"{said}\n        ({answer.prompt_tokens} prompt tokens, {speed})"
-
-
-def reach_text(plan: Plan) -> str:
-    """How to use the endpoint from where the user sits."""
-    base = f"http://{plan.bind}:{plan.port}/v1"
-    head = plan.cluster.node(plan.head)
-    if plan.recipe.serving.expose is Expose.ALL and plan.bind == "0.0.0.0":
-        return f"endpoint: http://{head.ssh}:{plan.port}/v1 (needs the key in ${plan.recipe.serving.api_key_env})"
-    if head.is_local:
-        return f"endpoint: {base}"
-    return f"endpoint: {base} on {plan.head}; from here: ssh -N -L {plan.port}:{plan.bind}:{plan.port} {head.ssh}"
 
 
 def deployment_text(found: Deployment) -> str:

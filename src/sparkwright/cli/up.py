@@ -1,5 +1,6 @@
 """`sparkwright up` and `down`."""
 
+import time
 from dataclasses import asdict
 from typing import Any
 
@@ -10,25 +11,16 @@ from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.restart import restart as start_again
 from sparkwright.app.stage import staging_text
-from sparkwright.app.standing import standing, the_only_one
+from sparkwright.app.standing import the_only_one
 from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
-from sparkwright.cli.findings import findings_text
 from sparkwright.cli.plan import plan_json
-from sparkwright.cli.text import answer_text, plan_text, reach_text
-from sparkwright.domain.finding import Severity
+from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.service import Manager
 from sparkwright.domain.units import duration
 from sparkwright.wiring import Where, places
-
-KEPT = {
-    Manager.USER: "by this user's systemd, which also starts it after a reboot",
-    Manager.SYSTEM: "by systemd, which also starts it after a reboot",
-    Manager.NONE: "by itself; after a reboot nothing starts it",
-}
 
 
 @click.command()
@@ -50,6 +42,7 @@ KEPT = {
     help="Take its place: stop it, start this; start it again if this fails.",
 )
 @click.option("--no-rollback", is_flag=True, help="Leave a failed replacement failed; do not start the old one again.")
+@click.option("--verbose", is_flag=True, help="Also print what the engine reports of itself, in its own words.")
 @shared.json_option
 def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     """From a recipe to an endpoint that has answered a real request.
@@ -71,6 +64,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     """
     from sparkwright.adapters.files import open_recipe
 
+    began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
     where = Where(rest["cluster"], rest["ssh_config"])
     named = name or opened.deployment
@@ -81,7 +75,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     if rest["as_json"]:
         shared.print_json(outcome_json(outcome))
     else:
-        click.echo(outcome_text(outcome))
+        click.echo(outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"]))
     if outcome.done == "planned" and stopping(outcome.plan, rest["force"]):
         raise click.exceptions.Exit(1)
 
@@ -101,34 +95,6 @@ async def _up(world: World, recipe: Recipe, named: tuple[str, str, str], options
     name, force, replaces = named
     key, supervised = api_key(world, recipe), options.supervise
     return await bring_up(world, Wish(recipe, name, force, key, supervised=supervised, replaces=replaces), options)
-
-
-def outcome_text(outcome: Outcome) -> str:
-    if outcome.done == "planned":
-        planned = plan_text(outcome.plan, staging_text(outcome.plan, outcome.survey), why=False)
-        return "\n\n".join(filter(None, (planned, standing(outcome.plan, outcome.survey, outcome.old))))
-    parts = [f"{outcome.plan.deployment}: {outcome.done}"]
-    worth = [f for f in outcome.plan.findings if f.severity is Severity.WARN]
-    if outcome.done == "ready" and worth:
-        parts.append(findings_text(worth))
-    if outcome.answer:
-        parts.append(answer_text(outcome.answer))
-    parts += [f"{name}: {value}" for name, value in outcome.facts.items()]
-    if outcome.done == "ready":
-        parts.append("where time went: " + ", ".join(f"{n} {duration(s)}" for n, s in outcome.steps))
-    reach = reach_text(outcome.plan)
-    if outcome.armed and outcome.armed.said:
-        reach = reach.replace("endpoint:", "the engine itself, without the front door:", 1)
-    return "\n".join([*parts, *_supervision(outcome), reach])
-
-
-def _supervision(outcome: Outcome) -> list[str]:
-    armed = outcome.armed
-    if armed is None:
-        return []
-    found = [findings_text(armed.findings)] if armed.findings else []
-    kept = f"supervised on {armed.node}: {KEPT[armed.manager]}" if armed.node else "not supervised"
-    return [*found, kept, *armed.said]
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

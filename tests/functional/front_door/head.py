@@ -24,7 +24,7 @@ from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.keyring import FolderKeyring
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.door import Furnished, furnish, settled
+from sparkwright.app.door import Furnished, Reach, furnish, settled
 from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.plan import Placement, Plan
@@ -101,13 +101,13 @@ class Head:
         placed = Placement(("spark-1",), {})
         return Plan("tiny", recipe, self.cluster, placed, (), (), (), HEAD_ADDRESS, self.engine_port, "tiny")
 
-    async def up(self) -> tuple[Furnished, tuple[str, ...]]:
+    async def up(self) -> tuple[Furnished, tuple[Reach | None, tuple[str, ...]]]:
         """As `up`: what is to run is run, what runs already is left alone."""
         furnished = await furnish(self.world, self.plan, self.where)
         for service in furnished.services:
             if service.name not in self.running:
                 self._start(service)
-        said = await settled(self.world, self.plan, self.where) if "caddy" in self.running else ()
+        said = await settled(self.world, self.plan, self.where) if "caddy" in self.running else (None, ())
         return furnished, said
 
     def _start(self, service: Service) -> None:

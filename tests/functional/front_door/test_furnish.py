@@ -15,6 +15,7 @@ from functional.front_door.doors import has_caddy, hides_cut_streams
 from functional.front_door.head import Head, free_pair
 from functional.twin.process import HEAD_ADDRESS, Twin
 from sparkwright.app import keys
+from sparkwright.app.door import Reach
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.domain.recipe import Door, DoorTls
 
@@ -67,10 +68,10 @@ def pair(folder: Path, days: int, *, of: str = "own") -> tuple[str, str]:
 async def test_up_makes_a_door_and_a_key(made: Made) -> None:
     """Guards the whole: a key in a file of mine, a CA to trust, a request that is answered; modes of all secrets."""
     head = made()
-    furnished, said = await head.up()
+    furnished, (reach, said) = await head.up()
     assert {finding.code for finding in furnished.findings} == USUAL
-    assert furnished.said == (f"key default: {head.folder}/laptop/desk/default.key",)
-    assert said[0] == f"front door: {head.url}/v1"
+    assert (furnished.key, furnished.said, said) == (f"{head.folder}/laptop/desk/default.key", (), ())
+    assert reach == Reach(f"{head.url}/v1", authority=f"{head.folder}/laptop/desk/ca.crt")
     assert head.status(head.key()) == 200
     assert head.status("x") == 401
     key_file = head.folder / "laptop" / "desk" / "default.key"
@@ -86,8 +87,7 @@ async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) 
     await head.up()
     key = head.key()
     furnished, _ = await head.up()
-    (said,) = furnished.said
-    assert "keys list" in said and "keys add" in said, "nobody can go in who does not know of them"
+    assert furnished.key == f"{head.folder}/laptop/desk/default.key"
     assert head.key() == key
     head.door = replace(head.door, names=("spark.example.org",))
     await head.up()
@@ -172,8 +172,8 @@ async def test_figures_that_have_no_port_are_told(made: Made) -> None:
     head = made()
     with socket.create_server(("127.0.0.1", head.door.port + 1)) as other:
         other.settimeout(0.1)
-        _, said = await head.up()
-    assert said[0].startswith("front door: ") and f"port {head.door.port + 1} is taken" in said[1]
+        _, (reach, said) = await head.up()
+    assert reach and f"port {head.door.port + 1} is taken" in said[0]
     assert head.status(head.key()) == 200
 
 

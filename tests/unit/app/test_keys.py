@@ -12,7 +12,7 @@ from fakes.hosts import FakeHosts
 from sparkwright.app import keys
 from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster, Node
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.door.keys import Keys, digest, parse, text_of
 from unit.app.scene import scene
@@ -22,14 +22,17 @@ class Ring:
     """Implements ports.Keyring."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], str] = {}
+        self.files: dict[tuple[str, str], str] = {}
 
     def fresh(self) -> bytes:
         return bytes(24)
 
     def keep(self, cluster: str, name: str, content: str) -> str:
-        self.kept[cluster, name] = content
+        self.files[cluster, name] = content
         return f"keys/{cluster}/{name}"
+
+    def kept(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+        return tuple((f"keys/{at}/{name}", Secret(key.strip())) for (at, name), key in self.files.items())
 
 
 class FullRing(Ring):
@@ -70,7 +73,7 @@ async def test_a_key_is_made_here_and_only_its_hash_goes_there() -> None:
     head, ring = Head(), Ring()
     made = await keys.add(world(head, ring), "laptop", "big")
     key = made.secret.reveal()
-    assert ring.kept == {("desk", "laptop@big.key"): key + "\n"}
+    assert ring.files == {("desk", "laptop@big.key"): key + "\n"}
     assert key not in repr(head.host.commands) and key not in head.text
     (known,) = parse(head.text).keys
     assert (known.name, known.deployment, known.sha256, known.by) == ("laptop", "big", digest(key), "anna@laptop")
@@ -81,7 +84,7 @@ async def test_one_name_for_two_deployments_is_two_files() -> None:
     head, ring = Head(), Ring()
     for deployment in ("", "big", "small"):
         await keys.add(world(head, ring), "laptop", deployment)
-    assert len(set(ring.kept)) == 3 and len(head.names) == 3
+    assert len(set(ring.files)) == 3 and len(head.names) == 3
 
 
 async def test_a_key_that_cannot_be_kept_here_is_none() -> None:
@@ -116,12 +119,12 @@ async def others(count: int) -> list[str]:
 
 
 async def test_the_first_key_is_made_once() -> None:
-    """Guards that `up` gives a key where none opens, and nothing where one does or nobody could be given it."""
-    head = Head()
-    assert await keys.first(world(head, None), "big") is None
-    made = await keys.first(world(head, Ring()), "big")
-    assert made and made.key.name == "default"
-    assert await keys.first(world(head, Ring()), "big") is None
+    """Guards that `up` makes a key where none opens, and later names the file of that key only where it is."""
+    head, ring = Head(), Ring()
+    assert await keys.first(world(head, None), "big") == ""
+    made = await keys.first(world(head, ring), "big")
+    assert made and await keys.first(world(head, ring), "big") == made
+    assert await keys.first(world(head, Ring()), "big") == "", "another machine has the key"
     assert head.names == ["default"]
 
 
@@ -152,7 +155,7 @@ async def test_a_disk_that_is_full_is_told() -> None:
     head.host.on("flock", Completed(1, "", "No space left on device"))
     with pytest.raises(CommandFailed, match="No space left"):
         await keys.add(world(head, ring), "laptop")
-    assert ring.kept == {}
+    assert ring.files == {}
 
 
 async def test_listing_shows_all() -> None:

@@ -14,7 +14,6 @@ from sparkwright.cli.text import (
     deployment_text,
     plan_text,
     ranks_text,
-    reach_text,
 )
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Secret
@@ -23,7 +22,7 @@ from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Mount, Placement, Plan, RankFile, RankSpec
-from sparkwright.domain.recipe import EngineChoice, Expose, Figure, Model, Recipe, Runtime, Serving
+from sparkwright.domain.recipe import EngineChoice, Figure, Model, Recipe, Runtime
 from sparkwright.domain.units import GIB
 
 DATA = Path(__file__).parents[2] / "data" / "plans"
@@ -197,17 +196,6 @@ def test_a_deployment_shows_each_rank_and_problem() -> None:
         "  rank 1  spark-2  exited (137)  vllm 0.21.0  big@256k",
         "  problem: p",
     ]
-
-
-def test_the_way_to_the_endpoint_from_where_the_user_sits() -> None:
-    """Private by default: a tunnel; for everybody: the head's name and the key; on this machine: the address."""
-    assert reach_text(PLAN).endswith("from here: ssh -N -L 8000:127.0.0.1:8000 ai@spark-1")
-    serving = Serving(expose=Expose.ALL, api_key_env="KEY")
-    open_to_all = replace(PLAN, bind="0.0.0.0", recipe=replace(RECIPE, serving=serving))
-    assert "spark-1:8000/v1 (needs the key in $KEY)" in reach_text(open_to_all)
-    assert "from here: ssh" in reach_text(replace(open_to_all, bind="127.0.0.1")), "behind a front door"
-    local = replace(PLAN, cluster=Cluster("here", (Node("spark-1", "local"), Node("spark-2", "local")), "spark-1"))
-    assert reach_text(local) == "endpoint: http://127.0.0.1:8000/v1"
 
 
 def test_long_lines_are_broken_for_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

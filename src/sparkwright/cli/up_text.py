@@ -1,0 +1,148 @@
+"""The last screen of `up`: what serves, the address, a request to paste, what it can carry, and how long it took."""
+
+import json
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sparkwright.app.door import Reach
+from sparkwright.app.launch import Outcome
+from sparkwright.app.stage import staging_text
+from sparkwright.app.standing import standing
+from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.findings import findings_text
+from sparkwright.cli.text import mark, plan_text
+from sparkwright.domain.deployment import Answer
+from sparkwright.domain.finding import Severity
+from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.recipe import Expose
+from sparkwright.domain.service import Manager
+from sparkwright.domain.units import duration, gib
+
+KEPT = {
+    Manager.USER: "by this user's systemd, also after a reboot",
+    Manager.SYSTEM: "by systemd, also after a reboot",
+    Manager.NONE: "without systemd: nothing starts it after a reboot",
+}
+_TUNNEL_SECONDS = 600
+_COLUMN = 14  # where what a line says begins
+_SAID = 50  # characters of an answer
+_SHORT = 0.1  # seconds that nobody has to read about
+_SUM = "total"
+_OURS = ("facts", "stage", "remove old ranks", "supervise", _SUM)
+
+
+def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose: bool = False) -> str:
+    """seconds: of the whole command. verbose: also what the engine printed of itself, under its own names."""
+    plan = outcome.plan
+    if outcome.done == "planned":
+        planned = plan_text(plan, staging_text(plan, outcome.survey), why=False)
+        return "\n\n".join(filter(None, (planned, standing(plan, outcome.survey, outcome.old))))
+    simulated = plan.recipe.model.simulated or plan.cluster.simulated
+    parts = [f"{mark(simulated)}{plan.deployment}: {outcome.done} after {duration(seconds)}"]
+    parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]
+    if verbose:
+        parts += [f"  {name}: {value}" for name, value in outcome.facts.items()]
+    parts += _worth_knowing(outcome)
+    return "\n".join(
+        [*parts, "", "try it", *(f"  {line}" for line in request_lines(plan, _reach(outcome), ssh_config))]
+    )
+
+
+def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    plan, armed, reach = outcome.plan, outcome.armed, _reach(outcome)
+    engine, nodes = plan.recipe.engine, ", ".join(dict.fromkeys(plan.placement.nodes))
+    yield "serves", f"{plan.served_name} ({engine.name} {engine.version}) on {nodes}"
+    yield "address", f"{reach.url}{f' on {plan.head}' if reach.tunnel else ''}"
+    if armed:
+        yield "supervised", f"on {armed.node} {KEPT[armed.manager]}" if armed.node else "no: see below"
+    yield "capacity", capacity_text(plan)
+    yield "memory", _left([ledger for ledger in plan.ledgers if ledger.pool.bytes])
+    yield "time", _times(outcome.steps)
+    if outcome.answer:
+        yield "answer", _answer(outcome.answer)
+
+
+def capacity_text(plan: Plan) -> str:
+    """Tokens a request may have, requests at once, and how many of them of full length."""
+    serving, kv = plan.recipe.serving, plan.verdict.kv if plan.verdict else None
+    parts = [f"{serving.context:,} tokens a request"] if serving.context else []
+    parts += [f"{serving.sequences} requests at once"] if serving.sequences else []
+    parts += [f"{kv.sequences:.1f} of full length"] if kv and kv.sequences and serving.context else []
+    return ", ".join(parts)
+
+
+def _left(ledgers: Sequence[MemoryLedger]) -> str:
+    left = [gib(ledger.left) for ledger in ledgers]
+    if len(left) > 1 and len(set(left)) == 1:
+        return f"{left[0]} left on each node, as planned"
+    each = (f"{size} on {ledger.node}" for size, ledger in zip(left, ledgers, strict=True))
+    return f"{', '.join(each)} left, as planned" if left else ""
+
+
+def _times(steps: Sequence[tuple[str, float]]) -> str:
+    """What was done before and after the engine's own phases, and these together."""
+    took = dict[str, float]()
+    for name, seconds in steps:
+        told = name if name in _OURS else "engine start"
+        took[told] = took.get(told, 0.0) + (seconds if name != _SUM else 0.0)
+    return ", ".join(f"{name} {duration(seconds)}" for name, seconds in took.items() if seconds >= _SHORT)
+
+
+def _answer(answer: Answer) -> str:
+    said = textwrap.shorten(answer.text, _SAID, placeholder=" ...")
+    return f"{answer.completion_tokens} tokens, the first after {duration(answer.ttft)}: {said!r}"
+
+
+def _worth_knowing(outcome: Outcome) -> Iterator[str]:
+    """What the plan warned of, when it was started; what is wrong with its supervision."""
+    found = [f for f in outcome.plan.findings if f.severity is Severity.WARN] if outcome.done == "ready" else []
+    armed = [f for f in outcome.armed.findings if f.severity is not Severity.INFO] if outcome.armed else []
+    if found or armed:
+        yield findings_text([*found, *armed])
+    yield from outcome.armed.said if outcome.armed else ()
+
+
+def _reach(outcome: Outcome) -> Reach:
+    return outcome.armed.reach if outcome.armed and outcome.armed.reach else engine_reach(outcome.plan)
+
+
+def engine_reach(plan: Plan) -> Reach:
+    """The engine itself, where no gateway is in front of it."""
+    head = plan.cluster.node(plan.head)
+    if plan.recipe.serving.expose is Expose.ALL and plan.bind == "0.0.0.0":
+        return Reach(f"http://{head.ssh.rpartition('@')[2]}:{plan.port}/v1")
+    return Reach(f"http://{plan.bind}:{plan.port}/v1", "" if head.is_local else head.ssh)
+
+
+def request_lines(plan: Plan, reach: Reach, ssh_config: str = "") -> list[str]:
+    """Commands to paste on this machine: a tunnel where one is needed, then a chat."""
+    bind, _, port = reach.url.removesuffix("/v1").rpartition("/")[2].rpartition(":")
+    url, lines = reach.url, []
+    if reach.tunnel:
+        config = ["-F", ssh_config] if ssh_config else []
+        words = ["ssh", *config, "-f", "-o", "ExitOnForwardFailure=yes", "-L", f"{port}:{bind}:{port}", reach.tunnel]
+        lines.append(f"{shlex.join(words)} sleep {_TUNNEL_SECONDS}")
+        url = url.replace(bind, "127.0.0.1", 1)
+    body = {"model": plan.served_name, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 32}
+    authority = f" --cacert {_path(reach.authority)}" if reach.authority else ""
+    lines += [f"curl{authority} \\", f"  {url}/chat/completions \\"]
+    if key := _key(plan, reach):
+        lines.append(f'  -H "Authorization: Bearer {key}" \\')
+    lines.append("  -H 'Content-Type: application/json' \\")
+    return [*lines, f"  -d {shlex.quote(json.dumps(body))}"]
+
+
+def _key(plan: Plan, reach: Reach) -> str:
+    """Shell text that becomes the key; the key itself is printed nowhere."""
+    if reach.key:
+        return f"$(cat {_path(reach.key)})"
+    return f"${plan.recipe.serving.api_key_env}" if plan.recipe.serving.api_key_env else ""
+
+
+def _path(path: str) -> str:
+    """With ~ for the home, as a shell expands it."""
+    home = f"{Path.home()}/"
+    return f"~/{shlex.quote(path.removeprefix(home))}" if path.startswith(home) else shlex.quote(path)

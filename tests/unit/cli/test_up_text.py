@@ -1,0 +1,59 @@
+"""The last screen of `up`."""
+
+from dataclasses import replace
+
+from sparkwright.app.arm import Armed
+from sparkwright.app.door import Reach
+from sparkwright.app.launch import Outcome
+from sparkwright.app.world import Survey
+from sparkwright.cli.up_text import engine_reach, outcome_text, request_lines
+from sparkwright.domain.cluster import Cluster, Node
+from sparkwright.domain.deployment import Answer
+from sparkwright.domain.recipe import Expose, Serving
+from sparkwright.domain.service import Manager
+from unit.cli.test_text import PLAN, RECIPE
+
+LOOPBACK = Reach("https://127.0.0.1:8443/v1", "ai@spark-1", "/k e/default.key", "/keys/ca.crt")
+ARMED = Armed("spark-1", Manager.USER, reach=LOOPBACK)
+STEPS = [("facts", 2.0), ("load", 30.0), ("warmup", 4.0), ("total", 40.0), ("supervise", 5.0)]
+READY = Outcome(PLAN, Survey({}), "ready", Answer("hi " * 40, 9, 40, 0.3, 1.0), STEPS, {"kv_tokens": "7"}, True, ARMED)
+
+
+def test_the_whole_time_counts_and_no_raw_key_is_shown() -> None:
+    """The owner waits for supervision, too; the engine's own names are for --verbose."""
+    lines = outcome_text(READY, 47.2).splitlines()
+    assert lines[0] == "big: ready after 47 s"
+    assert "  time        facts 2.0 s, engine start 34 s, supervise 5.0 s" in lines
+    assert "kv_tokens" not in "\n".join(lines)
+    assert "  kv_tokens: 7" in outcome_text(READY, 47.2, verbose=True).splitlines()
+    assert max(map(len, lines[: lines.index("try it")])) < 80
+
+
+def test_what_is_simulated_says_so() -> None:
+    """The first word of the screen."""
+    simulated = replace(PLAN, recipe=replace(RECIPE, model=replace(RECIPE.model, simulated=True)))
+    assert outcome_text(replace(READY, plan=simulated), 1.0).startswith("SIMULATED  big: ready")
+
+
+def test_the_request_goes_the_way_that_this_machine_has() -> None:
+    """A tunnel where the gateway listens on the head's loopback; files quoted; the key itself is not shown."""
+    assert request_lines(PLAN, LOOPBACK, "/my ssh")[:4] == [
+        "ssh -F '/my ssh' -f -o ExitOnForwardFailure=yes -L 8443:127.0.0.1:8443 ai@spark-1 sleep 600",
+        "curl --cacert /keys/ca.crt \\",
+        "  https://127.0.0.1:8443/v1/chat/completions \\",
+        "  -H \"Authorization: Bearer $(cat '/k e/default.key')\" \\",
+    ]
+    assert request_lines(PLAN, Reach("https://spark-1:8443/v1"))[0] == "curl \\"
+    fabric = request_lines(PLAN, Reach("http://192.168.100.10:8000/v1", "spark-1"))
+    assert "-L 8000:192.168.100.10:8000" in fabric[0] and "http://127.0.0.1:8000/v1" in fabric[2]
+
+
+def test_without_a_gateway_the_engine_itself_is_the_address() -> None:
+    """Private by default: a tunnel; for everybody: the head's name and the engine's key; on this machine: as it is."""
+    assert engine_reach(PLAN) == Reach("http://127.0.0.1:8000/v1", "ai@spark-1")
+    serving = Serving(expose=Expose.ALL, api_key_env="KEY")
+    open_to_all = replace(PLAN, bind="0.0.0.0", recipe=replace(RECIPE, serving=serving))
+    assert engine_reach(open_to_all) == Reach("http://spark-1:8000/v1")
+    assert '  -H "Authorization: Bearer $KEY" \\' in request_lines(open_to_all, engine_reach(open_to_all))
+    local = replace(PLAN, cluster=Cluster("here", (Node("spark-1", "local"), Node("spark-2", "local")), "spark-1"))
+    assert engine_reach(local) == Reach("http://127.0.0.1:8000/v1")
