@@ -17,6 +17,7 @@ from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.keyring import FolderKeyring
+from sparkwright.adapters.noticed import read_events, write_events
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster
@@ -134,6 +135,19 @@ def _ssh_settings(where: Where) -> SshSettings:
 def masked(environ: Mapping[str, str]) -> Mapping[str, Secret]:
     """The environment as secrets: recipes may name any variable, and none of them is to be shown."""
     return {name: Secret(value) for name, value in environ.items() if value}
+
+
+def earlier_events(cluster: str) -> dict[str, float]:
+    """Events on the nodes that checks from this machine have shown, with when."""
+    return read_events(_events(cluster))
+
+
+def keep_events(cluster: str, events: Mapping[str, float]) -> None:
+    write_events(_events(cluster), events)
+
+
+def _events(cluster: str) -> Path:
+    return Path.home() / _STATE / "checked" / f"{cluster}.json"
 
 
 def read_log(path: Path | None) -> Iterator[bytes]:

@@ -195,7 +195,7 @@ def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes
     drive.good("up", drive.recipe("process"))
     before, pid = running(nodes), live(head)["pid"]
     again = drive.good("up", drive.recipe("process"))
-    assert "already serving" in again.out and "supervised on spark-1" in again.out
+    assert "already serving" in again.out and "on spark-1 by this user's systemd" in again.out
     assert (running(nodes), live(head)["pid"]) == (before, pid)
     drive.good("up", drive.recipe("process", serving={"context": 16384}))
     assert live(head)["pid"] != pid and live(head)["incidents"] == 0

@@ -20,7 +20,7 @@ from sparkwright.domain.build import Build
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, Refused, UsageError
 from sparkwright.domain.facts import NodeFacts
-from sparkwright.domain.finding import Finding
+from sparkwright.domain.finding import Finding, prevented
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.facts.built_image import BuiltImage, parse
 from sparkwright.images.archive import archive
@@ -222,7 +222,7 @@ def _unfit(world: World, job: Job) -> Iterator[Finding]:
 
 def _refuse(job: Job, findings: Iterable[Finding]) -> None:
     if stops := tuple(findings):
-        raise Refused(f"{job.name}: not built, {len(stops)} finding(s) forbid it", stops)
+        raise Refused(f"{job.name}: not built: {prevented(stops)}", stops)
 
 
 def _say_undone(world: World, job: Job, error: BaseException) -> None:

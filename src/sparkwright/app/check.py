@@ -22,6 +22,7 @@ class Checked:
     """findings: worst first; lost: nodes that did not answer; asked: how many were asked.
 
     facts, fabric: of the nodes that answered, by name; None where no way to the peers was found. seconds: it took.
+    ignored, old: as rules.attention puts them aside.
     """
 
     findings: tuple[Finding, ...]
@@ -30,6 +31,8 @@ class Checked:
     facts: Mapping[str, NodeFacts]
     fabric: Mapping[str, FabricChoice | None]
     seconds: float = 0.0
+    ignored: tuple[Finding, ...] = ()
+    old: tuple[tuple[Finding, float], ...] = ()
 
 
 async def check_nodes(world: World) -> Checked:

@@ -27,6 +27,7 @@ from sparkwright.app.world import Survey, Wish, World, resolved_paths
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
+from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.ports import Notice, StepDone, StepStarted
@@ -160,7 +161,7 @@ def _refuse(plan: Plan, force: str) -> None:
     stops = stopping(plan, force)
     if stops:
         cure = "" if any(f.severity == "block" for f in stops) else "to go on all the same: --force REASON (recorded)"
-        said = f"{plan.deployment}: not started, {len(stops)} finding(s) forbid it"
+        said = f"{plan.deployment}: not started: {prevented(stops)}"
         raise Refused(said, stops, cure, plan.remedies)
 
 

@@ -25,6 +25,7 @@ from sparkwright.engines.review import review
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe
+from sparkwright.rules.attention import attention
 from sparkwright.rules.rule import Context
 
 _EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
@@ -71,7 +72,9 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         placement=placement,
         specs=specs,
         ledgers=found.ledgers,
-        findings=worst_first((*findings, *(_remedied(f, found) for f in check_all(context)))),
+        findings=attention(
+            worst_first((*findings, *(_remedied(f, found) for f in check_all(context)))), {}, world.cluster.ignore
+        ).findings,
         bind=_bind(wish, choices.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),

@@ -1,7 +1,9 @@
 """`sparkwright check` and `facts`."""
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -12,7 +14,7 @@ from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
-from sparkwright.cli.check_text import shown, summary
+from sparkwright.cli.check_text import quiet_lines, shown, summary
 from sparkwright.cli.facts_text import facts_text
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark
@@ -21,7 +23,8 @@ from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Severity
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.wiring import Where, cluster_of
+from sparkwright.rules.attention import attention
+from sparkwright.wiring import Where, cluster_of, earlier_events, keep_events
 
 _MODES = ("fix", "undo", "deep")
 
@@ -35,6 +38,9 @@ _MODES = ("fix", "undo", "deep")
 @click.option("--dry-run", is_flag=True, help="With --fix or --undo: only show what would change.")
 @click.option("--only", multiple=True, metavar="CODE", help="With --fix or --undo: only these; may be repeated.")
 @click.option(
+    "--ignore", multiple=True, metavar="CODE[,CODE]", help="Count these findings and do not show them; may be repeated."
+)
+@click.option(
     "--severity",
     type=click.Choice([one.value for one in Severity]),
     default="info",
@@ -46,12 +52,14 @@ _MODES = ("fix", "undo", "deep")
 def check(cluster: str, ssh_config: str, **rest: Any) -> None:
     """Look at all nodes in parallel: findings with evidence and remedy, worst first.
 
-    Exit 0: nothing to mend; 1: findings, or a change that failed; 3: a node could not be reached.
+    Exit 0: no finding above info; 1: findings, or a change that failed; 3: a node could not be reached. An event of
+    this boot (a killed program, an Xid) is a finding until a check has shown it; later checks list it in one line.
 
     \b
     Examples:
       sparkwright check
       sparkwright check --severity warn
+      sparkwright check --ignore MEM009,HOST007
       sparkwright check --fix
       sparkwright check --fix --only MEM009 --yes
       sparkwright check --undo --dry-run
@@ -60,6 +68,7 @@ def check(cluster: str, ssh_config: str, **rest: Any) -> None:
     _check_words(rest)
     where = Where(cluster, ssh_config)
     opened = cluster_of(where)
+    opened = replace(opened, ignore=_codes((*opened.ignore, *rest["ignore"])))
     only = tuple(code.upper() for code in rest["only"])
     how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only)
     if rest["undo"]:
@@ -81,11 +90,37 @@ def _check_words(rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--break-lease goes with --fix, --undo or --deep")
 
 
+def _codes(given: Sequence[str]) -> tuple[str, ...]:
+    """Each once. Raises UsageError for a code that no finding has."""
+    codes = tuple(dict.fromkeys(code.strip().upper() for text in given for code in text.split(",")))
+    if codes:
+        from sparkwright.cli.explain_pages import pages
+
+        known = pages()
+        for code in codes:
+            if code not in known:
+                near = get_close_matches(code, known, n=1)
+                raise UsageError(
+                    f"no finding has the code {code!r}",
+                    f"did you mean {near[0]}?" if near else "`sparkwright explain` lists all",
+                )
+    return codes
+
+
+def _attended(cluster: Cluster, checked: Checked) -> Checked:
+    """Without what is ignored and the events that an earlier check has shown; this one's are kept for the next."""
+    seen, now = earlier_events(cluster.name), time.time()
+    found = attention(checked.findings, checked.facts, cluster.ignore, seen, now)
+    unseen = {key: at for key, at in seen.items() if not any(f" {name} " in key for name in checked.facts)}
+    keep_events(cluster.name, {**unseen, **found.events})
+    return replace(checked, findings=found.findings, ignored=found.ignored, old=found.old)
+
+
 def _look(cluster: Cluster, where: Where, rest: Mapping[str, Any]) -> None:
     async def use(world: World) -> Checked:
         return await (check_deeply(world, rest["seize"]) if rest["deep"] else check_nodes(world))
 
-    checked = shared.drive_on(cluster, where, use, quiet=rest["as_json"] or not rest["deep"])
+    checked = _attended(cluster, shared.drive_on(cluster, where, use, quiet=rest["as_json"] or not rest["deep"]))
     if rest["as_json"]:
         shared.print_json(_check_json(cluster, checked))
     else:
@@ -95,7 +130,7 @@ def _look(cluster: Cluster, where: Where, rest: Mapping[str, Any]) -> None:
 
 def _fix(cluster: Cluster, where: Where, how: How, least: Severity) -> None:
     mended = fix(cluster, where, how)
-    after = mended.after
+    after = _attended(cluster, mended.after)
     if how.as_json:
         changes = wanted_json(mended.wanted, mended.results)
         shared.print_json({"dry_run": how.dry_run, "changes": changes, **_check_json(cluster, after)})
@@ -140,6 +175,8 @@ def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
         "simulated": cluster.simulated,
         "seconds": round(checked.seconds, 3),
         "findings": [asdict(finding) for finding in checked.findings],
+        "ignored": [asdict(finding) for finding in checked.ignored],
+        "seen_before": [{"finding": asdict(finding), "first_seen": at} for finding, at in checked.old],
         "unreachable": {error.node: error.message for error in checked.lost},
     }
 
@@ -147,6 +184,8 @@ def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
 def _say(cluster: Cluster, checked: Checked, least: Severity) -> None:
     if told := shown(checked.findings, least):
         click.echo(findings_text(told, checked.facts, fixes=True) + "\n")
+    for line in quiet_lines(checked):
+        click.echo(line)
     _say_lost(checked.lost)
     click.echo(mark(cluster.simulated) + summary(checked, least))
 

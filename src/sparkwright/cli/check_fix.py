@@ -4,7 +4,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -67,7 +67,8 @@ def take_back(
 
 async def _look(world: World, only: tuple[str, ...]) -> tuple[Checked, tuple[Wanted, ...]]:
     checked = await check_nodes(world)
-    return checked, await mendable(world, checked, only)
+    heeded = tuple(f for f in checked.findings if f.code in only or f.code not in world.cluster.ignore)
+    return checked, await mendable(world, replace(checked, findings=heeded), only)
 
 
 def _untouched(wanted: Sequence[Wanted], how: How) -> tuple[Result, ...]:

@@ -1,9 +1,11 @@
 """What a check found: which of it is shown, and the last line that sums up."""
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 
 from sparkwright.app.check import Checked
+from sparkwright.cli.columns import fold
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.units import duration
 
@@ -15,9 +17,25 @@ def shown(findings: Sequence[Finding], least: Severity) -> list[Finding]:
     return [one for one in findings if _ORDER.index(one.severity) <= _ORDER.index(least)]
 
 
+def quiet_lines(checked: Checked) -> list[str]:
+    """A line for each event that an earlier check has shown, and one for all that is ignored."""
+    lines = [
+        fold(f"seen before  {one.code}  {one.subject}: {one.evidence} (first seen {_date(at)})", 13)
+        for one, at in checked.old
+    ]
+    codes = sorted({one.code for one in checked.ignored})
+    return [*lines, *([f"{len(checked.ignored)} ignored: {', '.join(codes)}"] if codes else [])]
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
 def summary(checked: Checked, least: Severity = Severity.INFO) -> str:
     """The last line of a check: how many nodes answered and how fast, what was found, what --fix can mend."""
     answered, findings = checked.asked - len(checked.lost), checked.findings
+    if not answered:
+        return f"none of {checked.asked} nodes answered: nothing was checked"
     nodes = "all " if answered == checked.asked else f"{answered} of "
     told = [f"{nodes}{checked.asked} nodes answered in {duration(checked.seconds)}: {_counts(findings)}"]
     if hidden := len(findings) - len(shown(findings, least)):

@@ -9,6 +9,7 @@ from sparkwright.cli.columns import fold, fold_command
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness, likely
+from sparkwright.domain.finding import Severity
 
 _COLORS = {Sureness.HIGH: "red", Sureness.MEDIUM: "yellow", Sureness.LOW: "blue"}
 _SHOWN = 4  # lines of proof
@@ -21,8 +22,8 @@ def examined_text(examined: Examined) -> str:
     told = examined.diagnosis
     nothing = "no known cause" + ("; what looks bad below is harmless" if told.harmless else "")
     parts = [causes_text(told.causes) if told.causes else nothing]
-    if examined.findings:
-        parts.append("the nodes themselves\n" + findings_text(examined.findings))
+    if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
+        parts.append("the nodes themselves\n" + findings_text(found))
     more = (_harmless(told), _list("not told", told.untold), _list("collect", told.collect))
     parts += [text for text in more if text]
     return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])

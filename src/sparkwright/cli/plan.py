@@ -23,7 +23,7 @@ from sparkwright.cli.plan_compare import comparison_json, comparison_text
 from sparkwright.cli.plan_optimize import goal_option, optimum_json, optimum_text
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding, Severity, prevented
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
@@ -155,7 +155,7 @@ def nothing_written(made: Plan, stops: Sequence[Finding]) -> Refused:
     """Files of a plan that cannot work would be started by somebody: what stops `up` stops them, too."""
     blocks = any(finding.severity is Severity.BLOCK for finding in stops)
     cure = "" if blocks else "to write them all the same: --force REASON"
-    return Refused(f"{made.deployment}: nothing was written, {len(stops)} finding(s) forbid it", stops, cure)
+    return Refused(f"{made.deployment}: nothing was written: {prevented(stops)}", stops, cure)
 
 
 def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:

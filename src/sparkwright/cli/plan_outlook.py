@@ -21,7 +21,7 @@ def outlook_text(plan: Plan, why: bool) -> str:
 
 
 def kv_text(plan: Plan, why: bool) -> str:
-    """`KV cache: 1,430,000 tokens as the engine will print them, ...`; why nobody knows, where that is so."""
+    """`KV cache: 1,430,000 tokens: 10.9 requests of 131,072 tokens at once`; why nobody knows, where that is so."""
     kv = plan.verdict.kv if plan.verdict else None
     if kv is None:
         unknown = next((c.unknown for c in (ledger.capacity for ledger in plan.ledgers) if c and c.unknown), "")
@@ -30,8 +30,9 @@ def kv_text(plan: Plan, why: bool) -> str:
         return "KV cache: nothing is left for it"
     length = plan.recipe.serving.context
     full = f"of {length:,} tokens" if length else "of full length"
-    told = f"KV cache: {kv.reported:,} tokens as the engine will print them, room for {kv.tokens:,}"
-    lines = [f"{told}: {kv.sequences:.2f} sequences {full} at once", *_pool_range(plan, kv), *_releases(plan, kv)]
+    lines = [f"KV cache: {kv.tokens:,} tokens: {kv.sequences:.1f} requests {full} at once"]
+    lines += [*_pool_range(plan, kv), *_releases(plan, kv)]
+    lines += [f"  the engine's own line will say {kv.reported:,} tokens"] if why else []
     return "\n".join(fold(line, 2) for line in (*lines, *(f"  {line}" for line in kv.why if why)))
 
 

@@ -11,12 +11,14 @@ from sparkwright.cli.plan_outlook import outlook_text, remedies_text
 from sparkwright.cli.supervised_text import since_text, supervised_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.finding import Severity
+from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Plan, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import duration
 
 SIMULATED = "SIMULATED"
+_OF_NODES = ("DISK", "DOCK", "DRV", "GPU", "HOST", "MEM", "NET", "RDMA", "TIME")
+_OF_PLANS = ("DISK001", "MEM001", "MEM002", "MEM003")
 _SHORT = 16  # lines of a file that are shown; launchers are longer, options are not
 
 
@@ -38,19 +40,31 @@ def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
     if staged:
         parts.append("staging\n" + "\n".join(f"  {line}" for line in staged))
     parts.append(ranks_text(plan.specs) if plan.specs else "no commands: see the findings")
-    if plan.findings:
-        parts.append(findings_text(plan.findings))
+    if found := [one for one in plan.findings if not _of_a_node(plan, one)]:
+        parts.append(findings_text(found))
     if plan.remedies:
         parts.append(remedies_text(plan.remedies))
     return "\n\n".join([*parts, _verdict(plan)])
 
 
+def _of_a_node(plan: Plan, finding: Finding) -> bool:
+    """Whether it says of a node, and not of this plan, what is good to know: `check` shows that."""
+    of_nodes = set(finding.subject.split(", ")) <= set(plan.cluster.names) and finding.code.startswith(_OF_NODES)
+    return finding.severity is Severity.INFO and of_nodes and finding.code not in _OF_PLANS
+
+
 def _verdict(plan: Plan) -> str:
+    hidden = sum(_of_a_node(plan, finding) for finding in plan.findings)
+    known = f"; {hidden} for your information about the nodes: `sparkwright check`" if hidden else ""
     blocks = sum(f.severity is Severity.BLOCK for f in plan.findings)
     overrides = sum(f.severity is Severity.OVERRIDE for f in plan.findings)
-    told = [f"{blocks} that must be mended"] if blocks else []
-    told += [f"{overrides} that --force REASON overrides"] if overrides else []
-    return f"`up` would refuse it: {' and '.join(told)}" if told else "nothing stands in the way of `up`"
+    told = [f"{_number(blocks)} to fix first"] if blocks else []
+    told += [f"{_number(overrides)} that --force REASON overrides"] if overrides else []
+    return (f"`up` would refuse it: {' and '.join(told)}" if told else "nothing keeps `up` from starting it") + known
+
+
+def _number(count: int) -> str:
+    return f"{count} finding{'' if count == 1 else 's'}"
 
 
 def _title(plan: Plan) -> str:

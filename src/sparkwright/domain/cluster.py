@@ -46,13 +46,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes in order; `head` is the node of rank 0."""
+    """Nodes in order; `head` is the node of rank 0. ignore: codes of findings that the owner has decided not to see."""
 
     name: str
     nodes: tuple[Node, ...]
     head: str
     source: str = ""
     simulated: bool = False
+    ignore: tuple[str, ...] = ()
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""

@@ -1,5 +1,6 @@
 """What a rule found: code, severity, evidence, cause, remedy."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,3 +51,8 @@ class Finding:
     cause: str = ""
     remedy: str = ""
     fix: Fix | None = None
+
+
+def prevented(findings: Collection[Finding]) -> str:
+    """`1 finding prevents it`, `2 findings prevent it`."""
+    return "1 finding prevents it" if len(findings) == 1 else f"{len(findings)} findings prevent it"

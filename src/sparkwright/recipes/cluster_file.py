@@ -22,6 +22,7 @@ _SSH = Matching(
     "what OpenSSH takes: a host, user@host, an alias of ~/.ssh/config, ssh://user@host:port, or `local`",
 )
 _FOLDER = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
+_CODE = Matching(r"[A-Z]{2,8}[0-9]{3}", "the code of a finding as `sparkwright check` prints it, as in MEM009")
 _INTERFACE = Matching(r"auto|[^\s/:]{1,15}", "auto, or a network interface as `ip link` names it, as in enp1s0f0np0")
 
 
@@ -75,6 +76,7 @@ class ClusterPart(Part):
     name: Annotated[Text, _NAME] = ""
     head: Text = ""
     simulated: bool = False
+    ignore: list[Annotated[Text, _CODE]] = Field(default_factory=list)
     nodes: list[NodePart]
 
 
@@ -108,7 +110,8 @@ def _tree(document: Document, source: str) -> Any:
 def _cluster(part: ClusterPart, source: str) -> Cluster:
     nodes = tuple(_node(node) for node in part.nodes)
     head = part.head or (nodes[0].name if nodes else "")
-    return Cluster(part.name or PurePath(source).stem or "cluster", nodes, head, source, part.simulated)
+    name = part.name or PurePath(source).stem or "cluster"
+    return Cluster(name, nodes, head, source, part.simulated, tuple(part.ignore))
 
 
 def _node(part: NodePart) -> Node:

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from pytest import MonkeyPatch
+
 from sparkwright.app.check import Checked
-from sparkwright.cli.check_text import shown, summary
+from sparkwright.cli.check_text import quiet_lines, shown, summary
 from sparkwright.commands import repair
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity
@@ -41,3 +43,18 @@ def test_last_line() -> None:
     assert "; 1 not shown (--severity info); " in summary(found, Severity.WARN)
     lost = checked(WARN, lost=(Unreachable("c", "no route"),))
     assert summary(lost) == "2 of 3 nodes answered in 1.2 s: 1 finding (1 warn)"
+
+
+def test_no_answer_is_no_good_news() -> None:
+    """Guards the last line when no node could be reached: `no findings` would be read as good."""
+    nobody = checked(lost=(Unreachable("a", "x"), Unreachable("b", "x"), Unreachable("c", "x")))
+    assert summary(nobody) == "none of 3 nodes answered: nothing was checked"
+
+
+def test_what_is_ignored_or_old_is_a_line(monkeypatch: MonkeyPatch) -> None:
+    """Guards that nothing disappears without a word."""
+    monkeypatch.setenv("TZ", "UTC")
+    found = checked(ignored=ALIKE[:2], old=((WARN, 0.0),))
+    first, second = quiet_lines(found)
+    assert first.startswith("seen before  MEM013  a: oom_kill 1 (first seen 19")
+    assert second == "2 ignored: MEM013"

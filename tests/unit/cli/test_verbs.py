@@ -122,10 +122,10 @@ def test_the_life_of_a_deployment(here: Scene, call: Call) -> None:
     """up, up again, status, down, status: each says what is so, and the exit code is good."""
     code, out, err = call("up", "twin", *FORCE)
     assert code == 0, err
-    assert out.startswith("twin: ready\n")
-    assert "endpoint: http://127.0.0.1:8000/v1" in out
+    assert out.startswith("SIMULATED  twin: ready after ")
+    assert "  address   http://127.0.0.1:8000/v1" in out
     code, out, _ = call("up", "twin", *FORCE)
-    assert (code, out.splitlines()[0]) == (0, "twin: already serving")
+    assert code == 0 and out.startswith("SIMULATED  twin: already serving after ")
     code, out, _ = call("status")
     assert (code, out.splitlines()[0]) == (0, "SIMULATED  twin: ready  http://127.0.0.1:8000/v1")
     code, out, _ = call("down", "twin")
@@ -219,7 +219,11 @@ def test_a_refused_plan_is_not_written_out(call: Call, tmp_path: Any) -> None:
     file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"))
     assert (code, out, (tmp_path / "x").exists()) == (1, "", False)
-    assert "no-such-flag" in err and "odd: nothing was written, " in err and "cure:  to write them all the same" in err
+    assert (
+        "no-such-flag" in err
+        and "odd: nothing was written: 1 finding prevents it" in err
+        and "cure:  to write them all the same" in err
+    )
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"), *FORCE)
     assert (code, (tmp_path / "x").exists()) == (0, True) and "OVERRIDE" in err and "no-such-flag" in err
 
