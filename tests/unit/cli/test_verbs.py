@@ -38,8 +38,9 @@ parallelism: {tp: 2}
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Scene:
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     """Two nodes of a simulated cluster; whatever the command line says, they are what it works on."""
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     made = scene()
     lab = replace(cluster(), simulated=True)
 
@@ -219,11 +220,8 @@ def test_a_refused_plan_is_not_written_out(call: Call, tmp_path: Any) -> None:
     file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"))
     assert (code, out, (tmp_path / "x").exists()) == (1, "", False)
-    assert (
-        "no-such-flag" in err
-        and "odd: nothing was written: 1 finding prevents it" in err
-        and "cure:  to write them all the same" in err
-    )
+    assert "no-such-flag" in err and "odd: nothing was written: 1 finding prevents it" in err
+    assert "cure:  to write them all the same" in err
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"), *FORCE)
     assert (code, (tmp_path / "x").exists()) == (0, True) and "OVERRIDE" in err and "no-such-flag" in err
 
