@@ -161,8 +161,7 @@ def _refuse(plan: Plan, force: str) -> None:
     stops = stopping(plan, force)
     if stops:
         cure = "" if any(f.severity == "block" for f in stops) else "to go on all the same: --force REASON (recorded)"
-        said = f"{plan.deployment}: not started: {prevented(stops)}"
-        raise Refused(said, stops, cure, plan.remedies)
+        raise Refused(f"{plan.deployment}: not started: {prevented(stops)}", stops, cure, plan.remedies)
 
 
 async def _attach(world: World, outcome: Outcome) -> None:
