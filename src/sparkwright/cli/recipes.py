@@ -9,6 +9,7 @@ import click
 
 from sparkwright.adapters.files import (
     Places,
+    SourceText,
     find_recipe,
     open_recipe,
     recipe_names,
@@ -22,7 +23,7 @@ from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.cli.rehearsed import Said, rehearsed
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe, RecipeState
-from sparkwright.recipes.load import load_recipe
+from sparkwright.recipes.load import load_recipe, what_is_left
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 
@@ -172,17 +173,28 @@ def _row(recipe: Recipe, origin: str) -> dict[str, Any]:
 def _validated(name: str, places: Places) -> dict[str, Any]:
     """One row: name, source, valid, profiles, hash; refused: why, or empty; errors, warnings and notes: lines."""
     base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", **asdict(Said())}
+    found: SourceText | None = None
     try:
         bare, profile = split_profile(name, places)
         found = find_recipe(bare, places)
         recipe = load_recipe(found.text, found.source, profile)
     except RecipeError as error:
-        return base | {"valid": False, "errors": error.message.splitlines(), "cure": error.cure}
+        more = _rest(found) if found else Said()
+        errors = [*error.message.splitlines(), *more.errors]
+        return base | asdict(more) | {"valid": False, "errors": errors, "cure": error.cure}
     variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
     said = rehearsed(variants, found.source)
     base |= {"valid": not said.errors, **asdict(said)}
     refused = first_sentence(recipe.state_reason) if recipe.state is RecipeState.REFUSED else ""
     return base | {"profiles": list(recipe.profiles), "hash": recipe.hash, "refused": refused}
+
+
+def _rest(found: SourceText) -> Said:
+    """What else is to be said of a file with mistakes: each class of them would else hide the next."""
+    try:
+        return rehearsed(what_is_left(found.text, found.source), found.source)
+    except RecipeError:
+        return Said()
 
 
 def _say(result: dict[str, Any]) -> None:

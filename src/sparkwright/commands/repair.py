@@ -30,13 +30,13 @@ def sysctl_fix(node: str, name: str, value: int, before: int) -> Fix:
 def set_sysctl(name: str, value: int) -> Command:
     """Now and at each boot."""
     made = script(_SET, name, str(value), _slug(name), changes=f"set {name} = {value}, also in /etc/sysctl.d")
-    return replace(made, typed=f"sudo sysctl -w {name}={value}\necho '{name} = {value}' | sudo tee {_file(name)}")
+    return replace(made, typed=f"sudo sysctl -w {name}={value}\necho '{name} = {value}' | sudo tee {sysctl_file(name)}")
 
 
 def restore_sysctl(name: str, value: int) -> Command:
     """Back to the value that was observed, and the file under /etc/sysctl.d as it was."""
     made = script(_RESTORE, name, str(value), _slug(name), changes=f"set {name} = {value} as before")
-    return replace(made, typed=f"sudo rm {_file(name)}   # or as it was before\nsudo sysctl -w {name}={value}")
+    return replace(made, typed=f"sudo rm {sysctl_file(name)}   # or as it was before\nsudo sysctl -w {name}={value}")
 
 
 def persistence_fix(node: str) -> Fix:
@@ -79,5 +79,5 @@ def _slug(name: str) -> str:
     return name.replace(".", "-").replace("_", "-")
 
 
-def _file(name: str) -> str:
+def sysctl_file(name: str) -> str:
     return f"/etc/sysctl.d/90-sparkwright-{_slug(name)}.conf"

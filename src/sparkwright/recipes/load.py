@@ -28,11 +28,15 @@ PROSE |= {"build"}  # an image that is built from it carries the hash of it in i
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The recipe as one profile ('' for the base) makes it; recipe is None where complaints stand against it."""
+    """The recipe as one profile ('' for the base) makes it; recipe is None where complaints stand against it.
+
+    rest: the recipe without what the complaints are about, None where too much is missing.
+    """
 
     profile: str
     recipe: Recipe | None
     complaints: tuple[Complaint, ...]
+    rest: Recipe | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,14 @@ def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
     Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
     """
     return _chosen(_file(text, source), profile, source)
+
+
+def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
+    """Of a file with mistakes: its variants without what is wrong, to be looked at further. Raises RecipeError."""
+    document = read_yaml(text, source)
+    base, profiles, _ = parts(_top(document, source))
+    made = (_variant(base, profiles, name, source).rest for name in ("", *profiles))
+    return tuple(recipe for recipe in made if recipe)
 
 
 @lru_cache(maxsize=256)
@@ -83,7 +95,7 @@ def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, sourc
         return Variant(name, None, broken)
     recipe = served(replace(to_recipe(part, source), profile=name, profiles=tuple(profiles)))
     found = broken + _name_complaint(recipe) + cross_check(recipe, frozenset(path for path, _ in broken))
-    return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found)
+    return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
 
 
 def _stem(source: str) -> str:

@@ -32,6 +32,14 @@ def test_a_client_that_was_behind_makes_the_run_invalid() -> None:
     assert invalid(run(slow)) == ("c1: the client was 11.0 ms behind at p99 (allowed: 10.0 ms, whatever is measured)",)
 
 
+def test_one_level_in_doubt_leaves_the_others_standing() -> None:
+    """Guards a first run that would end in failure for a client that was late at one of three levels."""
+    slow, well = level([row(0.5, 0.5)], lag=Lag(p99=0.011)), level([row(0.5, 0.5)], lag=Lag(p99=0.0))
+    other = replace(well, plan=replace(PLAN, name="another"))
+    assert invalid(run(slow, other)) == ()
+    assert "11.0 ms behind" in late_of(slow)[0], "the level itself says so"
+
+
 def test_a_repeat_in_which_the_client_was_behind_is_left_out() -> None:
     """As long as half of them were measured in time, for a reason that is not the server's; it is noted."""
     good, bad = (level([row(0.5, 0.5)], n, lag=Lag(p99=lag)) for n, lag in enumerate((0.0, 0.05)))

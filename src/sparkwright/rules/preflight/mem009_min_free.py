@@ -44,7 +44,7 @@ def check(context: Context) -> Iterator[Finding]:
                 f"{_NAME} = {now}; wanted: {_WANTED} (3 GiB)",
                 "the default is made for machines whose GPU has memory of its own; raising it takes about twice as "
                 "much from what an engine may ask for",
-                f"sudo sysctl -w {_NAME}={_WANTED}, and the same line in /etc/sysctl.d/90-sparkwright.conf",
+                f"sudo sysctl -w {_NAME}={_WANTED}, and the same line in {repair.sysctl_file(_NAME)}",
                 _fix(facts, now),
             )
 

@@ -11,7 +11,7 @@ References: https://github.com/FHNW-Security-Lab-Experimental/glm-5.2-gb10 (a mo
 
 from collections.abc import Iterator
 
-from sparkwright.domain.facts import Listener, NodeFacts, RankStatus
+from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import RankSpec
 from sparkwright.rules.reading import known, running
@@ -61,7 +61,10 @@ def _is_replaced(context: Context, facts: NodeFacts, port: int) -> bool:
 def _finding(context: Context, spec: RankSpec, wanted: str, holder: Listener) -> Finding:
     facts = context.facts[spec.node]
     other = next((rank for rank in running(facts) or () if rank.port == holder.port), None)
+    near = sorted({rank.deployment for rank in running(facts) or () if rank.deployment != context.deployment})
     who = holder.process or "a process of another user"
+    if near and not other:
+        who += f"; deployment {', '.join(near)} runs here and may be its holder"
     if other:
         who = f"{other.deployment}, a deployment of sparkwright"
     return Finding(
@@ -71,16 +74,12 @@ def _finding(context: Context, spec: RankSpec, wanted: str, holder: Listener) ->
         f"port {holder.port} is taken by {who}",
         f"ss: {holder.address}:{holder.port} {holder.process or '(no name told)'}; wanted: {wanted}",
         "something listens there already, and two cannot",
-        _remedy(context, spec, holder.port, other),
+        _remedy(context, spec, holder.port, other.deployment if other else ""),
     )
 
 
-def _remedy(context: Context, spec: RankSpec, port: int, other: RankStatus | None) -> str:
+def _remedy(context: Context, spec: RankSpec, port: int, other: str) -> str:
     serving = context.recipe.serving if context.recipe else None
-    stop = (
-        f"sparkwright down {other.deployment}"
-        if other
-        else f"stop it (on {spec.node}: sudo ss -ltnp 'sport = :{port}')"
-    )
+    stop = f"sparkwright down {other}" if other else f"stop it (on {spec.node}: sudo ss -ltnp 'sport = :{port}')"
     names = {serving.port: "serving.port", serving.master_port: "serving.master_port"} if serving else {}
     return f"{stop}, or set another {names[port]}" if port in names else stop
