@@ -4,7 +4,7 @@ What measuring needs beside them is in ports_bench.py.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -181,10 +181,6 @@ class Journal(Protocol):
         ...
 
     def remember(self, figures: Mapping[str, float]) -> None: ...
-
-    def roomy(self) -> AbstractContextManager[None]:
-        """Inside, others have room for small files on its disk, also when that is full."""
-        ...
 
     def wrong(self) -> Mapping[str, str]:
         """Kind of trouble -> what is wrong with its files now, and the cure, in a sentence."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cluster.drive import NAME, RUNTIMES, Drive, assert_clean, engines, lease, running
-from testbed import Node
+from testbed import Node, harm
 from testbed.settings import FABRIC_DEVICE, MGMT_DEVICE
 
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
@@ -76,6 +76,36 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
     assert all(set(before[name]).isdisjoint(after[name]) for name in before) and all(after.values())
     drive.good("down", NAME)
     assert_clean(nodes)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "which"), [("process", 0), ("process", 1), ("docker", 1)], ids=["head", "worker", "worker-docker"]
+)
+def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Node], runtime: str, which: int) -> None:
+    """Not a byte is left where a node keeps our state: said while it serves and while it does not. A rank that is
+    killed with its wrapper is back, and no exit code is made up."""
+    (head, worker), full = nodes, nodes[which]
+    harm.small_state(full, "24m")
+    drive.env["FULL_KEY"] = "sk-of-the-engine"  # so that a relaunch has a secret to write
+    drive.good("up", drive.recipe(runtime, serving={"api_key_env": "FULL_KEY"}))
+    harm.fill_state(full)
+    said = f"disk full on spark-{which + 1}: 0.0 MiB free in ~/.local/state/sparkwright"
+    until(lambda: any(said in text for _, text in live(head).get("troubles", ())), "the full disk to be said", 15)
+    status = drive.run("status")
+    assert status.code == 1 and said in status.out and live(head)["phase"] == "degraded"
+    before, at = running(nodes), clock(head)
+    worker.sh("pkill -KILL -f '[n]ode-rank 1'")
+    whys = set[str]()
+    until(lambda: whys.add(live(head).get("why", "")) or serves(head, at + 1)(), "to serve again")
+    assert all(set(before[name]).isdisjoint(running(nodes)[name]) for name in before)
+    assert any(said in why for why in whys), whys
+    what = json.loads(drive.good("incidents show 1", "--json").out)["incident"]["what"] if which else "".join(whys)
+    assert runtime == "docker" or ("exit code unknown" in what and "137" not in what), what
+    harm.empty_state(full)
+    until(lambda: live(head).get("phase") == "ready", "the trouble to be over", 30)
+    drive.good("down", NAME)
+    assert_clean(nodes)
+    assert not [node.name for node in nodes if node.sh("ls -d /run/lock/sparkwright-1000/* 2>/dev/null", check=False)]
 
 
 @pytest.mark.parametrize("which", [(0,), (1,), (0, 1)], ids=["head", "worker", "both"])

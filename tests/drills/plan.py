@@ -151,6 +151,7 @@ DISK_FULL = Drill(
     faults.fill_disk,
     DEAD,
 )
+DISK_FULL_PROCESS = replace(DISK_FULL, name="disk full, processes")
 SUPERVISOR_KILLED = tuple(
     Drill(
         f"supervisor killed in {phase}",
@@ -267,6 +268,7 @@ FULL = (
     *(Stage((drill,), runtime="process") for drill in (WORKER_PROCESS, HEAD_PROCESS)),
     *(Stage((drill,)) for drill in (WORKER_REBOOT, HEAD_REBOOT, BOTH_REBOOT)),
     Stage((DISK_FULL,), before=lambda ground: harm.small_state(ground.head)),
+    Stage((DISK_FULL_PROCESS,), runtime="process", before=lambda ground: harm.small_state(ground.head)),
     *(Stage((drill,)) for drill in SUPERVISOR_KILLED[:2]),
     Stage((SUPERVISOR_KILLED[2],), env={"SPARKWRIGHT_TWIN_TIME_SCALE": "0.15"}),
     *(Stage((drill,), lasting=True) for drill in (KILLED_WAITING, CRASH_LOOP)),

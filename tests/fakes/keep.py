@@ -1,7 +1,6 @@
 """What a supervisor leaves behind, in memory."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.desired import Request
@@ -13,14 +12,13 @@ from sparkwright.supervision.state import State
 
 @dataclass
 class FakeJournal:
-    """Implements ports.Journal. full: why nothing can be written. has_room: others may write now."""
+    """Implements ports.Journal. full: why nothing can be written."""
 
     states: list[State] = field(default_factory=list)
     shown: list[Live] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
     is_wanted: bool = True
     full: str = ""
-    has_room: bool = False
     troubles: dict[str, str] = field(default_factory=dict)
     asked: Request | None = None
 
@@ -49,12 +47,6 @@ class FakeJournal:
 
     def remember(self, figures: Mapping[str, float]) -> None:
         self.figures = dict(figures)
-
-    @contextmanager
-    def roomy(self) -> Iterator[None]:
-        self.has_room = True
-        yield
-        self.has_room = False
 
     def wrong(self) -> Mapping[str, str]:
         return dict(self.troubles)

@@ -104,6 +104,8 @@ class RankNode(FakeHost):
     def _rank(self, command: Command) -> Completed | None:
         if command == ranks.command(command.argv[-1]):
             return Completed(0, "".join(self._row(handle, rank) for handle, rank in self.ranks.items()))
+        if command == process.place(command.argv[-1]):
+            return Completed(0, "")
         if command.changes.startswith("start "):
             return self._start(command.argv[4:])
         if command.changes.startswith("stop "):
@@ -117,7 +119,7 @@ class RankNode(FakeHost):
         return f"rank\t{handle}\t{state}\t1\t{json.dumps(dict(rank.labels))}\n"
 
     def _start(self, words: tuple[str, ...]) -> Completed:
-        handle, _, labels, *program = words
+        handle, _, _, labels, *program = words
         if self.refuses:
             return self.refuses
         self.note(f"start {json.loads(labels)['rank']}")

@@ -112,7 +112,7 @@ async def _rank_logs(world: World, rules: Book, deployment: str) -> dict[str, Re
 def _ends(ranks: Sequence[RankStatus]) -> bytes:
     """What the container runtime says of ranks that ended, as lines that rules can read."""
     ended = [rank for rank in ranks if not rank.running]
-    return "".join(f"{name_of(r)} {r.state}: ExitCode={r.exit_code} OOMKilled={r.oom_killed}\n" for r in ended).encode()
+    return "".join(f"{name_of(r)} {r.state}: ExitCode={r.code} OOMKilled={r.oom_killed}\n" for r in ended).encode()
 
 
 async def _around_all(

@@ -121,9 +121,7 @@ def _ends(found: tuple[RankStatus, ...] | Unknown, deployment: str) -> str:
     """What the container runtime says of ranks that ended, as lines that rules can read."""
     ranks = () if isinstance(found, Unknown) else found
     gone = [rank for rank in ranks if rank.deployment == deployment and not rank.running]
-    return "".join(
-        f"rank {r.rank} on {r.node} {r.state}: ExitCode={r.exit_code} OOMKilled={r.oom_killed}\n" for r in gone
-    )
+    return "".join(f"rank {r.rank} on {r.node} {r.state}: ExitCode={r.code} OOMKilled={r.oom_killed}\n" for r in gone)
 
 
 async def _within(found: Evidence, what: str, work: Coroutine[Any, Any, None], limit: float) -> None:

@@ -121,18 +121,14 @@ async def _as_seen(world: World, ordered: tuple[RankStatus, ...], probe: bool) -
 def _problems(ranks: Sequence[RankStatus]) -> tuple[str, ...]:
     have = {r.rank for r in ranks}
     missing = [f"rank {k} is on no node that answered" for k in range(ranks[0].world) if k not in have]
-    ended = [
-        f"rank {r.rank} on {r.node} {r.state}" + ("" if r.exit_code is None else f" with code {r.exit_code}")
-        for r in ranks
-        if not r.running
-    ]
+    ended = [f"rank {r.rank} on {r.node} {r.state} with code {r.code}" for r in ranks if not r.running]
     return (*missing, *ended)
 
 
 def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool) -> DeploymentState:
     """What can be said without a token."""
     if not any(r.running for r in ranks):
-        failed = any(r.exit_code for r in ranks)
+        failed = any(r.exit_code != 0 for r in ranks)
         return DeploymentState.FAILED if failed else DeploymentState.STOPPED
     if problems:
         return DeploymentState.DEGRADED

@@ -94,6 +94,8 @@ async def start(world: World, plan: Plan, spec: RankSpec, way: Way) -> None:
     """Raises CommandFailed with what the node said."""
     where = process.rank_dir(way.state, plan.deployment, spec.rank)
     host = world.hosts[spec.node]
+    if spec.secrets or spec.files:
+        await _place(world, spec, where)
     secrets = await _put_secrets(world, spec, where)
     files = await _put_files(world, spec, where)
     if spec.runtime is Runtime.DOCKER:
@@ -113,6 +115,12 @@ async def start(world: World, plan: Plan, spec: RankSpec, way: Way) -> None:
 
 def _by_id(spec: RankSpec, image_id: str) -> RankSpec:
     return replace(spec, image=image_id) if image_id else spec
+
+
+async def _place(world: World, spec: RankSpec, where: str) -> None:
+    done = await world.hosts[spec.node].run(process.place(where))
+    if not done.ok:
+        raise CommandFailed(spec.node, f"rank {spec.rank} could not be started: {_last(done.stderr)}", "free the disk")
 
 
 async def _put_secrets(world: World, spec: RankSpec, where: str) -> str:

@@ -10,6 +10,7 @@ from sparkwright.app.ranks import listed, reached
 from sparkwright.app.tasks import each, together
 from sparkwright.app.world import Survey, World
 from sparkwright.commands.host import script
+from sparkwright.commands.process import ROOM
 from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan
@@ -22,10 +23,13 @@ s="$(x "$1")"; u="sparkwright-*-$2.service"
 for f in "$s/deployments/$2" "$s/supervision/$2" "$HOME"/.config/systemd/user/$u /etc/systemd/system/$u; do
   [ ! -e "$f" ] || echo was; done
 """
-_FORGET = r"""
-d="$(x "$1")/deployments/$2"; [ ! -e "$d" ] || echo was
-rm -rf "$d"; rmdir "${d%/*}" 2>/dev/null; [ ! -e "$d" ]
+_FORGET = (
+    ROOM
+    + r"""
+d="$(x "$1")/deployments/$2"; { [ ! -e "$d" ] && [ ! -L "$d" ]; } || echo was
+for r in "$d"/rank*; do drop "$r"; done; drop "$d"; tidy "${d%/*}"; [ ! -e "$d" ]
 """
+)
 
 
 @dataclass(frozen=True, slots=True)

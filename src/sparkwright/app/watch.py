@@ -219,7 +219,9 @@ def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
 def how(ended: str) -> str:
     """In words; ended: what stands behind EXIT."""
     status, code, oom = (*ended.split(), "", "", "")[:3]
-    return "is gone: somebody removed it" if status == "gone" else f"exited with code {code}{_why(code, oom == 'true')}"
+    if status == "gone":
+        return "is gone: somebody removed it"
+    return "ended, exit code unknown" if code == "unknown" else f"exited with code {code}{_why(code, oom == 'true')}"
 
 
 def _why(code: str, oom: bool) -> str:

@@ -9,6 +9,9 @@ The folder is `<state>/deployments/<deployment>/rank<k>`:
   secrets.env 0600, sourced before the start
   files/      what RankSpec.files names
   temporary   folders below /tmp that a launcher has made for the rank, one a line
+  memory      a link, once the disk was full: what could not be written any more, the log's last lines above all
+
+Where the disk is full when the rank is started, the folder itself is a link into memory.
 """
 
 from collections.abc import Sequence
@@ -26,11 +29,57 @@ alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s
 marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
 """
 
+# A full disk costs the log, not the rank. /run/user/UID goes with the last session of a user who does not linger, so
+# /run/lock comes first; both are open to all, so what lies there under our name must be a folder of ours.
+# lent DIR: whether it is one of ours there. spare: a new one. room DIR BYTES. place DIR: makes it, in memory where the
+# disk has no room. save FILE TEXT: whole or not at all. drop DIR: removes it and what lies in memory for it.
+# tidy DIR: removes the folder above, if it is empty.
+ROOM = r"""
+lent() {
+  case "${1##*/}" in rank.*) ;; *) return 1 ;; esac
+  u=$(id -u); [ "${1%/*}" = "/run/lock/sparkwright-$u" ] || [ "${1%/*}" = "/dev/shm/sparkwright-$u" ]
+}
+spare() {
+  for m in /run/lock /dev/shm; do
+    m="$m/sparkwright-$(id -u)"; mkdir -m 700 "$m" 2>/dev/null
+    [ -d "$m" ] && [ ! -L "$m" ] && [ -O "$m" ] && chmod 700 "$m" && room "$m" 262144 &&
+      mktemp -d "$m/rank.XXXXXXXX" && return 0
+  done 2>/dev/null; return 1
+}
+room() { head -c "$2" /dev/zero 2>/dev/null >"$1/.room"; set -- "$1" $?; rm -f "$1/.room"; return "$2"; } 2>/dev/null
+place() {
+  [ -e "$1" ] || rm -f "$1"
+  t=$(readlink "$1") && lent "$t" && return 0
+  mkdir -p "$1" 2>/dev/null && room "$1" 4194304 && return 0
+  t=$(spare) || { echo "no room for $1: its disk is full, and so are /run/lock and /dev/shm" >&2; return 1; }
+  rm -rf "$1"; p="$1"; while [ ! -d "${p%/*}" ]; do p="${p%/*}"; done
+  ln -s "$t" "$p" && mkdir -p "$1"
+}
+aside() { [ -d "$1/memory" ] || { t=$(spare) && ln -sfn "$t" "$1/memory"; }; }
+save() {
+  { printf '%s\n' "$2" >"$1.new" && mv -f "$1.new" "$1"; } 2>/dev/null && return
+  rm -f "$1.new"; aside "${1%/*}" && printf '%s\n' "$2" >"${1%/*}/memory/${1##*/}" && ln -sf "memory/${1##*/}" "$1"
+}
+drop() {
+  for l in "$1/memory" "$1"; do t=$(readlink "$l") && lent "$t" && rm -rf "$t"; done
+  rm -rf "$1"
+}
+tidy() { t=$(readlink "$1") || { rmdir "$1" 2>/dev/null; return; }; lent "$t" && rmdir "$t" 2>/dev/null && rm -f "$1"; }
+"""
+
 # The kernel's first choice when memory ends is the engine: what the GPU holds does not count as any process's.
-_LEADER = r"""
-d="$1"; shift
+# What the rank prints goes through the printer; it has all of it before the exit code is there, unless a process that
+# has outlived the engine still holds the pipe.
+_LEADER = (
+    FUNCTIONS
+    + ROOM
+    + r"""
+d="$1"; printer="$2"; shift 2; umask 077
 exec 9>"$d/alive"; flock 9 2>/dev/null
-echo "$$ $(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)" > "$d/pid.new" && mv "$d/pid.new" "$d/pid"
+rm -f "$d/out"; mkfifo "$d/out" || exit 1
+setsid sh -c "$printer" log "$d" <"$d/out" >/dev/null 2>&1 9>&- &
+l=$!; exec >"$d/out" 2>&1; rm -f "$d/out"
+save "$d/pid" "$$ $(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)"
 if [ -f "$d/secrets.env" ]; then set -a; . "$d/secrets.env"; set +a; fi
 ulimit -l unlimited 2>/dev/null
 echo 500 2>/dev/null >/proc/self/oom_score_adj
@@ -40,40 +89,70 @@ c=$!
 while :; do wait "$c"; rc=$?; kill -0 "$c" 2>/dev/null || break; done
 # The signal that ended the wait may have come with the child's own end: then its code has not been told yet.
 wait "$c" 2>/dev/null; own=$?; [ "$own" -eq 127 ] || rc=$own
-echo "$rc" > "$d/exit.new" && mv "$d/exit.new" "$d/exit"
+exec >/dev/null 2>&1; i=0
+while [ -n "$(started "$l")" ] && [ $i -lt 20 ]; do sleep 0.02; i=$((i+1)); done
+save "$d/exit" "$rc"
 """
+)
+
+# Takes what the rank prints to its log, so that a full disk is not the engine's: it would end at a print. Once the disk
+# is full the lines go to memory, the last megabyte of them, until there is room again. Hears no TERM: it ends with the
+# last process that could print. `dd` writes what it has read at once.
+_PRINTER = (
+    ROOM
+    + r"""
+d="$1"; trap '' TERM INT HUP; umask 077; export LC_ALL=C; t=$(readlink "$d"); lent "$t" && here=1 || here=
+while :; do
+  if [ -n "$here" ]; then set -- "$d/log" 1024 1024 ""
+  elif room "$d" 1048576; then set -- "$d/log" 4096 16384 "oflag=append conv=notrunc"
+  elif aside "$d"; then set -- "$d/memory/log" 1024 1024 ""
+  else set -- /dev/null 4096 256 ""; fi
+  said=$(dd of="$1" bs="$2" count="$3" $4 2>&1) || continue
+  said=${said%% *}; [ $((${said%+*} + ${said#*+})) -eq "$3" ] || exit 0
+done
+"""
+)
 
 _START = (
     FUNCTIONS
+    + ROOM
     + r"""
-d=$(x "$1"); leader="$2"; labels="$3"; shift 3
+d=$(x "$1"); leader="$2"; printer="$3"; labels="$4"; shift 4
 if alive "$d"; then echo "already running" >&2; exit 9; fi
-umask 077; mkdir -p "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" || exit 1
+umask 077; place "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" && : > "$d/log" || exit 1
 export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
-setsid sh -c "$leader" rank "$d" "$@" </dev/null >"$d/log" 2>&1 &
+setsid sh -c "$leader" rank "$d" "$printer" "$@" </dev/null >/dev/null 2>&1 &
 b=$!; i=0
 while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b 2>/dev/null || i=$((i+30)); done
 [ -s "$d/pid" ] || { tail -n 3 "$d/log" >&2; exit 1; }
 """
 )
 
+# printed DIR TAIL: the log's lines.
+_PRINTED = r"""
+printed() {
+  { tail -n "$2" "$1/log"; [ ! -s "$1/memory/log" ] || tail -n "$2" "$1/memory/log"; } 2>/dev/null | tail -n "$2"
+}
+"""
+
 # A leader that holds no lock was started by an earlier version, or has no flock. Once the lock is free there is an exit
 # file or there will never be one.
 _FOLLOW = (
     FUNCTIONS
+    + _PRINTED
     + r"""
 d=$(x "$1"); unset SPARKWRIGHT_RANK_DIR; i=0
 if alive "$d"; then
   flock -sn "$d/alive" true 2>/dev/null
   if [ $? -eq 1 ]; then i=20; flock -s "$d/alive" true & else (while alive "$d"; do sleep 1; done) & fi; g=$!
-  tail -n "$2" -s 0.2 --pid="$g" -f "$d/log" & t=$!
+  tail -q -n "$2" -s 0.2 --pid="$g" -F "$d/log" "$d/memory/log" 2>/dev/null & t=$!
   wait "$g"; wait "$t"
-else tail -n "$2" "$d/log" 2>/dev/null; fi
+else printed "$d" "$2"; fi
 while [ ! -s "$d/exit" ] && [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done
 now=$(date +%s.%N)
 [ -d "$d" ] || { printf '\036exit gone 0 false %s %s\n' "$now" "$now"; exit 0; }
 ended=$(stat -c %.9Y "$d/exit" 2>/dev/null) || ended=$now
-printf '\036exit exited %s false %s %s\n' "$(cat "$d/exit" 2>/dev/null || echo 137)" "$ended" "$now"
+printf '\036exit exited %s false %s %s\n' "$(cat "$d/exit" 2>/dev/null || echo unknown)" "$ended" "$now"
 """
 )
 
@@ -100,13 +179,14 @@ done
 
 _REMOVE = (
     _STOP
+    + ROOM
     + r"""
 [ $rc -eq 0 ] || exit 1
 for a in "$@"; do
   d=$(x "$a")
   while read -r t; do case "${t#/tmp/}" in */*) ;; sparkwright-*) rm -rf "/tmp/${t#/tmp/}" ;; esac; done \
     2>/dev/null < "$d/temporary"
-  rm -rf "$d"; rmdir "${d%/*}" 2>/dev/null
+  drop "$d"; tidy "${d%/*}"
 done; :
 """
 )
@@ -116,7 +196,7 @@ LIST = (
     + r"""
 for d in "$(x "$1")"/deployments/*/rank*; do
   [ -f "$d/rank.json" ] || continue
-  if alive "$d"; then st=running; elif [ -s "$d/exit" ]; then st="exited $(cat "$d/exit")"; else st="exited 137"; fi
+  if alive "$d"; then st=running; elif [ -s "$d/exit" ]; then st="exited $(cat "$d/exit")"; else st="exited unknown"; fi
   printf 'rank\t%s\t%s\t%s\t%s\n' "$d" "$st" "$(stat -c %Y "$d/pid" 2>/dev/null)" "$(cat "$d/rank.json")"
 done
 """
@@ -132,11 +212,16 @@ def files_dir(directory: str) -> str:
     return f"{directory}/files"
 
 
+def place(directory: str) -> Command:
+    """Makes the rank's folder, for what is put there before the start; in memory where the disk is full."""
+    return script(ROOM + 'umask 077; place "$(x "$1")"', directory, changes=f"make {directory}")
+
+
 def start(spec: RankSpec, directory: str, labels: str) -> Command:
-    """Starts the rank and returns once its pid file is there. Exit 9: it runs already."""
+    """Starts the rank and returns once its pid file is there. Exit 9: it runs already. Also on a full disk."""
     env = [f"{key}={value}" for key, value in spec.env.items()]
     words = ("env", *env, *(spec.entrypoint or ()), *spec.argv)
-    return script(_START, directory, _LEADER, labels, *words, timeout=30, changes=f"start {directory}")
+    return script(_START, directory, _LEADER, _PRINTER, labels, *words, timeout=30, changes=f"start {directory}")
 
 
 def follow(directory: str, tail: int = 0) -> Command:
@@ -145,7 +230,7 @@ def follow(directory: str, tail: int = 0) -> Command:
 
 
 def logs(directory: str, tail: int) -> Command:
-    return script('tail -n "$2" "$(x "$1")/log"', directory, str(tail) if tail else "+1", timeout=60)
+    return script(_PRINTED + 'printed "$(x "$1")" "$2"', directory, str(tail) if tail else "+1", timeout=60)
 
 
 def stop(directories: Sequence[str], grace: int) -> Command:

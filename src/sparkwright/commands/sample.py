@@ -1,7 +1,7 @@
 """A node as it is read again and again while it serves: one sh that lives as long as somebody listens.
 
 Its answer is lines. `gpu ...`, `pids ...`, `kernel ...` come whenever there are any, `NAME! why` when they never will;
-a block from `@@ sample` to `@@ end` comes every few seconds. A block costs four short processes, so that a node spends
+a block from `@@ sample` to `@@ end` comes every few seconds. A block costs five short processes, so that a node spends
 about a thousandth of a core; nvidia-smi stays open (`-l`), because starting it costs more than everything else.
 """
 
@@ -16,7 +16,7 @@ PIDS_EVERY = 60.0
 _BLOCK = r"""
 boot=; read -r boot 2>/dev/null <"$(at /proc/sys/kernel/random/boot_id)"
 start=$(sed 's/.*) //' "$(at /proc/1/stat)" 2>/dev/null | cut -d' ' -f20)
-n=0; c=0
+n=0; c=0; w=
 compilers() { [ -n "$R" ] || { set -- $(grep -sxhE 'ptxas|cicc|nvcc|ninja|cc1plus' /proc/[0-9]*/comm); c=$#; }; }
 block() {
   printf '@@ sample\ntime %s\nboot %s:%s\n' "$(date +%s.%N)" "$boot" "$start"
@@ -25,9 +25,11 @@ block() {
   cd "$R/sys/class/infiniband" 2>/dev/null && { LC_ALL=C grep -sH . */ports/*/counters/port_xmit_data \
     */ports/*/counters/port_rcv_data; cd /; }
   [ $((n % 4)) -ne 0 ] || compilers; n=$((n+1))
+  [ -z "$w" ] || printf 'disk %s\n' "$(stat -f -c '%a %S' "$w" 2>/dev/null)"
   printf 'compilers %s\n@@ end\n' "$c"
 }
 """
+_WHERE = 'w=$(x "$5")\n'
 _ASK = r"""
 smi() { LC_ALL=C nvidia-smi -i 0 --query-gpu=@FIELDS@ --format=csv,noheader "$@" 2>&1 |
   while IFS= read -r l; do printf 'gpu %.200s\n' "$l"; done; }
@@ -71,13 +73,14 @@ while block; do sleep "$1" & s=$!; wait "$s"; done
 """
 
 
-def follow(every: float, gpu_every: float = 5.0, since: float = 0.0) -> Command:
+def follow(every: float, gpu_every: float = 5.0, since: float = 0.0, folder: str = "") -> Command:
     """Blocks every so many seconds, without end. gpu_every: whole seconds, at least 1.
 
     since: kernel lines from that time on (seconds since the epoch), where the journal can be read; 0: only new ones.
+    folder: whose file system's free space is read, too.
     """
-    text = SHOW + _BLOCK + _ASK + _GPU + _KERNEL.replace("@WORTH@", "|".join(WORTH)) + _FOLLOW
-    words = (f"{every:g}", f"{max(1, round(gpu_every))}", f"{since:.0f}", f"{PIDS_EVERY:g}")
+    text = SHOW + _BLOCK + _WHERE + _ASK + _GPU + _KERNEL.replace("@WORTH@", "|".join(WORTH)) + _FOLLOW
+    words = (f"{every:g}", f"{max(1, round(gpu_every))}", f"{since:.0f}", f"{PIDS_EVERY:g}", folder)
     return script(text, *words)
 
 

@@ -221,6 +221,10 @@ class RankStatus:
     forced: bool = False
 
     @property
+    def code(self) -> str:
+        return "unknown" if self.exit_code is None else str(self.exit_code)
+
+    @property
     def running(self) -> bool:
         return self.state == "running"
 

@@ -36,7 +36,7 @@ class Sample:
 
     swap_pages: read from and written to swap since boot; oom_kills: since boot; stall_some, stall_full: percent of the
     last 10 s in which some or all tasks waited for memory. gpu_at: when the GPU was read, by the same clock as `at`.
-    compilers: processes that compile kernels now.
+    compilers: processes that compile kernels now. disk_free: bytes that a user may still write where our state is.
     kernel: lines of the kernel log since the sample before; kernel_blind: why they cannot be read, '' where they can.
     """
 
@@ -51,5 +51,6 @@ class Sample:
     gpu_at: float = 0.0
     ports: tuple[PortTraffic, ...] = ()
     compilers: int = 0
+    disk_free: int | Unknown = NOT_ASKED
     kernel: tuple[str, ...] = ()
     kernel_blind: str = ""

@@ -79,7 +79,7 @@ def _container(found: Mapping[str, Any], node: str) -> RankStatus:
 def _process(fields: list[str], node: str) -> RankStatus:
     _, directory, state, started, labels = fields[0], fields[1], fields[2], fields[3], "\t".join(fields[4:])
     word, _, code = state.partition(" ")
-    exit_code = int(code) if code else None
+    exit_code = int(code) if code.isdigit() else None
     return _status(
         json.loads(labels),
         node=node,

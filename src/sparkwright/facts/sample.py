@@ -73,6 +73,7 @@ class Samples:
             gpu_at=self._gpu_at,
             ports=_ports(lines),
             compilers=whole(said.get("compilers", "")) or 0,
+            disk_free=_free(said),
             kernel=kernel,
             kernel_blind=self._blind,
         )
@@ -109,6 +110,15 @@ def _sum(said: dict[str, str], *names: str) -> int | Unknown:
     found = [whole(said.get(name, "")) for name in names]
     known = [value for value in found if value is not None]
     return sum(known) if len(known) == len(names) else Unknown("", f"/proc/vmstat lacks {' or '.join(names)}")
+
+
+def _free(said: dict[str, str]) -> int | Unknown:
+    """`BLOCKS SIZE`."""
+    found = [whole(word) for word in said.get("disk", "").split()]
+    match found:
+        case [int(blocks), int(size)]:
+            return blocks * size
+    return Unknown(said.get("disk", "")[:80], "the file system does not tell its free space")
 
 
 def _stall(said: dict[str, str], name: str) -> float | Unknown:

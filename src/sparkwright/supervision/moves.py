@@ -21,7 +21,7 @@ from sparkwright.supervision.effects import (
     Watch,
 )
 from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import Recovery, State, Work
+from sparkwright.supervision.state import DISK_FULL, Recovery, State, Work
 
 Move = tuple[State, tuple[Effect, ...]]
 
@@ -50,7 +50,7 @@ def capture(state: State, at: float, policy: Policy) -> Move:
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
     back_at = at + guard.wait(there.attempt, policy) if guard.mends_itself(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
-    return there, (Refuse(there.reason, back_at), saving)
+    return there, (Refuse("; ".join([there.reason, *_full(there)]), back_at), saving)
 
 
 def stop(state: State, at: float) -> Move:
@@ -126,6 +126,7 @@ def serve(state: State, at: float) -> Move:
 
 def rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
     """A person has to act; the front door says how."""
+    why = "; ".join([why, *_full(state)])
     there = replace(calm(state), phase=phase, since=at, work=Work.NONE, reason=why, refusing=True, gone=state.gone)
     closed = (Close(state.incident, _OUTCOME[phase]),) if state.incident else ()
     return there, (door(there), *closed, Announce("given-up", f"{why}; {_PERSON[phase]}"))
@@ -137,7 +138,12 @@ def door(state: State) -> Effect:
         return Admit()
     why = [sentence for _, sentence in state.refusals] or [state.reason]
     hint = [_PERSON[state.phase]] if state.phase in _PERSON else []
-    return Refuse("; ".join([*why, *hint]), _back_at(state))
+    return Refuse("; ".join([*why, *_full(state), *hint]), _back_at(state))
+
+
+def _full(state: State) -> tuple[str, ...]:
+    """A full disk ends nothing, but who looks for the cause must know of it."""
+    return tuple(sentence for kind, sentence in state.troubles if kind.startswith(DISK_FULL))
 
 
 def _back_at(state: State) -> float:

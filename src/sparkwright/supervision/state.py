@@ -33,6 +33,9 @@ class Recovery(StrEnum):
     POWER_CYCLE = "power cycle"
 
 
+DISK_FULL = "disk-full"
+"""A trouble that is part of the answer to why it does not serve, whatever else has ended it."""
+
 RESTING = frozenset(
     {
         DeploymentState.READY,

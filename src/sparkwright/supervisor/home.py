@@ -17,8 +17,8 @@ from sparkwright.domain.errors import Busy, UsageError
 from sparkwright.domain.live import Live
 from sparkwright.supervision.state import State
 
-# Bytes that are ours when the disk is full: of each file that is written again and again, and what a start may need.
-_ROOM, _RESERVE, _PIECE = 16384, 1 << 20, 1 << 16
+# Bytes that are ours when the disk is full, of each file that is written again and again.
+_ROOM = 16384
 _OLDER = "; the one before it is kept up, which may be another recipe: `sparkwright up RECIPE` writes it anew"
 
 
@@ -151,22 +151,6 @@ class Home:
 
     def remember(self, figures: Mapping[str, float]) -> None:
         self._kept("figures.json", json.dumps(dict(figures)))
-
-    @contextmanager
-    def roomy(self) -> Iterator[None]:
-        """What a start writes beside its ranks, secrets above all, fits into what is given up here meanwhile."""
-        with suppress(OSError):
-            (self.path / "reserve").unlink()
-        try:
-            yield
-        finally:
-            self.reserve()
-
-    def reserve(self) -> None:
-        """Taken as far as there is room; random, for a disk that compresses."""
-        with suppress(OSError), (self.path / "reserve").open("ab", buffering=0) as file:
-            while file.tell() < _RESERVE and file.write(os.urandom(_PIECE)):
-                continue
 
     def _kept(self, name: str, text: str) -> str:
         try:

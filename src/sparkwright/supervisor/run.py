@@ -62,7 +62,6 @@ async def _work(home: Home, log: Log) -> None:
         await _rest(home, log, f"{error.message}; {error.cure}")
         return
     log.say(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
-    home.reserve()
     async with _world(home, log, desired) as world, _keep(home, log) as keep:
         policy = Policy(allow_reboot=desired.allow_reboot).scaled(desired.time_scale)
         try:

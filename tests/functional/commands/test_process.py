@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,7 +134,7 @@ def test_the_end_of_one_that_was_killed_whole_is_told_within_a_second(node: Sh) 
         out, _ = listening.communicate(timeout=4)
     finally:
         Sh.end(listening)
-    assert "\x1eexit exited 137 false" in out
+    assert "\x1eexit exited unknown false" in out
     assert time.monotonic() - began < 1.0
 
 
@@ -191,13 +192,13 @@ def test_removing_leaves_nothing(node: Sh) -> None:
 
 
 def test_a_killed_leader_is_not_taken_for_running(node: Sh) -> None:
-    """The out-of-memory killer writes no exit file: 137 stands for it."""
+    """Nobody has written how it ended: that is not known, and no code is made up."""
     start(node, PATIENT)
     pid = int((folder(node) / "pid").read_text().split()[0])
     os.killpg(pid, signal.SIGKILL)
-    assert followed(node)[-1].startswith("\x1eexit exited 137 false")
+    assert followed(node)[-1].startswith("\x1eexit exited unknown false")
     found = state(node)
-    assert found is not None and (found.state, found.exit_code) == ("exited", 137)
+    assert found is not None and (found.state, found.exit_code) == ("exited", None)
 
 
 def test_what_outlives_its_leader_is_asked_to_end(node: Sh) -> None:
@@ -249,3 +250,95 @@ def test_what_a_killed_launcher_left_in_tmp_goes_with_the_rank(node: Sh, tmp_pat
     (folder(node) / "temporary").write_text("".join(f"{path}\n" for path in (*wrong, ours)))
     assert node.run(process.remove([FOLDER], 1)).ok
     assert not ours.exists() and not folder(node).exists() and kept.exists()
+
+
+@pytest.fixture
+def disk(node: Sh) -> Iterator[Path]:
+    """The state folder is a file system of eight megabytes; root alone can mount one."""
+    if os.geteuid():
+        pytest.skip("only root can mount a small file system")
+    state = Path(STATE.replace("~", str(node.home)))
+    state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "small", str(state)], check=True)
+    try:
+        yield state
+        node.run(process.remove([FOLDER], 0))
+    finally:
+        subprocess.run(["umount", "--lazy", str(state)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """No byte is left; what is freed later is free."""
+    with (disk / "ballast").open("ab", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                continue
+        except OSError:
+            assert not os.statvfs(disk).f_bavail
+
+
+def lent() -> set[Path]:
+    return {found for root in ("/run/lock", "/dev/shm") for found in Path(root).glob("sparkwright-*/rank.*")}
+
+
+def test_a_rank_starts_on_a_full_disk_and_its_end_is_known(node: Sh, disk: Path) -> None:
+    """Guards the relaunch: folder, secret, log and exit code are in memory, for its user only, and go with the rank."""
+    before = lent()
+    fill(disk)
+    assert node.run(process.place(FOLDER)).ok
+    (folder(node) / "secrets.env").write_text("KEY='s3cret'\n")
+    begin(node, f"echo key $KEY; {PATIENT}")
+    found = state(node)
+    assert found is not None and (found.state, found.handle) == ("running", str(folder(node)))
+    (made,) = lent() - before
+    assert (made.stat().st_mode | made.parent.stat().st_mode) & 0o077 == 0
+    assert node.run(process.stop([FOLDER], 5)).ok
+    assert [line for line in followed(node)[:-1] if line != "Terminated"] == ["key s3cret", "hello it's me", "bye"]
+    found = state(node)
+    assert found is not None and found.exit_code == 3
+    assert node.run(process.remove([FOLDER], 0)).ok
+    assert lent() == before and sorted(path.name for path in disk.iterdir()) == ["ballast", "deployments"]
+
+
+def test_a_disk_that_fills_up_does_not_end_the_rank(node: Sh, disk: Path) -> None:
+    """Guards what serves: each print succeeds, who listens reads on, and the exit code is known all the same."""
+    until_told = 'while [ ! -e "$SPARKWRIGHT_RANK_DIR/go" ]; do sleep 0.02; done; i=0; '
+    start(node, until_told + 'while [ $i -lt 900 ]; do echo "line $i of a log" || exit 66; i=$((i+1)); done; exit 5')
+    listening = node.start(process.follow(FOLDER))
+    (folder(node) / "go").touch()
+    fill(disk)
+    try:
+        out, _ = listening.communicate(timeout=20)
+    finally:
+        Sh.end(listening)
+    assert "line 899 of a log\n" in out and "\x1eexit exited 5 false" in out
+    found = state(node)
+    assert found is not None and found.exit_code == 5
+    assert node.run(process.logs(FOLDER, 1)).stdout == "line 899 of a log\n"
+
+
+def test_a_full_disk_never_grows_in_memory(node: Sh, disk: Path) -> None:
+    """Guards /run/lock, which has 5 MB: of a log without end the last megabyte is kept."""
+    fill(disk)
+    start(node, "head -c 3000000 /dev/zero | tr '\\0' x; echo; sleep 0.1; echo last; exit 4")
+    assert "last" in followed(node, 1)
+    log = (folder(node) / "log").read_bytes()
+    assert 5 <= len(log) <= 1 << 20 and log.endswith(b"last\n")
+
+
+def test_what_others_laid_there_under_our_name_is_not_used(node: Sh, disk: Path) -> None:
+    """Guards secrets: both folders are open to all users of the node; the next place is taken instead."""
+    mine = Path(f"/run/lock/sparkwright-{os.geteuid()}")
+    aside = mine.with_name(f"{mine.name}.kept-by-test")
+    if mine.exists():
+        mine.rename(aside)
+    mine.symlink_to("/tmp")
+    fill(disk)
+    try:
+        assert node.run(process.place(FOLDER)).ok
+        assert folder(node).resolve().parent == Path(f"/dev/shm/{mine.name}")
+        node.run(process.remove([FOLDER], 0))
+    finally:
+        mine.unlink()
+        if aside.exists():
+            aside.rename(mine)

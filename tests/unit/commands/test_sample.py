@@ -8,8 +8,8 @@ from sparkwright.commands.kernel import WORTH
 
 def test_its_pace_reaches_the_script() -> None:
     """nvidia-smi takes whole seconds only; a start time of 0 means new lines only."""
-    assert sample.follow(0.5, 0.2, 1795302869.9).argv[-4:] == ("0.5", "1", "1795302870", "60")
-    assert sample.follow(5).argv[-4:] == ("5", "5", "0", "60")
+    assert sample.follow(0.5, 0.2, 1795302869.9, "~/s").argv[-5:] == ("0.5", "1", "1795302870", "60", "~/s")
+    assert sample.follow(5).argv[-5:] == ("5", "5", "0", "60", "")
 
 
 @pytest.mark.parametrize("command", [sample.follow(5), sample.memory()])

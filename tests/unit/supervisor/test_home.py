@@ -169,21 +169,3 @@ def test_figures_are_remembered(home: Home) -> None:
     assert home.recall() == {}
     home.remember({"available:spark-1": 5e9})
     assert home.recall() == {"available:spark-1": 5e9}
-
-
-def test_a_full_disk_has_room_for_a_start(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept free is there for whoever starts ranks, and is taken again as far as there is room afterwards."""
-    reserve = home.path / "reserve"
-    home.reserve()
-    assert reserve.stat().st_size == 1 << 20
-    with home.roomy():
-        assert not reserve.exists()
-    assert reserve.stat().st_size == 1 << 20
-
-    def full(_: int) -> bytes:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("os.urandom", full)
-    with home.roomy():
-        pass
-    assert reserve.stat().st_size == 0

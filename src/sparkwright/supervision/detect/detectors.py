@@ -22,13 +22,13 @@ from sparkwright.supervision.detect.stall import Stall, has_work
 from sparkwright.supervision.detect.stuck import Allowance, Stuck, fresh_ones
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, worst
-from sparkwright.supervision.state import Recovery
+from sparkwright.supervision.state import DISK_FULL, Recovery
 
 _WEDGED = Needs(Recovery.POWER_CYCLE, "the GPU's clock is pinned low under load", "E2, A7")
 # Lines are told once, and what they say is not over because the next sample has none.
 _FOR_GOOD = frozenset({"xid", "oom-kill", "driver-memory"})
 # What may be said of a node whose engine loads, or has ended: its memory goes up and down then.
-_ALWAYS = _FOR_GOOD | {"clock-wedge", "hot"}
+_ALWAYS = _FOR_GOOD | {"clock-wedge", "hot", DISK_FULL}
 
 # Between two ticks: a step of the clock (NTP after a long time off), a machine that was suspended or stood still.
 _GAP, _BACK = 15.0, -1.0
@@ -96,7 +96,7 @@ class Detectors:
         working = at - self.life.proved < self.setting.patience.stale / 3
         finished = self.life.last.finished if self.life.last else None
         found = watch.sample(sample, working, finished, at)
-        judged = {kind: fault for kind, fault in found.items() if self.serving or kind in _ALWAYS}
+        judged = {kind: fault for kind, fault in found.items() if self.serving or kind.split(":")[0] in _ALWAYS}
         lasting = {kind: fault for kind, fault in judged.items() if fault or kind not in _FOR_GOOD}
         told = [self.latch.set(kind, node, fault, at) for kind, fault in lasting.items()]
         told.append(self.latch.set("unseen", node, None, at))

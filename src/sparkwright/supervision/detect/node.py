@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from sparkwright.domain.facts import Memory
 from sparkwright.domain.live import LiveNode
 from sparkwright.domain.sample import Sample
+from sparkwright.domain.units import gib
 from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.detect.gpu import GpuWatch, known
 from sparkwright.supervision.detect.kernel import KernelWatch
@@ -14,6 +15,10 @@ from sparkwright.supervision.detect.pressure import Pressure
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.detect.slope import Trend
 from sparkwright.supervision.events import Fault
+from sparkwright.supervision.state import DISK_FULL, Recovery
+
+# Below this a start takes its ranks' folders to memory (commands/process.py).
+_FULL = 4 << 20
 
 
 @dataclass
@@ -60,7 +65,20 @@ class NodeWatch:
             "oom-kill": self.kernel.killed(sample.kernel, at),
             "driver-memory": self.kernel.driver(sample.kernel, at),
         }
+        if not isinstance(sample.disk_free, Unknown):
+            found[self._disk] = self._full(sample.disk_free, at)
         return found | self._memory(finished, at)
+
+    def _full(self, free: int, at: float) -> Fault | None:
+        if free >= _FULL:
+            return None
+        what = f"disk full on {self.node}: {gib(free)} free in {self.setting.state}; "
+        what += "history and evidence are lost, and logs kept in memory, until there is room"
+        return Fault(at, self._disk, what, Recovery.NONE)
+
+    @property
+    def _disk(self) -> str:
+        return f"{DISK_FULL}:{self.node}"
 
     def _memory(self, finished: float | None, at: float) -> dict[str, Fault | None]:
         memory = self.memory

@@ -44,7 +44,8 @@ class Setting:
     """nodes: those of the ranks, the head first. rdma: whether the ranks talk over RDMA.
 
     context: the longest prompt, batched: prompt tokens of one engine step, prefill_tokens_s: expected speed; 0: not
-    known. floor, stop_floor: bytes of MemAvailable; 0: from the level after the start (floors.py).
+    known. state: our folder on the nodes.
+    floor, stop_floor: bytes of MemAvailable; 0: from the level after the start (floors.py).
     """
 
     nodes: tuple[str, ...]
@@ -55,6 +56,7 @@ class Setting:
     floor: int = 0
     stop_floor: int = 0
     patience: Patience = Patience()
+    state: str = "the state folder"
 
     @property
     def world(self) -> int:
@@ -87,4 +89,5 @@ class Setting:
             desired.memory_floor,
             desired.stop_floor,
             Patience().scaled(desired.time_scale),
+            desired.cluster.node(nodes[0]).paths.state if nodes else "",
         )

@@ -10,11 +10,10 @@ from sparkwright.app.supervise.census import census
 from sparkwright.app.supervise.words import Words
 from sparkwright.app.supervise.works.start import launch, watch
 from sparkwright.app.supervise.works.work import Works
-from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.states import DeploymentState
 from sparkwright.supervision.effects import Announce, Capture, Close, Refuse, Stop
-from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
+from sparkwright.supervision.events import Captured, LaunchFailed, Ready, Stopped
 from sparkwright.supervision.state import State
 from unit.app.supervise.watchtower import Tower, tower
 
@@ -113,21 +112,6 @@ async def test_a_node_out_of_reach_is_no_launch() -> None:
     assert isinstance(told, LaunchFailed) and told.busy and "no route to host" in told.why
     assert it.scene.did("start") == []
     assert it.scene.clock.elapsed >= 15.0
-
-
-async def test_ranks_are_started_while_there_is_room_for_them() -> None:
-    """Guards a relaunch on a full disk: what is kept free is given up for as long as files are written, no longer."""
-    it, room = tower(), list[bool]()
-
-    def noted(command: Command) -> bool:
-        room.append(it.keep.journal.has_room)
-        return False
-
-    for node in it.scene.nodes:
-        node.ranks.clear()
-        node.on(lambda command: command.changes.startswith("start ") and noted(command))
-    assert isinstance(await launch(it.site), Launched)
-    assert room == [True, True] and not it.keep.journal.has_room
 
 
 async def test_a_finding_that_forbids_the_launch_is_its_reason() -> None:

@@ -242,3 +242,15 @@ def test_patience_scales_with_time() -> None:
     watch.engine(engine(START), START)
     assert watch.allowance(START + 10).seconds == pytest.approx(max(30.0, 4 * 8192 / 986))
     assert watch.setting.scale == pytest.approx(0.1)
+
+
+def test_a_full_disk_is_a_trouble_of_its_node_whatever_else_is_true() -> None:
+    """Guards the line before the fault and during it: with figure and folder, by node, and over when there is room."""
+    watch = detectors()
+    first, second = NODES[:2]
+    told = faults(watch.sample(first, sample(START + 5, disk_free=0), START + 5))[f"disk-full:{first}"]
+    assert told.recovery is Recovery.NONE and told.what.startswith(f"disk full on {first}: 0.0 MiB free in ")
+    assert faults(watch.sample(second, sample(START + 5, disk_free=8 << 20), START + 5)) == {}
+    watch.end()
+    assert faults(watch.sample(first, sample(START + 6, disk_free=0), START + 6)).keys() == {told.kind}
+    assert cleared(watch.sample(first, sample(START + 7, disk_free=1 << 30), START + 7)) == {told.kind}

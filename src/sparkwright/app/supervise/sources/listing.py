@@ -53,7 +53,9 @@ def waited_for(senses: Senses) -> list[str]:
 
 def _how(listed: RankStatus | None) -> str:
     """As a follower tells it."""
-    return f"exited {listed.exit_code} {str(listed.oom_killed).lower()}" if listed else "gone"
+    if listed is None:
+        return "gone"
+    return f"exited {listed.code} {str(listed.oom_killed).lower()}"
 
 
 def note(senses: Senses, found: Census) -> None:

@@ -14,8 +14,8 @@ _LEAST = 5.0
 
 async def watch(senses: Senses, node: str) -> None:
     site, samples = senses.site, Samples()
-    every = max(site.policy.sample_every, 0.5)
-    async for line in lines(site, node, asking.follow(every, every, site.now())):
+    every, state = max(site.policy.sample_every, 0.5), site.world.cluster.node(node).paths.state
+    async for line in lines(site, node, asking.follow(every, every, site.now(), state)):
         if isinstance(line, NodeError):
             senses.heard.pop(node, None)
             senses.found(senses.detectors.lost(node, site.now(), line.message))

@@ -45,8 +45,7 @@ async def launch(site: Site) -> Launched | LaunchFailed:
     site.seen.back_at = site.now() + usual if usual else 0.0
     site.remember(_available(outcome.survey.facts))
     try:
-        with site.keep.journal.roomy():
-            await bring(site.world, site.wish, outcome, seize=False)
+        await bring(site.world, site.wish, outcome, seize=False)
     except SparkwrightError as error:
         return _failed(site, error)
     site.seen.relaunches += 1
