@@ -12,7 +12,13 @@ cut_out() {
   head -c "$2" "$1"; printf '\n... %s bytes left out ...\n' "$((n - $2 - $3))"; tail -c "$3" "$1"
 }
 """
-_PROCESS = _CUT + 'exec 2>/dev/null; for f in log memory/log; do cut_out "$(x "$1")/$f" "$2" "$3"; done; exit 0'
+_PROCESS = (
+    _CUT
+    + r"""
+exec 2>/dev/null; d=$(x "$1"); cut_out "$d/log" "$2" "$3"
+[ ! -s "$d/memory/log" ] || cut_out "$d/memory/log" "$2" "$3"
+"""
+)
 # A log of some hundred megabytes is not read whole: the daemon finds its last lines from the end.
 _DOCKER = (
     _CUT
