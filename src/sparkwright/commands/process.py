@@ -77,7 +77,7 @@ _LEADER = (
 d="$1"; printer="$2"; shift 2; umask 077
 exec 9>"$d/alive"; flock 9 2>/dev/null
 rm -f "$d/out"; mkfifo "$d/out" || exit 1
-setsid sh -c "$printer" log "$d" <"$d/out" >/dev/null 2>&1 9>&- &
+sh -c "$printer" log "$d" <"$d/out" >/dev/null 2>&1 9>&- &
 l=$!; exec >"$d/out" 2>&1; rm -f "$d/out"
 save "$d/pid" "$$ $(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)"
 if [ -f "$d/secrets.env" ]; then set -a; . "$d/secrets.env"; set +a; fi
@@ -131,7 +131,8 @@ while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b
 # printed DIR TAIL: the log's lines.
 _PRINTED = r"""
 printed() {
-  { tail -n "$2" "$1/log"; [ ! -s "$1/memory/log" ] || tail -n "$2" "$1/memory/log"; } 2>/dev/null | tail -n "$2"
+  { tail -n "$2" "$1/log"; [ ! -s "$1/memory/log" ] || { [ -z "$(tail -c 1 "$1/log")" ] || echo
+    tail -n "$2" "$1/memory/log"; }; } 2>/dev/null | tail -n "$2"
 }
 """
 
