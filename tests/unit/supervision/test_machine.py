@@ -496,14 +496,3 @@ def test_an_incident_counts_from_the_first_request_that_got_nothing() -> None:
     life.tell(Launched(T0 + 61))
     life.tell(Ready(T0 + 65))
     assert life.state.phase is D.READY and life.state.lost == 0.0
-
-
-def test_who_is_refused_hears_of_the_full_disk() -> None:
-    """Guards who looks for the cause: the disk is named with it in every 503, and where a person is asked for."""
-    life, full = Life(), "disk full on spark-1: 0.0 MiB free in ~/.local/state/sparkwright"
-    life.tell(Fault(T0 + 1, "disk-full:spark-1", full, Recovery.NONE))
-    effects = life.stopped()
-    while life.state.phase is not D.FAILED:
-        assert [full in one.why for one in effects if isinstance(one, Refuse)] == [True]
-        effects = life.failed_launch(life.state.since + 10) if life.at()[1] else life.tell(Tick(life.state.due))
-    assert life.state.reason == f"4 faults within 30 min 00 s: rank 0 ended with 1; {full}"
