@@ -149,18 +149,18 @@ class RankNode(FakeHost):
     async def stream(self, command: Command) -> AsyncIterator[str]:
         """A rank's log; anything else as its rules say."""
         handle = command.argv[4] if len(command.argv) > 4 else ""
-        if handle not in self.ranks or command != process.follow(handle):
+        if handle not in self.ranks or command != process.follow(handle, mark=command.argv[-1]):
             async for line in super().stream(command):
                 yield line
             return
         self.open_streams += 1
         try:
-            async for line in self._play(self.ranks[handle]):
+            async for line in self._play(self.ranks[handle], command.argv[-1]):
                 yield line
         finally:
             self.open_streams -= 1
 
-    async def _play(self, rank: Rank) -> AsyncIterator[str]:
+    async def _play(self, rank: Rank, mark: str) -> AsyncIterator[str]:
         for item in self.script:
             if isinstance(item, Exit):
                 rank.end(item)
@@ -171,4 +171,4 @@ class RankNode(FakeHost):
         await rank.over.wait()
         now = self.clock.now()
         oom = "true" if rank.exit.oom else "false"
-        yield f"\x1eexit exited {rank.exit.code} {oom} {now - rank.exit.ago:.3f} {now:.3f}"
+        yield f"\x1eexit {mark} exited {rank.exit.code} {oom} {now - rank.exit.ago:.3f} {now:.3f}"

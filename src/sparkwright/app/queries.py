@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from sparkwright.app.ranks import listing
+from sparkwright.app.ranks import End, listing
+from sparkwright.app.ranks import follow as followed
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
 from sparkwright.commands import docker, process
-from sparkwright.domain.command import Command, Secret
+from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -175,10 +176,9 @@ async def logs(
     queue: asyncio.Queue[tuple[RankStatus, str] | None] = asyncio.Queue(1000)
 
     async def pump(status: RankStatus) -> None:
-        lines = world.hosts[status.node].stream(_log_command(status, tail, follow))
-        async with aclosing(lines) as stream:  # type: ignore[type-var]
+        async with aclosing(_log(world, status, tail, follow)) as stream:  # type: ignore[type-var]
             async for line in stream:
-                if not line.startswith("\x1e"):
+                if isinstance(line, str):
                     await queue.put((status, line))
 
     async def pump_all() -> None:
@@ -211,7 +211,8 @@ async def chosen(world: World, deployment: str, rank: int | None) -> list[RankSt
     return asked
 
 
-def _log_command(status: RankStatus, tail: int, follow: bool) -> Command:
-    if status.runtime == Runtime.DOCKER:
-        return docker.follow(status.handle, tail) if follow else docker.logs(status.handle, tail)
-    return process.follow(status.handle, tail) if follow else process.logs(status.handle, tail)
+def _log(world: World, status: RankStatus, tail: int, follow: bool) -> AsyncIterator[str | End]:
+    host = world.hosts[status.node]
+    if follow:
+        return followed(host, status.runtime, status.handle, tail)
+    return host.stream((docker if status.runtime == Runtime.DOCKER else process).logs(status.handle, tail))

@@ -1,9 +1,12 @@
 """Ranks on their nodes, for either runtime: start, follow, stop, remove."""
 
 import json
+import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 
 from sparkwright.app.tasks import each, together
 from sparkwright.app.world import World
@@ -14,7 +17,12 @@ from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.ports import Notice
+from sparkwright.ports import Host, Notice
+
+# What a follow command prints behind its mark: status, exit code, out of memory, when it ended and when that was asked.
+_END = re.compile(
+    r"((?:created|removing|exited|dead|gone) (?:-?\d{1,10}|unknown) (?:true|false)) (-?\d{1,12}(?:\.\d+)?) (\d{1,12}(?:\.\d+)?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +88,49 @@ def reached(found: Listing) -> Listing:
     return found
 
 
-def directory(world: World, deployment: str, spec: RankSpec) -> str:
+def handle(world: World, deployment: str, spec: RankSpec) -> str:
+    """The container's name, or the folder of the processes."""
+    if spec.runtime is Runtime.DOCKER:
+        return docker.container_name(deployment, spec.rank)
     return process.rank_dir(world.cluster.node(spec.node).paths.state, deployment, spec.rank)
 
 
-def follow_command(world: World, plan: Plan, spec: RankSpec) -> Command:
-    if spec.runtime is Runtime.DOCKER:
-        return docker.follow(docker.container_name(plan.deployment, spec.rank))
-    return process.follow(directory(world, plan.deployment, spec))
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a rank ended, as its node says: `exited 137 false`, the last for the out-of-memory killer of its container.
+
+    ago: seconds before that was asked.
+    """
+
+    how: str
+    ago: float
+
+
+async def follow(host: Host, runtime: str, handle: str, tail: int = 0) -> AsyncIterator[str | End]:
+    """Lines of a rank's log (the last `tail`, 0: all) as they come, and at last how it ended.
+
+    A log holds text of clients. The end is what the follow command prints last, behind a word made for this call.
+    """
+    mark, held = f"\x1eexit {token_hex(8)} ", ""
+    command = (docker.follow if runtime == Runtime.DOCKER else process.follow)(handle, tail, mark.split()[1])
+    async with aclosing(host.stream(command)) as lines:  # type: ignore[type-var]
+        async for line in lines:
+            if held:
+                yield held
+            held = line if mark in line else ""
+            if not held:
+                yield line
+    rest, _, said = held.partition(mark)
+    if rest:
+        yield rest
+    if told := _END.fullmatch(said):
+        yield End(told[1], max(float(told[3]) - float(told[2]), 0.0))
+
+
+async def runs(world: World, deployment: str, rank: int, node: str) -> bool:
+    """Whether the node lists the rank as running; False where that cannot be asked."""
+    ranks = (await listed(world, [node])).of(deployment)
+    return any(one.rank == rank and one.running for one in ranks)
 
 
 async def start(world: World, plan: Plan, spec: RankSpec, way: Way) -> None:

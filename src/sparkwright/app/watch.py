@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from sparkwright.app.ranks import follow_command
+from sparkwright.app.ranks import End, follow, handle, runs
 from sparkwright.app.world import World
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.domain.errors import NotReady, Unreachable
@@ -19,7 +19,6 @@ from sparkwright.engines.stuck import why_stuck
 from sparkwright.facts.figures import Figures
 from sparkwright.ports import Notice, RankPhase
 
-EXIT = "\x1eexit "
 TAIL = 25
 # Where neither engine nor recipe says how long a phase may be silent.
 _NO_LIMIT = 3600.0
@@ -98,14 +97,15 @@ class Watch:
     async def _read(self, rank: RankWatch) -> None:
         """The log from its beginning; what an earlier connection has brought is passed over."""
         known = len(rank.lines)
-        stream = self._world.hosts[rank.spec.node].stream(follow_command(self._world, self._plan, rank.spec))
+        world, spec, name = self._world, rank.spec, self._plan.deployment
+        stream = follow(world.hosts[spec.node], spec.runtime, handle(world, name, spec))
         async with aclosing(stream) as lines:  # type: ignore[type-var]
             async for line in lines:
                 self._hears(rank)
-                if line.startswith(EXIT):
-                    self._ended(rank, line.removeprefix(EXIT))
-                    return
-                if known:
+                if isinstance(line, End):
+                    if not await runs(world, name, spec.rank, spec.node):
+                        self._ended(rank, line)
+                elif known:
                     known -= 1
                 else:
                     self._line(rank, line)
@@ -116,9 +116,8 @@ class Watch:
             self._deaf.discard(rank.spec.rank)
             rank.moved = self._now
 
-    def _ended(self, rank: RankWatch, told: str) -> None:
-        rank.ended, (*_, ended, now) = told, told.split()
-        rank.ended_at = self._now - max(float(now) - float(ended), 0.0)
+    def _ended(self, rank: RankWatch, end: End) -> None:
+        rank.ended, rank.ended_at = end.how, self._now - end.ago
         self._end.set()
 
     async def exits(self) -> None:
@@ -217,7 +216,7 @@ def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
 
 
 def how(ended: str) -> str:
-    """In words; ended: what stands behind EXIT."""
+    """In words; ended: as End.how."""
     status, code, oom = (*ended.split(), "", "", "")[:3]
     if status == "gone":
         return "is gone: somebody removed it"

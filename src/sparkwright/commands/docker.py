@@ -13,9 +13,9 @@ FILES_AT = "/run/sparkwright/files"
 # exec keeps the engine the container's main process; the values stand neither in argv nor in `docker inspect`.
 _WITH_SECRETS = 'set -a; . "$0"; set +a; exec "$@"'
 _FOLLOW = r"""
-n="$1"
+n="$1" tail="$2"
 while :; do
-  docker logs -f $2 "$n" 2>&1
+  docker logs -f $tail "$n" 2>&1
   f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
   # A daemon that is away, is ending, or has just begun knows of no container: only one that lists the others twice
   # without it says that it is gone.
@@ -24,10 +24,10 @@ while :; do
     [ $k -lt 2 ] || { s="gone 0 false now"; break; }
     sleep 1
   done
-  case "$s" in running*|restarting*) set -- "$n" "--since 1s"; sleep 0.2 ;; *) break ;; esac
+  case "$s" in running*|restarting*) tail="--since 1s"; sleep 0.2 ;; *) break ;; esac
 done
 ended=$(date -d "${s##* }" +%s.%N) || ended=0
-printf '\036exit %s %s %s\n' "${s% *}" "$ended" "$(date +%s.%N)"
+printf '\036exit %s %s %s %s\n' "$3" "${s% *}" "$ended" "$(date +%s.%N)"
 """
 # What was stopped (SIGSTOP) hears no TERM before it goes on.
 _STOP = r"""
@@ -110,12 +110,13 @@ def _program(spec: RankSpec, secrets_file: str) -> tuple[str, ...]:
     return ("--entrypoint", entry[0] if entry else "", spec.image, *entry[1:], *spec.argv)
 
 
-def follow(name: str, tail: int = 0) -> Command:
-    """Log lines (the last `tail`, 0: all) as they come, after the end `\\x1eexit STATUS CODE OOMKILLED ENDED NOW`.
+def follow(name: str, tail: int = 0, mark: str = "") -> Command:
+    """Log lines (the last `tail`, 0: all) as they come, after the end `\\x1eexit MARK STATUS CODE OOMKILLED ENDED NOW`.
 
-    ENDED, NOW: epoch seconds by the node's clock, so that ends on several nodes can be put in order.
+    mark: a word that no line of the log can have. ENDED, NOW: epoch seconds by the node's clock, so that ends on
+    several nodes can be put in order. A last line of the log without a line feed runs into it.
     """
-    return script(_FOLLOW, name, f"--tail={tail or 'all'}")
+    return script(_FOLLOW, name, f"--tail={tail or 'all'}", mark)
 
 
 def logs(name: str, tail: int) -> Command:

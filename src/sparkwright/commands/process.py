@@ -151,9 +151,9 @@ if alive "$d"; then
 else printed "$d" "$2"; fi
 while [ ! -s "$d/exit" ] && [ $i -lt 20 ]; do sleep 0.05; i=$((i+1)); done
 now=$(date +%s.%N)
-[ -d "$d" ] || { printf '\036exit gone 0 false %s %s\n' "$now" "$now"; exit 0; }
+[ -d "$d" ] || { printf '\036exit %s gone 0 false %s %s\n' "$3" "$now" "$now"; exit 0; }
 ended=$(stat -c %.9Y "$d/exit" 2>/dev/null) || ended=$now
-printf '\036exit exited %s false %s %s\n' "$(cat "$d/exit" 2>/dev/null || echo unknown)" "$ended" "$now"
+printf '\036exit %s exited %s false %s %s\n' "$3" "$(cat "$d/exit" 2>/dev/null || echo unknown)" "$ended" "$now"
 """
 )
 
@@ -225,9 +225,9 @@ def start(spec: RankSpec, directory: str, labels: str) -> Command:
     return script(_START, directory, _LEADER, _PRINTER, labels, *words, timeout=30, changes=f"start {directory}")
 
 
-def follow(directory: str, tail: int = 0) -> Command:
+def follow(directory: str, tail: int = 0, mark: str = "") -> Command:
     """Log lines (the last `tail`, 0: all) as they come; after the end a line as docker.follow gives it."""
-    return script(_FOLLOW, directory, str(tail) if tail else "+1")
+    return script(_FOLLOW, directory, str(tail) if tail else "+1", mark)
 
 
 def logs(directory: str, tail: int) -> Command:

@@ -78,8 +78,8 @@ def test_a_daemon_that_is_away_does_not_mean_that_its_container_is_gone(sh: Sh) 
     """Guards a restart of Docker: the follower waits until the daemon answers, and tells then how the rank ended."""
     node = with_docker(sh)
     (sh.home / "container").write_text("exited 137 false 2026-11-21T10:00:00Z\n")
-    told = node.run(docker.follow("name")).stdout
-    assert told.startswith("\x1eexit exited 137 false ")
+    told = node.run(docker.follow("name", mark="word")).stdout
+    assert told.startswith("\x1eexit word exited 137 false ")
     assert (sh.home / "asked").read_text().count("inspect") >= 3
 
 
@@ -87,4 +87,4 @@ def test_a_container_that_the_daemon_does_not_know_is_gone(sh: Sh) -> None:
     """Guards `docker rm -f` by hand; a daemon that is ending may have forgotten it for a moment."""
     node = with_docker(sh)
     (sh.home / "daemon").touch()
-    assert node.run(docker.follow("name")).stdout.startswith("\x1eexit gone 0 false ")
+    assert node.run(docker.follow("name", mark="word")).stdout.startswith("\x1eexit word gone 0 false ")

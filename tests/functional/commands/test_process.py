@@ -50,7 +50,7 @@ def start(node: Sh, script: str) -> int:
 def begin(node: Sh, script: str) -> None:
     """Started, and its first line has been read: from then on it handles signals."""
     assert start(node, script) == 0
-    listening = node.start(process.follow(FOLDER))
+    listening = node.start(process.follow(FOLDER, mark="word"))
     assert listening.stdout and listening.stdout.readline()
     Sh.end(listening)
 
@@ -66,7 +66,7 @@ def _listing() -> Command:
 
 def followed(node: Sh, tail: int = 0) -> list[str]:
     """The lines of a rank that ends by itself; the last one says how."""
-    return node.run(process.follow(FOLDER, tail)).stdout.removesuffix("\n").split("\n")
+    return node.run(process.follow(FOLDER, tail, "word")).stdout.removesuffix("\n").split("\n")
 
 
 def test_the_words_of_a_start() -> None:
@@ -105,13 +105,13 @@ def test_its_log_is_followed_to_its_end(node: Sh) -> None:
     start(node, "echo one; echo two >&2; exit 7")
     *lines, last = followed(node)
     assert lines == ["one", "two"]
-    assert last.startswith("\x1eexit exited 7 false")
+    assert last.startswith("\x1eexit word exited 7 false")
 
 
 def test_the_end_is_told_to_who_listens_already(node: Sh) -> None:
     """At once, also where nobody reaps the leader (a container whose first program is no init): a zombie has ended."""
     start(node, PATIENT)
-    listening = node.start(process.follow(FOLDER))
+    listening = node.start(process.follow(FOLDER, mark="word"))
     assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
     node.run(process.stop([FOLDER], 5))
     try:
@@ -119,13 +119,13 @@ def test_the_end_is_told_to_who_listens_already(node: Sh) -> None:
     finally:
         Sh.end(listening)
     assert "bye\n" in out
-    assert "\x1eexit exited 3 false" in out
+    assert "\x1eexit word exited 3 false" in out
 
 
 def test_the_end_of_one_that_was_killed_whole_is_told_within_a_second(node: Sh) -> None:
     """Guards the supervisor's fastest detector: no exit file will ever be written, and none is waited for."""
     start(node, PATIENT)
-    listening = node.start(process.follow(FOLDER))
+    listening = node.start(process.follow(FOLDER, mark="word"))
     assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
     pid = int((folder(node) / "pid").read_text().split()[0])
     began = time.monotonic()
@@ -134,7 +134,7 @@ def test_the_end_of_one_that_was_killed_whole_is_told_within_a_second(node: Sh) 
         out, _ = listening.communicate(timeout=4)
     finally:
         Sh.end(listening)
-    assert "\x1eexit exited unknown false" in out
+    assert "\x1eexit word exited unknown false" in out
     assert time.monotonic() - began < 1.0
 
 
@@ -196,7 +196,7 @@ def test_a_killed_leader_is_not_taken_for_running(node: Sh) -> None:
     start(node, PATIENT)
     pid = int((folder(node) / "pid").read_text().split()[0])
     os.killpg(pid, signal.SIGKILL)
-    assert followed(node)[-1].startswith("\x1eexit exited unknown false")
+    assert followed(node)[-1].startswith("\x1eexit word exited unknown false")
     found = state(node)
     assert found is not None and (found.state, found.exit_code) == ("exited", None)
 
@@ -235,7 +235,7 @@ def test_a_program_that_is_not_there_says_so(node: Sh) -> None:
     """127 and the shell's own words, in the log like everything else."""
     node.run(process.start(RankSpec(0, "spark-1", ("/no/such/engine",), {}, Runtime.PROCESS), FOLDER, LABELS))
     *lines, last = followed(node)
-    assert last.startswith("\x1eexit exited 127 false")
+    assert last.startswith("\x1eexit word exited 127 false")
     assert "/no/such/engine" in lines[0]
 
 

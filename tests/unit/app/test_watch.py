@@ -195,8 +195,8 @@ async def test_a_broken_connection_is_taken_up_again() -> None:
     here = told((JOINS, LOADS, 3.0, COMPILES, READY))
     node, played, cut = here.nodes[0], here.nodes[0]._play, []
 
-    async def cut_once(rank: Any) -> Any:
-        async for line in played(rank):
+    async def cut_once(*rank: Any) -> Any:
+        async for line in played(*rank):
             if line == COMPILES and not cut:
                 cut.append(line)
                 raise Unreachable("spark-1", "connection lost")
@@ -213,7 +213,7 @@ async def test_a_node_that_stays_away_ends_the_wait() -> None:
     """Half a minute without contact: the error is the lost contact, and the ranks that can be reached are stopped."""
     here = told((JOINS, LOADS))
 
-    async def cut_always(rank: Any) -> Any:
+    async def cut_always(*rank: Any) -> Any:
         raise Unreachable("spark-1", "connection lost")
         yield ""
 

@@ -106,8 +106,8 @@ def test_logs_and_follow_take_all_or_a_tail() -> None:
     """0 means all, as the option of `logs` says."""
     assert docker.logs("n", 0).argv[4:] == ("n", "all")
     assert docker.logs("n", 7).argv[4:] == ("n", "7")
-    assert docker.follow("n").argv[4:] == ("n", "--tail=all")
-    assert docker.follow("n", 3).argv[4:] == ("n", "--tail=3")
+    assert docker.follow("n").argv[4:] == ("n", "--tail=all", "")
+    assert docker.follow("n", 3, "word").argv[4:] == ("n", "--tail=3", "word")
 
 
 def test_stopping_takes_as_long_as_the_engine_may_need() -> None:

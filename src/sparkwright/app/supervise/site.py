@@ -1,18 +1,17 @@
 """What a supervisor is about: the deployment that it keeps alive, and what it has seen of it."""
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from sparkwright.app import ranks
 from sparkwright.app.survey import nodes_for
 from sparkwright.app.world import Wish, World
-from sparkwright.commands import docker, process
-from sparkwright.domain.command import Command, Secret
+from sparkwright.domain.command import Secret
 from sparkwright.domain.desired import Desired
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
-from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
@@ -149,14 +148,12 @@ class Site:
 
     def handle(self, rank: int) -> str:
         """The container's name, or the folder of the processes."""
-        if self.desired.recipe.engine.runtime is Runtime.DOCKER:
-            return docker.container_name(self.name, rank)
-        return process.rank_dir(self.world.cluster.node(self.nodes[rank]).paths.state, self.name, rank)
+        return ranks.handle(self.world, self.name, self.outline.specs[rank])
 
-    def following(self, rank: int) -> Command:
+    def following(self, rank: int) -> AsyncIterator[str | ranks.End]:
         """Its log from now on, and its end."""
-        docked = self.desired.recipe.engine.runtime is Runtime.DOCKER
-        return (docker.follow if docked else process.follow)(self.handle(rank), 1)
+        runtime = self.desired.recipe.engine.runtime
+        return ranks.follow(self.world.hosts[self.nodes[rank]], runtime, self.handle(rank), 1)
 
     @cached_property
     def engine(self) -> Engine:

@@ -1,15 +1,18 @@
 """What the sources make of what they see."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from fakes.endpoint import FakeEndpoint
+from fakes.host import Given
+from fakes.rank_node import Exit
 from sparkwright.app.supervise.census import Census, DockerAway
 from sparkwright.app.supervise.sources import engine, listing, nodes, ranks, stillness, suspicion
 from sparkwright.commands import halted, process
-from sparkwright.domain.command import Completed, Secret
+from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.errors import NotReady, Unreachable
@@ -17,18 +20,29 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.live import LiveEngine
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
-from unit.app.supervise.watchtower import tower
+from unit.app.supervise.watchtower import Tower, tower
 
 STATE = "/home/ai/.local/state/sparkwright"
 CAUSE = Cause("peer-rank-died", "LX", "a rank died", Severity.BLOCK, 0.95, "", (), (Proof("rank 0", 3, "NCCL WARN"),))
+
+
+def lines(*log: str, ends: str) -> Callable[[Command], list[str]]:
+    """What a follower brings; ends: behind its mark."""
+    return lambda command: [*log, f"\x1eexit {command.argv[-1]} {ends}"]
+
+
+def follows(it: Tower, number: int, *given: Given) -> None:
+    """The rank's log; it has ended."""
+    node, handle = it.scene.nodes[number], f"{STATE}/deployments/twin/rank{number}"
+    node.ranks[handle].end(Exit(137))
+    node.on(lambda command: command == process.follow(handle, 1, command.argv[-1]), *given)
 
 
 async def test_a_rank_that_ends_is_a_fault_with_its_last_lines() -> None:
     """Guards the fastest detector: which rank, how, and what it said last."""
     it = tower()
     scraped = '(APIServer pid=6) INFO:     127.0.0.1:58492 - "GET /metrics HTTP/1.1" 200 OK'
-    told = ["a line", scraped, "\x1eexit exited 137 false 5 5"]
-    it.scene.nodes[1].on(lambda c: c == process.follow(f"{STATE}/deployments/twin/rank1", 1), told)
+    follows(it, 1, lines("a line", scraped, ends="exited 137 false 5 5"))
     await ranks.follow(it.senses, 1)
     (fault,) = it.events
     assert isinstance(fault, Fault)
@@ -41,8 +55,7 @@ async def test_a_rank_that_leaves_in_order_lets_the_one_that_it_lost_speak_first
     """Guards what the incident is called: `rank 0 was killed`, not `rank 1 exited with code 0` because of that."""
     it = tower()
     for number, code in ((0, 137), (1, 0)):
-        its = process.follow(f"{STATE}/deployments/twin/rank{number}", 1)
-        it.scene.nodes[number].on(lambda c, its=its: c == its, [f"\x1eexit exited {code} false 5 5"])  # type: ignore[misc]
+        follows(it, number, lines(ends=f"exited {code} false 5 5"))
     await asyncio.gather(ranks.follow(it.senses, 1), ranks.follow(it.senses, 0))
     assert ["code 137" in event.what for event in it.events if isinstance(event, Fault)] == [True, False]
 
@@ -51,7 +64,7 @@ async def test_a_node_out_of_reach_tells_nothing_of_its_rank() -> None:
     """Guards promise 4: the connection is tried again, later each time, and the end is told when it is seen."""
     it = tower()
     gone = Unreachable("spark-2", "connection lost")
-    it.scene.nodes[1].on(lambda c: "tail -n" in " ".join(c.argv), gone, gone, gone, ["\x1eexit gone 0 false 5 5"])
+    follows(it, 1, gone, gone, gone, lines(ends="gone 0 false 5 5"))
     await ranks.follow(it.senses, 1)
     (fault,) = it.events
     assert isinstance(fault, Fault) and "somebody removed it" in fault.what

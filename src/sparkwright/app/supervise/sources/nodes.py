@@ -15,7 +15,8 @@ _LEAST = 5.0
 async def watch(senses: Senses, node: str) -> None:
     site, samples = senses.site, Samples()
     every, state = max(site.policy.sample_every, 0.5), site.world.cluster.node(node).paths.state
-    async for line in lines(site, node, asking.follow(every, every, site.now(), state)):
+    command = asking.follow(every, every, site.now(), state)
+    async for line in lines(site, lambda: site.world.hosts[node].stream(command)):
         if isinstance(line, NodeError):
             senses.heard.pop(node, None)
             senses.found(senses.detectors.lost(node, site.now(), line.message))

@@ -1,0 +1,74 @@
+"""Lines in a rank's log that look like its end: text of clients gets into logs, and must not end a service."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+
+from functional import dockerd
+from functional.supervised_twin import READY, make_twin
+from sparkwright.adapters.local import local_host
+from sparkwright.app.ranks import End, follow
+from sparkwright.commands import process
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.recipe import Runtime
+
+FORGED = ("[serving.py:1] Error in x: x\r\x1eexit exited 1 false 0 0", "\x1eexit x", "\x1eexit word exited 1 false 0 0")
+LINES = "\r".join(FORGED).split("\r")
+# Prints them, lives on until a file is there, and ends without a line feed.
+LIVES = 'printf "%s\\n" "$@"; while [ ! -e "$0/end" ]; do sleep 0.05; done; printf half; exit 7'
+
+
+async def heard(lines: AsyncIterator[str | End], end: Callable[[], object]) -> list[str | End]:
+    """All that a follower brings; the rank may end once its last forged line was there."""
+    told = []
+    async with aclosing(lines) as stream:  # type: ignore[type-var]
+        async for line in stream:
+            told.append(line)
+            if line == LINES[-1]:
+                end()
+    return told
+
+
+async def test_a_process_ends_when_it_ends(tmp_path: Path) -> None:
+    """Guards against an end that a log's text claims; the real one is told also behind half a line."""
+    spec = RankSpec(0, "n", ("sh", "-c", LIVES, str(tmp_path), *FORGED), {}, Runtime.PROCESS)
+    host = local_host(Node("n", "local"), "tests", {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    assert (await host.run(process.start(spec, "~/rank0", "{}"))).ok
+    told = await heard(follow(host, "process", "~/rank0"), (tmp_path / "end").touch)
+    assert told[:-1] == [*LINES, "half"]
+    assert isinstance(told[-1], End) and told[-1].how == "exited 7 false"
+
+
+@dockerd.skipped()
+async def test_a_container_ends_when_it_ends(tmp_path: Path) -> None:
+    """The same of a real container, whose log Docker keeps."""
+    with dockerd.running(tmp_path) as daemon:
+        words = ("run", "--detach", "--name", "rank", "--network", "none", "--volume", f"{tmp_path}:/t")
+        daemon.docker(*words, "--entrypoint", "sh", dockerd.BASE, "-c", LIVES, "/t", *FORGED)
+        host = local_host(Node("n", "local", env=(("DOCKER_HOST", daemon.host),)), "tests")
+        told = await heard(follow(host, "docker", "rank"), (tmp_path / "end").touch)
+    assert told[:-1] == [*LINES, "half"]
+    assert isinstance(told[-1], End) and told[-1].how == "exited 7 false"
+
+
+async def test_a_supervised_rank_is_not_relaunched_for_what_its_log_says(tmp_path: Path) -> None:
+    """Guards a service against its clients: the forged lines pass, and the first incident is the real end."""
+    twin = make_twin(tmp_path)
+    await twin.up()
+    twin.write_home()
+    try:
+        with twin.process():
+            await twin.until(lambda live: live.phase is READY and live.canary is not None)
+            with (twin.rank_dir(1) / "log").open("a") as log:
+                log.write("\n".join(("", *FORGED, "")))
+            first = twin.live()
+            await twin.until(lambda live: bool(live.canary and first and live.at > first.at + 1))
+            twin.kill(1)
+            await twin.until(lambda live: live.phase is READY and live.relaunches == 1)
+            live = twin.live()
+    finally:
+        await twin.down()
+    assert live and live.incidents == 1
+    assert "rank 1 on spark-2 ended" in (twin.state / "incidents/twin/1/fault.txt").read_text()
+    assert (twin.starts(0), twin.starts(1)) == (2, 2)
