@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 _EVENT_END = b"\n\n"
+LARGEST = 16 << 20  # bytes of one event: far more than an answer in one piece
 # What a server may put the text of a token into; reasoning has two names.
 _THOUGHTS = ("reasoning", "reasoning_content")
 _UNKNOWN = (b"", b"")
@@ -25,13 +26,28 @@ class TokenStream:
     """
 
     __slots__ = (
-        *("_is_content", "_keep", "_last_known", "_rest", "_several", "around", "at", "calls", "chunks", "counts"),
+        *(
+            "_held",
+            "_is_content",
+            "_keep",
+            "_last_known",
+            "_parts",
+            "_several",
+            "_size",
+            "around",
+            "at",
+            "calls",
+            "chunks",
+            "counts",
+        ),
         *("error", "events", "finish", "finish_at", "first_content", "known", "sizes", "stopped"),
         *("text", "usage"),
     )
 
     def __init__(self, keep: bool = False) -> None:
-        self._keep, self._rest, self._last_known, self._several = keep, b"", 0, False
+        self._keep, self._last_known, self._several = keep, 0, False
+        self._parts: list[bytes] = []  # of the event that has no end yet
+        self._size, self._held = 0, b""
         self.around, self._is_content = _UNKNOWN, False
         self.at: list[float] = []
         self.sizes: list[int] = []
@@ -55,26 +71,39 @@ class TokenStream:
                 self.feed(body, at)
 
     def feed(self, body: bytes, at: float) -> None:
-        """The next bytes of the body and when they were read."""
-        if self._rest:
-            body = self._rest + body
-        if b"\r" in body:
-            body = _plain_lines(body)
-        whole, end, self._rest = body.rpartition(_EVENT_END)
-        if end:
-            for event in whole.split(_EVENT_END):
-                self._event(event, at)
+        """The next bytes of the body and when they were read. What came before is not searched again."""
+        if self._held or b"\r" in body:
+            body, self._held = _plain_lines(self._held + body)
+        cut = body.startswith(b"\n") and self._parts and self._parts[-1].endswith(b"\n")
+        if not cut and _EVENT_END not in body:
+            self._wait(body)
+            return
+        whole, _, rest = b"".join((*self._parts, body)).rpartition(_EVENT_END)
+        self._parts, self._size = [], 0
+        for event in whole.split(_EVENT_END):
+            self._event(event, at)
+        self._wait(rest)
+
+    def _wait(self, part: bytes) -> None:
+        """For the end of the event that this is a part of; of one that is too large nothing is kept."""
+        if part:
+            self._parts.append(part)
+            self._size += len(part)
+        if self._size > LARGEST:
+            self._parts.clear()
+            self.error = self.error or f"an event of more than {LARGEST >> 20} MiB"
 
     def close(self, at: float) -> None:
         """The body has ended: an event without its empty line is taken, too."""
-        rest, self._rest = self._rest.strip(b"\r\n"), b""
+        rest = b"".join(self._parts).strip(b"\n")
+        self._parts.clear()
         if rest:
             self._event(rest, at)
 
     def same(self, at: float, text: bytes) -> bool:
         """A read of `around` and this text between. False: it has to be fed, as it may say something else."""
         # Without these a string of JSON ends where it did, and one byte is one character.
-        if self._rest or not text or b'"' in text or b"\\" in text or not text.isascii():
+        if self._parts or self._held or not text or b'"' in text or b"\\" in text or not text.isascii():
             return False
         self.events += 1
         if at == self.at[-1]:
@@ -238,11 +267,10 @@ def _shared(at: list[float], sizes: list[int], chunks: list[int], total: int) ->
     return [time for time, _ in kept], [count for _, count in kept]
 
 
-def _plain_lines(body: bytes) -> bytes:
-    r"""Lines end with \n. A \r at the end waits for the next read, which may bring its \n."""
+def _plain_lines(body: bytes) -> tuple[bytes, bytes]:
+    r"""Lines that end with \n, and a \r at the end that waits for the next read, which may bring its \n."""
     held = b"\r" if body.endswith(b"\r") else b""
-    body = body[: len(body) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return body + held
+    return body[: len(body) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n"), held
 
 
 def _data(event: bytes) -> bytes:

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 LONGEST = 4000
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+# Also those that terminals take as an escape sequence in one character, and those that turn text round.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 _WHO = re.compile(
     r"\((?P<a>(?:APIServer|EngineCore|Worker|RayWorker|DPCoordinator|ApiServer)\w*(?: pid=\d+)?)[^)]{0,60}\)"
     r"|\[(?P<b>rank ?\d+)\]|(?P<c>\b(?:TP|DP|PP)\d+(?: (?:TP|DP|PP|EP)\d+)*)\]|^(?P<d>[\w.-]+:\d+:\d+ \[\d+\])"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.adapters.lines import Lines
+from sparkwright.adapters.lines import LONGEST, Lines
 
 
 def lines(*chunks: bytes) -> list[str]:
@@ -40,3 +40,29 @@ def test_what_came_before_is_kept_apart() -> None:
     cutter = Lines("MARK")
     assert list(cutter.feed(b"ssh: no route\nMARK\nline\n")) == ["line"]
     assert (cutter.before, cutter.begun, cutter.ended) == ("ssh: no route\n", True, False)
+
+
+@given(st.binary(max_size=40), st.integers(LONGEST - 40, 2 * LONGEST), st.integers(0, 2 * LONGEST + 90))
+def test_a_line_without_end_comes_in_pieces(output: bytes, more: int, at: int) -> None:
+    """Guards memory: the same pieces, none of them long, wherever the stream is cut, and the mark is found in any."""
+    stream = b"MARK\n" + b"x" * more + output + b"MARK 0\n"
+    told = lines(stream)
+    assert told == lines(stream[:at], stream[at:])
+    assert max(map(len, told)) <= LONGEST + len("MARK")
+    assert sum(map(len, told)) >= more
+
+
+def test_what_has_come_is_not_searched_again() -> None:
+    """Guards the supervisor's loop: 4 MB without a line feed in reads of 64 bytes would otherwise search 130 GB."""
+    cutter = Lines("MARK")
+    list(cutter.feed(b"MARK\n"))
+    told = [line for _ in range(65536) for line in cutter.feed(b"x" * 64)]
+    assert [len(line) for line in told] == [LONGEST] * 63
+
+
+def test_noise_before_the_mark_is_bounded() -> None:
+    """Guards against a login shell that never stops to talk."""
+    cutter = Lines("MARK")
+    for _ in range(40):
+        assert not list(cutter.feed(b"noise\n" * 1000))
+    assert len(cutter.before) == LONGEST

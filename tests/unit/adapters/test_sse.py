@@ -109,3 +109,14 @@ def test_errors_in_the_stream(error: str) -> None:
 def test_recordings_are_ours() -> None:
     """Every recording says where it comes from."""
     assert all(json.loads(path.read_text())["from"].startswith("vllm-0.21.0") for path in CAPTURES.iterdir())
+
+
+@pytest.mark.parametrize("piece", [b"x" * 64, b"data: " + b"x" * 4000 + b"\n"])
+def test_an_event_without_end_is_refused(piece: bytes) -> None:
+    """Guards memory and time against a hostile server: what came is not searched again, and too much is an error."""
+    reader = SseReader()
+    for _ in range((4 << 20) // len(piece)):
+        assert reader.feed(piece) == []
+    with pytest.raises(Broken, match="16 MiB"):
+        for _ in range(15):
+            reader.feed(piece * ((1 << 20) // len(piece)))

@@ -203,3 +203,23 @@ def test_every_total_is_shared_out_whole(reads: list[tuple[int, int]], total: in
 def test_errors_are_told_in_the_servers_words(body: dict[str, Any], said: str) -> None:
     """Each of the forms that OpenAI-compatible servers and proxies use."""
     assert message(body) == said
+
+
+def test_an_event_without_end_is_an_error() -> None:
+    """Guards memory and time against a hostile server: what came is not searched again, and too much is not kept."""
+    stream = TokenStream()
+    for _ in range(65536):
+        stream.feed(b"x" * 64, 1.0)
+    assert not stream.error
+    for _ in range(16):
+        stream.feed(b"x" * (1 << 20), 2.0)
+    assert stream.error == "an event of more than 16 MiB"
+
+
+@given(st.lists(st.integers(0, 400), max_size=6))
+def test_cuts_between_line_ends_change_nothing(cuts: list[int]) -> None:
+    r"""Guards events that end with \r\n, cut in the middle of their ends."""
+    body = b"".join(chat({"content": text}) for text in "abc").replace(b"\n", b"\r\n") + usage(3) + DONE
+    edges = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
+    stream = heard(*((1.0, body[a:b]) for a, b in pairwise(edges)), keep=True)
+    assert (stream.text, stream.stopped, stream.error) == (["a", "b", "c"], True, "")

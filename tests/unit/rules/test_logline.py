@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.rules.logline import when, who
+from sparkwright.rules.logline import decoded, when, who
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,9 @@ def test_no_text_raises(text: str) -> None:
     """Guards odd lines."""
     assert isinstance(who(text), str)
     assert when(text, 2026) is None or when(text, 2026)
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e", "\u2066", "\u200f"])
+def test_nothing_of_a_line_speaks_to_the_terminal(letter: str) -> None:
+    """Guards what `diagnose` shows of a log: no escape sequence in one character, no text turned round."""
+    assert decoded(f"one{letter}31mtwo 内".encode()) == "one 31mtwo 内"
