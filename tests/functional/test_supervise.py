@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from functional.supervised_twin import READY, Twin, make_twin
 from sparkwright.domain.states import DeploymentState
+from sparkwright.engines.engine import served_name
 
 
 @pytest.fixture
@@ -200,3 +202,21 @@ async def until_work(twin: Twin, work: str) -> None:
 def leaders(twin: Twin) -> list[int]:
     """The ranks' session leaders: one for each start that still lives."""
     return [pid for rank in (0, 1) for pid in twin.pids(rank) if os.getsid(pid) == pid]
+
+
+async def test_a_client_does_not_name_the_cause_of_a_kill(twin: Twin) -> None:
+    """Guards the cause: a wrong model name that a client asked for, answers after it, then SIGKILL: it was the kill."""
+    wrong = {"model": "wrong", "messages": [{"role": "user", "content": "x"}]}
+    async with supervised(twin), httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{twin.recipe.serving.port}/v1/chat/completions"
+        assert (await client.post(url, json=wrong)).status_code == 404
+        good = {**wrong, "model": served_name(twin.recipe), "max_tokens": 2}
+        assert (await client.post(url, json=good)).status_code == 200
+        asked = twin.live()
+        await twin.until(lambda live: bool(asked and live.at > asked.at + 1))
+        twin.kill(1)
+        await relaunched(twin)
+    told = json.loads((twin.state / "incidents/twin/1/diagnosis.json").read_text())
+    codes = [cause["code"] for cause in told["causes"]]
+    assert codes[0] == "LIVE009" and "signal 9" in told["causes"][0]["proof"][0]["text"]
+    assert not {"LAPI006", "LIMG009"} & set(codes)

@@ -1,7 +1,7 @@
 """`diagnose`: root causes from logs, wherever they are, and from the nodes of a deployment."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,6 +16,9 @@ from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding
 from sparkwright.rules.book import Book
 from sparkwright.rules.diagnose import Reader, book, diagnosis
+from sparkwright.rules.logs.catalog import CLIENTS
+from sparkwright.rules.runtime import ends
+from sparkwright.supervision.detect.kernel import OOM
 
 Named = tuple[str, Iterable[bytes]]
 _ROUND_TRIP = 2.0  # seconds: less says nothing about a clock
@@ -36,15 +39,19 @@ class _Around:
     """One node beside its ranks' logs: its kernel log, what its GPU does now, and how far its clock is ahead."""
 
     node: str
+    kernel_log: str
     kernel: Reader
     gpu: Reader
     ahead: float
 
 
-def examine(sources: Iterable[Named], year: int, words: Mapping[str, str]) -> Diagnosis:
+def examine(
+    sources: Iterable[Named], year: int, words: Mapping[str, str], impossible: Set[str] = frozenset()
+) -> Diagnosis:
     """Logs given as (name, bytes)."""
     rules = book()
-    return diagnosis(rules, [_read(rules, name, chunks, year) for name, chunks in sources], words)
+    readers = [_read(rules, name, chunks, year) for name, chunks in sources]
+    return diagnosis(rules, readers, words, impossible=impossible)
 
 
 def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
@@ -68,12 +75,15 @@ async def examine_deployment(world: World, deployment: str) -> Examined:
         asked = group.create_task(_around_all(world, rules, nodes, year))
         looking = group.create_task(check_nodes(world))
     (around, trouble), checked = asked.result(), looking.result()
-    ended = _read(rules, "the ranks' ends", [_ends(ranks)], year)
+    kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in around}
+    over = [rank for rank in ranks if not rank.running]
+    ended = _read(rules, ends.SOURCE, [ends.lines(over, kernels).encode()], year)
     beside = (ended, *(reader for one in around for reader in (one.kernel, one.gpu)))
     readers = [*logs.result().values(), *(reader for reader in beside if reader.source().lines)]
     ahead = {one.node: one.ahead for one in around}
     clocks = {name_of(rank): -ahead.get(rank.node, 0.0) for rank in ranks}
-    told = diagnosis(rules, readers, words_of(ranks) | _fabric(checked.fabric, nodes[0]), clocks)
+    words = words_of(ranks) | _fabric(checked.fabric, nodes[0])
+    told = diagnosis(rules, readers, words, clocks, CLIENTS if over else frozenset())
     return Examined(told, _of(checked, nodes), trouble, any(rank.simulated for rank in ranks))
 
 
@@ -90,7 +100,13 @@ def words_of(ranks: Sequence[RankStatus]) -> dict[str, str]:
     head = next((rank for rank in ranks if rank.rank == 0), ranks[0])
     peer = next((rank for rank in ranks if rank.node != head.node), head)
     words = {"deployment": head.deployment, "head": head.node, "node": head.node, "peer": peer.node}
-    return words | {"recipe": head.recipe, "port": str(head.port), "model": head.served_name}
+    words |= {"recipe": head.recipe, "port": str(head.port), "model": head.served_name}
+    return words | reading(head.deployment)
+
+
+def reading(deployment: str) -> dict[str, str]:
+    """How to read logs and ends of a deployment of ours, whatever runs it."""
+    return {"logs": f"sparkwright logs {deployment} --tail 200", "ends": "sparkwright status"}
 
 
 def _fabric(ways: Mapping[str, FabricChoice | None], node: str) -> dict[str, str]:
@@ -109,10 +125,9 @@ async def _rank_logs(world: World, rules: Book, deployment: str) -> dict[str, Re
     return readers
 
 
-def _ends(ranks: Sequence[RankStatus]) -> bytes:
-    """What the container runtime says of ranks that ended, as lines that rules can read."""
-    ended = [rank for rank in ranks if not rank.running]
-    return "".join(f"{name_of(r)} {r.state}: ExitCode={r.code} OOMKilled={r.oom_killed}\n" for r in ended).encode()
+def oom_killed(log: str, lately: str) -> bool | None:
+    """Whether the kernel has ended a process for want of memory lately; None without its log."""
+    return bool(OOM.search(lately)) if log.strip() else None
 
 
 async def _around_all(
@@ -132,6 +147,7 @@ async def _around(world: World, rules: Book, node: str, year: int) -> _Around | 
     ahead = float(text) - before if text.replace(".", "", 1).isdigit() else 0.0
     return _Around(
         node,
+        kernel.stdout,
         _read(rules, f"kernel log of {node}", [kernel.stdout.encode("utf-8", "replace")], year),
         _read(rules, f"nvidia-smi dmon on {node}", [gpu.stdout.encode("utf-8", "replace")], year),
         ahead if abs(ahead) > _ROUND_TRIP else 0.0,

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sparkwright.app.diagnose import examine, year_of
+from sparkwright.app.diagnose import examine, oom_killed, year_of
 from sparkwright.app.gather import gather
 from sparkwright.app.world import World
 from sparkwright.commands import diagnose as ask
@@ -16,12 +17,18 @@ from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.facts.ranks import docker_away, ranks_fact
+from sparkwright.rules.logline import when
+from sparkwright.rules.logs.catalog import WARNINGS
+from sparkwright.rules.runtime import ends
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
 HEAD, TAIL = 256 * 1024, 768 * 1024
 # Seconds for everything that nodes are asked: nobody is served meanwhile.
 LIMIT = 6.0
-_ENDS = "the ranks' ends"
+# Seconds by which clocks of nodes may differ.
+_CLOCKS = 30.0
+_KERNEL = "kernel log of "
+_LINES = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +47,40 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """files: name -> text. logs: what a diagnosis reads. trouble: sentences about what could not be had.
+    """files: name -> text. logs: what a diagnosis reads. ended: ranks that have, by their nodes.
 
-    dockerless: the same of nodes that answer, where Docker does not.
+    trouble: sentences about what could not be had. dockerless: of nodes that answer, where Docker does not.
     """
 
     deployment: str
     files: dict[str, str] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
+    ended: list[RankStatus] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)
     dockerless: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """How many lines of a rank's log came since the last good answer, and the last one that came; '' without any."""
+
+    lines: int
+    last: str
+
+    def part(self, log: str) -> str:
+        """What the log has from there on; all of it where the last line is not found."""
+        found = [line for line in _LINES.split(log) if line.strip()]
+        last = max((at for at, line in enumerate(found) if self.last and line == self.last), default=None)
+        return log if last is None else "\n".join((*found[max(last + 1 - self.lines, 0) :], ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The end of what served. what: the fault's sentence; good_at: when it answered last; heard: by a rank's label."""
+
+    what: str
+    good_at: float
+    heard: Mapping[str, Heard]
 
 
 Part = tuple[str, Coroutine[Any, Any, None]]
@@ -73,7 +104,7 @@ async def complete(world: World, found: Evidence, nodes: Sequence[str], limit: f
     """What is the same for some seconds more: the ranks may be stopped meanwhile."""
     work: list[Part] = []
     for node in nodes:
-        work.append(_text(world, found, node, (f"kernel-{node}.log", f"kernel log of {node}"), ask.kernel_log()))
+        work.append(_text(world, found, node, (f"kernel-{node}.log", f"{_KERNEL}{node}"), ask.kernel_log()))
         work.append(_text(world, found, node, (f"gpu-{node}.txt", ""), evidence.gpu()))
         work.append((f"facts of {node}", _facts(world, found, node)))
     await _all(found, work, limit)
@@ -107,21 +138,14 @@ async def _ended(world: World, found: Evidence, node: str) -> None:
     told, away = fact.read(done), docker_away(done)
     if away:
         found.dockerless.append(f"{away} on {node}")
-    if ends := _ends(told, found.deployment):
-        found.logs[_ENDS] = found.logs.get(_ENDS, "") + ends
+    ranks = () if isinstance(told, Unknown) else told
+    found.ended.extend(rank for rank in ranks if rank.deployment == found.deployment and not rank.running)
 
 
 async def _facts(world: World, found: Evidence, node: str) -> None:
     told = (await gather(world.hosts, [world.cluster.node(node)], world.clock, ranks_fact))[node]
     if isinstance(told, NodeFacts):
         found.files[f"facts-{node}.json"] = json.dumps(asdict(told), indent=1, default=str)
-
-
-def _ends(found: tuple[RankStatus, ...] | Unknown, deployment: str) -> str:
-    """What the container runtime says of ranks that ended, as lines that rules can read."""
-    ranks = () if isinstance(found, Unknown) else found
-    gone = [rank for rank in ranks if rank.deployment == deployment and not rank.running]
-    return "".join(f"rank {r.rank} on {r.node} {r.state}: ExitCode={r.code} OOMKilled={r.oom_killed}\n" for r in gone)
 
 
 async def _within(found: Evidence, what: str, work: Coroutine[Any, Any, None], limit: float) -> None:
@@ -134,10 +158,30 @@ async def _within(found: Evidence, what: str, work: Coroutine[Any, Any, None], l
         found.trouble.append(f"{what}: {error.message}")
 
 
-async def explain(world: World, found: Evidence, words: Mapping[str, str]) -> Diagnosis:
-    """The causes that the evidence tells. Read in a thread: the loop goes on with telling the front door."""
-    sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(found.logs.items()) if text]
-    return await asyncio.to_thread(examine, sources, year_of(world), words)
+async def explain(world: World, found: Evidence, words: Mapping[str, str], outage: Outage | None = None) -> Diagnosis:
+    """The causes that the evidence tells. Read in a thread: the loop goes on with telling the front door.
+
+    outage: only what came after the last good answer can be its cause, and what nodes know goes before what logs say.
+    """
+    logs = dict(found.logs)
+    if outage:
+        logs = {name: _after(name, text, outage, year_of(world)) for name, text in logs.items()}
+    kernels = {name.removeprefix(_KERNEL): text for name, text in found.logs.items() if name.startswith(_KERNEL)}
+    killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
+    logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.what if outage else "")
+    sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
+    return await asyncio.to_thread(examine, sources, year_of(world), words, WARNINGS if outage else frozenset())
+
+
+def _after(name: str, text: str, outage: Outage, year: int) -> str:
+    """The part of a log that may tell the cause; a kernel's by its own times."""
+    if heard := outage.heard.get(name):
+        return heard.part(text)
+    if not name.startswith(_KERNEL):
+        return text
+    lines, since = text.splitlines(keepends=True), outage.good_at - _CLOCKS
+    at = next((n for n, line in enumerate(lines) if (when(line, year) or 0.0) >= since), len(lines))
+    return "".join(lines[at:])
 
 
 async def save(world: World, node: str, folder: str, files: Mapping[str, str]) -> tuple[str, ...]:

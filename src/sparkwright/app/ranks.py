@@ -20,8 +20,9 @@ from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Host, Notice
 
 # What a follow command prints behind its mark: status, exit code, out of memory, when it ended and when that was asked.
+_NUMBER = r"-?\d{1,12}(?:\.\d{1,12})?"
 _END = re.compile(
-    r"((?:created|removing|exited|dead|gone) (?:-?\d{1,10}|unknown) (?:true|false)) (-?\d{1,12}(?:\.\d+)?) (\d{1,12}(?:\.\d+)?)"
+    rf"((?:created|removing|exited|dead|gone) (?:-?\d{{1,10}}|unknown) (?:true|false)) ({_NUMBER}) ({_NUMBER})"
 )
 
 

@@ -1,6 +1,6 @@
 """From the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
@@ -58,16 +58,21 @@ class Reader:
 
 
 def diagnosis(
-    rules: Book, readers: Sequence[Reader], words: Mapping[str, str], clocks: Mapping[str, float] | None = None
+    rules: Book,
+    readers: Sequence[Reader],
+    words: Mapping[str, str],
+    clocks: Mapping[str, float] | None = None,
+    impossible: Set[str] = frozenset(),
 ) -> Diagnosis:
     """words: about the cluster, for the commands of the fix. clocks: source -> seconds to add to its times, where they
 
-    were measured; otherwise the logs' own barriers tell.
+    were measured; otherwise the logs' own barriers tell. impossible: causes of what is asked about that cannot be.
     """
     stories = tuple(reader.story() for reader in readers)
     moved = clocks if clocks is not None else shifts(stories)
     hits = [_moved(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
-    causes, harmless = ranked([*found_by_signs(hits), *found_by_stories(rules.stories, stories)], words)
+    found = [*found_by_signs(hits), *found_by_stories(rules.stories, stories)]
+    causes, harmless = ranked([one for one in found if one.rule.CAUSE not in impossible], words)
     sources = tuple(reader.source(moved.get(reader.name, 0.0)) for reader in readers)
     untold, collect = _missing(stories, causes)
     return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Words(words)) for step in collect))

@@ -17,11 +17,18 @@ _NEAR = 0.1
 _PROOFS = 6
 
 
+# Of engines that somebody else runs.
+_ELSEWHERE = {
+    "logs": "docker logs --tail 200 <container>",
+    "ends": "docker inspect -f '{{.State.OOMKilled}} {{.State.ExitCode}}' <container>",
+}
+
+
 class Words(dict[str, str]):
     """For the `{name}` in a step; `<name>` for a word that is not known."""
 
     def __missing__(self, name: str) -> str:
-        return f"<{name.replace('_', ' ')}>"
+        return _ELSEWHERE.get(name, f"<{name.replace('_', ' ')}>")
 
 
 @dataclass(frozen=True, slots=True)

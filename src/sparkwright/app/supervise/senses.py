@@ -77,6 +77,7 @@ class Senses:
     def begin(self, ready: float = 0.0) -> None:
         """A start serves, since `ready`: what was heard and said of the one before counts no more."""
         self.detectors.begin(self.site.now(), ready)
+        self.site.seen.begin(self.site.now())
         self.watching, self.suspects = self._watching(), asyncio.Queue()
         self.recorded, self.figures = 0, False
         for kind in self.standing:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sparkwright.app import ranks
+from sparkwright.app.diagnose import reading
+from sparkwright.app.incident import Heard
 from sparkwright.app.survey import nodes_for
 from sparkwright.app.world import Wish, World
 from sparkwright.domain.command import Secret
@@ -37,7 +39,8 @@ class Seen:
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where
     the evidence of the last one is.
     relaunches: since `up`. launched_at: when the launch under way began (monotonic). opening: to be said of the next
-    incident once it has its number.
+    incident once it has its number. good_at: when it answered last. count, last: lines of each rank since the start,
+    and the last of them.
     """
 
     bind: str = LOOPBACK
@@ -58,6 +61,10 @@ class Seen:
     launched_at: float = 0.0
     folder: str = ""
     opening: Announce | None = None
+    good_at: float = 0.0
+    count: dict[int, int] = field(default_factory=dict)
+    last: dict[int, str] = field(default_factory=dict)
+    _good: dict[int, int] = field(default_factory=dict)
 
     def sample(self, node: str, sample: Sample) -> None:
         self.samples[node] = sample
@@ -66,8 +73,24 @@ class Seen:
 
     def line(self, rank: int, text: str) -> None:
         """Whoever gathers figures asks every few seconds: those lines would push out what a rank said last."""
+        if text.strip():  # the first was there before it was followed
+            self.count[rank], self.last[rank] = self.count.get(rank, -1) + 1, text
         if _SCRAPED not in text:
             self.lines.setdefault(rank, deque(maxlen=_LAST_LINES)).append(text)
+
+    def begin(self, at: float) -> None:
+        """A start serves."""
+        self.good_at = at
+        for told in (self.count, self._good, self.last):
+            told.clear()
+
+    def answered(self, count: Mapping[int, int], at: float) -> None:
+        """It gave a good answer at that time, and before it the ranks had printed so many lines."""
+        self.good_at = max(self.good_at, at)
+        self._good = {rank: max(lines, self._good.get(rank, 0)) for rank, lines in count.items()}
+
+    def since_good(self, rank: int) -> Heard:
+        return Heard(self.count.get(rank, 0) - self._good.get(rank, 0), self.last.get(rank, ""))
 
 
 @dataclass
@@ -164,7 +187,8 @@ class Site:
         """What the commands of a fix may name."""
         serving, model = self.desired.recipe.serving, served_name(self.desired.recipe)
         words = {"deployment": self.name, "recipe": self.desired.recipe.label, "head": self.head, "node": self.head}
-        return words | {"port": str(serving.port), "model": model, "peer": self.nodes[-1]}
+        words |= {"port": str(serving.port), "model": model, "peer": self.nodes[-1]}
+        return words | reading(self.name)
 
     def remember(self, figures: Mapping[str, float]) -> None:
         """Beside what is remembered already."""

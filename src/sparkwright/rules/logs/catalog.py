@@ -31,6 +31,8 @@ from sparkwright.rules.runtime import (
     live006_capped_rows,
     live007_swapping,
     live008_worker_silent,
+    live009_killed_from_outside,
+    live010_node_rebooted,
 )
 
 FAMILIES: dict[str, tuple[LogRule, ...]] = {
@@ -57,6 +59,10 @@ FAMILIES: dict[str, tuple[LogRule, ...]] = {
     "version-skew": versions.RULES,
 }
 LOG_RULES: tuple[LogRule, ...] = tuple(rule for rules in FAMILIES.values() for rule in rules)
+# What a client did wrong, or was refused: no rank ends for that.
+CLIENTS = frozenset(rule.CAUSE for rule in api.RULES if not rule.SEVERITY.stops)
+# What degrades a service or goes along with it does not end one that has served.
+WARNINGS = frozenset(rule.CAUSE for rule in LOG_RULES if not rule.SEVERITY.stops)
 STORY_RULES: tuple[StoryRule, ...] = (
     live001_peer_never_came,
     live002_nccl_init_hangs,
@@ -66,4 +72,6 @@ STORY_RULES: tuple[StoryRule, ...] = (
     live006_capped_rows,
     live007_swapping,
     live008_worker_silent,
+    live009_killed_from_outside,
+    live010_node_rebooted,
 )

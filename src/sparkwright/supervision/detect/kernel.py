@@ -8,7 +8,7 @@ from sparkwright.supervision.events import Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, of_kernel, worst
 from sparkwright.supervision.state import Recovery
 
-_OOM = re.compile(r"Out of memory: Killed process|oom-kill:|Memory cgroup out of memory", re.IGNORECASE)
+OOM = re.compile(r"Out of memory: Killed process|oom-kill:|Memory cgroup out of memory", re.IGNORECASE)
 _RETAINED = re.compile(r"NV_ERR_NO_MEMORY|_memdescAllocInternal")
 # The driver's 0x51 line comes on healthy starts, too: below a few dozen it predicts nothing (A2 [C], E6).
 _MANY = 24
@@ -38,7 +38,7 @@ class KernelWatch:
         return Fault(at, "xid", what, Recovery.NONE, (line[:300],))
 
     def killed(self, lines: Sequence[str], at: float) -> Fault | None:
-        found = [line[:300] for line in lines if _OOM.search(line)]
+        found = [line[:300] for line in lines if OOM.search(line)]
         if not found:
             return None
         what = f"the kernel of {self.node} ended a process for want of memory"

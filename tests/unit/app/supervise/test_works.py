@@ -80,7 +80,7 @@ async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
     found = await evidence.collect(it.site.world, "twin", ranks)
     other.end(Exit(0))
     await evidence.complete(it.site.world, found, it.site.nodes)
-    assert found.logs["the ranks' ends"] == "rank 1 on spark-2 exited: ExitCode=137 OOMKilled=False\n"
+    assert [(rank.rank, rank.exit_code) for rank in found.ended] == [(1, 137)]
 
 
 async def test_what_is_closed_is_closed_once_more_without_harm() -> None:

@@ -18,11 +18,15 @@ QUESTION, TOKENS, RECORDED = "Count from one to five in words.", 8, 3
 
 async def figures(senses: Senses) -> None:
     """/metrics, again and again. A page that does not come is told, too."""
-    site = senses.site
+    site, before = senses.site, dict[int, int]()
     while True:
-        site.seen.engine = await shown(site)
+        lines = dict(site.seen.count)
+        site.seen.engine, at = await shown(site), site.now()
         senses.figures = senses.figures or site.seen.engine is not None
-        senses.found(senses.detectors.engine(site.seen.engine, site.now()))
+        senses.found(senses.detectors.engine(site.seen.engine, at))
+        if senses.detectors.life.proved == at:  # work came out since the look before
+            site.seen.answered(before, at)
+        before = lines
         await site.pause(_AT_WORK if has_work(site.seen.engine) else _FIGURES_EVERY)
 
 
@@ -39,7 +43,10 @@ async def canary(senses: Senses) -> None:
     while True:
         if _due(senses):
             senses.detectors.asked(site.now())
+            lines = dict(site.seen.count)
             site.seen.canary = said = await asked(site)
+            if said.seconds is not None:
+                site.seen.answered(lines, said.at)
             if said.seconds is not None and senses.recorded < RECORDED:
                 senses.recorded += 1
                 senses.detectors.record(said.said)

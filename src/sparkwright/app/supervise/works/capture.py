@@ -46,7 +46,9 @@ async def capture(senses: Senses, state: State, wanted: Capture) -> Captured:
     found = await evidence.collect(site.world, site.name, ranks)
     found.files.update(_own(senses, state, wanted))
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in site.seen.gpus.items()})
-    senses.explaining = asyncio.create_task(_finish(site, found, opened))
+    ended = wanted.kind == "rank-exited" or (found.ended and wanted.kind != "launch-failed")
+    outage = evidence.Outage(wanted.what if ended else "", site.seen.good_at, _heard(site))
+    senses.explaining = asyncio.create_task(_finish(site, found, opened, outage if ended else None))
     return Captured(site.now(), opened.number, senses.detectors.asks().recovery, _dockerless(site, found, wanted.what))
 
 
@@ -57,10 +59,14 @@ def _dockerless(site: Site, found: evidence.Evidence, what: str) -> str:
     return "; ".join([*sorted(found.dockerless), what])
 
 
-async def _finish(site: Site, found: evidence.Evidence, opened: Incident) -> Needs:
+def _heard(site: Site) -> dict[str, evidence.Heard]:
+    return {site.label(rank): site.seen.since_good(rank) for rank in range(len(site.nodes))}
+
+
+async def _finish(site: Site, found: evidence.Evidence, opened: Incident, outage: evidence.Outage | None) -> Needs:
     """The rest, while the ranks are stopped: the stop waits for what the diagnosis asks for, and nobody else does."""
     await evidence.complete(site.world, found, site.nodes)
-    needs = await _explained(site, found, opened.number)
+    needs = await _explained(site, found, opened.number, outage)
     trouble = await evidence.save(site.world, site.head, opened.folder, found.files) if opened.folder else ()
     await site.keep.store.trim(opened.number)
     saved = IncidentEvent(site.now(), "captured", f"{len(found.files)} files of evidence")
@@ -70,11 +76,11 @@ async def _finish(site: Site, found: evidence.Evidence, opened: Incident) -> Nee
     return needs
 
 
-async def _explained(site: Site, found: evidence.Evidence, number: int) -> Needs:
+async def _explained(site: Site, found: evidence.Evidence, number: int, outage: evidence.Outage | None) -> Needs:
     """What the first cause is called, and what recovery all of them ask for."""
     try:
         async with asyncio.timeout(_DIAGNOSIS):
-            told = await evidence.explain(site.world, found, site.words)
+            told = await evidence.explain(site.world, found, site.words, outage)
     except TimeoutError:
         found.trouble.append(f"the diagnosis took longer than {_DIAGNOSIS:.0f} s")
         return NOTHING

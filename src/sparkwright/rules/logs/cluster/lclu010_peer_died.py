@@ -58,7 +58,7 @@ SIGNS = (
     ),
 )
 FIX = (
-    "the log of the rank that died: docker logs --tail 200 <container>   # on every node",
+    "the log of the rank that died, on every node: {logs}",
     "on that node: journalctl -k -b | grep -iE 'oom|killed process|NVRM|Xid' | tail",
     "restart all ranks together: sparkwright down {deployment} && sparkwright up {recipe}",
 )

@@ -19,6 +19,6 @@ CAUSE = "engine-core-died"
 SIGNS = (line(r"EngineDeadError: EngineCore encountered an issue", HINT),)
 FIX = (
     "sudo journalctl -k -b | grep -i -E 'oom|killed process|xid'   # on the node of the engine core",
-    "docker inspect -f '{{{{.State.OOMKilled}}}} {{{{.State.ExitCode}}}}' <container>   # 137: SIGKILL",
+    "{ends}   # code 137: SIGKILL",
 )
 EXPLAINS = ()

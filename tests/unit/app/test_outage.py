@@ -1,0 +1,93 @@
+"""The cause of a service's end: only from its own time, and what nodes know before what logs say."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.app.incident import Evidence, Heard, Outage, explain
+from sparkwright.domain.diagnosis import Diagnosis
+from sparkwright.domain.facts import RankStatus
+from unit.app.scene import scene
+
+WRONG_MODEL = "(APIServer pid=1) ERROR 11-22 14:23:48 [serving.py:1] The model `wrong` does not exist."
+ANSWER = '(APIServer pid=1) INFO:     10.0.0.9:4242 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+NO_KERNEL = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+OLD_KILL = "2026-11-22T10:00:00+0000 spark-2 kernel: Out of memory: Killed process 77 (python3)"
+KERNEL = "2026-11-22T13:00:00+0000 spark-2 kernel: eth0: link up"
+GOOD_AT = 1795356000.0  # 2026-11-22T14:40:00Z
+KILLED = RankStatus("chat", 1, "spark-2", "process", "exited", "/r1", exit_code=137)
+LEFT = RankStatus("chat", 0, "spark-1", "process", "exited", "/r0", exit_code=0)
+WHAT = "rank 1 on spark-2 exited with code 137"
+
+
+async def told(head: str, ended: list[RankStatus], kernel: str = KERNEL, what: str = WHAT) -> Diagnosis:
+    """With the head's log heard up to the last answer in it."""
+    logs = {"rank 0 on spark-1": head, "kernel log of spark-2": kernel}
+    heard = {"rank 0 on spark-1": Heard(0, ANSWER)}
+    words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
+    return await explain(scene().world, Evidence("chat", {}, logs, ended), words, Outage(what, GOOD_AT, heard))
+
+
+@pytest.mark.parametrize("between", ["", f"{ANSWER}\n"])
+async def test_a_killed_rank_was_killed(between: str) -> None:
+    """Guards against a client that names the cause: asked for a wrong model, then a rank got SIGKILL from outside."""
+    found = await told(f"{WRONG_MODEL}\n{between}{WRONG_MODEL}\n", [KILLED, LEFT])
+    assert found.causes[0].code == "LIVE009" and "no out-of-memory kill" in found.causes[0].proof[0].text
+    assert {cause.code for cause in found.causes}.isdisjoint({"LAPI006", "LIMG009"})
+
+
+async def test_what_came_before_the_last_answer_is_no_cause() -> None:
+    """Guards the time: fatal words that the engine lived on after; the same words behind the answer are the cause."""
+    before = await told(f"{NO_KERNEL}\n{ANSWER}\n", [replace(KILLED, exit_code=1)])
+    after = await told(f"{ANSWER}\n{NO_KERNEL}\n", [replace(KILLED, exit_code=1)])
+    assert "LKRN001" not in {cause.code for cause in before.causes}
+    assert after.causes[0].code == "LKRN001"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "code"),
+    [(OLD_KILL, "LIVE009"), (OLD_KILL.replace("T10:00:00", "T14:40:10"), "LUMA017"), ("", "LIVE009")],
+)
+async def test_the_kernel_log_counts_from_the_last_answer(kernel: str, code: str) -> None:
+    """Guards what SIGKILL is called: the kernel's own, by a line of its time; unknown where its log cannot be read."""
+    found = await told(f"{ANSWER}\n", [KILLED, LEFT], kernel)
+    assert found.causes[0].code == code
+    assert ("cannot be read" in found.causes[0].proof[0].text) == (not kernel)
+
+
+async def test_a_reboot_goes_before_everything_that_logs_say() -> None:
+    """Guards what the node itself knows: its ranks ended with it, and the peer left in order."""
+    what = "rank 0 has ended while nothing watched; spark-1 was rebooted"
+    found = await told(f"{NO_KERNEL}\n", [replace(KILLED, rank=0, node="spark-1"), replace(LEFT, rank=1)], what=what)
+    assert found.causes[0].code == "LIVE010"
+    assert "LIMG009" not in {cause.code for cause in found.causes}
+
+
+async def test_a_rank_that_its_launcher_ended_was_not_killed_from_outside() -> None:
+    """Guards mpirun: it ends the other ranks when one fails of its own."""
+    failed = replace(LEFT, exit_code=1)
+    found = await told(f"{ANSWER}\n{NO_KERNEL}\n", [KILLED, failed], what="rank 0 on spark-1 exited with code 1")
+    assert found.causes[0].code == "LKRN001"
+    assert "LIVE009" not in {cause.code for cause in found.causes}
+
+
+async def test_advice_fits_the_runtime() -> None:
+    """Guards processes: nobody has a container to look into."""
+    found = await told(f"{ANSWER}\nNCCL WARN connection closed by remote peer\n", [replace(KILLED, exit_code=1)])
+    steps = "\n".join(step for cause in found.causes for step in cause.fix)
+    assert "sparkwright logs chat --tail 200" in steps and "docker" not in steps
+
+
+@pytest.mark.parametrize(
+    ("heard", "part"),
+    [
+        (Heard(1, "c"), "c\nd\n"),
+        (Heard(0, "c"), "d\n"),
+        (Heard(9, "c"), "a\nb\nc\nd\n"),
+        (Heard(0, "x"), "a\rb\n\nc\nd"),
+        (Heard(0, ""), "a\rb\n\nc\nd"),
+    ],
+)
+def test_the_part_of_a_log_since_the_last_answer(heard: Heard, part: str) -> None:
+    """Guards the cut: by lines that were heard, what came behind them included; all of it where that is not known."""
+    assert heard.part("a\rb\n\nc\nd") == part
