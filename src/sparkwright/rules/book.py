@@ -20,6 +20,10 @@ from sparkwright.rules.words import Words, finder
 _LOW = bytes(bytes(range(256)).lower()).replace(b"\r", b"\x0c")
 # The same with every digit as 0: lines that differ in their numbers alone are judged once.
 _SHAPE = bytes(48 if 48 <= letter < 58 else letter for letter in _LOW)
+# A run of letters that a pattern leaves open: longer ones are taken for so long. From each of many places to the line's
+# end would be quadratic; where a pattern begins with the line there is one place only.
+RUN = 300
+_OPEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?:([*+])|\{(\d+),\})([?+]?)", re.DOTALL)
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -57,7 +61,7 @@ class Pattern:
 
     def search(self, line: str) -> re.Match[str] | None:
         if self._compiled is None:
-            self._compiled = re.compile(self.text, re.IGNORECASE)
+            self._compiled = re.compile(linear(self.text), re.IGNORECASE)
         return self._compiled.search(line)
 
     @property
@@ -196,6 +200,13 @@ class Book:
             words.add(word)
         if words:
             yield start, end, words
+
+
+def linear(pattern: str) -> str:
+    """The same with a bound for every repeat that has none."""
+    if pattern.startswith("^"):
+        return pattern
+    return _OPEN.sub(lambda m: f"{{{m[2] or '*+'.index(m[1])},{RUN}}}{m[3]}" if m[1] or m[2] else m[0], pattern)
 
 
 def lowered(block: bytes) -> bytes:

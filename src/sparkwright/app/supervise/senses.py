@@ -15,6 +15,8 @@ from sparkwright.supervision.state import Recovery
 
 _MOST_QUEUED = 10_000
 _EXPLAINED = 20.0
+# Of each source and second; the rest is read when there is an incident. A line that is longer is cut.
+_MOST_READ, _LONGEST_LINE = 32 * 1024, 8 * 1024
 _SERVES_ON = (Recovery.NONE, Recovery.REFUSE)
 
 
@@ -37,6 +39,7 @@ class Senses:
     suspects: asyncio.Queue[Cause] = field(default_factory=asyncio.Queue)
     explaining: asyncio.Task[Needs] | None = None
     standing: dict[str, str] = field(default_factory=dict)
+    _read: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watching = self._watching()
@@ -102,7 +105,15 @@ class Senses:
         self.explaining = None
 
     def read(self, source: str, line: str) -> None:
-        """Causes that this line is the first to show for certain are suspects."""
+        """Causes that this line is the first to show for certain are suspects.
+
+        No log holds up the loop: of one that prints more than rules can read meanwhile, the rest is passed over.
+        """
+        second, line = int(self.site.now()), line[:_LONGEST_LINE]
+        at, read = self._read.get(source, (0, 0))
+        self._read[source] = second, (read if at == second else 0) + len(line)
+        if self._read[source][1] > _MOST_READ:
+            return
         for cause in self.watching.feed(source, f"{line}\n".encode("utf-8", "replace")):
             if cause.confidence >= CONFIDENT:
                 self.suspects.put_nowait(cause)

@@ -183,3 +183,17 @@ async def test_containers_that_live_on_without_their_daemon_are_no_fault() -> No
     (fault,) = it.events
     assert isinstance(fault, Fault) and fault.recovery is Recovery.RELAUNCH
     assert fault.what == "Docker is not running on spark-2, and no token for 8.0 s"
+
+
+def test_a_hostile_log_does_not_hold_up_the_loop() -> None:
+    """Guards the canary against a client whose text fills a log: rules read so much of it a second, and then again."""
+    it = tower()
+    readers = it.senses.watching.readers
+    for _ in range(16):
+        it.senses.read("rank 0 on spark-1", "9" * 65536)
+    source = readers["rank 0 on spark-1"].source()
+    assert source.lines == 4 and source.bytes <= 4 * 8193
+    it.senses.read("rank 1 on spark-2", "another rank")
+    it.scene.clock.advance(1.0)
+    it.senses.read("rank 0 on spark-1", "later")
+    assert [reader.source().lines for reader in readers.values()] == [5, 1]

@@ -1,0 +1,59 @@
+"""Hostile lines against all patterns of logs: twice the line is not four times the work."""
+
+import re
+import time
+from re import _constants, _parser  # type: ignore[attr-defined]
+from typing import Any
+
+from sparkwright.rules.book import linear
+from sparkwright.rules.diagnose import book
+
+FILLS = ("1", "1 ", " ", "a", "a ", "1.", "x/", "-", "=", ":", "12 out of ", "ERROR ", "--a", "lib", "'\"", "\t")
+REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+# Seconds of one search from which on its growth is looked at: below it nothing is to be feared.
+WORTH = 0.001
+
+
+def samples(items: Any) -> str:
+    """What a match begins with, as far as letters stand there: what required words look like."""
+    text = ""
+    for op, value in items:
+        if op is _constants.LITERAL:
+            text += chr(value)
+        elif op.name in REPEATS and value[0]:
+            text += samples(value[2])
+        elif op.name == "SUBPATTERN":
+            text += samples(value[3])
+        elif op.name == "BRANCH":
+            text += samples(value[1][0])
+        elif op.name == "IN":
+            text += "1" if "DIGIT" in str(value) else "a"
+    return text
+
+
+def seconds(pattern: re.Pattern[str], text: str, times: int = 1) -> float:
+    """CPU time of a search, the best of some."""
+    best = float("inf")
+    for _ in range(times):
+        began = time.thread_time()
+        pattern.search(text)
+        best = min(best, time.thread_time() - began)
+    return best
+
+
+def test_twice_the_line_is_not_four_times_the_work() -> None:
+    """Guards against what nobody thought of: fills and beginnings of matches, again and again, against all patterns.
+
+    Growth alone counts, the best of several, and only where there is anything to measure.
+    """
+    steep = []
+    for text in (pattern.text for pattern in book().patterns):
+        pattern = re.compile(linear(text), re.IGNORECASE)
+        own = samples(_parser.parse(text, re.IGNORECASE))
+        for fill in (*FILLS, own[:-1], f"{own[:-1]} ", f"{own[: len(own) // 2]} "):
+            line = (fill or "x") * (8000 // len(fill or "x"))
+            if seconds(pattern, line[:2000]) < WORTH:
+                continue
+            if seconds(pattern, line, 7) > 3 * seconds(pattern, line[: len(line) // 2], 7):
+                steep.append((text, fill))
+    assert steep == []
