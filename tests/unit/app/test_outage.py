@@ -91,3 +91,11 @@ async def test_advice_fits_the_runtime() -> None:
 def test_the_part_of_a_log_since_the_last_answer(heard: Heard, part: str) -> None:
     """Guards the cut: by lines that were heard, what came behind them included; all of it where that is not known."""
     assert heard.part("a\rb\n\nc\nd") == part
+
+
+async def test_a_rank_that_left_no_exit_code_was_killed_with_its_leader() -> None:
+    """Guards SIGKILL of the whole rank: nothing else ends a leader that serves; a later end stays unknown."""
+    first = await told(f"{ANSWER}\n", [replace(KILLED, exit_code=None), LEFT])
+    later = await told(f"{ANSWER}\n", [replace(KILLED, exit_code=None)], what="rank 0 on spark-1 exited with code 1")
+    assert first.causes[0].code == "LIVE009" and "signal 9" in first.causes[0].proof[0].text
+    assert "LIVE009" not in {cause.code for cause in later.causes}
