@@ -304,14 +304,14 @@ def test_a_disk_that_fills_up_does_not_end_the_rank(node: Sh, disk: Path) -> Non
     """Guards what serves: each print succeeds, who listens reads on, and the exit code is known all the same."""
     until_told = 'while [ ! -e "$SPARKWRIGHT_RANK_DIR/go" ]; do sleep 0.02; done; i=0; '
     start(node, until_told + 'while [ $i -lt 900 ]; do echo "line $i of a log" || exit 66; i=$((i+1)); done; exit 5')
-    listening = node.start(process.follow(FOLDER))
+    listening = node.start(process.follow(FOLDER, mark="word"))
     (folder(node) / "go").touch()
     fill(disk)
     try:
         out, _ = listening.communicate(timeout=20)
     finally:
         Sh.end(listening)
-    assert "line 899 of a log\n" in out and "\x1eexit exited 5 false" in out
+    assert "line 899 of a log\n" in out and "\x1eexit word exited 5 false" in out
     found = state(node)
     assert found is not None and found.exit_code == 5
     assert node.run(process.logs(FOLDER, 1)).stdout == "line 899 of a log\n"
