@@ -212,7 +212,7 @@ def _desired(world: World, wish: Wish, plan: Plan, order: Order) -> Desired:
         at=world.clock.now(),
         allow_reboot=order.allow_reboot,
         time_scale=world.time_scale,
-        python=world.python,
+        python=world.python_on(world.cluster.node(plan.head)),
         speeds=speeds,
     )
 

@@ -22,7 +22,7 @@ def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Com
 
     look: run the image when nothing is known of it yet.
     """
-    asked, engine = question(recipe, world.python), recipe.engine
+    asked, engine = question(recipe, world.python_on(node)), recipe.engine
     if asked is None or world.cluster.simulated or (recipe.model.simulated and engine.name != "twin"):
         return None
     if engine.runtime is not Runtime.DOCKER:

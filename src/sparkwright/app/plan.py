@@ -48,7 +48,7 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
     specs = _specs(world, wish, survey, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
-    findings += check_identity(recipe, survey.engines, survey.facts, world.python)
+    findings += check_identity(recipe, survey.engines, survey.facts, _pythons(world))
     advice = advise(recipe, survey.checkpoints)
     findings += check_quantization(recipe, advice.quantization)
     found = weighed(world, wish, survey, nodes)
@@ -143,7 +143,7 @@ def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tu
         port=recipe.serving.port,
         api_key=wish.api_key,
         simulated=world.cluster.simulated or recipe.engine.name == "twin",
-        python=world.python,
+        pythons=_pythons(world),
         deployment=wish.deployment,
         launch_key=world.launch_key,
     )
@@ -151,6 +151,10 @@ def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tu
     homes = {name: home_of(facts) for name, facts in survey.facts.items()}
     placed = (_at_home(spec, world.cluster.node(spec.node), homes[spec.node]) for spec in specs)
     return tuple(_labelled(spec, world, wish, context) for spec in placed)
+
+
+def _pythons(world: World) -> dict[str, str]:
+    return {node.name: world.python_on(node) for node in world.cluster.nodes}
 
 
 def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:

@@ -11,6 +11,7 @@ from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
 from sparkwright.domain.inventory import Stored
 from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.engine import PYTHON
 from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, Keyring, ModelHub, Program, Sink
 
 
@@ -19,7 +20,7 @@ class World:
     """who: `user@host` for leases and audit. nonce: random, tells this process from others.
 
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
-    python: interpreter for process-runtime engines whose recipe names no venv.
+    python: the interpreter of this machine; of use on the nodes that are this machine only (`python_on`).
     launch_key: random, for what the ranks of one launch must prove to each other. hub: None to ask none.
     program: what a supervisor runs; None where nothing is supervised from here (in a supervisor itself).
     time_scale: of the supervisor's waits, for drills.
@@ -42,6 +43,10 @@ class World:
     keyring: Keyring | None = None
     program: Program | None = None
     time_scale: float = 1.0
+
+    def python_on(self, node: Node) -> str:
+        """For process-runtime engines whose recipe names no venv: no path of this machine for another one."""
+        return self.python if node.is_local else PYTHON
 
 
 @dataclass(frozen=True, slots=True)

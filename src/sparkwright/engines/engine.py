@@ -16,6 +16,7 @@ from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
 
 SHM_BYTES = 64 * 1024**3
+PYTHON = "python3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class RenderContext:
 
     models: node -> the folder (or GGUF file) of the weights on the host; '' or no entry for a simulated model.
     from_hub: those folders are snapshots inside paths[node].hub. bind, port: where the API listens on the head.
-    python: the interpreter of process-runtime engines written in Python whose recipe names no venv.
+    pythons: node -> the interpreter of process-runtime engines written in Python whose recipe names no venv; where a
+    node has no entry, its own `python3`.
     simulated: the engine is the twin, or the cluster is simulated: no GPU and no RDMA device is passed.
     deployment: its name. launch_key: random per call, shared by the ranks of one launch (RankSpec.secrets); never argv.
     """
@@ -36,9 +38,14 @@ class RenderContext:
     port: int = 8000
     api_key: Secret | None = None
     simulated: bool = False
-    python: str = "python3"
+    pythons: Mapping[str, str] = field(default_factory=dict)
     deployment: str = ""
     launch_key: Secret | None = None
+
+    def python(self, recipe: Recipe, node: str) -> str:
+        """The interpreter of the recipe's venv, or else the node's."""
+        venv = recipe.engine.venv.rstrip("/")
+        return f"{venv}/bin/python" if venv else self.pythons.get(node, PYTHON)
 
 
 def files_at(recipe: Recipe, context: RenderContext, node: str, rank: int) -> str:

@@ -11,6 +11,7 @@ from sparkwright.commands.image import Question
 from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
+from sparkwright.engines.engine import PYTHON
 from sparkwright.images.fit import MACHINES
 
 # Engine -> its program, and the packages that it cannot do without; the first one carries its version.
@@ -28,7 +29,7 @@ _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
 
 
 def question(recipe: Recipe, python: str) -> Question | None:
-    """What to ask a node of the recipe's engine; None where nothing is known of it. python: as for RenderContext."""
+    """What to ask a node of the recipe's engine; None where nothing is known of it. python: of RenderContext.pythons."""
     engine = recipe.engine
     if engine.name == _TWIN:
         return _of_the_twin(engine, python)
@@ -53,11 +54,16 @@ def _of_the_twin(engine: EngineChoice, python: str) -> Question | None:
 
 
 def check_identity(
-    recipe: Recipe, found: Mapping[str, EngineFound | Unknown], facts: Mapping[str, NodeFacts], python: str
+    recipe: Recipe,
+    found: Mapping[str, EngineFound | Unknown],
+    facts: Mapping[str, NodeFacts],
+    pythons: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """Findings for each node whose engine was looked at. found: by node name; python: as for `question`."""
-    asked = question(recipe, python)
-    for node, seen in found.items() if asked else ():
+    """Findings for each node whose engine was inspected. found: by node name; pythons: as for RenderContext."""
+    for node, seen in found.items():
+        asked = question(recipe, pythons.get(node, PYTHON))
+        if asked is None:
+            continue
         if isinstance(seen, Unknown):
             yield _not_seen(recipe.engine, node, seen)
             continue
@@ -107,10 +113,11 @@ def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Fin
 
 def _lacks_the_twin(node: str, python: str) -> Finding:
     return Finding(
-        "ENG018", Severity.BLOCK, node, "sparkwright itself is not there, of which the twin is a part",
-        f"no {python} that has it",
-        "the rank would end in its first second",
-        "install sparkwright on the node, and name the venv that has it in `engine.venv`",
+        "ENG018", Severity.BLOCK, node, "the simulator needs sparkwright installed on the node",
+        f"{python} there has no package sparkwright",
+        "the simulator is a part of sparkwright, and the rank would end in its first second",
+        "on the node: python3 -m venv ~/sparkwright && ~/sparkwright/bin/pip install PATH-OF-SPARKWRIGHT; then in the "
+        "recipe: engine: {venv: ~/sparkwright} (docs/first-recipe.md: the simulator on your own nodes)",
     )  # fmt: skip
 
 

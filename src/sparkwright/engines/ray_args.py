@@ -30,14 +30,11 @@ def launcher_words(recipe: Recipe, placement: Placement, context: RenderContext,
     mode = ("worker", "--head", head) if rank else ("head", "--nodes", nodes)
     place = ("--listen", own, "--port", str(recipe.serving.master_port), "--wait", str(WAIT))
     files = files_at(recipe, context, placement.nodes[rank], rank)
-    return (*_interpreter(recipe, context), f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
+    return (*_interpreter(recipe, placement.nodes[rank], context), f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
 
 
-def _interpreter(recipe: Recipe, context: RenderContext) -> tuple[str, ...]:
-    if recipe.engine.runtime is Runtime.DOCKER:
-        return ()
-    venv = recipe.engine.venv.rstrip("/")
-    return (f"{venv}/bin/python" if venv else context.python,)
+def _interpreter(recipe: Recipe, node: str, context: RenderContext) -> tuple[str, ...]:
+    return () if recipe.engine.runtime is Runtime.DOCKER else (context.python(recipe, node),)
 
 
 def folder(context: RenderContext) -> str:

@@ -60,7 +60,7 @@ class Sglang:
         node = placement.nodes[rank]
         keyed = rank == 0 and context.api_key is not None
         words = sglang_args.rank_words(recipe, placement, context, rank)
-        program = _program(recipe, context, files_at(recipe, context, node, rank) if keyed else "")
+        program = _program(recipe, node, context, files_at(recipe, context, node, rank) if keyed else "")
         return RankSpec(
             rank=rank,
             node=node,
@@ -79,11 +79,10 @@ class Sglang:
         )
 
 
-def _program(recipe: Recipe, context: RenderContext, files: str) -> tuple[str, ...]:
+def _program(recipe: Recipe, node: str, context: RenderContext, files: str) -> tuple[str, ...]:
     """The module, or with a key our wrapper around it; files: where that lies. A recipe's entrypoint is left alone."""
     docker = recipe.engine.runtime is Runtime.DOCKER
     if recipe.engine.entrypoint:
         return () if docker else recipe.engine.entrypoint
-    venv = recipe.engine.venv.rstrip("/")
-    python = () if docker else (f"{venv}/bin/python" if venv else context.python,)
+    python = () if docker else (context.python(recipe, node),)
     return (*python, *((f"{files}/{KEEPS_SECRETS}",) if files else MODULE))

@@ -60,6 +60,5 @@ def _as_twin(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec
     spec = replace(spec, env=env, mounts=mounts, shm_bytes=shm, labels={**spec.labels, "simulated": "true"})
     if recipe.engine.runtime is Runtime.DOCKER:
         return replace(spec, argv=arguments, entrypoint=docker_entrypoint(recipe, ("python3", *MODULE)))
-    venv = recipe.engine.venv.rstrip("/")
-    program = recipe.engine.entrypoint or (f"{venv}/bin/python" if venv else context.python, *MODULE)
+    program = recipe.engine.entrypoint or (context.python(recipe, spec.node), *MODULE)
     return replace(spec, argv=(*program, *arguments))

@@ -119,7 +119,7 @@ async def test_what_is_wanted_stands_before_anything_runs() -> None:
     desired = from_json(Desired, written(head)["desired.json"])
     assert [(node.name, node.ssh) for node in desired.cluster.nodes] == [("spark-1", "local"), ("spark-2", "spark-2")]
     assert (desired.recipe.name, desired.force, desired.by) == ("twin", "a test", "anna@laptop")
-    assert (desired.time_scale, desired.python) == (0.1, "/opt/python")
+    assert (desired.time_scale, desired.python) == (0.1, "python3")
     assert json.loads(written(head)["figures.json"]) == {"available:spark-1": 5}
 
 

@@ -47,6 +47,17 @@ def test_ranks_are_placed_head_first_and_labelled() -> None:
     assert head["spec-hash"] != worker["spec-hash"]
 
 
+def test_the_interpreter_of_this_machine_is_for_this_machine_only() -> None:
+    """A path of the laptop in a remote node's command starts nothing there; a local node has exactly that file."""
+    here = scene()
+    first, second = here.world.cluster.nodes
+    mixed = replace(here.world, cluster=replace(here.world.cluster, nodes=(first, replace(second, ssh="local"))))
+    specs = make_plan(mixed, wish(), found("spark-1", "spark-2")).specs
+    assert [spec.argv[0] for spec in specs] == ["python3", mixed.python]
+    own = replace(recipe(), engine=replace(recipe().engine, venv="~/sparkwright"))
+    assert {spec.argv[0] for spec in planned(own).specs} == {f"{HOME}/sparkwright/bin/python"}
+
+
 def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
     """What differs per node (a GPU, an interface) stands in the cluster file; a container keeps its own paths."""
     own = (("NCCL_SOCKET_IFNAME", "eth9"), ("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/node/bin"))

@@ -54,4 +54,4 @@ def awkward() -> Source:
 
 def twin(profile: str = "", nodes: int = 2) -> Source:
     recipe = replace(shipped("twin", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
-    return source(recipe, RenderContext(paths(), python="/opt/py"), nodes)
+    return source(recipe, RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/py")), nodes)

@@ -31,7 +31,7 @@ Case = tuple[Recipe, Placement, RenderContext]
 DEEPSEEK = shipped("deepseek-v4-flash", "1m")
 # The shipped recipe insists on InfiniBand (NCCL_NET: IB), and a recipe's word wins; here the node's facts decide.
 NO_NCCL = replace(DEEPSEEK, env={k: v for k, v in DEEPSEEK.env.items() if not k.startswith("NCCL_")})
-TWIN_PATHS = RenderContext(paths(), python="/opt/sparkwright/bin/python")
+TWIN_PATHS = RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/sparkwright/bin/python"))
 LLAMA = shipped("tiny-llama-cpp")
 LLAMA_PATH = "/home/ai/models/tiny.gguf"
 LLAMA_VENV = replace(LLAMA, engine=replace(LLAMA.engine, venv="/opt/venv"))

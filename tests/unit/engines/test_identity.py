@@ -20,7 +20,7 @@ def found(seen: EngineFound | Unknown, **engine: object) -> list[tuple[str, Seve
 
 def findings(seen: EngineFound | Unknown, **engine: object) -> list[Finding]:
     recipe = replace(RECIPE, engine=replace(RECIPE.engine, **engine))  # type: ignore[arg-type]
-    return [*check_identity(recipe, {"spark-1": seen}, HERE, "python3")]
+    return [*check_identity(recipe, {"spark-1": seen}, HERE, {})]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_version_that_cannot_be_read_is_not_guessed(seen: EngineFound | Unknow
 def test_another_processor_comes_before_everything_else() -> None:
     """What the image holds could not be read there, so its lack is no finding of its own."""
     assert found(EngineFound("amd64")) == [("ENG020", Severity.BLOCK)]
-    assert [*check_identity(RECIPE, {"spark-1": EngineFound("amd64", {"vllm": "0.21.1"})}, {}, "python3")] == []
+    assert [*check_identity(RECIPE, {"spark-1": EngineFound("amd64", {"vllm": "0.21.1"})}, {}, {})] == []
 
 
 def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
@@ -142,9 +142,9 @@ def test_the_twin_is_sparkwright_on_the_node() -> None:
         assert (finding.code, finding.severity, finding.evidence) == (
             "ENG018",
             Severity.BLOCK,
-            "no python3 that has it",
+            "python3 there has no package sparkwright",
         )
-        assert "`engine.venv`" in finding.remedy
+        assert "engine: {venv: " in finding.remedy and "docs/first-recipe.md" in finding.remedy
 
 
 @pytest.mark.parametrize("more", [{"runtime": Runtime.DOCKER}, {"entrypoint": ("sparkwright-twin",)}])

@@ -2,12 +2,15 @@
 
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from pydantic_core import PydanticUndefined
 
 from sparkwright.adapters.files import reference
+from sparkwright.cli.main import main
 from sparkwright.domain.deployment import Phase
 from sparkwright.recipes.cluster_file import ClusterPart, load_cluster
 from sparkwright.recipes.load import load_recipe
@@ -112,6 +115,18 @@ def test_the_references_load():
     for profile in ("", "process", "1m"):
         assert load_recipe(reference(), "reference.yaml", profile).title
     assert load_cluster(reference("cluster"), "cluster-reference.yaml").names == ("spark-1", "spark-2")
+
+
+def test_the_short_example_at_the_top_is_complete(monkeypatch, tmp_path):
+    """What a reader copies from the head of the reference passes `recipes validate` without an error or a warning."""
+    lines = [line for line in reference().splitlines() if line.startswith("#     ")]
+    assert len(lines) == 15 and reference().index(lines[0]) < reference().index("\nname:")
+    text = "".join(f"{line.removeprefix('#     ')}\n" for line in lines)
+    assert f"```yaml\n{text}```" in (Path(__file__).parents[3] / "docs/first-recipe.md").read_text()
+    (tmp_path / "my-model.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["recipes", "validate", "./my-model.yaml"])
+    assert (done.exit_code, done.stderr) == (0, ""), done.output
 
 
 def test_phases_are_the_domains():
