@@ -115,7 +115,11 @@ def rendered(folder: Path, program: Path) -> tuple[RankSpec, ...]:
     where = Placement(("n0", "n1"), fabric)
     paths = {node: NodePaths("/models", "/hub", str(folder / "cache"), str(folder / node)) for node in where.nodes}
     context = RenderContext(
-        paths, pythons=dict.fromkeys(where.nodes, sys.executable), deployment=f"t{os.getpid()}", launch_key=Secret(TOKEN), simulated=True
+        paths,
+        pythons=dict.fromkeys(where.nodes, sys.executable),
+        deployment=f"t{os.getpid()}",
+        launch_key=Secret(TOKEN),
+        simulated=True,
     )
     specs = engine("vllm-ray").render(recipe, where, context)
     for spec in specs:

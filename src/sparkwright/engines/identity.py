@@ -29,7 +29,7 @@ _RELEASE = re.compile(r"[vb]?(\d+(?:\.\d+)*)(.*)")
 
 
 def question(recipe: Recipe, python: str) -> Question | None:
-    """What to ask a node of the recipe's engine; None where nothing is known of it. python: of RenderContext.pythons."""
+    """What to ask a node of the recipe's engine; None: nothing is known of it. python: of RenderContext.pythons."""
     engine = recipe.engine
     if engine.name == _TWIN:
         return _of_the_twin(engine, python)

@@ -29,8 +29,9 @@ def launcher_words(recipe: Recipe, placement: Placement, context: RenderContext,
     nodes = ",".join(placement.fabric[node].address for node in placement.nodes)
     mode = ("worker", "--head", head) if rank else ("head", "--nodes", nodes)
     place = ("--listen", own, "--port", str(recipe.serving.master_port), "--wait", str(WAIT))
-    files = files_at(recipe, context, placement.nodes[rank], rank)
-    return (*_interpreter(recipe, placement.nodes[rank], context), f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
+    node = placement.nodes[rank]
+    program, files = _interpreter(recipe, node, context), files_at(recipe, context, node, rank)
+    return (*program, f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
 
 
 def _interpreter(recipe: Recipe, node: str, context: RenderContext) -> tuple[str, ...]:

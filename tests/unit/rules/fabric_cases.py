@@ -18,7 +18,17 @@ from sparkwright.domain.fabric_facts import (
     Settings,
     Store,
 )
-from sparkwright.domain.facts import NOT_ASKED, Address, Gpu, Interface, Listener, RdmaPort, Unknown
+from sparkwright.domain.facts import (
+    NOT_ASKED,
+    Address,
+    Docker,
+    DockerTrouble,
+    Gpu,
+    Interface,
+    Listener,
+    RdmaPort,
+    Unknown,
+)
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Unit, Upkeep
 from sparkwright.domain.measured import Bandwidth, Clocks, ClockSample, Measured, Skipped
 from sparkwright.rules.rule import Context
@@ -40,6 +50,8 @@ from unit.rules.samples import (
 )
 
 ONE = replace(RECIPE, nodes=1)
+UNPUBLISHED = replace(RECIPE, engine=replace(RECIPE.engine, image="sparkwright/big:0123456789ab"))
+STOPPED = Docker("", trouble=DockerTrouble.NOT_RUNNING)
 BY_MDNS = replace(CLUSTER, nodes=tuple(replace(node, ssh=f"ai@{node.name}.local") for node in CLUSTER.nodes))
 ALONE = replace(CLUSTER, nodes=CLUSTER.nodes[:1])
 H200 = {"gpus": (Gpu("NVIDIA H200", "570.1", "9.0", 1),)}
@@ -203,6 +215,7 @@ FIRING = {
     "DOCK010": one(docker=replace(READY, log_driver="json-file"), **held(**LIMITS)),
     "DOCK011": one(docker=replace(READY, storage="vfs")),
     "DOCK012": one(**held(**TOOLKIT)),
+    "DOCK013": context(recipe=UNPUBLISHED, images={"spark-1": 0, "spark-2": 0}),
     "DISK002": one(disks=(disk("~/models", 3),)),
     "DISK003": one(**store(inodes_free=9)),
     "DISK004": one(**store(fs="nfs4")),
@@ -312,6 +325,9 @@ SILENT = [
     ("DOCK010", "the journal has its own", one(docker=replace(READY, log_driver="journald"), **held(**LIMITS))),
     ("DOCK011", "overlay", one(docker=replace(READY, storage="overlay2"))),
     ("DOCK012", "another runtime under that name", one(**held(toolkit=""))),
+    ("DOCK013", "one node has it", context(recipe=UNPUBLISHED, images={"spark-1": 0, "spark-2": 9})),
+    ("DOCK013", "Docker gave no answer", context({"docker": STOPPED}, UNPUBLISHED, images={"spark-1": 0})),
+    ("DOCK013", "a registry has it", context(images={"spark-1": 0, "spark-2": 0})),
     ("DISK002", "room enough", both({})),
     ("DISK003", "the file system counts none", one(**store(inodes=0, inodes_free=0))),
     ("DISK004", "its own disk", both({})),
