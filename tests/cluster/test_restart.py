@@ -58,4 +58,5 @@ def test_who_watches_an_up_reads_who_has_taken_it_down(drive: Drive, nodes: list
     done = call.finish()
     assert done.code == 5 and f"{NAME} was taken down by " in done.err, str(done)
     assert "exited with code" not in done.err.partition("error:")[2] and f"sparkwright down {NAME}" not in done.err
+    assert f"{NAME} was taken down by " in drive.run("status", NAME).out
     assert_clean(nodes)

@@ -13,7 +13,7 @@ from sparkwright.app.disarm import disarm, taking_over
 from sparkwright.app.gate import unreal
 from sparkwright.app.identity import looked_at
 from sparkwright.app.inventory import inventory
-from sparkwright.app.lease import Held
+from sparkwright.app.lease import Held, holding
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
@@ -24,6 +24,7 @@ from sparkwright.app.survey import nodes_for, survey
 from sparkwright.app.swap import Swap, swapping
 from sparkwright.app.tasks import finished, together
 from sparkwright.app.world import Survey, Wish, World, resolved_paths
+from sparkwright.commands.lease import Of
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -54,8 +55,7 @@ class Options:
 class Outcome:
     """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
 
-    fresh: its ranks were started by this call. armed: how it is supervised, None when that was not asked for.
-    old: what it replaces.
+    fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
     """
 
     plan: Plan
@@ -144,17 +144,13 @@ async def prepare(world: World, wish: Wish) -> Outcome:
     world.sink.tell(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
     found = calibrated(world, wish, await survey(world, nodes, wish.recipe))
     plan = make_plan(world, wish, found)
-    if _seeks(plan):
+    if plan.verdict is not None and not plan.verdict.fits and not unreal(plan.cluster, plan.recipe):
+        # Another checkpoint on these nodes' disks may be what fits; nobody else needs to know of them.
         found = replace(found, stored=(await inventory(world, nodes, [wish.recipe])).stored)
         plan = make_plan(world, wish, found)
     steps.append(("facts", world.clock.monotonic() - began))
     world.sink.tell(StepDone("facts", steps[-1][1]))
     return Outcome(plan, found, steps=steps)
-
-
-def _seeks(plan: Plan) -> bool:
-    """Another checkpoint on these nodes' disks may be what fits (seed 001); nobody else needs to know of them."""
-    return plan.verdict is not None and not plan.verdict.fits and not unreal(plan.cluster, plan.recipe)
 
 
 def _refuse(plan: Plan, force: str) -> None:
@@ -184,12 +180,15 @@ async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool, swap: S
     nodes += dict.fromkeys(r.node for r in elsewhere)
     running = False
     try:
+        if swap.old and swap.old.supervised:
+            # Without the ranks' lease: what serves can be launched again while hours of weights are copied.
+            await _stage(world, wish, outcome, seize)
         async with taking_over(world, nodes, swap.other or wish.deployment, f"up {wish.recipe.name}", seize) as held:
             # What the survey saw may be history: it was taken before the lease.
             old = tuple(r for r in await all_ranks(world, nodes) if r.deployment in swap.names)
             if is_up(outcome.plan, old) and not elsewhere and not swap.other:
                 return False
-            await _stage(world, wish, outcome)
+            await _stage(world, wish, outcome, seize)
             await _launch(world, outcome, old, held, swap)
             running = True
         return True
@@ -212,16 +211,18 @@ def _interrupted(world: World, plan: Plan, running: bool, swap: Swap | None = No
     world.sink.tell(Notice(text, warning=True))
 
 
-async def _stage(world: World, wish: Wish, outcome: Outcome) -> None:
-    """First the images, which are looked into, then the weights."""
-    with _step(world, outcome, "stage"):
-        for bring in (stage_image, stage_model):
-            if await bring(world, outcome.plan, outcome.survey):
-                found = await survey(world, nodes_for(world, wish.recipe), wish.recipe)
-                outcome.survey = calibrated(world, wish, found)
-                outcome.plan = make_plan(world, wish, outcome.survey)
-                _refuse(outcome.plan, wish.force)
-            await _look(world, wish, outcome)
+async def _stage(world: World, wish: Wish, outcome: Outcome, seize: bool) -> None:
+    """First the images, which are looked into, then the weights. Where all is there, nothing is done."""
+    nodes, why = dict.fromkeys(outcome.plan.placement.nodes), f"up {wish.recipe.name}: stage"
+    async with holding(world, list(nodes), why, seize, Of.STAGING):
+        with _step(world, outcome, "stage"):
+            for bring in (stage_image, stage_model):
+                if await bring(world, outcome.plan, outcome.survey):
+                    found = await survey(world, nodes_for(world, wish.recipe), wish.recipe)
+                    outcome.survey = calibrated(world, wish, found)
+                    outcome.plan = make_plan(world, wish, outcome.survey)
+                    _refuse(outcome.plan, wish.force)
+                await _look(world, wish, outcome)
 
 
 async def _look(world: World, wish: Wish, outcome: Outcome) -> None:
@@ -256,9 +257,8 @@ async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], hel
 
 async def _start(world: World, outcome: Outcome, spec: RankSpec) -> None:
     found = outcome.survey
-    image = found.images.get(spec.node, ("", 0))[0]
     state = resolved_paths(world.cluster.node(spec.node), found.facts[spec.node]).state
-    way = rank_work.Way(state, image, _memlock(found, spec.node))
+    way = rank_work.Way(state, found.images.get(spec.node, ("", 0))[0], _memlock(found, spec.node))
     await rank_work.start(world, outcome.plan, spec, way)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import World
 from sparkwright.commands import lease
+from sparkwright.commands.lease import Of
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
 from sparkwright.domain.units import duration
 
@@ -23,29 +24,32 @@ class Held:
 
     nodes: list[str]
     lost: Busy | None = None
+    of: Of = Of.RANKS
 
 
 @asynccontextmanager
-async def holding(world: World, nodes: Sequence[str], why: str, seize: bool = False) -> AsyncIterator[Held]:
+async def holding(
+    world: World, nodes: Sequence[str], why: str, seize: bool = False, of: Of = Of.RANKS
+) -> AsyncIterator[Held]:
     """Takes the lease of every node, renews them, gives them back. Raises Busy; nothing stays taken then.
 
     Nodes are taken in the order of their names, so that two who want the same ones cannot block each other half-way.
     When somebody else takes one over (--break-lease), the work inside is cancelled and Busy is raised.
     """
-    held = Held([])
+    held = Held([], of=of)
     try:
         for node in sorted(nodes):
             held.nodes.append(node)  # before it is ours: an interrupt must not leave a lease that nobody knows of
-            await finished(_take(world, node, why, seize))
+            await finished(_take(world, node, why, seize, of))
         async with _renewing(world, held):
             yield held
     finally:
-        await finished(_release(world, held.nodes))
+        await finished(_release(world, held))
 
 
-async def _take(world: World, node: str, why: str, seize: bool) -> None:
+async def _take(world: World, node: str, why: str, seize: bool, of: Of) -> None:
     content = json.dumps({"holder": world.who, "why": why, "since": int(world.clock.now()), "nonce": world.nonce})
-    done = await world.hosts[node].run((lease.seize if seize else lease.take)(content, world.nonce))
+    done = await world.hosts[node].run((lease.seize if seize else lease.take)(content, world.nonce, of))
     if done.exit_code == lease.HELD:
         raise _busy(world, node, done.stdout)
     if done.exit_code == lease.ODD:
@@ -91,17 +95,17 @@ async def _renew(world: World, held: Held, holder: "asyncio.Task[object] | None"
         for node in held.nodes:
             # A lost connection is no reason to stop: the work itself will say so.
             with suppress(NodeError):
-                done = await world.hosts[node].run(lease.renew(world.nonce))
+                done = await world.hosts[node].run(lease.renew(world.nonce, held.of))
                 held.lost = _busy(world, node, done.stdout) if done.exit_code == lease.HELD else held.lost
     if holder:
         holder.cancel()
 
 
-async def _release(world: World, nodes: Sequence[str]) -> None:
+async def _release(world: World, held: Held) -> None:
     async def one(node: str) -> None:
         # A node that does not answer keeps its lease, which is stale after a minute.
         with suppress(NodeError, TimeoutError):
             async with asyncio.timeout(lease.TIMEOUT):
-                await world.hosts[node].run(lease.release(world.nonce))
+                await world.hosts[node].run(lease.release(world.nonce, held.of))
 
-    await asyncio.gather(*(one(node) for node in nodes))
+    await asyncio.gather(*(one(node) for node in held.nodes))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from sparkwright.app.disarm import taken_down
 from sparkwright.app.ranks import End, listing
 from sparkwright.app.ranks import follow as followed
 from sparkwright.app.tasks import together
@@ -20,6 +21,7 @@ from sparkwright.domain.supervised import Supervised
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import supervised_fact
 
+_AUDITED = 86400.0
 PROBE = "Reply with one word."
 PROBE_TOKENS = 1
 PROBE_SECONDS = 5.0
@@ -48,6 +50,12 @@ async def status(world: World, probe: bool = True) -> tuple[tuple[Deployment, ..
         _deployment(world, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
     )
     return tuple(found), tuple(s for one in told for s in one.trouble)
+
+
+async def taken_down_by(world: World, deployment: str) -> str:
+    """Who took a deployment down that is not there, and when, as the heads' audit logs have it; '' where none does."""
+    told = await together(taken_down(world, name, deployment, _AUDITED) for name in world.cluster.names)
+    return next(filter(None, told), "")
 
 
 async def _told(world: World, name: str) -> _Told:

@@ -35,18 +35,26 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
       sparkwright status
       sparkwright status deepseek-v4-flash --json
     """
-    found, trouble = shared.drive(
-        Where(cluster, ssh_config), lambda world: queries.status(world, not no_probe), quiet=True
+    found, trouble, by = shared.drive(
+        Where(cluster, ssh_config), lambda world: _status(world, deployment, not no_probe), quiet=True
     )
     shown = [d for d in found if deployment in ("", d.name)]
     if as_json:
-        shared.print_json({"deployments": [_json(d) for d in shown], "unreachable": list(trouble)})
+        document = {"deployments": [_json(d) for d in shown], "unreachable": list(trouble)}
+        shared.print_json(document | ({"taken_down": by} if by else {}))
     else:
-        _say(shown, trouble, _nothing(deployment, found, trouble))
+        _say(shown, trouble, _nothing(deployment, found, trouble, by))
     if trouble:
         raise click.exceptions.Exit(3)
     if not all(map(_is_well, shown)) or (deployment and not shown):
         raise click.exceptions.Exit(1)
+
+
+async def _status(world: World, deployment: str, probe: bool) -> tuple[tuple[Deployment, ...], tuple[str, ...], str]:
+    """With who took the one that is asked for down, where it is not there."""
+    found, trouble = await queries.status(world, probe)
+    missing = deployment and deployment not in {one.name for one in found}
+    return found, trouble, await queries.taken_down_by(world, deployment) if missing else ""
 
 
 def _is_well(found: Deployment) -> bool:
@@ -55,11 +63,13 @@ def _is_well(found: Deployment) -> bool:
     return found.state in _GOOD and not (live and live.incident and live.refusing)
 
 
-def _nothing(deployment: str, found: tuple[Deployment, ...], trouble: tuple[str, ...]) -> str:
+def _nothing(deployment: str, found: tuple[Deployment, ...], trouble: tuple[str, ...], by: str) -> str:
     """Of what was asked for; a node that did not answer may have it."""
     where = " on the nodes that answered" if trouble else ""
     if not deployment:
         return f"nothing runs{where}"
+    if by:
+        return f"{deployment} was taken down by {by}"
     return f"no deployment {deployment}{where}; there are: {', '.join(d.name for d in found) or 'none'}"
 
 

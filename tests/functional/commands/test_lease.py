@@ -146,3 +146,13 @@ def test_what_is_no_lease_is_named_at_once_with_its_owner(sh: Sh, kind: str) -> 
     assert sh.run(lease.release(MINE)).ok and sh.run(lease.show()).stdout == ""
     if kind != "folder":
         assert sh.run(lease.seize(content(MINE), MINE)).ok and holder(sh) == MINE
+
+
+def test_copying_to_a_node_does_not_keep_its_ranks_from_being_changed(sh: Sh) -> None:
+    """Guards what serves while the weights of its replacement are copied for hours: its supervisor can launch it."""
+    staging = lease.Of.STAGING
+    assert sh.run(lease.take(content(THEIRS), THEIRS, staging)).ok
+    assert take(sh, MINE).ok and holder(sh) == MINE
+    assert sh.run(lease.take(content(MINE), MINE, staging)).exit_code == lease.HELD, "one copies at a time"
+    assert sh.run(lease.release(THEIRS, staging)).ok and holder(sh) == MINE
+    assert not sh.run(lease.renew(THEIRS, staging)).ok

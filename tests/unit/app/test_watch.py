@@ -77,7 +77,7 @@ async def test_the_end_of_any_rank_ends_the_wait_at_once(rank: int, node: str) -
     error = await failure(here)
     assert f"rank {rank} on {node} exited with code 1 in phase load after 5.0 s" in error.message
     assert error.tail[-1] == "dying now"
-    assert here.clock.elapsed < 60
+    assert here.clock.elapsed < 200
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ class World:
     settled: bool = False  # nobody kills the supervisor any more
     work: object = None
     begun: list[tuple[float, bool]] = field(default_factory=list)
+    counts: bool = True  # the launch that is under way was not asked for by a person
     counted: int = 0  # launches before this one do not count any more
     reboots: int = 0
     opened: int = 0
@@ -102,7 +103,7 @@ class World:
 
     def kill(self) -> None:
         """SIGKILL; what was being launched stays as it is, half done."""
-        if isinstance(self.work, do.Launch) and not self.state.planned:
+        if isinstance(self.work, do.Launch) and self.counts:
             self.begun[-1] = (self.begun[-1][0], True)
         self.work, written = None, to_json(self.state)
         self.state = from_json(State, written)
@@ -130,7 +131,8 @@ class World:
             self.reboots = 0
         if isinstance(effect, do.Launch):
             assert self.alive == [False, False], "a second launch"
-            if not self.state.planned:
+            self.counts = not self.state.planned
+            if self.counts:
                 self.begun.append((self.at, False))
             self.count()
         if isinstance(effect, do.Reboot):
@@ -184,7 +186,7 @@ class World:
     def _launch(self) -> None:
         outcome = self.dice.of(("launched", "launched", "failed", "half", "busy")) if self.reached else "failed"
         if outcome == "busy" and not (any(self.alive) or self.lease_free):
-            if not self.state.planned:
+            if self.counts:
                 self.begun.pop()
             return self.finished(now.LaunchFailed(self.at, "somebody holds the lease", busy=True))
         self.alive = [outcome == "launched", outcome in ("launched", "half")]
