@@ -15,7 +15,7 @@ from pathlib import Path
 from bench_measures import Figure, seconds
 from diagnose_report_cases import DATA
 
-from sparkwright.rules.diagnose import book
+from sparkwright.causes.diagnose import book
 
 SIZE = 1_000_000_000
 SAMPLE = 100_000  # bytes that grep is given: it takes hours for all

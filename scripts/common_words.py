@@ -1,4 +1,4 @@
-"""Writes rules/common.py: which words stand on how many of ten thousand lines of the logs in tests/data.
+"""Writes logscan/common.py: which words stand on how many of ten thousand lines of the logs in tests/data.
 
 Starts and serving lines that are all well count most, failed starts a tenth of it. `--check`: writes nothing, exit 1
 when the file is not as it would be. Run it by hand when such logs come; rules may then look for other words.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data"
-TARGET = ROOT / "src/sparkwright/rules/common.py"
+TARGET = ROOT / "src/sparkwright/logscan/common.py"
 SERVING = [DATA / "healthy/serving.log"]
 WELL = ("b-8b-graphs", "m2-head", "m2-worker", "s-ngram", "v4-1m-s6", "llama-ready")
 STARTS = [*(DATA / f"captures_logs/{name}.log" for name in WELL)]

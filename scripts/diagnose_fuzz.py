@@ -22,9 +22,9 @@ from diagnose_report_cases import DATA, YEAR
 
 from sparkwright.adapters.log_files import chunks
 from sparkwright.app.diagnose import examine
-from sparkwright.rules.diagnose import book
-from sparkwright.rules.literals import all_required
-from sparkwright.rules.logline import LONGEST
+from sparkwright.causes.diagnose import book, known
+from sparkwright.logscan.literals import all_required
+from sparkwright.logscan.logline import LONGEST
 
 SLOW = 5.0  # seconds for at most SIZE bytes; a pattern that runs away takes minutes
 SIZE = 200_000
@@ -55,7 +55,7 @@ def main(words: list[str]) -> int:
         return 1
     dice, end, done = random.Random(chosen.seed), time.monotonic() + chosen.seconds, 0
     print(f"fuzz: seed {chosen.seed}, {chosen.seconds:.0f} s", file=sys.stderr)
-    material = [path.read_bytes() for path in sorted(DATA.glob("*/*.log"))] + fixtures()
+    material = [path.read_bytes() for path in sorted(DATA.glob("*/*.log"))] + examples()
     while time.monotonic() < end:
         case = packed(dice, mixed(dice, material))
         if trouble := tried(case):
@@ -95,8 +95,8 @@ def hostile(pattern: str) -> list[str]:
     ]
 
 
-def fixtures() -> list[bytes]:
-    return [path.read_bytes() for path in sorted((DATA / "rules/logs").glob("*.yaml"))]
+def examples() -> list[bytes]:
+    return [text.encode() for cause in known().values() for text in (*cause.fires, *cause.silent)]
 
 
 def mixed(dice: random.Random, material: list[bytes]) -> bytes:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from diagnose_report_cases import Named
 
+from sparkwright.causes.load import families as known_families
+from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.domain.diagnosis import CONFIDENT
-from sparkwright.rules.logs.catalog import FAMILIES, LOG_RULES, STORY_RULES
 
 TARGETS = (0.95, 0.98, 0.01)
-FAMILY = {rule.CAUSE: family for family, rules in FAMILIES.items() for rule in rules}
+FAMILY = {cause.key: family for family, causes in known_families().items() for cause in causes}
 NOTE = "<!-- Made by `make diagnose-report` from public logs that are not part of this project; do not edit. -->"
 HEAD = (
     "| cases | number | named first | in the first three | family first | confident and wrong | nothing named |\n"
@@ -50,7 +51,7 @@ def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
 
 
 def intro(number: int) -> str:
-    rules = len(LOG_RULES) + len(STORY_RULES)
+    rules = sum(map(len, known_families().values())) + len(WHOLE_LOG)
     return f"""{number} public reports of failures with the cause that their threads established. Rules were
 written with these logs in view: how they do on others, only others can tell (`make diagnose-report DATA=...`).
 {rules} causes have rules. Confident: {CONFIDENT} and more. A log of kind `prose` is somebody's

@@ -1,11 +1,13 @@
-"""Writes docs/rules/: one page a code, as `sparkwright explain` tells it, and an index. `--check`: fails when stale.
+"""Writes docs/rules/: what `sparkwright explain` prints, and an index. `--check`: fails when stale.
+
+Checks have a page each, causes that logs show one page a family.
 
 coverage.md and seeds.md are written by hand, and tests hold them.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
@@ -18,11 +20,12 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "rules"
 BY_HAND = frozenset({"coverage.md", "seeds.md"})
 NOTE = "<!-- Written by scripts/docs_rules.py from the rules' docstrings; do not edit. -->"
+OF_LOGS = "<!-- Written by scripts/docs_rules.py from the files in src/sparkwright/causes; do not edit. -->"
 HEAD = """# Findings and causes by code
 
 `block` stops `up`; `override` stops it unless `--force REASON` is given, which is recorded; `warn` and `info` do not
-stop it. A cause that a log tells is named by `diagnose`; what is `info` there is harmless and never blamed. Codes are
-never reused. `sparkwright explain CODE` prints the same pages. [seeds.md](seeds.md) says which code covers which line
+stop it. A cause that a log shows is named by `diagnose`; what is `info` there is harmless and never blamed. Codes are
+never reused. `sparkwright explain CODE` prints the same. [seeds.md](seeds.md) says which code covers which line
 of the reports that this program began with, [compatibility.md](compatibility.md) has the table behind the COMPAT codes.
 [coverage.md](coverage.md) goes through the known faults of GB10 nodes and says which code looks for each.
 
@@ -68,7 +71,32 @@ def write(wanted: dict[str, str]) -> None:
 def texts() -> dict[str, str]:
     """File name -> text."""
     made = {"README.md": index(), "compatibility.md": "\n".join([NOTE, TABLE, *compatibility()])}
-    return made | {f"{code}.md": text(page) for code, page in pages().items()}
+    return made | {
+        name: family([*group]) if name.startswith("log-") else text(next(group))
+        for name, group in groupby(pages().values(), key=file_of)
+    }
+
+
+def file_of(page: Page) -> str:
+    """`HOST001.md`, `log-container-and-image.md`."""
+    log, _, name = page.family.partition("log: ")
+    return f"{page.code}.md" if log else f"log-{name.replace(' ', '-')}.md"
+
+
+def family(found: Sequence[Page]) -> str:
+    """The causes of one family."""
+    head = f"# Causes that logs show: {found[0].family.removeprefix('log: ')}\n"
+    return "\n".join([OF_LOGS, head, *map(section, found)])
+
+
+def section(page: Page) -> str:
+    parts = dict(page.parts)
+    why, line, urls = (parts.pop(name, "") for name in ("Why", "Log line", "See"))
+    body = [f"## {page.code}\n", f"**{page.title}** (`{page.cause}`, {page.severity}): {why}\n"]
+    body += [f"A log line: `` {line} ``\n"] if line else []
+    body += [f"{name}: {said}.\n" for name, said in parts.items()]
+    body += ["```\n" + "\n".join(page.fix) + "\n```\n"] if page.fix else []
+    return "\n".join([*body, *([f"See {', '.join(f'<{url}>' for url in urls.split())}\n"] if urls else [])])
 
 
 def text(page: Page) -> str:
@@ -93,7 +121,8 @@ def families() -> Iterator[str]:
         yield "| code | severity | finds |" + (" cause |\n|---|---|---|---|" if logs else "\n|---|---|---|")
         for page in group:
             cause = f" `{page.cause}` |" if logs else ""
-            yield f"| [{page.code}]({page.code}.md) | {page.severity} | {page.title} |{cause}"
+            anchor = f"#{page.code.lower()}" if logs else ""
+            yield f"| [{page.code}]({file_of(page)}{anchor}) | {page.severity} | {page.title} |{cause}"
         yield ""
 
 

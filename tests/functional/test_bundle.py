@@ -16,10 +16,10 @@ import importlib, pkgutil, sys
 sys.path.insert(0, {folder!r})
 for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.door", "sparkwright.supervisor.exporter"):
     importlib.import_module(name)
-import sparkwright.rules.words, sparkwright.rules.diagnose, sparkwright.rules.compat.table
+import sparkwright.logscan.words, sparkwright.causes.diagnose, sparkwright.rules.compat.table
 from sparkwright.rules.compat.table import ENGINES, read_table
 assert all(read_table(name).rows for name in ENGINES)
-assert type(sparkwright.rules.words.finder([b"word"])).__name__ == "Search"
+assert type(sparkwright.logscan.words.finder([b"word"])).__name__ == "Search"
 outside = [m.__file__ for m in sys.modules.values()
            if (getattr(m, "__file__", None) or "").endswith(".so") and {folder!r} in m.__file__]
 assert not outside, outside

@@ -5,8 +5,8 @@ import time
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from sparkwright.rules.book import linear
-from sparkwright.rules.diagnose import book
+from sparkwright.causes.diagnose import book
+from sparkwright.logscan.book import linear
 
 FILLS = ("1", "1 ", " ", "a", "a ", "1.", "x/", "-", "=", ":", "12 out of ", "ERROR ", "--a", "lib", "'\"", "\t")
 REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")

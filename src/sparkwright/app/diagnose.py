@@ -9,15 +9,14 @@ from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
+from sparkwright.causes.diagnose import Reader, book, clients_faults, diagnosis
+from sparkwright.causes.whole_log import ends
 from sparkwright.commands import diagnose as ask
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding
-from sparkwright.rules.book import Book
-from sparkwright.rules.diagnose import Reader, book, diagnosis
-from sparkwright.rules.logs.catalog import CLIENTS
-from sparkwright.rules.runtime import ends
+from sparkwright.logscan.book import Book
 from sparkwright.supervision.detect.kernel import OOM
 
 Named = tuple[str, Iterable[bytes]]
@@ -51,7 +50,7 @@ def examine(
     """Logs given as (name, bytes)."""
     rules = book()
     readers = [_read(rules, name, chunks, year) for name, chunks in sources]
-    return diagnosis(rules, readers, words, impossible=impossible)
+    return diagnosis(readers, words, impossible=impossible)
 
 
 def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
@@ -83,7 +82,7 @@ async def examine_deployment(world: World, deployment: str) -> Examined:
     ahead = {one.node: one.ahead for one in around}
     clocks = {name_of(rank): -ahead.get(rank.node, 0.0) for rank in ranks}
     words = words_of(ranks) | _fabric(checked.fabric, nodes[0])
-    told = diagnosis(rules, readers, words, clocks, CLIENTS if over else frozenset())
+    told = diagnosis(readers, words, clocks, clients_faults() if over else frozenset())
     return Examined(told, _of(checked, nodes), trouble, any(rank.simulated for rank in ranks))
 
 

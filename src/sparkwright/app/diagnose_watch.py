@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from sparkwright.app import queries
 from sparkwright.app.diagnose import name_of, words_of, year_of
 from sparkwright.app.world import World
+from sparkwright.causes.diagnose import Reader, book, diagnosis
 from sparkwright.domain.diagnosis import Cause, likely
-from sparkwright.rules.book import Book
-from sparkwright.rules.diagnose import Reader, book, diagnosis
+from sparkwright.logscan.book import Book
 
 QUIET = 60.0  # seconds of silence after which a log counts as waiting
 
@@ -42,7 +42,7 @@ class Watching:
         yield from self.new()
 
     def new(self) -> Iterator[Cause]:
-        found = diagnosis(self.rules, tuple(self.readers.values()), self.words)
+        found = diagnosis(tuple(self.readers.values()), self.words)
         for cause in likely(found.causes):
             if cause.key not in self.told:
                 self.told.add(cause.key)

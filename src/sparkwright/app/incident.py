@@ -10,6 +10,8 @@ from typing import Any
 from sparkwright.app.diagnose import examine, oom_killed, year_of
 from sparkwright.app.gather import gather
 from sparkwright.app.world import World
+from sparkwright.causes.diagnose import degradations
+from sparkwright.causes.whole_log import ends
 from sparkwright.commands import diagnose as ask
 from sparkwright.commands import evidence
 from sparkwright.domain.command import Command
@@ -17,9 +19,7 @@ from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.facts.ranks import docker_away, ranks_fact
-from sparkwright.rules.logline import when
-from sparkwright.rules.logs.catalog import WARNINGS
-from sparkwright.rules.runtime import ends
+from sparkwright.logscan.logline import when
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
 HEAD, TAIL = 256 * 1024, 768 * 1024
@@ -170,7 +170,7 @@ async def explain(world: World, found: Evidence, words: Mapping[str, str], outag
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
     logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.what if outage else "")
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
-    return await asyncio.to_thread(examine, sources, year_of(world), words, WARNINGS if outage else frozenset())
+    return await asyncio.to_thread(examine, sources, year_of(world), words, degradations() if outage else frozenset())
 
 
 def _after(name: str, text: str, outage: Outage, year: int) -> str:

@@ -1,6 +1,6 @@
-"""A page for each code: from the docstring of its rule, or from the source of the planner and the engines' checks.
+"""What there is to say of each code: from its cause's file, the docstring of its rule, or the source of other checks.
 
-`sparkwright explain` prints them, scripts/docs_rules.py writes them into docs/rules.
+`sparkwright explain` prints it, scripts/docs_rules.py writes it into docs/rules.
 """
 
 import ast
@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
+from sparkwright.causes.cause import LogCause
+from sparkwright.causes.load import families
+from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.rules.catalog import RULES
-from sparkwright.rules.log_rule import LogRule, StoryRule
-from sparkwright.rules.logs.catalog import FAMILIES, STORY_RULES
 from sparkwright.rules.rule import Rule
 
 HEADING = re.compile(r"^(Detects|Why|Evidence|Remedy|References):\s*", re.MULTILINE)
@@ -39,9 +40,10 @@ _FIELDS = ("code", "severity", "subject", "title", "evidence", "cause", "remedy"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that there is to say of a code. parts: heading -> text. cause: key of the vocabulary of causes, of log rules;
+    """All that there is to say of a code.
 
-    fix: its steps and commands, `<name>` for what only the case tells.
+    parts: heading -> text. Of causes that logs show: cause, the key of the vocabulary; fix, steps and commands, with
+    `<name>` for what depends on the case.
     """
 
     code: str
@@ -59,8 +61,8 @@ class Page:
 def pages() -> Mapping[str, Page]:
     """Code -> page; checks and planner first, then the causes that logs tell; each in the order of its codes."""
     found = [*(_rule(rule) for rule in RULES), *_elsewhere()]
-    logs = [_log(rule, family) for family, rules in FAMILIES.items() for rule in rules]
-    logs += [_log(rule, "hangs and silences") for rule in STORY_RULES]
+    logs = [_log(cause, family) for family, causes in families().items() for cause in causes]
+    logs += [_log(rule.CAUSE, "hangs and silences") for rule in WHOLE_LOG]
     ordered = [*sorted(found, key=_place), *sorted(logs, key=lambda page: page.code)]
     return {page.code: page for page in ordered}
 
@@ -80,14 +82,23 @@ def _rule(rule: Rule) -> Page:
     return Page(rule.CODE, rule.TITLE, _family(rule.CODE), str(rule.SEVERITY), rule.STATUS, summary, parts)
 
 
-def _log(rule: LogRule | StoryRule, family: str) -> Page:
-    summary, parts = _told(rule.__doc__ or "")
-    where = f"log: {family}"
-    return Page(rule.CODE, rule.TITLE, where, str(rule.SEVERITY), rule.STATUS, summary, parts, rule.CAUSE, _fix(rule))
+def _log(cause: LogCause, family: str) -> Page:
+    parts = {
+        "Why": cause.why,
+        "Log line": _example(cause),
+        "Brings about": ", ".join(cause.consequences),
+        "See": " ".join(cause.see),
+    }
+    given = {name: text for name, text in parts.items() if text}
+    fix = tuple(_NAME.sub(r"<\1>", step).replace("{{", "{").replace("}}", "}") for step in cause.fix)
+    severity = str(cause.severity)
+    return Page(cause.code, cause.title, f"log: {family}", severity, cause.status, "", given, cause.key, fix)
 
 
-def _fix(rule: LogRule | StoryRule) -> tuple[str, ...]:
-    return tuple(_NAME.sub(r"<\1>", step).replace("{{", "{").replace("}}", "}") for step in rule.FIX)
+def _example(cause: LogCause) -> str:
+    """The first of a single line, else the first line of the first."""
+    lines = [text.strip().split("\n") for text in cause.fires]
+    return next((only[0] for only in lines if len(only) == 1), lines[0][0] if lines else "")
 
 
 def _told(doc: str) -> tuple[str, dict[str, str]]:

@@ -6,21 +6,27 @@ from pathlib import Path
 import docs_rules
 import pytest
 
+from sparkwright.causes.diagnose import known
+from sparkwright.causes.load import families
+from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.cli.explain import page_text
 from sparkwright.cli.explain_pages import pages
 from sparkwright.rules.catalog import RULES
 from sparkwright.rules.compat.table import ENGINES, read_table
-from sparkwright.rules.logs.catalog import LOG_RULES, STORY_RULES
 
 SOURCE = Path(__file__).resolve().parents[3] / "src/sparkwright"
 
 
 def test_every_rule_has_a_page_with_all_its_parts() -> None:
     """Guards that nothing that is found or named lacks an explanation."""
-    for rule in (*RULES, *LOG_RULES, *STORY_RULES):
+    for rule in RULES:
         page = pages()[rule.CODE]
         assert list(page.parts) == ["Detects", "Why", "Evidence", "Remedy", "References"], rule.CODE
         assert page.title == rule.TITLE and page.summary and page.severity == rule.SEVERITY
+    for cause in (*known().values(), *(rule.CAUSE for rule in WHOLE_LOG)):
+        page = pages()[cause.code]
+        assert (page.title, page.severity, page.cause) == (cause.title, cause.severity, cause.key)
+        assert page.parts["Why"] == cause.why and len(page.fix) == len(cause.fix)
 
 
 @pytest.mark.parametrize(("prefix", "folder"), [("ENG", "engines"), ("FAB", "planner")])
@@ -50,13 +56,16 @@ def test_a_fix_shows_what_the_case_fills_in() -> None:
 
 
 def test_the_docs_are_the_same_pages() -> None:
-    """Guards that docs/rules has a page for each code and lists it with its cause."""
+    """Guards that docs/rules has a page for each check and each family of causes, and lists each code."""
     texts = docs_rules.texts()
-    assert set(texts) == {"README.md", "compatibility.md", *(f"{code}.md" for code in pages())}
-    page = pages()["LNIC001"]
-    assert f"| [LNIC001](LNIC001.md) | {page.severity} | {page.title} | `{page.cause}` |" in texts["README.md"]
-    for said in (*page.parts.values(), *page.fix):
-        assert said in texts["LNIC001.md"]
+    checks = {f"{code}.md" for code, page in pages().items() if not page.cause}
+    logs = {f"log-{name}.md" for name in (*families(), "hangs-and-silences")}
+    assert set(texts) == {"README.md", "compatibility.md", *checks, *logs}
+    page, name = pages()["LNIC001"], "log-network-interface-selection.md"
+    assert f"| [LNIC001]({name}#lnic001) | {page.severity} | {page.title} | `{page.cause}` |" in texts["README.md"]
+    for said in (page.parts["Why"], page.parts["Log line"], *page.parts["See"].split(), *page.fix):
+        assert said in texts[name]
+    assert "\n## LNIC001\n" in texts[name]
     assert docs_rules.BY_HAND.isdisjoint(texts)
     rows = [line for line in texts["compatibility.md"].splitlines() if line.startswith("| ") and "**" in line]
     assert len(rows) == sum(len(read_table(name).rows) for name in ENGINES)

@@ -19,11 +19,11 @@ from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import advise
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.rule import Context
+from unit.causes.naming import named
 from unit.engines.samples import hub_context, placement, shipped
 from unit.rules import fabric_cases, host_cases, recipe_cases, test_rules
 from unit.rules.recipe_cases import DSV4, KV8, MARLIN, NGC, NVFP4, RAY, SGLANG, UCX, planned, recipe, uneven
 from unit.rules.samples import NODES
-from unit.rules.test_log_rules import named
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/rules/seeds.md"
 CODE = re.compile(r"\b[A-Z]+\d{3}\b")

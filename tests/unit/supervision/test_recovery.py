@@ -2,10 +2,11 @@
 
 import pytest
 
+from sparkwright.causes.diagnose import known
+from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.catalog import RULES
-from sparkwright.rules.logs.catalog import LOG_RULES, STORY_RULES
 from sparkwright.supervision import recovery
 from sparkwright.supervision.recovery import NOTHING, Recovery, of_diagnosis, of_findings, of_kernel, worst
 
@@ -20,7 +21,7 @@ def finding(code: str, severity: Severity = Severity.OVERRIDE) -> Finding:
 
 def test_every_key_is_a_cause_that_a_rule_names() -> None:
     """A cause that is renamed must not silently lose its reboot."""
-    causes = {rule.CAUSE for rule in (*LOG_RULES, *STORY_RULES)}
+    causes = {cause.key for cause in (*known().values(), *(rule.CAUSE for rule in WHOLE_LOG))}
     assert set(recovery.BY_CAUSE) - causes == set()
 
 

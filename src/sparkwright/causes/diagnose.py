@@ -1,0 +1,148 @@
+"""From the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from functools import cache
+
+from sparkwright.causes.align import BARRIERS, shifts
+from sparkwright.causes.cause import LogCause
+from sparkwright.causes.load import families
+from sparkwright.causes.ranking import Words, found_by_signs, found_by_stories, ranked
+from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
+from sparkwright.logscan.book import Book
+from sparkwright.logscan.envelope import Unwrap
+from sparkwright.logscan.matcher import Hit, Scan
+from sparkwright.logscan.sign import POSSIBLE
+from sparkwright.logscan.story import Story
+
+# What tells whether a kind of log was given at all.
+_KINDS = {
+    "kernel log": r"kernel: |NVRM: |\bLinux version \d",
+    "cause above": r"See root cause above|Engine core initialization failed|WorkerProc initialization failed",
+    "several ranks": r"world_size=(?:[2-9]|\d\d+) rank=|nnodes[=: ']+[2-9]|nranks (?:[2-9]|\d\d+)\b",
+}
+
+
+@cache
+def known() -> Mapping[str, LogCause]:
+    """Code -> cause, of those that single lines show."""
+    return {cause.code: cause for causes in families().values() for cause in causes}
+
+
+def clients_faults() -> frozenset[str]:
+    """Keys of what a client did wrong, or was refused: no rank ends for that."""
+    return frozenset(cause.key for cause in families()["api-and-client"] if not cause.severity.stops)
+
+
+def degradations() -> frozenset[str]:
+    """Keys of what degrades a service or goes along with it: it does not end one that has served."""
+    return frozenset(cause.key for cause in known().values() if not cause.severity.stops)
+
+
+@cache
+def book() -> Book:
+    """All that is looked for in logs."""
+    return Book(known().values(), WHOLE_LOG, {**BARRIERS, **_KINDS})
+
+
+class Reader:
+    """One source: feed it bytes in order, then close it. year: of lines whose time tells none."""
+
+    def __init__(self, rules: Book, name: str, year: int) -> None:
+        self.name = name
+        self.ended = True  # False while more may come: then nobody can be said to wait in vain
+        self._scan, self._unwrap = Scan(rules, name, year), Unwrap()
+
+    def feed(self, chunk: bytes) -> tuple[Hit, ...]:
+        """The signs that are new."""
+        plain = self._unwrap.feed(chunk)
+        return self._scan.feed(plain) if plain else ()
+
+    def close(self) -> tuple[Hit, ...]:
+        rest = self._unwrap.close()
+        return (*(self._scan.feed(rest) if rest else ()), *self._scan.close())
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        return tuple(self._scan.hits.values())
+
+    def story(self) -> Story:
+        return self._scan.story(self.ended)
+
+    def source(self, shift: float = 0.0) -> Source:
+        first, last = self._scan.times()
+        return Source(self.name, self._scan.lines, self._scan.bytes, first, last, round(shift, 1))
+
+
+def diagnosis(
+    readers: Sequence[Reader],
+    words: Mapping[str, str],
+    clocks: Mapping[str, float] | None = None,
+    impossible: Set[str] = frozenset(),
+) -> Diagnosis:
+    """words: about the cluster, for the commands of the fix. clocks: source -> seconds to add to its times, where they
+
+    were measured; otherwise the logs' own barriers tell. impossible: causes of what is asked about that cannot be.
+    """
+    stories = tuple(reader.story() for reader in readers)
+    moved = clocks if clocks is not None else shifts(stories)
+    hits = [_moved(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
+    found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
+    causes, harmless = ranked([one for one in found if one.known.key not in impossible], words)
+    sources = tuple(reader.source(moved.get(reader.name, 0.0)) for reader in readers)
+    untold, collect = _missing(stories, causes)
+    return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Words(words)) for step in collect))
+
+
+def _moved(hit: Hit, shift: float) -> Hit:
+    return replace(hit, proof=tuple(_later(proof, shift) for proof in hit.proof)) if shift else hit
+
+
+def _later(proof: Proof, shift: float) -> Proof:
+    return replace(proof, at=None if proof.at is None else proof.at + shift)
+
+
+def _missing(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(what could not be told, what to collect): only what these logs show to be missing."""
+    gaps = [(f"what {story.source} says: it is empty", "") for story in stories if not story.lines]
+    if len(stories) == 1 and stories[0].count("several ranks"):
+        gaps.append(_OTHER_RANKS)
+    if not any(cause.confidence >= POSSIBLE for cause in causes) and any(s.count("cause above") for s in stories):
+        gaps.append(_CUT_OFF)
+    gaps += [(f"why the rank of {source} died: its log just ends", _KILLED) for source in _silent(stories, causes)]
+    certain = any(cause.sureness is Sureness.HIGH for cause in causes)
+    if not certain and not any(story.count("kernel log") for story in stories):
+        gaps.append(_NO_KERNEL_LOG)
+    collect = [*(step for _, step in gaps if step), *(() if causes else _NOTHING_FOUND)]
+    return tuple(told for told, _ in gaps), tuple(collect)
+
+
+def _silent(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[str, ...]:
+    """Ranks that say nothing of what went wrong, where others say that a rank died."""
+    if not causes or causes[0].key != "peer-rank-died":
+        return ()
+    told = {proof.source for cause in causes for proof in cause.proof}
+    return tuple(s.source for s in stories if s.source not in told and s.count("several ranks"))
+
+
+# What could not be told, and what would tell it.
+_KILLED = "on its node: sudo journalctl -k -b | grep -iE 'oom|killed process|NVRM|Xid' | tail   # or a freeze?"
+_OTHER_RANKS = (
+    "what the other ranks said: the log of one of several was given",
+    "sparkwright logs {deployment} --tail 0   # of all ranks; elsewhere: docker logs on each node",
+)
+_CUT_OFF = (
+    "the root cause: the log itself says that it stands above, and nothing known does",
+    "the log from its beginning, and the workers' logs",
+)
+_NO_KERNEL_LOG = (
+    "whether the kernel killed a process or the driver failed: no kernel log was given",
+    "on each node: sudo journalctl -k -b -o short-iso > kernel.log   # then name it, too",
+)
+_NOTHING_FOUND = (
+    "the log from its very beginning: causes often stand long before the last exception",
+    "on each node: nvidia-smi; nvidia-smi dmon -s u -c 5; free -m; ss -ltnp",
+    "start again with NCCL_DEBUG=INFO where several nodes take part",
+    "sparkwright check   # what is known to be wrong with the nodes",
+)

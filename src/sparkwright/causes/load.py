@@ -1,0 +1,200 @@
+"""The families' TOML files as values. Strict: an error names file and line."""
+
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sparkwright.causes.cause import LogCause
+from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.domain.finding import Severity
+from sparkwright.logscan.literals import required
+from sparkwright.logscan.sign import ANYWHERE, CERTAIN, HINT, LIKELY, POSSIBLE, Sign
+
+CONFIDENCE = {"certain": CERTAIN, "likely": LIKELY, "possible": POSSIBLE, "hint": HINT}
+WITHIN = 4  # lines, where `near` names no distance
+_KEY = re.compile(r"[a-z0-9]+(-[a-z0-9.]+)+").fullmatch
+_TEXTS: Mapping[str, Callable[[str], object]] = {
+    "code": re.compile(r"L[A-Z]{3}\d{3}").fullmatch,
+    "key": _KEY,
+    "title": re.compile(r".*[^.]").fullmatch,
+    "severity": frozenset(Severity).__contains__,
+    "why": bool,
+    "status": frozenset(("stable", "preview")).__contains__,
+}
+_LISTS: Mapping[str, Callable[[str], object]] = {
+    "fires": bool,
+    "silent": bool,
+    "fix": bool,
+    "see": re.compile(r"https?://\S+").fullmatch,
+    "consequences": _KEY,
+}
+_NEEDED = ("code", "key", "title", "severity", "why", "fires", "silent")
+_FORMS = ("line", "near", "anywhere")
+_DETAILS = {"within": int, "times": int, "unless": str}
+_NUMBER = re.compile(r"0\.\d\d?").fullmatch
+_HEADER = re.compile(r"^\[\[cause\]\]", re.MULTILINE)
+_BREAK = re.compile(r"\n *")
+
+
+class _Wrong(Exception):
+    """What is wrong, and a text that its line has."""
+
+    def __init__(self, what: str, where: str = "") -> None:
+        super().__init__(what)
+        self.where = where
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One cause as it was parsed; block: which one of its file, from 0."""
+
+    file: str
+    source: str
+    block: int
+    family: str
+    values: Mapping[str, Any]
+
+    def place(self, where: str) -> str:
+        """File and line of a text, or of the cause's header."""
+        starts = [match.start() for match in _HEADER.finditer(self.source)] + [len(self.source)]
+        first, end = starts[self.block : self.block + 2]
+        return f"{self.file}:{1 + self.source.count(chr(10), 0, max(first, self.source.find(where, first, end)))}"
+
+
+@cache
+def families() -> Mapping[str, tuple[LogCause, ...]]:
+    """Those that ship: name -> causes. Patterns are compiled when a log first needs them; the tests check them all."""
+    return read(Path(__file__).parent)
+
+
+def read(folder: Path, patterns: bool = False) -> dict[str, tuple[LogCause, ...]]:
+    """The causes of a folder's files by family, in the order of the files' names. patterns: check them, too (seconds).
+
+    Raises ValueError: `FILE:LINE: what is wrong`.
+    """
+    tables = [table for path in sorted(folder.glob("*.toml")) for table in _tables(path)]
+    keys = {str(table.values.get("key")) for table in tables} | {rule.CAUSE.key for rule in WHOLE_LOG}
+    found: dict[str, LogCause] = {}
+    for table in tables:
+        try:
+            cause = _cause(table.values)
+            _known("cause", cause.consequences, keys)
+            if cause.code in found:
+                raise _Wrong(f"{cause.code} is another cause's code", cause.code)
+            _check_patterns(cause.signatures if patterns else ())
+        except _Wrong as wrong:
+            raise ValueError(f"{table.place(wrong.where)}: {wrong}") from None
+        found[cause.code] = cause
+    return {
+        name: tuple(found[table.values["code"]] for table in tables if table.family == name)
+        for name in dict.fromkeys(table.family for table in tables)
+    }
+
+
+def _tables(path: Path) -> Iterator[_Table]:
+    source = path.read_text(encoding="utf-8")
+    try:
+        tree = tomllib.loads(source)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise ValueError(f"{path.name}:{line[1] if line else source.count(chr(10))}: {error}") from None
+    if set(tree) != {"family", "cause"}:
+        raise ValueError(f"{path.name}:1: expected family and [[cause]], found {', '.join(tree)}")
+    for block, values in enumerate(tree["cause"]):
+        yield _Table(path.name, source, block, tree["family"], values)
+
+
+def _cause(values: Mapping[str, Any]) -> LogCause:
+    levels = [key for key in values if key in CONFIDENCE or _NUMBER(key)]
+    _known("key", values, (*_TEXTS, *_LISTS, *levels, *CONFIDENCE))
+    missing = [key for key in _NEEDED if not values.get(key)]
+    if missing or not levels:
+        raise _Wrong(f"no {', '.join(missing or ['signature'])}")
+    texts: dict[str, Any] = {key: _text(key, values[key], good) for key, good in _TEXTS.items() if key in values}
+    lists: dict[str, Any] = {
+        key: tuple(_items(key, values[key], good)) for key, good in _LISTS.items() if key in values
+    }
+    texts |= {"why": " ".join(texts["why"].split()), "severity": Severity(texts["severity"])}
+    if not (lists.get("fix") or texts["severity"] is Severity.INFO):
+        raise _Wrong("no fix")
+    for step in (step for step in lists.get("fix", ()) if "{" in step or "}" in step):
+        _check_step(step)
+    signatures = tuple(_signature(key, value) for key in levels for value in values[key])
+    return LogCause(signatures=signatures, **texts, **lists)
+
+
+def _known(kind: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise _Wrong(f"unknown {kind} {name!r}{f'; did you mean {near[0]!r}?' if near else ''}", name)
+
+
+def _text(key: str, value: Any, good: Callable[[str], object] = bool) -> Any:
+    if not isinstance(value, str) or not good(value):
+        raise _Wrong(f"{key} cannot be {value!r}", key if not isinstance(value, str) else value.split("\n")[0][:24])
+    return value
+
+
+def _items(key: str, value: Any, good: Callable[[str], object] = bool) -> Iterator[str]:
+    if not isinstance(value, list):
+        raise _Wrong(f"{key} must be a list", key)
+    yield from (_text(key, item, good) for item in value)
+
+
+def _check_step(step: str) -> None:
+    """Raises _Wrong for a brace that is neither doubled nor around a name."""
+    try:
+        step.format_map(dict.fromkeys(re.findall(r"\{(\w+)\}", step), ""))
+    except (ValueError, LookupError) as error:
+        raise _Wrong(f"a brace in a step is written {{{{ or }}}}: {error}", step[:24]) from None
+
+
+def _signature(level: str, value: Any) -> Sign:
+    """A pattern, or a table of them."""
+    sure = CONFIDENCE.get(level) or float(level)
+    if isinstance(value, str):
+        return Sign((_unbroken(value),), sure)
+    form = next((form for form in _FORMS if isinstance(value, dict) and form in value), "")
+    if not form:
+        raise _Wrong(f"{level}: expected a pattern or a table with {', '.join(_FORMS)}", level)
+    _known(f"key in {level}", value, (form, *_DETAILS))
+    details = {key: value[key] for key in _DETAILS if key in value}
+    for key, given in details.items():
+        if type(given) is not _DETAILS[key]:
+            raise _Wrong(f"{key} cannot be {given!r}", f"{key} = ")
+    if form != "line":
+        details.setdefault("within", ANYWHERE if form == "anywhere" else WITHIN)
+    patterns = tuple(_unbroken(text) for text in _items(form, [value[form]] if form == "line" else value[form]))
+    if (len(patterns) > 1) is not (form != "line"):
+        raise _Wrong(f"{form} needs two patterns or more", form)
+    return Sign(patterns, sure, **details | {"unless": _unbroken(details.get("unless", ""))})
+
+
+def _unbroken(pattern: str) -> str:
+    """Without line breaks and the blanks after them: they do not count."""
+    return _BREAK.sub("", pattern) if "\n" in pattern else pattern
+
+
+def _check_patterns(signatures: Iterable[Sign]) -> None:
+    """Raises _Wrong for what does not compile, and for a signature without a word that its lines must have."""
+    for sign in signatures:
+        for text in filter(None, (*sign.patterns, sign.unless)):
+            try:
+                re.compile(text, re.IGNORECASE)
+            except re.error as error:
+                raise _Wrong(f"bad pattern {text!r}: {error}", text[:24]) from None
+        if not any(_has_word(text) for text in sign.patterns):
+            raise _Wrong(f"no word that every match of {sign.patterns[0]!r} has", sign.patterns[0][:24])
+
+
+def _has_word(pattern: str) -> bool:
+    try:
+        return bool(required(pattern))
+    except ValueError:
+        return False

@@ -1,0 +1,132 @@
+"""From hits to causes: the root first. What only follows from another cause sinks below it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sparkwright.causes.cause import LogCause, WholeLogRule
+from sparkwright.domain.diagnosis import Cause, Proof
+from sparkwright.domain.finding import Severity
+from sparkwright.logscan.matcher import Hit
+from sparkwright.logscan.sign import CERTAIN, POSSIBLE
+from sparkwright.logscan.story import Story
+
+MOST = 3
+_MORE = 0.02  # for each further sign of the same cause
+_HIGHEST = 0.99
+_EXPLAINED = 0.5  # what is left of the confidence in a cause that another one explains
+_NEAR = 0.1
+_PROOFS = 6
+
+
+# Of engines that somebody else runs.
+_ELSEWHERE = {
+    "logs": "docker logs --tail 200 <container>",
+    "ends": "docker inspect -f '{{.State.OOMKilled}} {{.State.ExitCode}}' <container>",
+}
+
+
+class Words(dict[str, str]):
+    """For the `{name}` in a step; `<name>` for a word that is not known."""
+
+    def __missing__(self, name: str) -> str:
+        return _ELSEWHERE.get(name, f"<{name.replace('_', ' ')}>")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One cause that is shown."""
+
+    known: LogCause
+    sure: float
+    proof: tuple[Proof, ...]
+    groups: Mapping[str, str]
+    seen: int = 1
+
+
+def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[Found]:
+    """One Found a cause; hits of all sources together. causes: by code."""
+    by_code: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_code.setdefault(hit.signed.code, []).append(hit)
+    return [_merged(causes[code], group) for code, group in by_code.items()]
+
+
+def _merged(known: LogCause, hits: list[Hit]) -> Found:
+    best = sorted(hits, key=lambda hit: (-hit.signed.sign.sure, _place(hit.proof[0])))
+    kinds = len({hit.signed for hit in hits})
+    sure = min(_HIGHEST, best[0].signed.sign.sure + _MORE * (kinds - 1))
+    return Found(known, sure, _lines(best)[:_PROOFS], _groups(best), _seen(hits))
+
+
+def _lines(best: Sequence[Hit]) -> tuple[Proof, ...]:
+    """Each line once, by whichever sign found it first."""
+    lines: dict[tuple[str, int], Proof] = {}
+    for proof in (proof for hit in best for proof in hit.proof):
+        lines.setdefault((proof.source, proof.number), proof)
+    return tuple(lines.values())
+
+
+def _seen(hits: Iterable[Hit]) -> int:
+    """Lines: several signs of a cause may match the same one."""
+    most: dict[str, int] = {}
+    for hit in hits:
+        most[hit.proof[0].source] = max(hit.count, most.get(hit.proof[0].source, 0))
+    return sum(most.values())
+
+
+def _groups(best: Sequence[Hit]) -> dict[str, str]:
+    return {name: text for hit in reversed(best) for name, text in hit.groups.items()}
+
+
+def found_by_stories(rules: Iterable[WholeLogRule], stories: tuple[Story, ...]) -> list[Found]:
+    return [Found(r.CAUSE, v.sure, tuple(dict.fromkeys(v.proof)), {}) for r in rules for v in r.judge(stories)]
+
+
+def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
+    """(causes, harmless), each with the most likely first; equal ones by which came first. words: about the cluster."""
+    told = [one for one in found if not _excused(one, found)]
+    weighed = [(_weight(one, told), one) for one in told]
+    weighed.sort(key=lambda pair: (-round(pair[0] * 20), _place(pair[1].proof[0])))
+    causes = tuple(_cause(one, weight, words) for weight, one in weighed)
+    bad = _once(cause for cause in causes if cause.severity is not Severity.INFO)
+    blamed = {key for one in found if one.known.severity is not Severity.INFO for key in one.known.consequences}
+    return bad[:MOST], _once(c for c in causes if c.severity is Severity.INFO and c.key not in blamed)
+
+
+def _excused(one: Found, found: Sequence[Found]) -> bool:
+    """Whether a harmless line, surely known as such, is all that this cause stands on."""
+    sure = (other for other in found if other.known.severity is Severity.INFO and other.sure >= CERTAIN)
+    return one.sure <= POSSIBLE and any(one.known.key in other.known.consequences for other in sure)
+
+
+def _weight(one: Found, found: Sequence[Found]) -> float:
+    """Half for what follows from another cause that is about as sure, or surer."""
+    real = (other for other in found if other.known.severity is not Severity.INFO and other.sure + _NEAR >= one.sure)
+    return one.sure * _EXPLAINED if any(one.known.key in other.known.consequences for other in real) else one.sure
+
+
+def _place(proof: Proof) -> tuple[float, int]:
+    return (proof.at if proof.at is not None else float("inf"), proof.number)
+
+
+def _once(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """The best of each key."""
+    kept: dict[str, Cause] = {}
+    for cause in causes:
+        kept.setdefault(cause.key, cause)
+    return tuple(kept.values())
+
+
+def _cause(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
+    named = Words({**words, **one.groups})
+    return Cause(
+        one.known.key,
+        one.known.code,
+        one.known.title,
+        one.known.severity,
+        round(weight, 2),
+        one.known.why,
+        tuple(step.format_map(named) for step in one.known.fix),
+        one.proof,
+        one.seen,
+    )

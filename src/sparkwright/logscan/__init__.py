@@ -1,0 +1,1 @@
+"""Reads logs: one pass, the patterns that are in it, marks and times. Knows no cause."""

@@ -1,0 +1,266 @@
+"""All patterns of all causes, ready for one pass over a log.
+
+One pass (words.py) finds the words that patterns cannot do without; only lines that have one of them are
+decoded, and only the patterns of those words are tried there (docs/adr/0007-one-pass-over-logs.md).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+from sparkwright.logscan.literals import all_required, digit_blind, rarity, required
+from sparkwright.logscan.logline import LONGEST, decoded
+from sparkwright.logscan.sign import WINDOW, Sign
+from sparkwright.logscan.story import Row
+from sparkwright.logscan.words import Words, finder
+
+# One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
+_LOW = bytes(bytes(range(256)).lower()).replace(b"\r", b"\x0c")
+# The same with every digit as 0: lines that differ in their numbers alone are judged once.
+_SHAPE = bytes(48 if 48 <= letter < 58 else letter for letter in _LOW)
+# A run of letters that a pattern leaves open: longer ones are taken for so long. From each of many places to the line's
+# end would be quadratic; where a pattern begins with the line there is one place only.
+RUN = 300
+_OPEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?:([*+])|\{(\d+),\})([?+]?)", re.DOTALL)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Signs(Protocol):
+    """What is found by its signs; the code is what a hit leads back to."""
+
+    @property
+    def code(self) -> str: ...
+
+    @property
+    def signatures(self) -> tuple[Sign, ...]: ...
+
+
+class Marks(Protocol):
+    """What is counted in a whole log: name -> pattern, name -> rows."""
+
+    @property
+    def MARKS(self) -> Mapping[str, str]: ...
+
+    @property
+    def ROWS(self) -> Mapping[str, Row]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signed:
+    """A sign of the cause with that code.
+
+    parts: where its patterns are in the book, the rarest first; rarest: the part that the whole log is searched for,
+    the others are looked for around it; unless: the pattern of lines left out.
+    """
+
+    code: str
+    sign: Sign
+    parts: tuple[int, ...]
+    rarest: int
+    unless: int | None = None
+
+    @property
+    def is_near(self) -> bool:
+        return len(self.parts) > 1 and self.sign.within <= WINDOW
+
+    @property
+    def looked_for(self) -> tuple[int, ...]:
+        return self.parts if self.sign.within > WINDOW else (self.rarest,)
+
+
+@dataclass(slots=True)
+class Pattern:
+    """One expression; compiled when its word is first met: most never are."""
+
+    text: str
+    _compiled: re.Pattern[str] | None = None
+    _needs: tuple[tuple[bytes, ...], ...] | None = None
+    _blind: bool | None = None
+
+    def search(self, line: str) -> re.Match[str] | None:
+        if self._compiled is None:
+            self._compiled = re.compile(linear(self.text), re.IGNORECASE)
+        return self._compiled.search(line)
+
+    @property
+    def digit_blind(self) -> bool:
+        if self._blind is None:
+            self._blind = digit_blind(self.text)
+        return self._blind
+
+    def possible(self, shape: bytes, has_word: bool = False) -> bool:
+        """Whether bytes of that shape may have what every match has: far quicker than to search.
+
+        has_word: that they have one of the words it is looked for by is known.
+        """
+        if self._needs is None:
+            self._needs = tuple(tuple(shaped(t.encode()) for t in texts) for texts in all_required(self.text))
+        for texts in self._needs[has_word:]:
+            for text in texts:
+                if text in shape:
+                    break
+            else:
+                return False
+        return True
+
+
+class Book:
+    """causes: of signs; stories: of marks; marks: more of them, by name, of which only the first line is wanted.
+
+    Raises ValueError for a pattern without a word to look for.
+    """
+
+    def __init__(
+        self, causes: Iterable[Signs], stories: Sequence[Marks] = (), marks: Mapping[str, str] | None = None
+    ) -> None:
+        self.patterns: list[Pattern] = []
+        self._numbers: dict[str, int] = {}
+        self.signs = tuple(self._signed(cause.code, sign) for cause in causes for sign in cause.signatures)
+        self.rows = {
+            name: (row.header, re.compile(row.pattern, re.M)) for story in stories for name, row in story.ROWS.items()
+        }
+        asked = [*(story.MARKS for story in stories), marks or {}]
+        self.marks = {name: self._number(pattern) for given in asked for name, pattern in given.items()}
+        self._signs_of = _index((number, signed) for signed in self.signs for number in signed.looked_for)
+        self._marks_of = _index((number, name) for name, number in self.marks.items())
+        self._wanted_once = frozenset(marks or {})
+        looked_for = sorted({*self._signs_of, *self._marks_of})
+        self._words = _index((word, n) for n in looked_for for word in required(self.patterns[n].text))
+
+    def _signed(self, code: str, sign: Sign) -> Signed:
+        unless = self._number(sign.unless) if sign.unless else None
+        parts = sorted(sign.patterns, key=_rarity, reverse=True)
+        return Signed(code, sign, tuple(map(self._number, parts)), self._number(parts[0]), unless)
+
+    def _number(self, pattern: str) -> int:
+        if pattern not in self._numbers:
+            self._numbers[pattern] = len(self.patterns)
+            self.patterns.append(Pattern(pattern))
+        return self._numbers[pattern]
+
+    def signs_of(self, pattern: int) -> tuple[Signed, ...]:
+        return self._signs_of.get(pattern, ())
+
+    def excused(self, signed: Signed, line: str) -> bool:
+        """Whether the line is one that the sign leaves out."""
+        if signed.unless is None or not self.patterns[signed.unless].possible(shaped(line.encode())):
+            return False
+        return self.patterns[signed.unless].search(line) is not None
+
+    def marks_of(self, pattern: int) -> tuple[str, ...]:
+        return self._marks_of.get(pattern, ())
+
+    def wanted_again(self, pattern: int) -> bool:
+        """Whether a story asks for later lines that have it."""
+        return not self._wanted_once.issuperset(self.marks_of(pattern))
+
+    @cached_property
+    def only_near(self) -> Mapping[int, tuple[Signed, ...]]:
+        """The signs of the patterns that are of no use without others around them."""
+        asked = ((n, signs) for n, signs in self._signs_of.items() if n not in self._marks_of)
+        return {n: signs for n, signs in asked if all(signed.is_near for signed in signs)}
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(sorted(self._words))
+
+    @cached_property
+    def _of_word(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(self._words[word] for word in self.words)
+
+    @cached_property
+    def _number_of_word(self) -> Mapping[str, int]:
+        return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def _every(self) -> Words:
+        return finder([word.encode() for word in self.words])
+
+    @cached_property
+    def _of_digits(self) -> Words:
+        """The words that a line's shape does not tell."""
+        encoded = [word.encode() for word in self.words if any(letter.isdigit() for letter in word)]
+        return finder(encoded or [b"\n"])
+
+    def words_with_digits(self, low: bytes) -> Iterator[int]:
+        """Where in a lowered block they are."""
+        return (at for _, at, _ in self._of_digits.hits(low))
+
+    def live(self, shape: bytes, words: Iterable[int], line: bytes) -> tuple[int, ...]:
+        """The patterns that lines of that shape with these words may match: those that look at digits, and those that
+
+        this line matches.
+        """
+        numbers = {number for word in words for number in self._of_word[word]}
+        possible = [number for number in sorted(numbers) if self.patterns[number].possible(shape, True)]
+        text = decoded(line) if possible else ""
+        return tuple(n for n in possible if not self.patterns[n].digit_blind or self.patterns[n].search(text))
+
+    def needless(self, done: Set[int], pattern: int) -> frozenset[int]:
+        """The words of a pattern that no other one needs but those that are done."""
+        words = (self._number_of_word[word] for word in required(self.patterns[pattern].text))
+        return frozenset(word for word in words if done >= set(self._of_word[word]))
+
+    def lines_with_words(self, low: bytes, needless: Set[int] = frozenset()) -> Iterator[tuple[int, int, set[int]]]:
+        """(start, end, words) of the lines of a lowered block that have a word of any pattern, in their order.
+
+        Parts that carriage returns (form feeds here) set apart count as lines of their own; of very long ones only the
+        surroundings of the word are taken. needless: words that do not count.
+        """
+        start, end, words, in_parts = 0, -1, set[int](), b"\x0c" in low
+        for word, at, _ in self._every.hits(low):
+            if word in needless:
+                continue
+            if at >= end:
+                if words:
+                    yield start, end, words
+                (start, end), words = _around(low, at, in_parts), set()
+            words.add(word)
+        if words:
+            yield start, end, words
+
+
+def linear(pattern: str) -> str:
+    """The same with a bound for every repeat that has none."""
+    if pattern.startswith("^"):
+        return pattern
+    return _OPEN.sub(lambda m: f"{{{m[2] or '*+'.index(m[1])},{RUN}}}{m[3]}" if m[1] or m[2] else m[0], pattern)
+
+
+def lowered(block: bytes) -> bytes:
+    return block.translate(_LOW)
+
+
+def shaped(block: bytes) -> bytes:
+    return block.translate(_SHAPE)
+
+
+def _around(block: bytes, at: int, in_parts: bool) -> tuple[int, int]:
+    """The bounds of the line, or of the part of a line, that has the byte at `at`."""
+    first = at - LONGEST if at > LONGEST else 0
+    start = block.rfind(b"\n", first, at) + 1 or max(0, at - LONGEST // 2)
+    end = block.find(b"\n", at, at + LONGEST)
+    end = min(len(block), at + LONGEST) if end < 0 else end
+    if not in_parts:
+        return start, end
+    start = max(start, block.rfind(b"\x0c", start, at) + 1)
+    part = block.find(b"\x0c", at, end)
+    return start, end if part < 0 else part
+
+
+def _rarity(pattern: str) -> tuple[float, int]:
+    """Of a pattern that may have no word at all: it is only looked for around another one."""
+    try:
+        return rarity(required(pattern))
+    except ValueError:
+        return (float("-inf"), 0)
+
+
+def _index(pairs: Iterable[tuple[K, V]]) -> Mapping[K, tuple[V, ...]]:
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}

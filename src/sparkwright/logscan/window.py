@@ -1,0 +1,76 @@
+"""The lines around one: where the other patterns of a sign are looked for."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+from sparkwright.logscan.book import Pattern, Signed, shaped
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that a pattern was found in; where in it is looked for only when somebody asks."""
+
+    number: int
+    text: str
+    pattern: Pattern | None = None
+
+    @property
+    def match(self) -> re.Match[str] | None:
+        return self.pattern.search(self.text) if self.pattern else None
+
+
+@dataclass(slots=True)
+class Open:
+    """A sign whose rarest pattern was found: what of it is there, and up to which line the rest may come."""
+
+    signed: Signed
+    until: int
+    found: dict[int, Line]
+
+
+class Window:
+    """A block of lines that begins with line `first`; before: the last (number, bytes) of what came earlier.
+
+    shapes: of its lines; starts: where each begins, and one more.
+    """
+
+    def __init__(self, block: bytes, first: int, before: tuple[tuple[int, bytes], ...]) -> None:
+        self.block, self.first, self.before = block, first, before
+        self._shape = shaped(block)
+        self.shapes = self._shape.split(b"\n")
+        self.starts = [0, *accumulate(len(shape) + 1 for shape in self.shapes)]
+        self.last = first + len(self.shapes) - 1
+
+    def span(self, number: int, within: int) -> tuple[int, int] | None:
+        """From which line of the block to which, counted from 0, those around one are; None when some are not here."""
+        place = number - self.first
+        inside = place >= within and place + within < len(self.shapes)
+        return (place - within, place + within + 1) if inside else None
+
+    def key(self, span: tuple[int, int]) -> int:
+        """The same for lines of the same shapes. Their hashes are known by now, so this is quick."""
+        return hash(tuple(self.shapes[span[0] : span[1]]))
+
+    def shape(self, span: tuple[int, int]) -> bytes:
+        return self._shape[self.starts[span[0]] : self.starts[span[1]] - 1]
+
+    def text(self, span: tuple[int, int]) -> bytes:
+        return self.block[self.starts[span[0]] : self.starts[span[1]] - 1]
+
+    def around(self, number: int, within: int) -> Iterator[tuple[int, bytes]]:
+        """(number, bytes) of a line, of those before it with the nearest first, of those after it."""
+        place = number - self.first
+        yield from self._lines(range(place, max(place - within, 0) - 1, -1))
+        earlier = [pair for pair in self.before if number - within <= pair[0] < self.first]
+        yield from reversed(earlier)
+        yield from self._lines(range(place + 1, min(place + within + 1, len(self.shapes))))
+
+    def until(self, last: int) -> Iterator[tuple[int, bytes]]:
+        """The block's lines up to the one of that number."""
+        yield from self._lines(range(min(last - self.first + 1, len(self.shapes))))
+
+    def _lines(self, places: range) -> Iterator[tuple[int, bytes]]:
+        for place in places:
+            yield self.first + place, self.block[self.starts[place] : self.starts[place + 1] - 1]

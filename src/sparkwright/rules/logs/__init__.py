@@ -1,1 +1,0 @@
-"""Causes that logs tell, by family: one file a cause."""

@@ -1,1 +1,0 @@
-"""Causes of the family api-and-client; codes LAPI."""

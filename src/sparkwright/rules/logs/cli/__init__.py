@@ -1,1 +1,0 @@
-"""Causes of the family cli-and-config; codes LCLI."""

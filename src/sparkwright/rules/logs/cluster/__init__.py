@@ -1,1 +1,0 @@
-"""Causes of the family cluster-coordination; codes LCLU."""

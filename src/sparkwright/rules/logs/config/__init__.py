@@ -1,1 +1,0 @@
-"""Causes of the family model-config; codes LCFG."""

@@ -1,1 +1,0 @@
-"""Causes of the family cuda-toolchain; codes LCUD."""

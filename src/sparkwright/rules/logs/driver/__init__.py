@@ -1,1 +1,0 @@
-"""Causes of the family driver-and-gpu-fault; codes LDRV."""

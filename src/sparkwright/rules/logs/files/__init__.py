@@ -1,1 +1,0 @@
-"""Causes of the family model-files-and-hub; codes LFIL."""

@@ -1,1 +1,0 @@
-"""Causes of the family graph-jit-runtime; codes LGRA."""

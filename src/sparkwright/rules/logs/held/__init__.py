@@ -1,1 +1,0 @@
-"""Causes of the family memory-held-or-leaked; codes LHEL."""

@@ -1,1 +1,0 @@
-"""Causes of the family container-and-image; codes LIMG."""

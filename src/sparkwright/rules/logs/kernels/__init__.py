@@ -1,1 +1,0 @@
-"""Causes of the family sm12x-kernel-support; codes LKRN."""

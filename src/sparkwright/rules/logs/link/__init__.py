@@ -1,1 +1,0 @@
-"""Causes of the family network-reachability-and-link; codes LLNK."""

@@ -1,1 +1,0 @@
-"""Causes of the family network-interface-selection; codes LNIC."""

@@ -1,1 +1,0 @@
-"""Causes of the family network-rdma; codes LRDM."""

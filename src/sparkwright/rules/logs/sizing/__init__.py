@@ -1,1 +1,0 @@
-"""Causes of the family memory-sizing; codes LSIZ."""

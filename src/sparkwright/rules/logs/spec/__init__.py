@@ -1,1 +1,0 @@
-"""Causes of the family spec-decode; codes LSPC."""

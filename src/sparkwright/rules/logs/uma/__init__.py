@@ -1,1 +1,0 @@
-"""Causes of the family unified-memory-host; codes LUMA."""

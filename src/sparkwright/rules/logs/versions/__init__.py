@@ -1,1 +1,0 @@
-"""Causes of the family version-skew; codes LVER."""

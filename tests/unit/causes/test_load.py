@@ -1,0 +1,111 @@
+"""The loader of causes: what a file may hold, and that a mistake is named with file and line."""
+
+from pathlib import Path
+
+import pytest
+
+from sparkwright.causes.load import read
+from sparkwright.domain.finding import Severity
+from sparkwright.logscan.sign import ANYWHERE, Sign
+
+GOOD = r"""# A family.
+family = 'test-family'
+
+[[cause]]
+code = 'LTST001'
+key = 'socket-permission'
+title = 'no permission on the socket'
+severity = 'block'
+why = '''
+the user is not in the group,
+or the session predates the change.'''
+see = ['https://example.org/socket']
+fix = ['sudo usermod -aG docker $USER', 'echo {node} {{}}']
+consequences = ['engine-died']
+certain = [
+  'permission denied while connecting',
+  '''docker\.sock: connect: permission denied
+     |error while fetching the version''',
+]
+'0.7' = [
+  { near = ['docker socket', 'denied'], within = 1 },
+  { anywhere = ['docker socket', 'refused'] },
+  { line = 'daemon refused', times = 3, unless = 'retrying' },
+]
+fires = ['permission denied while connecting']
+silent = ['cannot connect']
+
+[[cause]]
+code = 'LTST002'
+key = 'engine-died'
+title = 'the engine died'
+severity = 'info'
+status = 'preview'
+why = 'x'
+hint = ['engine died']
+fires = ['engine died']
+silent = ['engine lives']
+"""
+
+
+def load(tmp_path: Path, text: str) -> str:
+    """The error, '' for none."""
+    (tmp_path / "test.toml").write_text(text)
+    try:
+        read(tmp_path, patterns=True)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def test_a_file_becomes_causes(tmp_path: Path) -> None:
+    """Guards every form that a signature may have, and that line breaks in patterns and in `why` do not count."""
+    assert load(tmp_path, GOOD) == ""
+    first, second = read(tmp_path)["test-family"]
+    assert first.why == "the user is not in the group, or the session predates the change."
+    assert first.signatures == (
+        Sign(("permission denied while connecting",), 0.95),
+        Sign((r"docker\.sock: connect: permission denied|error while fetching the version",), 0.95),
+        Sign(("docker socket", "denied"), 0.7, 1),
+        Sign(("docker socket", "refused"), 0.7, ANYWHERE),
+        Sign(("daemon refused",), 0.7, 0, 3, "retrying"),
+    )
+    assert (second.severity, second.status, second.fix) == (Severity.INFO, "preview", ())
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "error"),
+    [
+        ("see = ", "sea = ", "test.toml:12: unknown key 'sea'; did you mean 'see'?"),
+        ("certain = ", "sure = ", "test.toml:15: unknown key 'sure'"),
+        ("silent = ['cannot connect']\n", "", "test.toml:4: no silent"),
+        ("fires = ['engine died']\n", "fires = []\n", "test.toml:28: no fires"),
+        ("hint = ['engine died']\n", "", "test.toml:28: no signature"),
+        ("fix = ['sudo", "fixed = ['sudo", "test.toml:13: unknown key 'fixed'; did you mean 'fix'?"),
+        ("fix = ['sudo usermod -aG docker $USER', 'echo {node} {{}}']\n", "", "test.toml:4: no fix"),
+        ("echo {node} {{}}", "echo {node} {}", "test.toml:13: a brace in a step is written {{ or }}"),
+        ("'engine-died']", "'engine-dies']", "test.toml:14: unknown cause 'engine-dies'; did you mean 'engine-died'?"),
+        ("severity = 'info'", "severity = 'bad'", "test.toml:32: severity cannot be 'bad'"),
+        ("code = 'LTST002'", "code = 'LTST001'", "test.toml:29: LTST001 is another cause's code"),
+        ("title = 'the engine died'", "title = 'The end.'", "test.toml:31: title cannot be 'The end.'"),
+        ("https://example.org", "field guide, page", "test.toml:12: see cannot be 'field guide, page/socket'"),
+        ("hint = ['engine died']", "hint = ['engine (died']", "test.toml:35: bad pattern 'engine (died': missing )"),
+        ("hint = ['engine died']", r"hint = ['\d+']", r"test.toml:35: no word that every match of '\\d+' has"),
+        ("within = 1", "width = 1", "test.toml:21: unknown key in 0.7 'width'"),
+        ("within = 1", "within = '1'", "test.toml:21: within cannot be '1'"),
+        ("near = ['docker socket', 'denied']", "near = ['denied']", "test.toml:21: near needs two patterns or more"),
+        ("line = 'daemon refused', ", "", "test.toml:20: 0.7: expected a pattern or a table with line, near, anywhere"),
+        ("family = 'test-family'\n", "", "test.toml:1: expected family and [[cause]], found cause"),
+        ("why = 'x'", "why = 'x", "test.toml:34: "),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, good: str, bad: str, error: str) -> None:
+    """Guards whoever adds a cause: what is wrong, where, and what was probably meant."""
+    assert good in GOOD
+    assert load(tmp_path, GOOD.replace(good, bad, 1)).startswith(error)
+
+
+def test_a_code_of_another_file_is_refused(tmp_path: Path) -> None:
+    """Guards that codes are unique over all families, not only within one."""
+    (tmp_path / "a.toml").write_text(GOOD)
+    assert load(tmp_path, GOOD) == "test.toml:5: LTST001 is another cause's code"

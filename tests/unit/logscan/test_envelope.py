@@ -1,0 +1,53 @@
+"""Lines that come wrapped in JSON."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkwright.logscan.envelope import Unwrap, unwrapped
+
+JOURNAL = [
+    {"__REALTIME_TIMESTAMP": "1795234440000000", "SYSLOG_IDENTIFIER": "kernel", "MESSAGE": "NVRM: Xid 119"},
+    {"__REALTIME_TIMESTAMP": "1795234441000000", "MESSAGE": [27, 91, 49, 109, 69, 82, 82, 27, 91, 48, 109]},
+    {"__REALTIME_TIMESTAMP": "1795234442000000", "MESSAGE": "two\nlines"},
+    {"__REALTIME_TIMESTAMP": "1795234443000000", "MESSAGE": None},
+]
+DOCKER = [{"log": "(EngineCore pid=1) ERROR it broke\n", "stream": "stderr", "time": "2026-11-21T04:14:00.1Z"}]
+
+
+def unwrap(rows: list[object], step: int = 10**6) -> list[str]:
+    data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    wrapper = Unwrap()
+    parts = [wrapper.feed(data[n : n + step]) for n in range(0, len(data), step)]
+    return (b"".join(parts) + wrapper.close()).decode().split("\n")[:-1]
+
+
+def test_journald_lines_get_their_time_and_their_text() -> None:
+    """Guards messages that journald gives as numbers because of their colours, and one line out for one line in."""
+    assert unwrap(JOURNAL) == [
+        "2026-11-21T04:14:00.000000Z kernel: NVRM: Xid 119",
+        "2026-11-21T04:14:01.000000Z \x1b[1mERR\x1b[0m",
+        "2026-11-21T04:14:02.000000Z two\rlines",
+        "2026-11-21T04:14:03.000000Z",
+    ]
+
+
+def test_docker_files_too_in_any_chunks() -> None:
+    """Guards lines that are cut between two reads."""
+    wanted = ["2026-11-21T04:14:00.1Z (EngineCore pid=1) ERROR it broke"]
+    assert unwrap(DOCKER) == unwrap(DOCKER, step=7) == wanted
+
+
+def test_other_logs_pass_as_they_are() -> None:
+    """Guards JSON that is no envelope (a request's body, a metrics line), and plain text."""
+    for text in (b'{"model": "m", "messages": []}\nERROR\n', b"plain\n{}\n", b"\n\nlate\n"):
+        wrapper = Unwrap()
+        assert wrapper.feed(text) + wrapper.close() == text
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.binary(max_size=120) | st.text(max_size=80).map(lambda t: json.dumps({"MESSAGE": t, "time": t}).encode()))
+def test_nothing_raises(line: bytes) -> None:
+    """Guards truncated and strange records."""
+    assert isinstance(unwrapped(line), bytes)

@@ -1,0 +1,62 @@
+"""Who wrote a line, and when."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkwright.logscan.logline import decoded, when, who
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("(EngineCore pid=412) INFO 11-02 10:11:12 [core.py:109] x", "EngineCore pid=412"),
+        ("(Worker_TP1 pid=4385) ERROR 11-21 04:10:41 [a.py:1] x", "Worker_TP1 pid=4385"),
+        ("(RayWorkerWrapper pid=77, ip=10.0.0.2) INFO x", "RayWorkerWrapper pid=77"),
+        ("[rank1]:[W1102 10:11:14.120 a.cpp:5] Warning: x", "rank1"),
+        ("[2026-02-24 14:09:34 TP14] Scheduler hit an exception", "TP14"),
+        ("spark-1:4523:4750 [0] misc/socket.cc:72 NCCL WARN x", "spark-1:4523:4750 [0]"),
+        ("Traceback (most recent call last):", ""),
+    ],
+)
+def test_the_process_is_told_by_the_line_itself(line: str, name: str) -> None:
+    """Guards that the proof says which rank spoke."""
+    assert who(line) == name
+
+
+def at(*parts: int) -> float:
+    return datetime(*parts, tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
+
+
+@pytest.mark.parametrize(
+    ("line", "moment"),
+    [
+        ("INFO 11-21 04:13:35 [utils.py:306] x", at(2026, 11, 21, 4, 13, 35)),
+        ("[W1121 04:14:00.500000000 socket.cpp:207] x", at(2026, 11, 21, 4, 14) + 0.5),
+        ("2026-11-21T04:13:35.250Z kernel: x", at(2026, 11, 21, 4, 13, 35) + 0.25),
+        ("2026-11-21T06:13:35+02:00 x", at(2026, 11, 21, 4, 13, 35)),
+        ("[2026-11-21 04:13:35 TP0] Load weight begin", at(2026, 11, 21, 4, 13, 35)),
+        ("Nov  2 08:00:01 spark-1 kernel: x", at(2026, 11, 2, 8, 0, 1)),
+        ("INFO 13-41 04:13:35 nonsense", None),
+        ("no time at all", None),
+    ],
+)
+def test_the_time_is_told_by_the_line_itself(line: str, moment: float | None) -> None:
+    """Guards the order of events over several ranks."""
+    assert when(line, 2026) == moment
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.text(max_size=200))
+def test_no_text_raises(text: str) -> None:
+    """Guards odd lines."""
+    assert isinstance(who(text), str)
+    assert when(text, 2026) is None or when(text, 2026)
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e", "\u2066", "\u200f"])
+def test_nothing_of_a_line_speaks_to_the_terminal(letter: str) -> None:
+    """Guards what `diagnose` shows of a log: no escape sequence in one character, no text turned round."""
+    assert decoded(f"one{letter}31mtwo 内".encode()) == "one 31mtwo 内"

@@ -1,0 +1,146 @@
+"""One pass over a log: signs, marks and rows, however the bytes are cut."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkwright.logscan.book import Book
+from sparkwright.logscan.matcher import Scan
+from sparkwright.logscan.sign import Sign, anywhere, line, near
+from sparkwright.logscan.story import Row
+
+
+def rule(*signs: Sign, key: str = "key") -> Any:
+    return SimpleNamespace(code="LTST001", signatures=signs)
+
+
+STORY: Any = SimpleNamespace(
+    MARKS={"opens": "rendezvous opens", "table": "# columns"}, ROWS={"row": Row("table", rb"^ *\d+ +\d+$")}
+)
+
+
+def scan(text: str | bytes, *signs: Sign) -> Scan:
+    found = Scan(Book((rule(*signs),), (STORY,)), "a.log", 2026)
+    found.feed(text if isinstance(text, bytes) else text.encode())
+    found.close()
+    return found
+
+
+def numbers(found: Scan) -> list[list[int]]:
+    return [[proof.number for proof in hit.proof] for hit in found.hits.values()]
+
+
+def test_a_line_is_found_with_its_number_in_any_case() -> None:
+    """Guards the proof that the user is shown."""
+    found = scan("one\ntwo\nERROR: Something BROKE here\n", line("something broke"))
+    (hit,) = found.hits.values()
+    assert [(p.source, p.number, p.text) for p in hit.proof] == [("a.log", 3, "ERROR: Something BROKE here")]
+
+
+def test_the_last_line_needs_no_end() -> None:
+    """Guards logs that were cut off, or that are still written."""
+    assert numbers(scan("one\nsomething broke", line("something broke"))) == [[2]]
+
+
+def test_patterns_near_one_another_count_together() -> None:
+    """Guards the window: near is near, in any order, and anywhere is anywhere."""
+    text = "alpha one\n\n\nbeta two\n"
+    assert numbers(scan(text, near("alpha", "beta", within=3))) == [[1, 4]]
+    assert numbers(scan(text, near("beta", "alpha", within=3))) == [[1, 4]]
+    assert numbers(scan(text, near("alpha", "beta", within=2))) == []
+    assert numbers(scan("alpha\n" + "\n" * 9000 + "beta\n", anywhere("alpha", "beta"))) == [[1, 9002]]
+
+
+def test_lines_that_differ_in_a_number_alone_are_told_apart() -> None:
+    """Guards what is kept for lines of one shape: a hundred good starts do not hide the bad one."""
+    good, bad = "alpha 10\n\nbeta 10\n\n\n", "alpha 10\n\nbeta 99\n\n\n"
+    assert numbers(scan(good * 100 + bad + good, near("alpha", r"beta 9\d", within=2))) == [[501, 503]]
+    assert numbers(scan(good * 100 + bad + good, near(r"\balpha", r"\b9\d", within=2))) == [[501, 503]]
+    assert numbers(scan("waiting 1 s\n" * 100 + "waiting 9 s\n", line(r"waiting 9"))) == [[101]]
+
+
+def test_what_was_counted_often_hides_nothing_else() -> None:
+    """Guards the words that are left out once their sign was counted often enough: others may have them, too."""
+    often, rare = line("waiting for peer"), line("waiting for peer .{0,9}in vain")
+    found = scan("waiting for peer\n" * 150 + "waiting for peer 3 in vain\n", often, rare)
+    assert sorted(numbers(found)) == [[1], [151]]
+    assert all(hit.count > 100 for signed, hit in found.hits.items() if signed.sign is often)
+
+
+def test_times_and_unless() -> None:
+    """Guards that a line that is harmless once counts only when it comes again and again."""
+    assert numbers(scan("waiting\n" * 9, line("waiting", times=10))) == []
+    (hit,) = scan("waiting\n" * 12, line("waiting", times=10)).hits.values()
+    assert hit.count == 12
+    assert numbers(scan("failed, retrying\n", line("failed", unless="retrying"))) == []
+
+
+def test_progress_bars_do_not_hide_what_comes_after_them() -> None:
+    """Guards carriage returns: a bar of thousands of updates is one line of the file."""
+    bar = "".join(f"Loading: {n}%|###|\r" for n in range(3000))
+    found = scan(f"begin\n{bar}something broke\rLoading: 99%\nend\n", line("something broke"))
+    (hit,) = found.hits.values()
+    assert [(p.number, p.text) for p in hit.proof] == [(2, "something broke")]
+
+
+def test_colours_and_very_long_lines() -> None:
+    """Guards words that escapes would cut apart, and that one line of megabytes costs only what is around the word."""
+    assert numbers(scan("\x1b[1;31mERROR\x1b[0m some\x1b[0mthing broke\n", line("something broke"))) == [[1]]
+    (hit,) = scan("x" * 300_000 + " something broke " + "y" * 300_000, line("something broke")).hits.values()
+    assert "something broke" in hit.proof[0].text
+    assert len(hit.proof[0].text) < 10_000
+
+
+def test_marks_and_rows_tell_the_story() -> None:
+    """Guards what hangs are judged by: how often, first and last, and rows only below their header."""
+    story = scan("1 2\nrendezvous opens\n# columns\n 3 4\n 5 6\nbye\n").story()
+    assert (story.lines, story.count("opens"), story.count("row")) == (6, 1, 2)
+    assert (story.marks["row"].first.number, story.marks["row"].last.number) == (4, 5)
+    assert [proof.text for proof in story.tail][-1] == "bye"
+
+
+def test_rows_of_a_header_that_came_in_an_earlier_chunk() -> None:
+    """Guards logs that are watched: they come line by line."""
+    found = Scan(Book((), (STORY,)), "a", 2026)
+    for chunk in (b"# columns\n", b" 3 4\n", b" 5", b" 6\n"):
+        found.feed(chunk)
+    assert found.story().count("row") == 2
+
+
+LOG = "\n".join(
+    [
+        "begin",
+        "\x1b[1malpha\x1b[0m",
+        "bar 1%\rbar 2%\rsomething broke",
+        "",
+        "beta " + "z" * 500,
+        "waiting",
+        "waiting",
+        "end",
+    ]
+).encode()
+SIGNS = (line("something broke"), near("alpha", "beta", within=4), line("waiting", times=2), line("begin"))
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(cuts=st.lists(st.integers(0, len(LOG)), max_size=12))
+def test_the_cuts_between_chunks_change_nothing(cuts: list[int]) -> None:
+    """Guards pipes and files that grow: the same bytes give the same hits, wherever they are cut."""
+    whole, parts = scan(LOG, *SIGNS), Scan(Book((rule(*SIGNS),), (STORY,)), "a.log", 2026)
+    bounds = [0, *sorted(cuts), len(LOG)]
+    for start, end in pairwise(bounds):
+        parts.feed(LOG[start:end])
+    parts.close()
+    assert sorted(numbers(parts)) == sorted(numbers(whole))
+    assert parts.lines == whole.lines
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(junk=st.binary(max_size=400), more=st.lists(st.sampled_from([b"\x1b[", b"\r", b"\n", b"waiting", b"\xff"])))
+def test_junk_raises_nothing(junk: bytes, more: list[bytes]) -> None:
+    """Guards binary files, cut escapes and broken encodings."""
+    found = scan(junk + b"".join(more) + junk, *SIGNS)
+    assert found.story().lines == found.lines

@@ -1,0 +1,29 @@
+"""Words in bytes: the automaton and the plain search that stands in for it where nothing compiled can be."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.causes.diagnose import book
+from sparkwright.logscan.book import lowered
+from sparkwright.logscan.words import Automaton, Search
+
+DATA = Path(__file__).parents[2] / "data"
+TEXT = st.text("abc\n", max_size=60).map(str.encode)
+WORDS = st.lists(st.text("abc", min_size=1, max_size=6).map(str.encode), min_size=1, max_size=12, unique=True)
+
+
+@given(WORDS, TEXT)
+def test_both_find_the_same(words: list[bytes], text: bytes) -> None:
+    """Whatever the words are, inside and across one another: same hits in the same order."""
+    assert list(Search(words).hits(text)) == list(Automaton(words).hits(text))
+
+
+def test_both_find_the_same_in_logs_of_engines() -> None:
+    """All words of all rules over every log that the tests have: a supervisor judges as a laptop does."""
+    words = [word.encode() for word in book().words]
+    logs = sorted(path for path in DATA.rglob("*.log"))
+    block = lowered(b"\n".join(path.read_bytes() for path in logs)[:400_000])
+    found = list(Automaton(words).hits(block))
+    assert list(Search(words).hits(block)) == found and len(found) > 1000
