@@ -19,6 +19,7 @@ for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.door", "spark
 import sparkwright.logscan.words, sparkwright.causes.diagnose, sparkwright.rules.compat.table
 from sparkwright.rules.compat.table import ENGINES, read_table
 assert all(read_table(name).rows for name in ENGINES)
+assert len(sparkwright.causes.diagnose.known()) > 300
 assert type(sparkwright.logscan.words.finder([b"word"])).__name__ == "Search"
 outside = [m.__file__ for m in sys.modules.values()
            if (getattr(m, "__file__", None) or "").endswith(".so") and {folder!r} in m.__file__]
