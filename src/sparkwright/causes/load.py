@@ -34,15 +34,16 @@ _LISTS: Mapping[str, Callable[[str], object]] = {
     "consequences": _KEY,
 }
 _NEEDED = ("code", "key", "title", "severity", "why", "fires", "silent")
-_FORMS = ("line", "near", "anywhere")
+_FORMS = {"line": ("times", "unless"), "near": ("within", "times", "unless"), "anywhere": ("times", "unless")}
 _DETAILS = {"within": int, "times": int, "unless": str}
 _NUMBER = re.compile(r"0\.\d\d?").fullmatch
 _HEADER = re.compile(r"^\[\[cause\]\]", re.MULTILINE)
 _BREAK = re.compile(r"\n *")
+_SHOWN = 24  # characters of a text by which its line is found
 
 
 class _Wrong(Exception):
-    """What is wrong, and a text that its line has."""
+    """What is wrong; where: a pattern that finds its line."""
 
     def __init__(self, what: str, where: str = "") -> None:
         super().__init__(what)
@@ -60,10 +61,11 @@ class _Table:
     values: Mapping[str, Any]
 
     def place(self, where: str) -> str:
-        """File and line of a text, or of the cause's header."""
+        """File and line: of the pattern, or of the cause's header."""
         starts = [match.start() for match in _HEADER.finditer(self.source)] + [len(self.source)]
         first, end = starts[self.block : self.block + 2]
-        return f"{self.file}:{1 + self.source.count(chr(10), 0, max(first, self.source.find(where, first, end)))}"
+        match = re.compile(where, re.MULTILINE).search(self.source, first, end)
+        return f"{self.file}:{1 + self.source.count(chr(10), 0, match.start() if match else first)}"
 
 
 @cache
@@ -83,9 +85,9 @@ def read(folder: Path, patterns: bool = False) -> dict[str, tuple[LogCause, ...]
     for table in tables:
         try:
             cause = _cause(table.values)
-            _known("cause", cause.consequences, keys)
+            _known("cause", cause.consequences, keys, "")
             if cause.code in found:
-                raise _Wrong(f"{cause.code} is another cause's code", cause.code)
+                raise _Wrong(f"{cause.code} is another cause's code", "^code")
             _check_patterns(cause.signatures if patterns else ())
         except _Wrong as wrong:
             raise ValueError(f"{table.place(wrong.where)}: {wrong}") from None
@@ -103,7 +105,7 @@ def _tables(path: Path) -> Iterator[_Table]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         raise ValueError(f"{path.name}:{line[1] if line else source.count(chr(10))}: {error}") from None
-    if set(tree) != {"family", "cause"}:
+    if {name: type(value) for name, value in tree.items()} != {"family": str, "cause": list}:
         raise ValueError(f"{path.name}:1: expected family and [[cause]], found {', '.join(tree)}")
     for block, values in enumerate(tree["cause"]):
         yield _Table(path.name, source, block, tree["family"], values)
@@ -116,35 +118,42 @@ def _cause(values: Mapping[str, Any]) -> LogCause:
     if missing or not levels:
         raise _Wrong(f"no {', '.join(missing or ['signature'])}")
     texts: dict[str, Any] = {key: _text(key, values[key], good) for key, good in _TEXTS.items() if key in values}
-    lists: dict[str, Any] = {
-        key: tuple(_items(key, values[key], good)) for key, good in _LISTS.items() if key in values
-    }
+    lists: dict[str, Any] = {key: _texts(key, values[key], good) for key, good in _LISTS.items() if key in values}
     texts |= {"why": " ".join(texts["why"].split()), "severity": Severity(texts["severity"])}
     if not (lists.get("fix") or texts["severity"] is Severity.INFO):
         raise _Wrong("no fix")
     for step in (step for step in lists.get("fix", ()) if "{" in step or "}" in step):
         _check_step(step)
-    signatures = tuple(_signature(key, value) for key in levels for value in values[key])
+    signatures = tuple(_signature(key, value) for key in levels for value in _list(key, values[key]))
     return LogCause(signatures=signatures, **texts, **lists)
 
 
-def _known(kind: str, names: Iterable[str], known: Collection[str]) -> None:
+def _known(kind: str, names: Iterable[str], known: Collection[str], before: str = r"^['\"]?") -> None:
+    """Raises _Wrong for a name that is not known; before: what stands in front of it in its line."""
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, 1)
-            raise _Wrong(f"unknown {kind} {name!r}{f'; did you mean {near[0]!r}?' if near else ''}", name)
+            raise _Wrong(
+                f"unknown {kind} {name!r}{f'; did you mean {near[0]!r}?' if near else ''}", before + re.escape(name)
+            )
 
 
 def _text(key: str, value: Any, good: Callable[[str], object] = bool) -> Any:
-    if not isinstance(value, str) or not good(value):
-        raise _Wrong(f"{key} cannot be {value!r}", key if not isinstance(value, str) else value.split("\n")[0][:24])
+    if not isinstance(value, str):
+        raise _Wrong(f"{key} must be a text", rf"\b{key}\b")
+    if not good(value):
+        raise _Wrong(f"{key} cannot be {value!r}", re.escape(value.split("\n")[0][:_SHOWN]))
     return value
 
 
-def _items(key: str, value: Any, good: Callable[[str], object] = bool) -> Iterator[str]:
+def _list(key: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise _Wrong(f"{key} must be a list", key)
-    yield from (_text(key, item, good) for item in value)
+        raise _Wrong(f"{key} must be a list", rf"\b{key}\b")
+    return value
+
+
+def _texts(key: str, value: Any, good: Callable[[str], object] = bool) -> tuple[str, ...]:
+    return tuple([_text(key, item, good) for item in _list(key, value)])
 
 
 def _check_step(step: str) -> None:
@@ -152,27 +161,27 @@ def _check_step(step: str) -> None:
     try:
         step.format_map(dict.fromkeys(re.findall(r"\{(\w+)\}", step), ""))
     except (ValueError, LookupError) as error:
-        raise _Wrong(f"a brace in a step is written {{{{ or }}}}: {error}", step[:24]) from None
+        raise _Wrong(f"a brace in a step is written {{{{ or }}}}: {error}", re.escape(step[:_SHOWN])) from None
 
 
 def _signature(level: str, value: Any) -> Sign:
-    """A pattern, or a table of them."""
+    """A pattern, or a table of them with details."""
     sure = CONFIDENCE.get(level) or float(level)
     if isinstance(value, str):
         return Sign((_unbroken(value),), sure)
     form = next((form for form in _FORMS if isinstance(value, dict) and form in value), "")
     if not form:
-        raise _Wrong(f"{level}: expected a pattern or a table with {', '.join(_FORMS)}", level)
-    _known(f"key in {level}", value, (form, *_DETAILS))
+        raise _Wrong(f"{level}: expected a pattern, or a table with {', '.join(_FORMS)}", rf"^['\"]?{level}")
+    _known(f"key in {level}:", value, (form, *_FORMS[form]), r"\b")
     details = {key: value[key] for key in _DETAILS if key in value}
     for key, given in details.items():
         if type(given) is not _DETAILS[key]:
-            raise _Wrong(f"{key} cannot be {given!r}", f"{key} = ")
+            raise _Wrong(f"{key} cannot be {given!r}", rf"\b{key} = {given!r}")
     if form != "line":
         details.setdefault("within", ANYWHERE if form == "anywhere" else WITHIN)
-    patterns = tuple(_unbroken(text) for text in _items(form, [value[form]] if form == "line" else value[form]))
-    if (len(patterns) > 1) is not (form != "line"):
-        raise _Wrong(f"{form} needs two patterns or more", form)
+    patterns = tuple(map(_unbroken, _texts(form, [value[form]] if form == "line" else value[form])))
+    if form != "line" and len(patterns) < 2:
+        raise _Wrong(f"{form} needs two patterns or more", rf"\b{form} =")
     return Sign(patterns, sure, **details | {"unless": _unbroken(details.get("unless", ""))})
 
 
@@ -188,9 +197,10 @@ def _check_patterns(signatures: Iterable[Sign]) -> None:
             try:
                 re.compile(text, re.IGNORECASE)
             except re.error as error:
-                raise _Wrong(f"bad pattern {text!r}: {error}", text[:24]) from None
+                raise _Wrong(f"bad pattern {text!r}: {error}", re.escape(text[:_SHOWN])) from None
         if not any(_has_word(text) for text in sign.patterns):
-            raise _Wrong(f"no word that every match of {sign.patterns[0]!r} has", sign.patterns[0][:24])
+            text = sign.patterns[0]
+            raise _Wrong(f"no word that every match of {text!r} has", re.escape(text[:_SHOWN]))
 
 
 def _has_word(pattern: str) -> bool:
