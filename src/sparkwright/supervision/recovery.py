@@ -26,8 +26,8 @@ class Needs:
 NOTHING = Needs(Recovery.NONE, "")
 _REBOOT, _POWER = Recovery.REBOOT, Recovery.POWER_CYCLE
 
-# Cause key (causes/*.toml) -> what it takes. Only what the field agrees on; where it does not (a driver-retained pool that
-# the next CUDA process can have again, A1 [C]) the launch itself decides.
+# Key of a cause (causes/*.toml) -> what it takes. Only what the field agrees on; where it does not (a driver-retained
+# pool that the next CUDA process can have again, A1 [C]) the launch itself decides.
 BY_CAUSE: Mapping[str, Needs] = {
     "gpu-fell-off-bus-xid79": Needs(_POWER, "the GPU has fallen off the bus", "Xid 79, NVIDIA's Xid list; GPU011"),
     "gb10-stuck-low-power-state": Needs(_POWER, "the GPU's power controller is wedged", "E2, A7"),
