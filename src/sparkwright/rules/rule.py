@@ -9,13 +9,12 @@ from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.door_facts import DoorFacts
 from sparkwright.domain.facts import NodeFacts, Unknown
-from sparkwright.domain.finding import Finding
+from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.measured import Measured
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
-from sparkwright.rules.coded import Coded
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +46,23 @@ class Context:
         return self.facts.get(spec.node)
 
 
-class Rule(Coded, Protocol):
-    """A rule over facts, recipe and plan."""
+class Rule(Protocol):
+    """A rule over facts, recipe and plan.
+
+    A module with these names; its docstring has the headings Detects, Why, Evidence, Remedy, References.
+    """
+
+    @property
+    def CODE(self) -> str: ...
+
+    @property
+    def STATUS(self) -> str: ...
+
+    @property
+    def SEVERITY(self) -> Severity: ...
+
+    @property
+    def TITLE(self) -> str: ...
 
     def check(self, context: Context) -> Iterable[Finding]:
         """Findings about this context; none when what it needs is missing or unknown. Never raises."""
