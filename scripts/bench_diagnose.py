@@ -20,6 +20,7 @@ from sparkwright.causes.diagnose import book
 SIZE = 1_000_000_000
 SAMPLE = 100_000  # bytes that grep is given: it takes hours for all
 SECONDS, MEMORY = 10.0, 200.0
+LOAD = 80.0  # milliseconds of CPU
 GREP_LIMIT = 120.0
 SERVING = DATA / "healthy" / "serving.log"
 STARTS = ("captures_logs/b-8b-graphs.log", "captures_logs/m2-head.log", "captures_logs/v4-1m-s6.log")
@@ -48,7 +49,16 @@ def logs_take(repeats: int) -> list[Figure]:
             "diagnose 100 MB of starts", "file", slow, "s", SECONDS / 10, note="the same starts again", simulated=False
         ),
         Figure("its memory", "file", (peak,), "MiB", MEMORY, simulated=False),
+        causes_load(repeats),
     ]
+
+
+def causes_load(repeats: int) -> Figure:
+    """CPU of reading all families, each time in a fresh interpreter; patterns are compiled later, when a log needs them."""
+    program = "import time; from sparkwright.causes.load import families; began = time.process_time(); families(); "
+    command = [sys.executable, "-c", program + "print(1000 * (time.process_time() - began))"]
+    taken = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(repeats)]
+    return Figure("causes load", "this machine", tuple(taken), "ms", LOAD, note="CPU; 21 TOML files", simulated=False)
 
 
 def run(command: list[str]) -> None:
