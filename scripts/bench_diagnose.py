@@ -54,7 +54,7 @@ def logs_take(repeats: int) -> list[Figure]:
 
 
 def causes_load(repeats: int) -> Figure:
-    """CPU of reading all families, each time in a fresh interpreter; patterns are compiled later, when a log needs them."""
+    """CPU of reading all families, each time in a fresh interpreter; patterns are compiled later, when needed."""
     program = "import time; from sparkwright.causes.load import families; began = time.process_time(); families(); "
     command = [sys.executable, "-c", program + "print(1000 * (time.process_time() - began))"]
     taken = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(repeats)]
