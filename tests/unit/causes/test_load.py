@@ -83,7 +83,7 @@ def test_a_file_becomes_causes(tmp_path: Path) -> None:
         ("hint = ['engine died']\n", "", "test.toml:28: no signature"),
         ("fix = ['sudo", "fixed = ['sudo", "test.toml:13: unknown key 'fixed'; did you mean 'fix'?"),
         ("fix = ['sudo usermod -aG docker $USER', 'echo {node} {{}}']\n", "", "test.toml:4: no fix"),
-        ("echo {node} {{}}", "echo {node} {}", "test.toml:13: a brace in a step is written {{ or }}"),
+        ("echo {node} {{}}", "echo {node} {}", "test.toml:13: fix cannot be 'echo {node} {}'"),
         ("'engine-died']", "'engine-dies']", "test.toml:14: unknown cause 'engine-dies'; did you mean 'engine-died'?"),
         ("severity = 'info'", "severity = 'bad'", "test.toml:32: severity cannot be 'bad'"),
         ("code = 'LTST002'", "code = 'LTST001'", "test.toml:29: LTST001 is another cause's code"),
