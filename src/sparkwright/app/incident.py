@@ -170,7 +170,8 @@ async def explain(world: World, found: Evidence, words: Mapping[str, str], outag
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
     logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.what if outage else "")
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
-    return await asyncio.to_thread(examine, sources, year_of(world), words, degradations() if outage else frozenset())
+    year = year_of(world)
+    return await asyncio.to_thread(lambda: examine(sources, year, words, degradations() if outage else frozenset()))
 
 
 def _after(name: str, text: str, outage: Outage, year: int) -> str:

@@ -22,7 +22,8 @@ CAUSE = LogCause(
         "other ranks print after it follows from it."
     ),
     fix=(
-        "on its node, who was there and what ran: last -F | head; sudo journalctl --since -10min | grep -iE 'kill|sudo'",
+        "on its node, who was there and what ran: last -F | head; "
+        "sudo journalctl --since -10min | grep -iE 'kill|sudo'",
         "on its node: sudo journalctl -k -b | grep -iE 'oom|killed process' | tail   # nothing: it was not memory",
         "sparkwright status   # the supervisor starts all ranks again together",
     ),
