@@ -16,7 +16,7 @@ CAUSE = LogCause(
     title="CUDA graph capture stands at its first batch size",
     severity=Severity.BLOCK,
     why=(
-        "the graph holds a collective, and both ranks spin in it: seed 001 stood at 0/36 for 34 minutes "
+        "the graph holds a collective, and both ranks spin in it: it was seen to stay at 0/36 for 34 minutes "
         "with two busy GPUs. The first size may also compile kernels for minutes, and a log that was cut "
         "there looks the same: dmon tells."
     ),
