@@ -15,6 +15,8 @@ _EVEN_SO = 4
 # What is seen so long after our own answer is somebody else's work; it has come to its end after a pause of so long,
 # and whoever asked lately may ask again and wait, while an engine that hangs says what it said last.
 _OWN, _ENDED, _LATELY = 3.0, 2.0, 60.0
+# Most of our own question's answer.
+_TOKENS = 8
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Canary:
 
     refused: how many of the last ones came back with an error: those have not waited behind anybody's work. pending:
     when the one that is under way was asked, 0 without one. answered: when an answer came last. traffic: when work of
-    others was seen last.
+    others was seen last. own: tokens of our own answers that may not have been counted yet.
     """
 
     failures: int = 0
@@ -34,10 +36,11 @@ class Canary:
     pending: float = 0.0
     answered: float = 0.0
     traffic: float = 0.0
+    own: int = 0
     why: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
-        self.failures = self.refused = 0
+        self.failures = self.refused = self.own = 0
         self.failed_since, self.last = 0.0, None
         self.pending = self.answered = self.traffic = 0.0
         self.why.clear()
@@ -49,6 +52,7 @@ class Canary:
 
     def answer(self, answer: LiveCanary) -> None:
         self.last, self.asked, self.pending = answer, answer.at, 0.0
+        self.own += _TOKENS
         self.refused = self.refused + 1 if answer.refused and answer.seconds is None else 0
         if answer.seconds is not None:
             self.failures, self.failed_since, self.answered = 0, 0.0, answer.at + answer.seconds
@@ -62,9 +66,11 @@ class Canary:
         """False while traffic proves life, unless the last one failed or was long ago."""
         return bool(self.failures) or at - life.proved > proof or at - self.asked > _EVEN_SO * proof
 
-    def seen(self, at: float) -> None:
-        """Work has come out: somebody else's, unless it is that of our own last question."""
-        if not self.pending and at - self.answered > _OWN:
+    def seen(self, at: float, tokens: float = 0.0) -> None:
+        """Work has come out: somebody else's, unless it is that of our own last question. tokens: 0 if unknown."""
+        others = tokens - self.own - (_TOKENS if self.pending else 0)
+        self.own = 0
+        if others > 0 or (not self.pending and at - self.answered > _OWN):
             self.traffic = at
 
     def hurried(self, life: Life, at: float) -> bool:

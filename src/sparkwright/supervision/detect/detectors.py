@@ -34,6 +34,13 @@ _ALWAYS = _FOR_GOOD | {"clock-wedge", "hot", DISK_FULL}
 _GAP, _BACK = 15.0, -1.0
 
 
+def _made(before: LiveEngine | None, now: LiveEngine) -> float:
+    """Tokens between two looks; 0 where they are not counted."""
+    if before is None or before.generation_tokens is None or now.generation_tokens is None:
+        return 0.0
+    return max(now.generation_tokens - before.generation_tokens, 0.0)
+
+
 def away(seconds: float) -> bool:
     """Whether so much between two ticks is nobody's stillness."""
     return not _BACK < seconds < _GAP
@@ -124,10 +131,10 @@ class Detectors:
         """None: /metrics did not answer."""
         if live is None:
             return self.tick(at)
-        self.stall.told = at
+        before, self.stall.told = self.life.last, at
         self.life.engine(live, at)
         if self.life.proved == at:
-            self.canaries.seen(at)
+            self.canaries.seen(at, _made(before, live))
         self.drift.engine(live)
         return _flat(
             self.latch.set("drift-acceptance", "", self.drift.acceptance(at), at),

@@ -140,6 +140,16 @@ def test_while_traffic_pauses_it_is_asked_often() -> None:
     assert all(b - a > 15 for a, b in pairwise(asked) if a > 70), "nobody has asked for a minute"
 
 
+def test_traffic_right_after_our_own_question_is_seen() -> None:
+    """More tokens than our own answer can have are somebody else's: when they cease it asks again within seconds."""
+    watch = detectors()
+    watch.canary(answered(SETTLED), SETTLED + 0.2)
+    for second, tokens in enumerate((8.0, 21.0), start=1):
+        watch.engine(engine(SETTLED + second, generation_tokens=tokens), SETTLED + second)
+    wanted = [second for second in range(3, 15) if watch.wants_canary(SETTLED + second)]
+    assert wanted[0] == 4
+
+
 def test_a_prefill_proves_nothing_to_the_user() -> None:
     """KV usage that moves keeps an engine from being called frozen, but the canary is still asked."""
     watch = detectors()
