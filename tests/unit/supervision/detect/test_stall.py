@@ -68,6 +68,13 @@ def test_what_one_step_of_a_prompt_explains_is_no_stall() -> None:
     assert list(still(watch, last + 16, 2)) == [1]
 
 
+def test_an_engine_whose_speed_is_not_known_is_shown_within_seconds_too() -> None:
+    """Guards a model without a planned speed: a cut fabric would be excused as a step."""
+    watch = settled(prefill_tokens_s=0.0)
+    last = serving(watch, SETTLED)
+    assert list(still(watch, last, 7)) == [6]
+
+
 def test_no_step_explains_gpus_that_do_not_compute() -> None:
     """A rank that waits in a collective spins, one that is stopped idles: seen with the next reading."""
     for gpu, first in ((SPINNING, 5), (IDLE, 5), (WORKING, 0)):
