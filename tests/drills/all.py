@@ -74,7 +74,8 @@ class Run:
             made, seen = _not_run(drill, error), _unseen(drill)
         self.say(f"{drill.name}: {'; '.join(made.missed) or 'ok'} [{made.action}] {' | '.join(made.notes)}")
         told = ground.head.sh(f"cat {ground.home}/log", check=False)
-        return Kept(made, when, measured.told() if measured else {}, told, seen)
+        log = "\n".join([told, *ground.lines])
+        return Kept(made, when, measured.told() if measured else {}, log, seen)
 
 
 def _unseen(drill: AnyDrill) -> View | None:

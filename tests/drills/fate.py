@@ -48,6 +48,8 @@ def judged(status: int, events: Sequence[str], end: End) -> Fate:
         return Fate.REFUSED
     if any(error_of(event) for event in events):
         return Fate.BROKEN
+    if "abort" in map(finished, events):
+        return Fate.BROKEN
     return Fate.ANSWERED if "[DONE]" in events and any(map(finished, events)) else Fate.LOST
 
 
@@ -61,9 +63,10 @@ def error_of(text: str) -> dict[str, Any]:
     return error if isinstance(error, dict) and isinstance(error.get("message"), str) else {}
 
 
-def finished(text: str) -> bool:
+def finished(text: str) -> str:
+    """The reason that a piece gives for the end of its answer; `abort` is that of an engine that ends before it."""
     try:
         choices = json.loads(text).get("choices") or []
     except (ValueError, AttributeError):
-        return False
-    return any(choice.get("finish_reason") for choice in choices)
+        return ""
+    return next((str(choice["finish_reason"]) for choice in choices if choice.get("finish_reason")), "")

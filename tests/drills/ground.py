@@ -40,6 +40,8 @@ class Ground:
     door: Door = field(init=False)
     sent: list[tuple[str, Any]] = field(default_factory=list)
     """Requests that a fault wants sent: path, and a body or a Load to make one of."""
+    lines: list[str] = field(default_factory=list)
+    """What a drill adds to the log that is left of it."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,8 @@ def commit(repository: Path) -> str:
         done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, check=False)
         return done.stdout.strip()
 
-    changed = "+" if git("status", "--porcelain", "src", "tests/drills", "tests/testbed") else ""
+    ours = ("src", "tests/drills", "tests/testbed", f":!{FILE}")
+    changed = "+" if git("status", "--porcelain", *ours) else ""
     return git("rev-parse", "--short", "HEAD") + changed
 
 

@@ -42,8 +42,8 @@ class Operator:
         return Sample(at, time.time() - at, done.code, found[1] if found else "no state", text)
 
     def incidents(self) -> list[dict[str, Any]]:
-        """Oldest first."""
-        done = self._drive.run("incidents list", "--json")
+        """Of the deployment that the fault was done to; oldest first."""
+        done = self._drive.run("incidents list", NAME, "--json")
         return list(reversed(done.json["incidents"])) if done.out else []
 
     def record(self) -> str:

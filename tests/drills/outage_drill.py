@@ -12,7 +12,7 @@ from drills.figures import Row, Seen, action
 from drills.ground import Ground
 from drills.operator import Operator
 from drills.outage import PATIENCE, Expected, Observed, View, missed, outages, view
-from drills.traffic import Client, Load
+from drills.traffic import Client, Door, Load
 
 EVERY = 0.3
 WELL = 6.0
@@ -116,7 +116,7 @@ async def _probe(client: Client) -> None:
 
 
 async def _idle(ground: Ground, drill: OutageDrill) -> tuple[Row, View]:
-    scene = Scene(ground, Client(ground.door), Operator(ground.drive))
+    scene = Scene(ground, Client(Door("", "", "")), Operator(ground.drive))
     await asyncio.to_thread(drill.script, scene)
     return _row(scene, drill, "", scene.missed), View(got="; ".join(scene.notes))
 
@@ -125,6 +125,11 @@ def _judged(scene: Scene, drill: OutageDrill, end: float) -> tuple[Row, View]:
     ground, since = scene.ground, scene.at - 1.0
     requests = [one for one in scene.client.requests if one.sent >= since]
     log = ground.head.sh(f"cat {ground.home}/log", check=False)
+    ground.lines += [f"status at {one.at - scene.at:.1f} s\n{one.text}" for one in scene.operator.samples]
+    ground.lines += [
+        f"request at {one.sent - scene.at:.1f} s, {one.ended - one.sent:.1f} s: {one.fate} {one.status} {one.said}"
+        for one in sorted(requests, key=lambda one: one.sent)
+    ]
     seen = Observed(
         scene.at,
         end,

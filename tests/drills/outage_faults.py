@@ -214,14 +214,14 @@ def fill_disk(number: int) -> Script:
 
 
 def up_next_to_up(scene: Scene) -> None:
-    """Another operator's `up` while the first one's is at work."""
+    """Another operator's `up` while the first one's copies the image to the worker."""
     ground, second = scene.ground, scene.second()
-    first = ground.drive.start("up", ground.recipe("process", SLOW_BOOT))
-    _until_ranks(scene)
+    ground.worker.sh(f"docker image rm --force {ground.testbed.engine_image}")
+    first = ground.drive.start("up", ground.recipe("docker", None)).saw("stage")
     done = second.run("up", str(ground.folder / f"{NAME}.yaml"), "--name", NEXT)
     scene.check(done.code == 4, f"exit {done.code}, not 4")
     scene.check("holds the lease for `up" in done.err, f"not who holds the lease: {_short(done.err)}")
-    scene.check(first.finish(90).code == 0, "the first `up` does not serve")
+    scene.check(first.finish(120).code == 0, "the first `up` does not serve")
     scene.notes.append(f"the second operator: exit {done.code}, {_short(done.err)}")
     second.close()
 
@@ -271,6 +271,6 @@ def replace_by_another(scene: Scene) -> None:
 
 
 def _short(text: str) -> str:
-    """The last line that says something."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " / ".join(lines[-2:])[:240]
+    """The error, or the last line without one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["nothing printed"]
+    return next((line for line in lines if line.startswith("error:")), lines[-1])[:240]

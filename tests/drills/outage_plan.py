@@ -133,7 +133,13 @@ FULL_HEAD = OutageDrill(
     "disk of the head full",
     "no byte is left in the head's state folder; 8 s later SIGKILL to rank 1",
     faults.fill_disk(0),
-    Expected(away=BEYOND, cause=KILLED, status=r"(?i)disk.*full.*spark-1|spark-1.*disk.*full", refusal="(?i)disk"),
+    Expected(
+        away=BEYOND,
+        incidents=None,  # a full disk may cost history
+        never=rf"{Expected().never}|rank 0 .*code 137",
+        status=r"(?i)disk.*full.*spark-1|spark-1.*disk.*full",
+        refusal="(?i)disk",
+    ),
 )
 FULL_WORKER = replace(
     FULL_HEAD,

@@ -60,7 +60,7 @@ niceness, if any: below 0 the drills and their nodes went before what else ran.
 
 ## Outages as clients and the operator see them
 
-A client sends a chat completion every {every:g} s through the front door, over a new connection each time, and gives
+A client sends a chat completion every {every:g} s through the gateway, over a new connection each time, and gives
 up after {patience:g} s. `away` is from the first request that got nothing useful until the first good answer; `-`:
 none. Next to it `status` is called again and again, a second after the last call has ended: each state with its exit
 code and the seconds from the fault between which it was printed. `ARGS="--outages"` runs these alone.

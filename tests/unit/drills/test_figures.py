@@ -25,6 +25,7 @@ GOOD = (
         (200, [PIECE, DONE, "[DONE]"], End.CLOSED, Fate.ANSWERED),
         (200, [PIECE, ERROR, "[DONE]"], End.CLOSED, Fate.BROKEN),
         (200, [PIECE], End.CUT, Fate.BROKEN),
+        (200, [PIECE, DONE.replace("stop", "abort"), "[DONE]"], End.CLOSED, Fate.BROKEN),
         (0, [], End.CUT, Fate.BROKEN),
         (503, [ERROR], End.CLOSED, Fate.REFUSED),
         (200, [PIECE], End.SILENT, Fate.LOST),
