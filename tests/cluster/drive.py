@@ -116,6 +116,11 @@ class Call:
             os.killpg(self.process.pid, signal.SIGINT)
         return self
 
+    def type(self, line: str) -> "Call":
+        """At the terminal of its own."""
+        os.write(self._terminal, f"{line}\n".encode())
+        return self
+
     def kill(self) -> Done:
         """SIGKILL, to this process only: nothing can be put right by it."""
         self.process.kill()

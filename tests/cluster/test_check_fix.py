@@ -14,6 +14,7 @@ NETPLAN = "/etc/netplan/40-cx7.yaml"
 HUB = "/home/spark/.cache/huggingface/hub/models--org--big"
 RECORD = "/home/spark/.local/state/sparkwright/fixes.json"
 SUDOERS = "/etc/sudoers.d/check"
+PASSWORD, PATTERN = "Correct-Horse-42", "Correct-Horse-4[2]"  # the pattern does not find itself
 TARGETS = "sleep.target suspend.target hibernate.target hybrid-sleep.target"
 CODES = ("DRV006", "NET011", "FILE002", "HOST012")
 ONLY = tuple(word for code in CODES for word in ("--only", code))
@@ -102,9 +103,58 @@ def test_sudo_that_wants_a_password_leaves_root_things_alone(here: Drive, nodes:
     for node in nodes:
         node.sh(f"rm {SUDOERS}")
     done = here.run("check", "--fix", "--yes", *ONLY)
-    assert "a password is required. By hand:" in done.out, str(done)
+    assert "sudo wants a password there (--ask-become-pass). By hand:" in done.out, str(done)
+    assert done.out.rstrip().endswith("; 6 need root: run with --ask-become-pass"), str(done)
+    nowhere = here.run("check", "--fix", "--yes", "--ask-become-pass", *ONLY)
+    assert (nowhere.code, "there is no terminal to ask on" in nowhere.err) == (2, True), str(nowhere)
     assert f"sudo systemctl mask {TARGETS}" in done.out
     assert [state.replace("\n3\n", "\n4\n", 1) for state in states(nodes)] == before
+
+
+@pytest.fixture
+def asking(here: Drive, nodes: list[Node]) -> Iterator[Drive]:
+    """As above, with a real password that sudo asks for; the user's own one is back afterwards."""
+    before = [node.sh("getent shadow spark | cut -d: -f2") for node in nodes]
+    for node in nodes:
+        node.write(SUDOERS, "spark ALL=(root) PASSWD: ALL\n", mode="440")
+        node.sh(f"echo 'spark:{PASSWORD}' | chpasswd")
+    yield here
+    for node, hashed in zip(nodes, before, strict=True):
+        node.exec(["usermod", "-p", hashed, "spark"])
+
+
+def test_the_password_for_sudo_is_asked_for_once(asking: Drive, nodes: list[Node]) -> None:
+    """Guards that real sudo gets it on every node, and that no argument, environment, log or record ever has it."""
+    before, first = states(nodes), nodes[0]
+    with slowed(first, "systemctl", 3, "mask*"):
+        call = asking.start("check", "--fix", "--yes", "--ask-become-pass", *ONLY, tty=True)
+        call.saw("password for sudo on spark-1, spark-2: ").type(PASSWORD)
+        _until(first, "pgrep -f '[s]ystemctl mask'")
+        assert first.sh(f"cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | grep -ac '{PATTERN}'", check=False) == "0"
+        done = call.finish()
+    assert "need root" not in done.err and done.err.count("password for sudo") == 1, str(done)
+    assert PASSWORD not in done.err
+    for node in nodes:
+        assert node.sh(f"systemctl is-enabled {TARGETS}", check=False).split() == ["masked"] * 4, str(done)
+        assert node.sh("apt-mark showhold") == "mlnx-fw-updater"
+        logs = "/home/spark/.local/state/sparkwright /var/log /run/log /tmp /dev/shm"
+        assert node.sh(f"journalctl --sync; grep -ral '{PATTERN}' {logs}", check=False) == ""
+    call = asking.start("check", "--undo", "--yes", "--ask-become-pass", tty=True)
+    undone = call.saw("password for sudo").type(PASSWORD).finish()
+    assert (undone.code, states(nodes)) == (0, before), str(undone)
+
+
+def test_a_wrong_password_is_tried_once_on_each_node(asking: Drive, nodes: list[Node]) -> None:
+    """Guards against a locked account: one attempt, an error that names the nodes, and nothing changed."""
+    before = states(nodes)
+    since = [node.sh("date +%s") for node in nodes]
+    call = asking.start("check", "--fix", "--yes", "--ask-become-pass", *ONLY, tty=True)
+    done = call.saw("password for sudo").type("not-it").finish()
+    assert (done.code, "sudo did not accept the password on spark-1, spark-2" in done.err) == (2, True), str(done)
+    assert "nothing was changed" in done.err and states(nodes) == before
+    for node, at in zip(nodes, since, strict=True):
+        failed = f"journalctl --sync; journalctl --since @{at} -t sudo | grep -c 'authentication failure'"
+        assert node.sh(failed, check=False) in ("0", "1")
 
 
 def test_what_the_kernel_refuses_leaves_nothing_behind(here: Drive, nodes: list[Node]) -> None:

@@ -76,10 +76,13 @@ def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
     return _parsed(Recipe, (found.source, asked or profile), found.text, places, load)
 
 
-def open_cluster(given: str, from_environment: str, places: Places) -> Cluster:
+def open_cluster(
+    given: str, from_environment: str, places: Places, check: Callable[[Cluster], object] = bool
+) -> Cluster:
     """The cluster of --cluster, else of $SPARKWRIGHT_CLUSTER, else ./cluster.yaml, else the user's.
 
-    given, from_environment: '' when not set. Raises RecipeError.
+    given, from_environment: '' when not set. check: raises for one that cannot be used; called once for each text.
+    Raises RecipeError.
     """
     named = given or from_environment
     if named:

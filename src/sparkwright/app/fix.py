@@ -12,12 +12,12 @@ from sparkwright.app.tasks import each, finished
 from sparkwright.app.world import World
 from sparkwright.commands.changes import as_root, file
 from sparkwright.domain.change import Change, Rights
-from sparkwright.domain.command import Command
+from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.changes import RIGHTS, recorded, text
-from sparkwright.facts.fact import first_line
+from sparkwright.facts.changes import RIGHTS, recorded, rights_with, text
+from sparkwright.facts.fact import Fact, first_line
 from sparkwright.ports import StepStarted
 
 _OTHERS = "somebody else changed it meanwhile: it is left as it is"
@@ -64,7 +64,7 @@ Work = Callable[[Wanted], Coroutine[Any, Any, Result]]
 async def mendable(world: World, checked: Checked, only: Sequence[str] = ()) -> tuple[Wanted, ...]:
     """The fixes that the findings carry, by node in the cluster's order. only: these codes, () for all."""
     pairs = [(f.code, f.fix) for f in checked.findings if f.fix and (not only or f.code in only)]
-    rights = await _rights(world, (fix for _, fix in pairs))
+    rights = await _rights(world, (fix.node for _, fix in pairs if fix.root), RIGHTS)
     wanted = [Wanted(code, fix, rights.get(fix.node, Rights())) for code, fix in dict.fromkeys(pairs)]
     return tuple(sorted(wanted, key=lambda one: world.cluster.names.index(one.fix.node)))
 
@@ -97,17 +97,24 @@ def _nodes(wanted: Iterable[Wanted]) -> list[str]:
     return list({one.fix.node for one in wanted if not one.by_hand})
 
 
-async def _rights(world: World, fixes: Iterable[Fix]) -> dict[str, Rights]:
+async def with_password(world: World, wanted: Sequence[Wanted], password: Secret) -> tuple[Wanted, ...]:
+    """The same with a password for sudo, tried once on each node that wants one."""
+    asking = (one.fix.node for one in wanted if one.rights.asks)
+    rights = await _rights(world, asking, rights_with(password))
+    return tuple(replace(one, rights=rights.get(one.fix.node, one.rights)) for one in wanted)
+
+
+async def _rights(world: World, nodes: Iterable[str], fact: Fact[Rights]) -> dict[str, Rights]:
     """Only of nodes where root is needed: a sudo that refuses writes to their logs, or a mail."""
 
     async def one(node: str) -> tuple[str, Rights]:
         try:
-            found = RIGHTS.read(await world.hosts[node].run(RIGHTS.command))
+            found = fact.read(await world.hosts[node].run(fact.command))
         except NodeError as error:
             return node, Rights(why=error.message)
         return node, Rights(why=found.why) if isinstance(found, Unknown) else found
 
-    return dict(await asyncio.gather(*(one(node) for node in {fix.node for fix in fixes if fix.root})))
+    return dict(await asyncio.gather(*(one(node) for node in set(nodes))))
 
 
 async def _undoable(world: World, node: str) -> list[Wanted] | NodeError:
@@ -115,7 +122,7 @@ async def _undoable(world: World, node: str) -> list[Wanted] | NodeError:
         made = await _record(world, node)
     except NodeError as error:
         return error
-    rights = (await _rights(world, (change.fix for change in made))).get(node, Rights())
+    rights = (await _rights(world, (change.fix.node for change in made if change.fix.root), RIGHTS)).get(node, Rights())
     return [Wanted(change.code, change.fix, rights, change) for change in reversed(made)]
 
 
@@ -146,10 +153,12 @@ async def _mended(world: World, wanted: Wanted, due: bool) -> Result:
     if not due or before == fix.sets:
         return Result(wanted, Outcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
     change = await _begun(world, Change(wanted.code, fix, before, world.clock.now(), world.who))
-    if why := await _ran(world, fix, fix.do):
-        return Result(wanted, Outcome.FAILED, await _taken_back(world, change, why))
+    if why := await _ran(world, wanted, fix.do):
+        return Result(wanted, Outcome.FAILED, await _taken_back(world, wanted, change, why))
     if (now := await _said(world, fix)) != fix.sets:
-        return Result(wanted, Outcome.FAILED, await _taken_back(world, change, f"it is {_shown(now)} afterwards"))
+        return Result(
+            wanted, Outcome.FAILED, await _taken_back(world, wanted, change, f"it is {_shown(now)} afterwards")
+        )
     made = await _record(world, fix.node)
     await _keep(world, fix.node, [replace(one, done=True) if one == change else one for one in made])
     return Result(wanted, Outcome.DONE)
@@ -165,9 +174,9 @@ async def _begun(world: World, change: Change) -> Change:
     return change
 
 
-async def _taken_back(world: World, change: Change, why: str) -> str:
+async def _taken_back(world: World, wanted: Wanted, change: Change, why: str) -> str:
     """Why it failed, and what became of the half that may have been done."""
-    trouble = await _ran(world, change.fix, change.fix.undo)
+    trouble = await _ran(world, wanted, change.fix.undo)
     if trouble and await _said(world, change.fix) != change.before:
         return f"{why}; and it could not be taken back: {trouble}; `check --undo` tries again"
     await _forget(world, change)
@@ -182,7 +191,7 @@ async def _undone(world: World, wanted: Wanted) -> Result:
     if now not in (fix.sets, change.before):
         why = f"changed since: it is {_shown(now)}, and was set to {_shown(fix.sets)}; left as it is"
         return Result(wanted, Outcome.SKIPPED, why)
-    if why := await _ran(world, fix, fix.undo):
+    if why := await _ran(world, wanted, fix.undo):
         return Result(wanted, Outcome.FAILED, why)
     await _forget(world, change)
     return Result(wanted, Outcome.DONE)
@@ -193,10 +202,11 @@ async def _forget(world: World, change: Change) -> None:
     await _keep(world, node, [one for one in await _record(world, node) if one != change])
 
 
-async def _ran(world: World, fix: Fix, commands: Sequence[Command]) -> str:
+async def _ran(world: World, wanted: Wanted, commands: Sequence[Command]) -> str:
     """Why one of them failed; '' when all are done."""
+    fix, password = wanted.fix, wanted.rights.password
     for command in commands:
-        done = await world.hosts[fix.node].run(as_root(command) if fix.root else command)
+        done = await world.hosts[fix.node].run(as_root(command, password) if fix.root else command)
         if not done.ok:
             return f"{command.changes}: {first_line(done) or f'exit {done.exit_code}'}"
     return ""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sparkwright.app.check import Checked, check_deeply, check_nodes
-from sparkwright.app.fix import Outcome
+from sparkwright.app.fix import Outcome, Result
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
@@ -35,6 +35,11 @@ _MODES = ("fix", "undo", "deep")
 @click.option("--undo", is_flag=True, help="Take back what --fix has changed, the last change first.")
 @click.option("--deep", is_flag=True, help="Measure, too: RDMA bandwidth, and clocks under ten seconds of load.")
 @click.option("--yes", is_flag=True, help="With --fix or --undo: do not ask.")
+@click.option(
+    "--ask-become-pass",
+    is_flag=True,
+    help="With --fix or --undo: ask once for the password that sudo on the nodes wants.",
+)
 @click.option("--dry-run", is_flag=True, help="With --fix or --undo: only show what would change.")
 @click.option("--only", multiple=True, metavar="CODE", help="With --fix or --undo: only these; may be repeated.")
 @click.option(
@@ -62,6 +67,7 @@ def check(cluster: str, ssh_config: str, **rest: Any) -> None:
       sparkwright check --ignore MEM009,HOST007
       sparkwright check --fix
       sparkwright check --fix --only MEM009 --yes
+      sparkwright check --fix --ask-become-pass
       sparkwright check --undo --dry-run
       sparkwright check --deep --cluster lab.yaml --json
     """
@@ -70,7 +76,7 @@ def check(cluster: str, ssh_config: str, **rest: Any) -> None:
     opened = cluster_of(where)
     opened = replace(opened, ignore=_codes((*opened.ignore, *rest["ignore"])))
     only = tuple(code.upper() for code in rest["only"])
-    how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only)
+    how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
     if rest["undo"]:
         _undo(opened, where, how)
     elif rest["fix"]:
@@ -84,8 +90,8 @@ def _check_words(rest: Mapping[str, Any]) -> None:
     if len(given := [mode for mode in _MODES if rest[mode]]) > 1:
         raise click.UsageError(f"--{given[0]} and --{given[1]} are two calls")
     changing = rest["fix"] or rest["undo"]
-    if not changing and (rest["yes"] or rest["dry_run"] or rest["only"]):
-        raise click.UsageError("--yes, --dry-run and --only go with --fix or --undo")
+    if not changing and (rest["yes"] or rest["dry_run"] or rest["only"] or rest["ask_become_pass"]):
+        raise click.UsageError("--yes, --dry-run, --only and --ask-become-pass go with --fix or --undo")
     if not changing and not rest["deep"] and rest["seize"]:
         raise click.UsageError("--break-lease goes with --fix, --undo or --deep")
 
@@ -139,7 +145,7 @@ def _fix(cluster: Cluster, where: Where, how: How, least: Severity) -> None:
     else:
         told = results_text(mended.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
         click.echo(f"{told}\n")
-        _say(cluster, after, least)
+        _say(cluster, after, least, mended.results)
     _leave(after, any(one.outcome is Outcome.FAILED for one in mended.results))
 
 
@@ -181,13 +187,13 @@ def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
     }
 
 
-def _say(cluster: Cluster, checked: Checked, least: Severity) -> None:
+def _say(cluster: Cluster, checked: Checked, least: Severity, results: Sequence[Result] = ()) -> None:
     if told := shown(checked.findings, least):
         click.echo(findings_text(told, checked.facts, fixes=True) + "\n")
     for line in quiet_lines(checked):
         click.echo(line)
     _say_lost(checked.lost)
-    click.echo(mark(cluster.simulated) + summary(checked, least))
+    click.echo(mark(cluster.simulated) + summary(checked, least, results))
 
 
 def _say_lost(lost: Sequence[NodeError]) -> None:

@@ -5,18 +5,20 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from getpass import getpass
 from typing import Any
 
 import click
 
 from sparkwright.app.check import Checked, check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable
+from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import fold
 from sparkwright.cli.text import mark
 from sparkwright.domain.change import Change
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.wiring import Where
 
@@ -32,6 +34,7 @@ class How:
     as_json: bool = False
     seize: bool = False
     only: tuple[str, ...] = ()
+    ask_password: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ def fix(cluster: Cluster, where: Where, how: How) -> Mended:
     """Looks, asks, makes the changes, looks again. Raises click.Abort when the answer is no."""
     _must_be_able_to_ask("--fix", how)
     before, wanted = shared.drive_on(cluster, where, lambda world: _look(world, how.only), quiet=True)
+    wanted = _with_password(cluster, where, how, wanted)
     if not _agreed(cluster, wanted, how, "check --fix"):
         return Mended(wanted, _untouched(wanted, how), before)
     results, after = shared.drive_on(cluster, where, lambda world: mend(world, wanted, how.seize), how.as_json)
@@ -59,6 +63,7 @@ def take_back(
     """What is recorded, how it went with it (() for a dry run), and the nodes that gave no answer."""
     _must_be_able_to_ask("--undo", how)
     wanted, lost = shared.drive_on(cluster, where, lambda world: undoable(world, how.only), quiet=True)
+    wanted = _with_password(cluster, where, how, wanted)
     if not _agreed(cluster, wanted, how, "check --undo"):
         return wanted, _untouched(wanted, how), lost
     results = shared.drive_on(cluster, where, lambda world: undo(world, wanted, how.seize), how.as_json)
@@ -80,6 +85,22 @@ def _must_be_able_to_ask(option: str, how: How) -> None:
     if not (how.yes or how.dry_run or sys.stdin.isatty()):
         cure = "--yes goes on without a question; --dry-run only shows what would change"
         raise UsageError(f"{option} asks before it changes anything, and there is no terminal to ask on", cure)
+    if how.ask_password and not sys.stdin.isatty():
+        cure = f"{option} --dry-run prints the commands to type on the nodes; sudoers with NOPASSWD needs no password"
+        raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on", cure)
+
+
+def _with_password(cluster: Cluster, where: Where, how: How, wanted: tuple[Wanted, ...]) -> tuple[Wanted, ...]:
+    """Asks once, and only where sudo on a node wants a password. Raises UsageError when none of them accepts it."""
+    nodes = list(dict.fromkeys(one.fix.node for one in wanted if one.rights.asks))
+    if not (how.ask_password and nodes) or how.dry_run:
+        return wanted
+    password = Secret(getpass(f"password for sudo on {', '.join(nodes)}: "))
+    wanted = shared.drive_on(cluster, where, lambda world: with_password(world, wanted, password), quiet=True)
+    refused = list(dict.fromkeys(one.fix.node for one in wanted if one.rights.asks))
+    if refused == nodes:
+        raise UsageError(f"sudo did not accept the password on {', '.join(nodes)}", "nothing was changed; try again")
+    return wanted
 
 
 def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, verb: str) -> bool:
@@ -110,7 +131,7 @@ def proposal_text(wanted: Sequence[Wanted]) -> str:
 def _body(mine: Sequence[Wanted]) -> str:
     lines = [line for one in mine if not one.by_hand for line in _proposed(one)]
     if hand := [one for one in mine if one.by_hand]:
-        lines.append(fold(f"  left to you, for these need root: {hand[0].by_hand}. By hand:", 2))
+        lines.append(fold(f"  not done from here, these need root: {hand[0].by_hand}. By hand:", 2))
         lines += [line for one in hand for line in _proposed(one)]
     return "\n".join(lines)
 

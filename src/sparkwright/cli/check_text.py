@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sparkwright.app.check import Checked
+from sparkwright.app.fix import Outcome, Result
 from sparkwright.cli.columns import fold
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.units import duration
@@ -31,8 +32,11 @@ def _date(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
-def summary(checked: Checked, least: Severity = Severity.INFO) -> str:
-    """The last line of a check: how many nodes answered and how fast, what was found, what --fix can mend."""
+def summary(checked: Checked, least: Severity = Severity.INFO, tried: Sequence[Result] = ()) -> str:
+    """The last line of a check: how many nodes answered and how fast, what was found, what --fix can do about it.
+
+    tried: how a --fix just went.
+    """
     answered, findings = checked.asked - len(checked.lost), checked.findings
     if not answered:
         return f"none of {checked.asked} nodes answered: nothing was checked"
@@ -40,9 +44,20 @@ def summary(checked: Checked, least: Severity = Severity.INFO) -> str:
     told = [f"{nodes}{checked.asked} nodes answered in {duration(checked.seconds)}: {_counts(findings)}"]
     if hidden := len(findings) - len(shown(findings, least)):
         told.append(f"{hidden} not shown (--severity info)")
-    if fixes := len({(one.code, one.fix) for one in findings if one.fix}):
-        told.append(f"`sparkwright check --fix` mends {fixes}")
-    return "; ".join(told)
+    return "; ".join([*told, *_fixes(findings, tried)])
+
+
+def _fixes(findings: Sequence[Finding], tried: Sequence[Result]) -> list[str]:
+    """What is left for --fix, and what it could not do."""
+    left = {(one.code, one.fix): one.fix.root for one in findings if one.fix}
+    went = {(one.wanted.code, one.wanted.fix): one for one in tried}
+    new = [root for key, root in left.items() if key not in went]
+    hand = [went[key].wanted for key in left if key in went and went[key].outcome is Outcome.BY_HAND]
+    asked = sum(one.rights.asks for one in hand)
+    as_root = f" ({sum(new)} as root)" if any(new) else ""
+    lines = [f"`sparkwright check --fix` fixes {len(new)}{as_root}"] if new else []
+    lines += [f"{asked} need root: run with --ask-become-pass"] if asked else []
+    return lines + ([f"{len(hand) - asked} need root: by hand"] if len(hand) > asked else [])
 
 
 def _counts(findings: Sequence[Finding]) -> str:

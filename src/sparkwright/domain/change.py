@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sparkwright.domain.command import Secret
 from sparkwright.domain.finding import Fix
 
 
@@ -23,7 +24,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """root: the ssh user is root and needs no sudo. why: why there is no way to root; '' where there is one."""
+    """root: the ssh user is root and needs no sudo. why: why there is no way to root; '' where there is one.
+
+    asks: sudo wants a password. password: the one that sudo has accepted.
+    """
 
     root: bool = False
     why: str = ""
+    asks: bool = False
+    password: Secret | None = None

@@ -1,18 +1,22 @@
 """The record of `check --fix` on a node, written and read; and the rights that the ssh user has there."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from sparkwright.commands import changes
 from sparkwright.domain.change import Change, Rights
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
 
 VERSION = 1
+# sudo, and sudo-rs.
+_ASKS = re.compile("password is required|authentication is required")
+_REFUSED = re.compile("incorrect password|incorrect authentication|try again")
 
 
 def recorded(state: str) -> Fact[tuple[Change, ...]]:
@@ -58,7 +62,23 @@ def _rights(done: Completed) -> Rights:
         return Rights(root=done.stdout.strip() == "root")
     if done.exit_code == changes.NO_SUDO:
         return Rights(why="sudo is not installed there")
-    return Rights(why=f"`sudo -n` says there: {first_line(done) or f'exit {done.exit_code}'}")
+    if _ASKS.search(done.stderr):
+        return Rights(why="sudo wants a password there (--ask-become-pass)", asks=True)
+    return Rights(why=f"`sudo -n` failed there: {first_line(done) or f'exit {done.exit_code}'}")
+
+
+def rights_with(password: Secret) -> Fact[Rights]:
+    """Whether sudo accepts the password: one attempt."""
+
+    def read(done: Completed) -> Rights:
+        if done.ok:
+            return Rights(password=password)
+        if _REFUSED.search(done.stderr):
+            return Rights(why="sudo did not accept the password", asks=True)
+        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), f"exit {done.exit_code}")
+        return Rights(why=f"sudo failed there: {last.strip()[:200]}")
+
+    return Fact(changes.rights(password), read)
 
 
 RIGHTS: Fact[Rights] = Fact(changes.rights(), _rights)

@@ -12,10 +12,10 @@ from fakes.clock import FakeClock
 from fakes.host import Given
 from fakes.rank_node import STATE, RankNode
 from sparkwright.app.check import check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable
+from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
 from sparkwright.commands import changes
 from sparkwright.commands.upkeep import upkeep
-from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
 from unit.app.scene import Scene
 
@@ -23,6 +23,8 @@ GPU = "name, driver_version, compute_cap, memory.total\nNVIDIA GB10, 580.142, 12
 RECORD = f"{STATE}/fixes.json"
 WANTED = "3145728"
 GRANTED = Completed(0, "")
+ASKS = Completed(1, "", "sudo: a password is required")
+PASSWORD = Secret("s3cret")
 
 
 @dataclass
@@ -37,6 +39,7 @@ class Tunable(RankNode):
     refuses_set: Completed | None = None
     ignores: bool = False
     rights: Completed = GRANTED
+    accepts: Completed = GRANTED
     seen: tuple[str, ...] = ()
     meanwhile: Callable[[], object] = bool
 
@@ -44,8 +47,8 @@ class Tunable(RankNode):
         words = command.argv
         if command.changes.startswith("set vm.min_free_kbytes"):
             return self._set(words[-2])
-        if command == changes.rights():
-            return self.rights
+        if command in (changes.rights(), changes.rights(PASSWORD)):
+            return self.accepts if command.stdin else self.rights
         if command == changes.show(STATE):
             return self.files.get(RECORD, b"").decode()
         if "query-gpu" in " ".join(words):
@@ -196,12 +199,25 @@ async def test_without_a_way_to_root_nothing_is_begun(here: Scene) -> None:
     node(here, 1).rights = Completed(127, "")
     wanted = await proposed(here)
     assert [one.by_hand for one in wanted] == [
-        "`sudo -n` says there: sudo: a password is required",
+        "sudo wants a password there (--ask-become-pass)",
         "sudo is not installed there",
     ]
     results, _ = await mend(here.world, wanted, seize=False)
     assert outcomes(results) == [Outcome.BY_HAND] * 2
     assert [node(here, n).changes for n in (0, 1)] == [[], []]
+
+
+async def test_a_password_goes_to_the_nodes_whose_sudo_wants_one(here: Scene) -> None:
+    """Guards that it travels on stdin only, and that a node that refuses it is left alone with the reason."""
+    node(here).rights = node(here, 1).rights = ASKS
+    node(here, 1).accepts = Completed(1, "", "sudo: no password was provided\nsudo: 1 incorrect password attempt")
+    wanted = await with_password(here.world, await proposed(here), PASSWORD)
+    assert [one.by_hand for one in wanted] == ["", "sudo did not accept the password"]
+    results, _ = await mend(here.world, wanted, seize=False)
+    assert outcomes(results) == [Outcome.DONE, Outcome.BY_HAND]
+    (made,) = [command for command in node(here).commands if command.changes.startswith("set vm.")]
+    assert made.stdin == b"s3cret\n" and "s3cret" not in f"{made} {results}"
+    assert [len(node(here, n).changes) > 0 for n in (0, 1)] == [True, False]
 
 
 async def test_what_changed_since_it_was_shown_is_not_touched(here: Scene) -> None:

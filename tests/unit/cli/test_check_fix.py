@@ -93,6 +93,7 @@ def test_undo_asks_too(here: Scene, call: Call) -> None:
         (("--fix", "--undo"), "--fix and --undo are two calls"),
         (("--fix", "--deep"), "--fix and --deep are two calls"),
         (("--yes",), "go with --fix or --undo"),
+        (("--ask-become-pass",), "go with --fix or --undo"),
         (("--only", "MEM009"), "go with --fix or --undo"),
         (("--break-lease",), "goes with --fix, --undo or --deep"),
     ],
@@ -115,5 +116,5 @@ def test_what_cannot_be_done_from_here_stands_apart() -> None:
     """Guards that the user sees before the question what will be left to him, and why."""
     fix = repair.mask_fix("a", ["sleep.target"])
     told = proposal_text([Wanted("HOST012", fix, Rights(why="sudo is not installed there"))]).splitlines()
-    assert told[1] == "  left to you, for these need root: sudo is not installed there. By hand:"
+    assert told[1] == "  not done from here, these need root: sudo is not installed there. By hand:"
     assert told[3].strip() == "sudo systemctl mask sleep.target"

@@ -39,7 +39,7 @@ def test_last_line() -> None:
     assert summary(checked()) == "all 3 nodes answered in 1.2 s: no findings"
     found = checked(*ALIKE, fixable("a", 1))
     told = "all 3 nodes answered in 1.2 s: 4 findings (3 warn, 1 info)"
-    assert summary(found) == f"{told}; `sparkwright check --fix` mends 1"
+    assert summary(found) == f"{told}; `sparkwright check --fix` fixes 1 (1 as root)"
     assert "; 1 not shown (--severity info); " in summary(found, Severity.WARN)
     lost = checked(WARN, lost=(Unreachable("c", "no route"),))
     assert summary(lost) == "2 of 3 nodes answered in 1.2 s: 1 finding (1 warn)"

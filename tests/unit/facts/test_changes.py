@@ -74,8 +74,8 @@ def test_odd_records_are_unknown_and_never_raise(content: str) -> None:
         (Completed(0, "root\n"), Rights(root=True)),
         (Completed(0, ""), Rights()),
         (Completed(127, ""), Rights(why="sudo is not installed there")),
-        (Completed(1, "", "sudo: no\n"), Rights(why="`sudo -n` says there: sudo: no")),
-        (Completed(1, ""), Rights(why="`sudo -n` says there: exit 1")),
+        (Completed(1, "", "sudo: no\n"), Rights(why="`sudo -n` failed there: sudo: no")),
+        (Completed(1, ""), Rights(why="`sudo -n` failed there: exit 1")),
     ],
 )
 def test_rights_by_exit_code(done: Completed, rights: Rights) -> None:
