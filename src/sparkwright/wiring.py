@@ -43,9 +43,9 @@ def places() -> Places:
     return Places(Path.cwd(), Path.home())
 
 
-def cluster_of(where: Where) -> Cluster:
-    """Raises RecipeError."""
-    return open_cluster(where.cluster, os.environ.get(CLUSTER_VARIABLE, ""), places())
+def cluster_of(where: Where, check: Callable[[Cluster], object] = bool) -> Cluster:
+    """check: as for open_cluster. Raises RecipeError."""
+    return open_cluster(where.cluster, os.environ.get(CLUSTER_VARIABLE, ""), places(), check)
 
 
 @asynccontextmanager

@@ -45,6 +45,15 @@ def test_exit_codes_reach_the_shell(shell: Shell) -> None:
     assert "nowhere.yaml" in err and "Traceback" not in err
 
 
+def test_an_ignored_code_that_no_finding_has_is_an_error_in_every_command(shell: Shell) -> None:
+    """A typing mistake would ignore nothing for ever: said at load, with the nearest code."""
+    (shell.folder / "cluster.yaml").write_text("nodes: [a]\nignore: [MEM099]\n")
+    for words in (["check"], ["status"], ["plan", "twin"], ["down", "x"], ["facts"], ["recipes", "inventory"]):
+        code, _, err = shell.run(*words)
+        assert code == 2
+        assert "cluster.yaml: ignore: no finding has the code 'MEM099'" in err and "did you mean MEM0" in err
+
+
 def test_a_malformed_cluster_file_is_told_by_line(shell: Shell) -> None:
     """File, line, and the nearest right key."""
     (shell.folder / "cluster.yaml").write_text("nodes:\n  - name: a\n    fabrik: {}\n")

@@ -87,10 +87,11 @@ def open_cluster(
     named = given or from_environment
     if named:
         said_by = "--cluster" if given else "$SPARKWRIGHT_CLUSTER"
-        return _cluster(_read(_from(named, places), f"cluster file {named} (from {said_by})"), named, places)
+        text = _read(_from(named, places), f"cluster file {named} (from {said_by})")
+        return _cluster(text, named, places, check)
     for path in places.clusters:
         if path.is_file():
-            return _cluster(_read(path, f"cluster file {path}"), _short(path, places), places)
+            return _cluster(_read(path, f"cluster file {path}"), _short(path, places), places, check)
     looked = ", ".join(_short(path, places) for path in places.clusters)
     raise RecipeError(
         f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}",
@@ -98,11 +99,13 @@ def open_cluster(
     )
 
 
-def _cluster(text: str, source: str, places: Places) -> Cluster:
+def _cluster(text: str, source: str, places: Places, check: Callable[[Cluster], object]) -> Cluster:
     def load() -> Cluster:
         from sparkwright.recipes.cluster_file import load_cluster
 
-        return load_cluster(text, source)
+        found = load_cluster(text, source)
+        check(found)
+        return found
 
     return _parsed(Cluster, (source,), text, places, load)
 

@@ -65,6 +65,8 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         advice=advice,
         published=survey.published,
     )
+    ordered = worst_first((*findings, *(_remedied(f, found) for f in check_all(context))))
+    heeded = attention(ordered, {}, world.cluster.ignore)
     return Plan(
         deployment=wish.deployment,
         recipe=recipe,
@@ -72,9 +74,8 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
         placement=placement,
         specs=specs,
         ledgers=found.ledgers,
-        findings=attention(
-            worst_first((*findings, *(_remedied(f, found) for f in check_all(context)))), {}, world.cluster.ignore
-        ).findings,
+        findings=heeded.findings,
+        ignored=heeded.ignored,
         bind=_bind(wish, choices.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),

@@ -8,11 +8,12 @@ from sparkwright.app.bench import clustered
 from sparkwright.app.bench.benchmark import Ready, Wish
 from sparkwright.app.bench.tools import Bench
 from sparkwright.app.world import World
+from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
-from sparkwright.wiring import Where, cluster_of, world
+from sparkwright.wiring import Where, world
 from sparkwright.wiring_bench import door_keys, trusting, vouched
 
 
@@ -58,7 +59,7 @@ async def behind(url: str, where: Where, proven: bool) -> str:
     proven: only if its certificate says so, for which no node is asked.
     """
     try:
-        cluster = cluster_of(where)
+        cluster = shared.open_cluster(where)
     except RecipeError:
         return ""
     vouches = await vouched(url, cluster.name)
@@ -70,7 +71,7 @@ async def behind(url: str, where: Where, proven: bool) -> str:
 
 def _cluster(where: Where, name: str) -> Cluster:
     try:
-        return cluster_of(where)
+        return shared.open_cluster(where)
     except RecipeError as error:
         raise RecipeError(f"{name}: no URL, and a deployment needs a cluster: {error.message}", error.cure) from None
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -24,7 +23,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Severity
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.rules.attention import attention
-from sparkwright.wiring import Where, cluster_of, earlier_events, keep_events
+from sparkwright.wiring import Where, earlier_events, keep_events
 
 _MODES = ("fix", "undo", "deep")
 
@@ -73,8 +72,8 @@ def check(cluster: str, ssh_config: str, **rest: Any) -> None:
     """
     _check_words(rest)
     where = Where(cluster, ssh_config)
-    opened = cluster_of(where)
-    opened = replace(opened, ignore=_codes((*opened.ignore, *rest["ignore"])))
+    opened = shared.open_cluster(where)
+    opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *rest["ignore"])))
     only = tuple(code.upper() for code in rest["only"])
     how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
     if rest["undo"]:
@@ -94,23 +93,6 @@ def _check_words(rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--yes, --dry-run, --only and --ask-become-pass go with --fix or --undo")
     if not changing and not rest["deep"] and rest["seize"]:
         raise click.UsageError("--break-lease goes with --fix, --undo or --deep")
-
-
-def _codes(given: Sequence[str]) -> tuple[str, ...]:
-    """Each once. Raises UsageError for a code that no finding has."""
-    codes = tuple(dict.fromkeys(code.strip().upper() for text in given for code in text.split(",")))
-    if codes:
-        from sparkwright.cli.explain_pages import pages
-
-        known = pages()
-        for code in codes:
-            if code not in known:
-                near = get_close_matches(code, known, n=1)
-                raise UsageError(
-                    f"no finding has the code {code!r}",
-                    f"did you mean {near[0]}?" if near else "`sparkwright explain` lists all",
-                )
-    return codes
 
 
 def _attended(cluster: Cluster, checked: Checked) -> Checked:
@@ -215,7 +197,7 @@ def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
       sparkwright facts spark-2 --json
     """
     where = Where(cluster, ssh_config)
-    opened = cluster_of(where)
+    opened = shared.open_cluster(where)
     found = shared.drive_on(opened, where, lambda world: _ask(world, node), quiet=True)
     if as_json:
         nodes = {name: _json(value) for name, value in found.items()}

@@ -17,7 +17,7 @@ from sparkwright.domain.inventory import How, Stored, Use
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.planner.usable import uses
-from sparkwright.wiring import Where, cluster_of, places
+from sparkwright.wiring import Where, places
 
 _SHOWN = 3
 _HEADS = ("CHECKPOINT", "REVISION", "FORMAT", "SIZE", "STATE", "NODES", "RECIPES")
@@ -52,7 +52,7 @@ def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool)
       sparkwright recipes inventory --nodes --cluster lab.yaml
     """
     where = Where(cluster, ssh_config)
-    opened, recipes = cluster_of(where), tuple(_recipes())
+    opened, recipes = shared.open_cluster(where), tuple(_recipes())
     found = shared.drive_on(opened, where, lambda world: inventory(world, opened.nodes, recipes), quiet=True)
     seen = _Seen(opened, found, recipes, apart)
     if as_json:

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from sparkwright.cli.console import console_sink
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
+from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.wiring import Where, cluster_of, world
 
 T = TypeVar("T")
@@ -85,9 +87,36 @@ lease_option = click.option(
 )
 
 
+def open_cluster(where: Where) -> Cluster:
+    """The cluster that the options name. Raises RecipeError, also for an `ignore:` of a code that no finding has."""
+    return cluster_of(where, _ignored_codes)
+
+
+def _ignored_codes(cluster: Cluster) -> None:
+    try:
+        finding_codes(cluster.ignore)
+    except UsageError as error:
+        raise RecipeError(f"{cluster.source}: ignore: {error.message}", error.cure) from None
+
+
+def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
+    """Each once. given: texts with commas. Raises UsageError for a code that no finding has."""
+    codes = tuple(dict.fromkeys(code.strip().upper() for text in given for code in text.split(",")))
+    if codes:
+        from sparkwright.cli.explain_pages import pages
+
+        known = pages()
+        for code in codes:
+            if code not in known:
+                near = get_close_matches(code, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else "`sparkwright explain` lists all"
+                raise UsageError(f"no finding has the code {code!r}", hint)
+    return codes
+
+
 def drive(where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:
     """Runs a use case in the real world of the cluster that the options name."""
-    return drive_on(cluster_of(where), where, use, quiet)
+    return drive_on(open_cluster(where), where, use, quiet)
 
 
 def drive_on(cluster: Cluster, where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:

@@ -56,6 +56,8 @@ def _of_a_node(plan: Plan, finding: Finding) -> bool:
 def _verdict(plan: Plan) -> str:
     hidden = sum(_of_a_node(plan, finding) for finding in plan.findings)
     known = f"; {hidden} for your information about the nodes: `sparkwright check`" if hidden else ""
+    if codes := sorted({one.code for one in plan.ignored}):
+        known += f"; {_number(len(plan.ignored))} ignored by the cluster file: {', '.join(codes)}"
     blocks = sum(f.severity is Severity.BLOCK for f in plan.findings)
     overrides = sum(f.severity is Severity.OVERRIDE for f in plan.findings)
     told = [f"{_number(blocks)} to fix first"] if blocks else []

@@ -94,7 +94,8 @@ class Plan:
     """specs[rank]; ledgers per node; findings that came up while planning. bind: where the API listens on the head.
 
     verdict: of all ledgers together, None before they are weighed. remedies: what would fit where this does not.
-    speeds: what is expected of one stream, of one at full depth, and of many.
+    speeds: what is expected of one stream, of one at full depth, and of many. ignored: findings that the cluster file
+    ignores.
     """
 
     deployment: str
@@ -111,6 +112,7 @@ class Plan:
     verdict: Verdict | None = None
     remedies: tuple[Remedy, ...] = ()
     speeds: tuple[Speed, ...] = ()
+    ignored: tuple[Finding, ...] = ()
 
     @property
     def head(self) -> str:

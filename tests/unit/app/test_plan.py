@@ -58,6 +58,18 @@ def test_the_interpreter_of_this_machine_is_for_this_machine_only() -> None:
     assert {spec.argv[0] for spec in planned(own).specs} == {f"{HOME}/sparkwright/bin/python"}
 
 
+def test_what_the_cluster_file_ignores_is_counted() -> None:
+    """An ignored finding that is in no line is forgotten; what stops a start is not ignored."""
+    here = scene()
+    for ignore, counted in (((), []), (("HOST002",), ["HOST002"])):
+        there = replace(here.world, cluster=replace(here.world.cluster, ignore=ignore))
+        plan = make_plan(there, wish(), found("spark-1", "spark-2"))
+        assert [one.code for one in plan.ignored] == counted
+        assert ("HOST002" in [one.code for one in plan.findings]) is not bool(counted)
+        said = "; 1 finding ignored by the cluster file: HOST002"
+        assert (said in plan_text(plan, (), why=False)) is bool(counted)
+
+
 def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
     """What differs per node (a GPU, an interface) stands in the cluster file; a container keeps its own paths."""
     own = (("NCCL_SOCKET_IFNAME", "eth9"), ("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/node/bin"))

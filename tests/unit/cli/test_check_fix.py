@@ -40,7 +40,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Scene:
         yield replace(made.world, sink=sink)
 
     monkeypatch.setattr("sparkwright.cli.options.world", world)
-    monkeypatch.setattr("sparkwright.cli.check.cluster_of", lambda _: cluster())
+    monkeypatch.setattr("sparkwright.cli.options.cluster_of", lambda *_: cluster())
     return made
 
 

@@ -49,8 +49,7 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
         yield replace(made.world, cluster=lab, sink=sink)
 
     monkeypatch.setattr("sparkwright.cli.options.world", world)
-    for module in ("options", "check"):
-        monkeypatch.setattr(f"sparkwright.cli.{module}.cluster_of", lambda _: lab)
+    monkeypatch.setattr("sparkwright.cli.options.cluster_of", lambda *_: lab)
     for node in made.nodes:
         node.on("/proc/meminfo", MEMINFO)
     return made
