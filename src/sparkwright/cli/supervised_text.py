@@ -91,9 +91,9 @@ def _trend(node: LiveNode) -> str:
 def _canary(found: Supervised, canary: LiveCanary) -> str:
     ago = f"{duration(max(0.0, found.now - canary.at))} ago"
     if canary.seconds is None:
-        return f"canary: no token, asked {ago}: {canary.said}"
+        return f"probe request: no token, asked {ago}: {canary.said}"
     kind = "simulated" if found.live and found.live.simulated else "real"
-    return f"canary: a {kind} token in {duration(canary.seconds)}, {ago}"
+    return f"probe request: a {kind} token in {duration(canary.seconds)}, {ago}"
 
 
 def _incidents(live: Live) -> str:

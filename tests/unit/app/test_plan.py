@@ -15,7 +15,7 @@ from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Plan
-from sparkwright.domain.recipe import Expose, Recipe
+from sparkwright.domain.recipe import Expose, Recipe, RecipeState
 from unit.app.scene import HOME, recipe, scene, wish
 
 IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)
@@ -61,12 +61,13 @@ def test_the_interpreter_of_this_machine_is_for_this_machine_only() -> None:
 def test_what_the_cluster_file_ignores_is_counted() -> None:
     """An ignored finding that is in no line is forgotten; what stops a start is not ignored."""
     here = scene()
-    for ignore, counted in (((), []), (("HOST002",), ["HOST002"])):
+    documented = replace(recipe(), state=RecipeState.DOCUMENTED)
+    for ignore, counted in (((), []), (("REC002",), ["REC002"])):
         there = replace(here.world, cluster=replace(here.world.cluster, ignore=ignore))
-        plan = make_plan(there, wish(), found("spark-1", "spark-2"))
+        plan = make_plan(there, wish(recipe=documented), found("spark-1", "spark-2"))
         assert [one.code for one in plan.ignored] == counted
-        assert ("HOST002" in [one.code for one in plan.findings]) is not bool(counted)
-        said = "; 1 finding ignored by the cluster file: HOST002"
+        assert ("REC002" in [one.code for one in plan.findings]) is not bool(counted)
+        said = "; 1 finding ignored by the cluster file: REC002"
         assert (said in plan_text(plan, (), why=False)) is bool(counted)
 
 

@@ -51,7 +51,9 @@ def test_a_kernel_log_that_nobody_reads_is_said() -> None:
 
 def test_a_canary_that_got_nothing_says_what_came() -> None:
     """And when it was asked."""
-    assert lines(canary=LiveCanary(996.0, None, "HTTP 500"))[0] == "  canary: no token, asked 5.0 s ago: HTTP 500"
+    assert (
+        lines(canary=LiveCanary(996.0, None, "HTTP 500"))[0] == "  probe request: no token, asked 5.0 s ago: HTTP 500"
+    )
 
 
 def test_a_refusal_says_when_it_ends() -> None:
@@ -87,7 +89,7 @@ def test_one_that_is_being_started_again_is_not_called_lost() -> None:
     """systemd does so within seconds; one that nobody starts is told as such."""
     gone = Supervised("twin", "spark-1", 1001.0, False, LIVE, again=True)
     assert gone.trouble.endswith("1 s ago: it is being started again")
-    assert replace(gone, again=False).trouble.endswith("nothing would bring it back")
+    assert replace(gone, again=False).trouble.endswith("no unit restarts it")
 
 
 def test_since_when_needs_a_supervisor_that_lives() -> None:
