@@ -96,7 +96,7 @@ def test_a_dead_supervisor_is_said(shell: Shell, head: Head) -> None:
     code, text, found = status(shell)
     assert (code, found["state"]) == (1, "stopped")
     assert "its supervisor on spark-1 is not running; it last said ready, 30" in text
-    assert "no unit restarts it" in text
+    assert "nothing would bring it back" in text
 
 
 def test_a_supervisor_that_hangs_is_said(shell: Shell, head: Head) -> None:
@@ -119,7 +119,7 @@ def test_a_damaged_live_file_is_no_crash(shell: Shell, head: Head, text: str) ->
     """It is said that nobody watches."""
     head.write("live.json", text)
     code, said, _ = status(shell)
-    assert code == 1 and "its supervisor on spark-1 is not running: no unit restarts it" in said
+    assert code == 1 and "its supervisor on spark-1 is not running: nothing would bring it back" in said
 
 
 def test_incidents_are_listed_and_shown(shell: Shell, head: Head) -> None:

@@ -43,5 +43,5 @@ class Supervised:
             return ""
         last = f"; it last said {self.live.phase}, {self.age:.0f} s ago" if self.live else ""
         how = "does not answer" if self.running else "is not running"
-        next_ = "it is being started again" if self.again else "no unit restarts it"
+        next_ = "it is being started again" if self.again else "nothing would bring it back"
         return f"its supervisor on {self.node} {how}{last}: {next_}"
