@@ -149,7 +149,7 @@ DISK_FULL = Drill(
     "disk full",
     "no byte is left where the head's supervisor writes when the worker is killed, and none comes back",
     faults.fill_disk,
-    DEAD,
+    replace(DEAD, final=("ready", "degraded")),  # that it is full is shown for as long
 )
 DISK_FULL_PROCESS = replace(DISK_FULL, name="disk full, processes")
 SUPERVISOR_KILLED = tuple(
