@@ -27,7 +27,7 @@ def test_built_once_the_same_everywhere_and_served(drive: Drive, nodes: list[Nod
     """`up` names the verb that is missing; after it one image id, one record on both nodes, and ranks that answer."""
     path = recipe(drive, testbed)
     early = drive.run("up", path)
-    assert early.code == 1 and f"`sparkwright build {NAME}`" in early.err, str(early)
+    assert early.code == 1 and f"sparkwright build {NAME}" in early.err, str(early)
     made = drive.good("build", path, "--json").json
     try:
         assert made["built"] and made["copied"] == ["spark-2"]
