@@ -50,6 +50,7 @@ class Evidence:
     """files: name -> text. logs: what a diagnosis reads. ended: ranks that have, by their nodes.
 
     trouble: sentences about what could not be had. dockerless: of nodes that answer, where Docker does not.
+    boots: node -> boot marker, '' where it is not known.
     """
 
     deployment: str
@@ -58,6 +59,7 @@ class Evidence:
     ended: list[RankStatus] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)
     dockerless: list[str] = field(default_factory=list)
+    boots: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,22 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """The end of what served. what: the fault's sentence; good_at: when it answered last; heard: by a rank's label."""
+    """The end of what served. what: the fault's sentence; good_at: when it answered last; heard: by a rank's label.
+
+    boots: boot markers of before, by node.
+    """
 
     what: str
     good_at: float
     heard: Mapping[str, Heard]
+    boots: Mapping[str, str] = field(default_factory=dict)
+
+    def said(self, now: Mapping[str, str]) -> str:
+        """The fault's sentence, with the nodes whose boot marker is another one by now."""
+        nodes = sorted(n for n, boot in self.boots.items() if now.get(n, "") not in ("", boot))
+        if not nodes or self.what.endswith("rebooted"):
+            return self.what
+        return f"{self.what}; {', '.join(nodes)} {'was' if len(nodes) == 1 else 'were'} rebooted"
 
 
 Part = tuple[str, Coroutine[Any, Any, None]]
@@ -145,6 +158,7 @@ async def _ended(world: World, found: Evidence, node: str) -> None:
 async def _facts(world: World, found: Evidence, node: str) -> None:
     told = (await gather(world.hosts, [world.cluster.node(node)], world.clock, ranks_fact))[node]
     if isinstance(told, NodeFacts):
+        found.boots[node] = "" if isinstance(told.identity, Unknown) else told.identity.boot
         found.files[f"facts-{node}.json"] = json.dumps(asdict(told), indent=1, default=str)
 
 
@@ -168,7 +182,7 @@ async def explain(world: World, found: Evidence, words: Mapping[str, str], outag
         logs = {name: _after(name, text, outage, year_of(world)) for name, text in logs.items()}
     kernels = {name.removeprefix(_KERNEL): text for name, text in found.logs.items() if name.startswith(_KERNEL)}
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
-    logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.what if outage else "")
+    logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.said(found.boots) if outage else "")
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
     year = year_of(world)
     return await asyncio.to_thread(lambda: examine(sources, year, words, degradations() if outage else frozenset()))

@@ -113,6 +113,8 @@ def _kept(shown: Shown) -> list[str]:
     incident, lines = shown.incident, []
     if shown.files:
         names = ", ".join(name for name, _ in shown.files if name != "incident.json")
+        if not names:
+            return ["  kept      no evidence but these lines"]
         lines.append(fold(f"  kept      {incident.folder} on {shown.node}: {names}", 12))
         lines.append(f"  logs      sparkwright logs {incident.deployment} --incident {incident.number}")
     return lines or ["  kept      its evidence is no longer kept"]

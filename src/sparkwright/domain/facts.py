@@ -28,6 +28,11 @@ class Identity:
     ota_version: str | Unknown = NOT_ASKED
     pid1_start: int | Unknown = NOT_ASKED
 
+    @property
+    def boot(self) -> str:
+        """Another one after each start of the node, as samples have it; '' where it is not known."""
+        return "" if isinstance(self.pid1_start, Unknown) else f"{self.boot_id}:{self.pid1_start}"
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

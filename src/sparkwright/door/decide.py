@@ -137,7 +137,7 @@ def _back(live: Live, now: float) -> str:
         return f"it should be back in about {duration(live.back_at - now)}"
     if 0 < live.back_at < now - HOLD:
         return f"it should have been back {duration(now - live.back_at)} ago{usual}"
-    return f"it is not known when it will be back{usual}"
+    return f"it should be back at any moment{usual}" if live.back_at else f"it is not known when it will be back{usual}"
 
 
 def retry_after(live: Live, now: float) -> int:

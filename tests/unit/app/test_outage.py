@@ -63,6 +63,19 @@ async def test_a_reboot_goes_before_everything_that_logs_say() -> None:
     assert "LIMG009" not in {cause.code for cause in found.causes}
 
 
+async def test_a_worker_that_was_rebooted_is_named() -> None:
+    """Guards a reboot that the supervisor lived through: the boot marker tells it, however the rank ended."""
+    ended = [replace(KILLED, exit_code=129), LEFT]
+    found = Evidence("chat", {}, {"rank 0 on spark-1": NO_KERNEL}, ended, boots={"spark-1": "a:1", "spark-2": "b:2"})
+    before = {"spark-1": "a:1", "spark-2": "b:1"}
+    words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
+    outage = Outage("rank 1 on spark-2 exited with code 129", GOOD_AT, {}, before)
+    told = await explain(scene().world, found, words, outage)
+    assert told.causes[0].code == "LIVE010"
+    assert told.causes[0].proof[0].text == "rank 1 on spark-2 exited with code 129; spark-2 was rebooted"
+    assert outage.said({"spark-2": "b:1"}) == outage.said({"spark-2": ""}) == outage.what
+
+
 async def test_a_rank_that_its_launcher_ended_was_not_killed_from_outside() -> None:
     """Guards mpirun: it ends the other ranks when one fails of its own."""
     failed = replace(LEFT, exit_code=1)

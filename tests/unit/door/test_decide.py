@@ -131,6 +131,8 @@ def test_the_words_say_what_since_when_and_until_when() -> None:
     assert (answer.status, answer.retry_after, answer.code) == (503, 200, "deployment_loading")
     assert unavailable(LIVE, NOW).message.endswith("; it is not known when it will be back.")
     assert unavailable(replace(LIVE, back_at=NOW - 50), NOW).message.endswith("; it should have been back 50 s ago.")
+    due = unavailable(replace(LIVE, back_at=NOW - 1, usual=4.5), NOW).message
+    assert due.endswith("; it should be back at any moment; a start usually takes 4.5 s.")
     person = unavailable(replace(LIVE, phase=DeploymentState.NEEDS_REBOOT, simulated=True), NOW)
     assert person.message.startswith("(simulated) big is needs reboot") and "rebooted first" in person.message
 

@@ -230,7 +230,7 @@ MESSAGES = {
         "old runs here",
         "rank 0 of 2 (other), docker sparkwright-old-rank0",
         "the node has one GPU and one memory pool, and both engines want them",
-        "sparkwright down old",
+        "sparkwright down old, or `up` with `--replace old`",
     ),
     "GPU002": (
         "warn",

@@ -35,5 +35,5 @@ def check(context: Context) -> Iterator[Finding]:
                 f"{name} runs here",
                 f"rank {rank.rank} of {rank.world} ({rank.recipe or rank.engine}), {rank.runtime} {rank.handle}",
                 "the node has one GPU and one memory pool, and both engines want them",
-                f"sparkwright down {name}",
+                f"sparkwright down {name}, or `up` with `--replace {name}`",
             )

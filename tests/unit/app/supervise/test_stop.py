@@ -40,7 +40,7 @@ async def test_a_node_out_of_reach_is_left_and_the_other_one_stopped() -> None:
     it = tower()
     it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
     told = await stop(it.senses)
-    assert told.left == ("the rank on spark-2: no route to host",)
+    assert told.left == ("spark-2: no route to host",)
     assert it.scene.nodes[0].running == []
 
 

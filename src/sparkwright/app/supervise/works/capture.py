@@ -47,7 +47,7 @@ async def capture(senses: Senses, state: State, wanted: Capture) -> Captured:
     found.files.update(_own(senses, state, wanted))
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in site.seen.gpus.items()})
     ended = wanted.kind == "rank-exited" or (found.ended and wanted.kind != "launch-failed")
-    outage = evidence.Outage(wanted.what if ended else "", site.seen.good_at, _heard(site))
+    outage = evidence.Outage(wanted.what if ended else "", site.seen.good_at, _heard(site), dict(state.boots))
     senses.explaining = asyncio.create_task(_finish(site, found, opened, outage if ended else None))
     return Captured(site.now(), opened.number, senses.detectors.asks().recovery, _dockerless(site, found, wanted.what))
 
@@ -56,7 +56,7 @@ def _dockerless(site: Site, found: evidence.Evidence, what: str) -> str:
     """The true thing before its consequence: a rank that lost its peer, because that one's Docker is away."""
     if site.desired.recipe.engine.runtime is not Runtime.DOCKER or not found.dockerless:
         return ""
-    return "; ".join([*sorted(found.dockerless), what])
+    return "; ".join([*(why for why in sorted(found.dockerless) if why not in what), what])
 
 
 def _heard(site: Site) -> dict[str, evidence.Heard]:

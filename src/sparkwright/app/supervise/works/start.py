@@ -95,11 +95,7 @@ def _sentence(findings: Sequence[Finding]) -> str:
 def _boots(facts: Mapping[str, NodeFacts]) -> tuple[tuple[str, str], ...]:
     """As samples have them: a node that went down after the stop was rebooted all the same."""
     known = {node: found.identity for node, found in facts.items() if not isinstance(found.identity, Unknown)}
-    return tuple(
-        (node, f"{who.boot_id}:{who.pid1_start}")
-        for node, who in known.items()
-        if not isinstance(who.pid1_start, Unknown)
-    )
+    return tuple((node, who.boot) for node, who in known.items() if who.boot)
 
 
 def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:

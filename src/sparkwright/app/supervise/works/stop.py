@@ -38,7 +38,7 @@ async def stop(senses: Senses, fault: str = "") -> Stopped:
     found = await census(site) if found.all else found
     note(senses, found)
     left += [f"{site.label(r.rank)} still runs" for r in found.all if r.running and not left]
-    left += [f"the rank on {why}" for why in found.unseen.values()]
+    left += found.unseen.values()
     retained = () if left else await _retained(site, found)
     needs = await senses.explained()
     return Stopped(site.now(), tuple(left), retained, needs.recovery, needs.why, found.boots)
@@ -76,7 +76,7 @@ async def _retained(site: Site, found: Census) -> tuple[str, ...]:
             least, moved = total, now
         if not missing or now - moved >= site.scaled(_SETTLED) or now - began > site.scaled(_MEMORY_WITHIN):
             break
-        site.seen.doing = f"waiting for memory of {', '.join(missing)} to come back"
+        site.seen.doing = f"memory of {', '.join(missing)} to come back"
         await site.pause(_MEMORY_EVERY)
         found = await census(site)
     site.seen.doing = ""
