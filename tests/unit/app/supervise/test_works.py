@@ -10,10 +10,11 @@ from sparkwright.app.supervise.census import census
 from sparkwright.app.supervise.words import Words
 from sparkwright.app.supervise.works.start import launch, watch
 from sparkwright.app.supervise.works.work import Works
+from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.states import DeploymentState
 from sparkwright.supervision.effects import Announce, Capture, Close, Refuse, Stop
-from sparkwright.supervision.events import Captured, LaunchFailed, Ready, Stopped
+from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
 from sparkwright.supervision.state import State
 from unit.app.supervise.watchtower import Tower, tower
 
@@ -163,6 +164,23 @@ async def test_somebody_elses_lease_is_no_failed_launch() -> None:
     told = await launch(it.site)
     assert isinstance(told, LaunchFailed) and told.busy and "ben@laptop" in told.why
     assert it.scene.did("start") == []
+
+
+async def test_a_lease_that_is_given_back_within_seconds_is_waited_for() -> None:
+    """Guards two deployments that fall together: the second supervisor launches when the first has, not 30 s later."""
+    it, tried = tower(), list[str]()
+    for node in it.scene.nodes:
+        node.ranks.clear()
+    first = it.scene.nodes[0]
+    first.holder = '{"holder": "supervisor of next", "why": "launch", "since": 1, "nonce": "other"}'
+
+    def given_back(command: Command) -> bool:
+        tried.extend([command.changes] if command.changes == "take lease" else [])
+        first.holder = None if len(tried) == 2 else first.holder
+        return False
+
+    first.on(given_back)
+    assert isinstance(await launch(it.site), Launched) and len(tried) > 1
 
 
 async def test_an_engine_that_is_busy_when_it_is_found_serves() -> None:

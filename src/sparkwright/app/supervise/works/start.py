@@ -45,9 +45,11 @@ async def launch(site: Site) -> Launched | LaunchFailed:
     site.seen.back_at = site.now() + usual if usual else 0.0
     site.remember(_available(outcome.survey.facts))
     try:
-        await bring(site.world, site.wish, outcome, seize=False)
+        await _brought(site, outcome)
     except SparkwrightError as error:
         return _failed(site, error)
+    finally:
+        site.seen.doing = ""
     site.seen.relaunches += 1
     site.remember({RELAUNCHES: float(site.seen.relaunches)})
     return Launched(site.now(), _boots(outcome.survey.facts))
@@ -79,6 +81,20 @@ async def _prepared(site: Site) -> Outcome:
             raise failed
         site.seen.doing = failed.message
         await site.world.clock.sleep(max(site.scaled(_AGAIN), _LEAST))
+
+
+async def _brought(site: Site, outcome: Outcome) -> None:
+    """Raises Busy when the leases are still somebody's after a while: another supervisor has them for seconds only."""
+    began = site.world.clock.monotonic()
+    while True:
+        try:
+            await bring(site.world, site.wish, outcome, seize=False)
+            return
+        except Busy as busy:
+            if site.world.clock.monotonic() - began > site.scaled(_ELSE):
+                raise
+            site.seen.doing = busy.message
+            await site.world.clock.sleep(max(site.scaled(_AGAIN), _LEAST))
 
 
 def _comes_up(outcome: Outcome) -> bool:
