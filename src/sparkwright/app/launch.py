@@ -172,7 +172,10 @@ async def _attach(world: World, outcome: Outcome) -> None:
 
 
 async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool, swap: Swap | None = None) -> bool:
-    """Stages and starts the ranks, under the leases. False: somebody else has started the same ones meanwhile."""
+    """Stages and starts the ranks. False: somebody else has started the same ones meanwhile.
+
+    What serves is staged for without the ranks' lease: it can be launched again while hours of weights are copied.
+    """
     nodes = list(dict.fromkeys(outcome.plan.placement.nodes))
     swap = swap or Swap(world, wish)
     found = await listing(world, [name for name in world.cluster.names if name not in nodes])
@@ -180,15 +183,15 @@ async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool, swap: S
     nodes += dict.fromkeys(r.node for r in elsewhere)
     running = False
     try:
-        if swap.old and swap.old.supervised:
-            # Without the ranks' lease: what serves can be launched again while hours of weights are copied.
+        if early := bool(swap.old and swap.old.supervised):
             await _stage(world, wish, outcome, seize)
         async with taking_over(world, nodes, swap.other or wish.deployment, f"up {wish.recipe.name}", seize) as held:
             # What the survey saw may be history: it was taken before the lease.
             old = tuple(r for r in await all_ranks(world, nodes) if r.deployment in swap.names)
             if is_up(outcome.plan, old) and not elsewhere and not swap.other:
                 return False
-            await _stage(world, wish, outcome, seize)
+            if not early:
+                await _stage(world, wish, outcome, seize)
             await _launch(world, outcome, old, held, swap)
             running = True
         return True
@@ -256,16 +259,12 @@ async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], hel
 
 
 async def _start(world: World, outcome: Outcome, spec: RankSpec) -> None:
-    found = outcome.survey
+    """With unlimited memlock unless the daemon is known not to be able to give it (rule DOCK004 says so)."""
+    found, docker = outcome.survey, outcome.survey.facts[spec.node].docker
     state = resolved_paths(world.cluster.node(spec.node), found.facts[spec.node]).state
-    way = rank_work.Way(state, found.images.get(spec.node, ("", 0))[0], _memlock(found, spec.node))
+    memlock = isinstance(docker, Unknown) or docker.can_raise_memlock is not False
+    way = rank_work.Way(state, found.images.get(spec.node, ("", 0))[0], memlock)
     await rank_work.start(world, outcome.plan, spec, way)
-
-
-def _memlock(found: Survey, node: str) -> bool:
-    """Ask for unlimited memlock unless the daemon is known not to be able to give it (rule DOCK004 says so)."""
-    docker = found.facts[node].docker
-    return isinstance(docker, Unknown) or docker.can_raise_memlock is not False
 
 
 async def _until_ready(world: World, outcome: Outcome, ours: bool = True, quiet: bool = False) -> None:

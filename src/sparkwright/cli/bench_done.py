@@ -52,7 +52,9 @@ def done_text(done: Done) -> str:
     parts += [gates_text(one.summary.run.id, one.results, one.refused) for one in done.judged]
     parts += [comparison_text(one) for one in done.comparisons]
     parts += [_unfinished(run) for run in done.runs if run.state == STOPPED]
-    return "\n\n".join([*parts, next_text(done.runs[-1].id)])
+    last = done.runs[-1]
+    around = last.conditions.deployment if last.conditions.ours and not last.conditions.front_door else ""
+    return "\n\n".join([*parts, next_text(last.id, around=around)])
 
 
 def _unfinished(run: Run) -> str:

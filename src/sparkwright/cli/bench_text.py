@@ -58,11 +58,16 @@ def _without(table: Table, names: Sequence[str]) -> Table:
     return replace(table, head=tuple(table.head[n] for n in keep), rows=rows)
 
 
-def next_text(run: str, others: Sequence[str] = ()) -> str:
-    """Commands that go on from here. others: earlier runs of the same workload, newest first."""
+def next_text(run: str, others: Sequence[str] = (), around: str = "") -> str:
+    """Commands that follow on a run. others: earlier runs of the same workload, newest first. around: the deployment
+    that was measured at its engine, not through its gateway.
+    """
     rows = [(f"sparkwright report {run} -o report.html", "plots and conditions as one file")]
     rows.append((f"sparkwright report {run} --format md", "tables for a post"))
     rows += [(f"sparkwright compare {other} {run}", "against the run before") for other in others[:1]]
+    rows += (
+        [(f"sparkwright bench {around} --front-door", "the same through its gateway: TLS and keys")] if around else []
+    )
     return f"next\n{aligned(rows)}"
 
 
