@@ -79,7 +79,7 @@ def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
 
 def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
     needs = tuple(system.PACKAGES)
-    return pytest_part(name, paths, seconds=3000, network=True, system=True, needs=needs, root=True, **more)
+    return pytest_part(name, paths, seconds=3600, network=True, system=True, needs=needs, root=True, **more)
 
 
 PARTS = (
@@ -87,12 +87,12 @@ PARTS = (
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
     Part("layers", (("lint-imports", "--no-cache"),)),
     pytest_part("unit", split=True),
-    pytest_part("functional", seconds=1800, system=True),
+    pytest_part("functional", seconds=2400, system=True),
     pytest_part("registry", network=True),
     cluster_part("cluster", beside=True),
 )
 # In a run of all, the first lane does these on a second testbed, so that both end at about the same time.
-KEPT_ALIVE = ("tests/cluster/test_drills.py", "tests/cluster/test_supervised.py")
+KEPT_ALIVE = tuple(f"tests/cluster/test_{name}.py" for name in ("drills", "supervised", "truth", "restart"))
 SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
 ALL = (
     *PARTS[:-1],
