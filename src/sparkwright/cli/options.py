@@ -48,8 +48,13 @@ def deployment_of(_: click.Context, __: click.Parameter, value: str) -> str:
     return name
 
 
-def deployment_if_any(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+def deployment_if_any(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
     return deployment_of(ctx, parameter, value) if value else ""
+
+
+def deployment_if_given(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    """'' where the argument is missing. An empty one is an error: a shell variable that was not set."""
+    return "" if value is None else deployment_of(ctx, parameter, value)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")

@@ -111,7 +111,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("deployment", required=False, default="", callback=shared.deployment_if_any)
+@click.argument("deployment", required=False, callback=shared.deployment_if_given)
 @shared.where_options
 @shared.lease_option
 @shared.json_option
@@ -140,7 +140,7 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
 
 
 @click.command()
-@click.argument("deployment", required=False, default="", callback=shared.deployment_if_any)
+@click.argument("deployment", required=False, callback=shared.deployment_if_given)
 @shared.where_options
 @shared.json_option
 def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
