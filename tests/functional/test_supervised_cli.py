@@ -70,7 +70,7 @@ def test_a_fault_is_told_while_it_is_mended_and_afterwards(shell: Shell) -> None
     )
     assert 0 < listed["away"] < 60
     shown = shell.run("incidents", "show", "1")[1]
-    for part in ("SIMULATED  incident 1  twin: rank-exited", "rank 1", "[LCLU010]", "starting (launch)", "rank1-b.log"):
+    for part in ("SIMULATED  incident 1  twin: rank-exited", "rank 1", "[LIVE009]", "starting (launch)", "rank1-b.log"):
         assert part in shown, shown
     lines = shell.run("logs", "twin", "--incident", "1", "--rank", "1", "--tail", "1")[1]
     assert lines.startswith("1| ") and lines.count("\n") == 1
