@@ -24,7 +24,7 @@ OLDEST_UV = (0, 9)  # reads our uv.lock; tried
 
 
 class SetupError(Exception):
-    """What could not be set up: observed against wanted, and the cure."""
+    """What could not be set up: observed against wanted, and the hint."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -174,44 +174,44 @@ def download_pip(scratch: Path) -> Path:
     """Debian and Ubuntu: the package of pip's wheel, fetched and unpacked without root and without being installed."""
     from shutil import which
 
-    cure = "check the network, or install pip or uv by other means (as root on Debian: apt-get install python3-pip)"
+    hint = "check the network, or install pip or uv by other means (as root on Debian: apt-get install python3-pip)"
     if not (which("apt-get") and which("dpkg-deb")):
-        raise SetupError(f"{sys.executable} has no pip, and there is neither uv nor apt-get to get it with; {cure}")
+        raise SetupError(f"{sys.executable} has no pip, and there is neither uv nor apt-get to get it with; {hint}")
     private = [f"-oDir::State::Lists={scratch}/lists", f"-oDir::Cache={scratch}/cache", "-oAPT::Sandbox::User="]
     if not works(["apt-get", "-qq", "download", "python3-pip-whl"], scratch):
         for folder in ("lists", "cache/archives"):
             (scratch / folder / "partial").mkdir(parents=True)
-        run(["apt-get", "-qq", *private, "update"], "read Debian's package lists", cure, cwd=scratch)
-        run(["apt-get", "-qq", *private, "download", "python3-pip-whl"], "download python3-pip-whl", cure, cwd=scratch)
+        run(["apt-get", "-qq", *private, "update"], "read Debian's package lists", hint, cwd=scratch)
+        run(["apt-get", "-qq", *private, "download", "python3-pip-whl"], "download python3-pip-whl", hint, cwd=scratch)
     for package in scratch.glob("python3-pip-whl_*.deb"):
-        run(["dpkg-deb", "-x", str(package), str(scratch)], f"unpack {package.name}", cure)
+        run(["dpkg-deb", "-x", str(package), str(scratch)], f"unpack {package.name}", hint)
     wheels = list(scratch.glob("usr/share/python-wheels/pip-*.whl"))
     if not wheels:
-        raise SetupError(f"python3-pip-whl holds no pip wheel; {cure}")
+        raise SetupError(f"python3-pip-whl holds no pip wheel; {hint}")
     return wheels[0]
 
 
 def sync(uv: str, dev: bool) -> None:
     """Exactly what uv.lock says. A mirror makes `uv sync --locked` refuse the lock, so then its hashes are the pin."""
     env = {"UV_PYTHON_DOWNLOADS": "never", "UV_PROJECT_ENVIRONMENT": str(VENV), "VIRTUAL_ENV": str(VENV)}
-    cure = "check the network (and SSL_CERT_FILE where a proxy signs its own certificates), then run it again"
+    hint = "check the network (and SSL_CERT_FILE where a proxy signs its own certificates), then run it again"
     if index := own_index():
-        sync_from_mirror(uv, dev, {**env, "UV_DEFAULT_INDEX": index, "UV_INDEX_URL": ""}, cure)
+        sync_from_mirror(uv, dev, {**env, "UV_DEFAULT_INDEX": index, "UV_INDEX_URL": ""}, hint)
         return
     only = [] if dev else ["--no-dev", "--inexact"]
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
-    run([uv, "sync", "--locked", *quiet, *only], "install the locked packages", cure, env=env)
+    run([uv, "sync", "--locked", *quiet, *only], "install the locked packages", hint, env=env)
 
 
-def sync_from_mirror(uv: str, dev: bool, env: dict[str, str], cure: str) -> None:
+def sync_from_mirror(uv: str, dev: bool, env: dict[str, str], hint: str) -> None:
     only = [] if dev else ["--no-dev"]
     locked = KEEP / "locked.txt"
     KEEP.mkdir(exist_ok=True)
     export = [uv, "export", "--frozen", "--quiet", "--no-emit-project", *only, "--output-file", str(locked)]
-    run(export, "read uv.lock", cure, env=env)
+    run(export, "read uv.lock", hint, env=env)
     install = [uv, "pip", "install", "--quiet", "--require-hashes", "-r", str(locked)]
-    run(install, f"install the locked packages from {env['UV_DEFAULT_INDEX']}", cure, env=env)
-    run([uv, "pip", "install", "--quiet", "--no-deps", "-e", str(ROOT)], "install sparkwright itself", cure, env=env)
+    run(install, f"install the locked packages from {env['UV_DEFAULT_INDEX']}", hint, env=env)
+    run([uv, "pip", "install", "--quiet", "--no-deps", "-e", str(ROOT)], "install sparkwright itself", hint, env=env)
 
 
 def own_index() -> str | None:
@@ -227,17 +227,17 @@ def works(command: Sequence[str], cwd: Path = ROOT) -> bool:
 
 
 def run(
-    command: Sequence[str], what: str, cure: str = "see above", cwd: Path = ROOT, env: dict[str, str] | None = None
+    command: Sequence[str], what: str, hint: str = "see above", cwd: Path = ROOT, env: dict[str, str] | None = None
 ) -> None:
-    """The tool's own words go to the terminal; what could not be done and the cure come after them."""
+    """The tool's own words go to the terminal; what could not be done and the hint come after them."""
     try:
         status = subprocess.run(command, cwd=cwd, env={**os.environ, **(env or {})}).returncode
     except OSError as error:
-        raise SetupError(f"could not {what}: {error}; {cure}") from error
+        raise SetupError(f"could not {what}: {error}; {hint}") from error
     if status in (130, -2):
         raise KeyboardInterrupt
     if status:
-        raise SetupError(f"could not {what}: {Path(command[0]).name} ended with {status}; {cure}")
+        raise SetupError(f"could not {what}: {Path(command[0]).name} ended with {status}; {hint}")
 
 
 if __name__ == "__main__":

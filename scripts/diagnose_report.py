@@ -27,8 +27,8 @@ def main(words: list[str]) -> int:
     chosen = parser.parse_args(words)
     data = chosen.data or DATA
     if not data.is_file():
-        cure = "the public logs are not part of this project: make diagnose-report DATA=cases.jsonl"
-        print(f"diagnose-report: no file {data}\ncure: {cure}", file=sys.stderr)
+        hint = "the public logs are not part of this project: make diagnose-report DATA=cases.jsonl"
+        print(f"diagnose-report: no file {data}\nhint: {hint}", file=sys.stderr)
         return 2
     try:
         cases = load(data)

@@ -54,7 +54,7 @@ def sglang_env(sources: Sources) -> tuple[list[str], dict[str, str]]:
 
 
 def _replaced(module: ast.Module) -> Iterator[tuple[str, str]]:
-    """Old name and cure, in the ways that environ.py has had to say it."""
+    """Old name and remedy, in the ways that environ.py has had to say it."""
     signatures = {n.name: [a.arg for a in n.args.args] for n in module.body if isinstance(n, ast.FunctionDef)}
     for node in ast.walk(module):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
@@ -62,8 +62,8 @@ def _replaced(module: ast.Module) -> Iterator[tuple[str, str]]:
             yield from [(old, name_of(node.targets[0]))] if old else []
         elif isinstance(node, ast.Call) and name_of(node.func) in SAYING:
             given = dict(zip(signatures[name_of(node.func)], map(literal, node.args), strict=False))
-            cure = given.get("new_name") or given.get("suggestion") or ""
-            yield str(given.get("old_name") or given.get("env_name")), short(cure)
+            hint = given.get("new_name") or given.get("suggestion") or ""
+            yield str(given.get("old_name") or given.get("env_name")), short(hint)
         elif isinstance(node, ast.Dict):
             yield from _registry(node)
 

@@ -33,8 +33,8 @@ def main(words: list[str]) -> int:
     chosen = parser.parse_args(words)
     data = chosen.data or DATA
     if not data.is_file():
-        cure = "the published rows are not part of this project: make planner-report DATA=rows.jsonl"
-        print(f"planner-report: no file {data}\ncure: {cure}", file=sys.stderr)
+        hint = "the published rows are not part of this project: make planner-report DATA=rows.jsonl"
+        print(f"planner-report: no file {data}\nhint: {hint}", file=sys.stderr)
         return 2
     try:
         cases = load(data)

@@ -183,7 +183,7 @@ class Journal(Protocol):
     def remember(self, figures: Mapping[str, float]) -> None: ...
 
     def wrong(self) -> Mapping[str, str]:
-        """Kind of trouble -> what is wrong with its files now, and the cure, in a sentence."""
+        """Kind of trouble -> what is wrong with its files now, and the hint, in a sentence."""
         ...
 
 
@@ -215,7 +215,7 @@ class Store(Protocol):
         ...
 
     def wrong(self) -> str:
-        """Why it keeps no history now, or what was lost of it, with the cure; '' when nothing is wrong."""
+        """Why it keeps no history now, or what was lost of it, with the hint; '' when nothing is wrong."""
         ...
 
 

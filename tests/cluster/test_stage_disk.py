@@ -51,7 +51,7 @@ def test_a_path_of_its_own_is_looked_at_where_it_lies(drive: Drive, nodes: list[
 
 
 def test_a_disk_that_fills_up_on_the_way(drive: Drive, nodes: list[Node]) -> None:
-    """The copy ends with the reason and its cure; what has arrived is not taken for a model, and is completed later."""
+    """The copy ends with the reason and its hint; what has arrived is not taken for a model, and is completed later."""
     here, there = nodes
     put_folder(there, size=24 * MIB)
     here.fill_disk(MODELS, leave_bytes=2 * GIB + 150 * MIB, size=f"{2 * GIB + 160 * MIB}")

@@ -146,7 +146,7 @@ def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed:
     assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
 
 
-def test_no_way_between_the_nodes_is_said_with_its_cure(drive: Drive, nodes: list[Node]) -> None:
+def test_no_way_between_the_nodes_is_said_with_its_hint(drive: Drive, nodes: list[Node]) -> None:
     """Without agent and without keys: exit 1, both ways out are named, and the nodes are as they were."""
     put_hub_model(nodes[1])
     without_keys(nodes)

@@ -123,7 +123,7 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
 
 
 def test_what_is_wrong_with_its_own_files_and_its_door_stands_in_status(drive: Drive, nodes: list[Node]) -> None:
-    """One sentence each with its cure, the engine serves on, and it is over as soon as it is mended."""
+    """One sentence each with its hint, the engine serves on, and it is over as soon as it is mended."""
     head = nodes[0]
     drive.good("up", drive.recipe("docker"))
     caddy, newer = f"sparkwright-caddy-{NAME}.service", "python3 -c \"import sqlite3; c = sqlite3.connect('{}'); "

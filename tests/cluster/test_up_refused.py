@@ -20,7 +20,7 @@ def test_an_image_that_is_nowhere_is_named(drive: Drive, nodes: list[Node]) -> N
     """No node has it and it cannot be pulled: which one, where it was tried, what to do."""
     image = "127.0.0.1:1/nobody/nothing:1.0"
     done = drive.run("up", drive.recipe("docker", engine={"image": image}))
-    assert done.code == 1 and image in done.err and "on no node" in done.err and "cure:" in done.err, str(done)
+    assert done.code == 1 and image in done.err and "on no node" in done.err and "hint:" in done.err, str(done)
     only_a_message(done.err)
     assert_clean(nodes)
 
@@ -53,7 +53,7 @@ def test_a_node_that_does_not_exist_is_named(drive: Drive, nodes: list[Node]) ->
     cluster = drive.folder / "typo.yaml"
     cluster.write_text("nodes: [spark-1, sprak-2.invalid]\n")
     done = drive.run("up", drive.recipe("process"), "--cluster", str(cluster))
-    assert done.code == 3 and "sprak-2.invalid" in done.err and "cure:" in done.err, str(done)
+    assert done.code == 3 and "sprak-2.invalid" in done.err and "hint:" in done.err, str(done)
     cluster.write_text("head: spark-9\nnodes: [spark-1, spark-2]\n")
     done = drive.run("up", drive.recipe("process"), "--cluster", str(cluster))
     assert done.code == 2 and "spark-9" in done.err and "typo.yaml:1" in done.err, str(done)
@@ -101,7 +101,7 @@ def test_a_lease_of_another_account_can_be_broken(drive: Drive, nodes: list[Node
     assert_clean(nodes)
 
 
-def test_a_user_without_docker_rights_is_told_the_cure(drive: Drive, nodes: list[Node]) -> None:
+def test_a_user_without_docker_rights_is_told_the_hint(drive: Drive, nodes: list[Node]) -> None:
     """Not `permission denied` somewhere in a log, but who lacks what and the command that gives it."""
     drive.users = {"spark-2": "nodocker"}
     done = drive.run("up", drive.recipe("docker"))

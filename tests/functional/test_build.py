@@ -141,7 +141,7 @@ def test_a_commit_that_is_not_there(bench: Bench) -> None:
     source = {"name": "vllm", "repository": "file:///repo", "commit": "ab" * 20}
     code, _, err = bench.build(bench.recipe("absent", sources=[source]))
     assert code == 1
-    assert "could not be built (docker build: exit" in err and "ab" * 20 in err and "cure:" in err
+    assert "could not be built (docker build: exit" in err and "ab" * 20 in err and "hint:" in err
     assert bench.docker.docker("images", "--quiet", "sparkwright/absent") == ""
     assert bench.remains()["containers"] == []
 

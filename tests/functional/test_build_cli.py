@@ -66,5 +66,5 @@ def test_a_recipe_without_the_section(shell: Shell) -> None:
     (shell.folder / "cluster.yaml").write_text("name: one\nnodes: [{name: here, ssh: local}]\n")
     (shell.folder / "mine.yaml").write_text(PLAIN)
     code, out, err = shell.run("build", "./mine.yaml")
-    assert (code, out) == (2, "") and "it has no `build` section" in err and "cure:" in err
+    assert (code, out) == (2, "") and "it has no `build` section" in err and "hint:" in err
     assert shell.run("build", "./mine.yaml", "--dry-run")[0] == 2

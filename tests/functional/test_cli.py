@@ -64,7 +64,7 @@ def test_a_malformed_cluster_file_is_told_by_line(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("verb", [["check"], ["facts"], ["plan", "twin"], ["up", "twin"], ["down", "twin"], ["status"]])
-def test_an_unreachable_node_is_3_with_a_cure_and_no_traceback(shell: Shell, verb: list[str]) -> None:
+def test_an_unreachable_node_is_3_with_a_hint_and_no_traceback(shell: Shell, verb: list[str]) -> None:
     """A name that cannot be resolved, for every verb that talks to nodes."""
     (shell.folder / "cluster.yaml").write_text("nodes: [no-such-host.invalid, nor-this.invalid]\n")
     code, out, err = shell.run(*verb)

@@ -155,7 +155,7 @@ def small_disk(at: Path) -> Iterator[None]:
 
 
 async def test_a_full_disk_is_said_and_costs_nothing_that_was_kept(tmp_path: Path) -> None:
-    """One clear error with the cure; what was measured before is there, and with room again it goes on."""
+    """One clear error with the hint; what was measured before is there, and with room again it goes on."""
     disk = tmp_path / "disk"
     with small_disk(disk):
         store = SqliteRuns(disk / RUNS)
@@ -166,7 +166,7 @@ async def test_a_full_disk_is_said_and_costs_nothing_that_was_kept(tmp_path: Pat
         with pytest.raises(StoreError, match="cannot be used") as error:
             for _ in range(1000):
                 await store.add_rows(key, [row(tokens=2000)])
-        assert error.value.cure == "free some space; what was measured until now is kept"
+        assert error.value.hint == "free some space; what was measured until now is kept"
         assert (await kept(disk / RUNS)).levels[0].rows[0].first == 0.1
         (disk / "ballast").unlink()
         await store.add_rows(key, [row(0.75)])
@@ -222,7 +222,7 @@ def told(here: Shell | Here, *words: str) -> tuple[int, object]:
 
 
 def test_runs_are_listed_shown_tagged_and_deleted(here: Here) -> None:
-    """By id, the beginning of one, tag or `last`; what is not there is said with the cure."""
+    """By id, the beginning of one, tag or `last`; what is not there is said with the hint."""
     assert here.run("runs", "list") == (0, "no runs\n", "")
     fill(here, ten(0.1, "r-20261121-1a"), ten(0.2, "r-20261122-2b", conditions=replace(KNOWN, simulated=True)))
     code, text, _ = here.run("runs", "list")
@@ -240,7 +240,7 @@ def test_runs_are_listed_shown_tagged_and_deleted(here: Here) -> None:
     assert here.run("runs", "delete", "last", "--yes")[:2] == (0, "deleted r-20261122-2b, 20 requests\n")
     assert [one["id"] for one in told(here, "runs", "list")[1]["runs"]] == ["r-20261121-1a"]  # type: ignore[index]
     code, _, err = here.run("runs", "show", "none")
-    assert code == 2 and "error: no run none" in err and "cure:  sparkwright runs list" in err
+    assert code == 2 and "error: no run none" in err and "hint:  sparkwright runs list" in err
 
 
 def test_a_run_moves_to_another_machine(shell: Shell) -> None:

@@ -15,7 +15,7 @@ from sparkwright.domain.probed import Reply
 
 _CONNECT = 10.0
 _MOST = 16 << 20
-_CURE = "is it started, and is the address right? `curl {url}` shows what answers there"
+_HINT = "is it started, and is the address right? `curl {url}` shows what answers there"
 _TRUST = "name its CA: SSL_CERT_FILE=FILE (of a front door of ours: the ca.crt that `up` named where it was called)"
 # What is wrong with the address, the way there, or the words spoken; ValueError: a URL that is none.
 _ERRORS = (
@@ -55,7 +55,7 @@ class HttpAsker:
             if untrusted := distrust(error):
                 raise NotReady(f"{url}: {untrusted}", _TRUST) from None
             what = said(error)
-        raise NotReady(f"{url}: {what}", _CURE.format(url=url))
+        raise NotReady(f"{url}: {what}", _HINT.format(url=url))
 
 
 async def signed(url: str, authority: str) -> bool:

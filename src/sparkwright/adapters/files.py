@@ -65,7 +65,7 @@ def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
     """
     name, asked = split_profile(wanted, places)
     if asked and profile and asked != profile:
-        raise RecipeError(f"{wanted}: two profiles are asked for: {asked} and {profile}", cure="name one of them")
+        raise RecipeError(f"{wanted}: two profiles are asked for: {asked} and {profile}", hint="name one of them")
     found = find_recipe(name, places)
 
     def load() -> Recipe:
@@ -95,7 +95,7 @@ def open_cluster(
     looked = ", ".join(_short(path, places) for path in places.clusters)
     raise RecipeError(
         f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}",
-        cure="write one; `nodes: [spark-1, spark-2]` is enough (`sparkwright recipes show --reference cluster`)",
+        hint="write one; `nodes: [spark-1, spark-2]` is enough (`sparkwright recipes show --reference cluster`)",
     )
 
 
@@ -207,9 +207,9 @@ def _listed(places: Places) -> Iterator[tuple[str, _Later]]:
 def _unknown(name: str, places: Places) -> RecipeError:
     here = next((f"./{name}{s}" for s in SUFFIXES if (places.cwd / f"{name}{s}").is_file()), "")
     near = get_close_matches(name, recipe_names(places), n=1, cutoff=0.5)
-    hint = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""
-    cure = "`sparkwright recipes list` shows all; or give a path, ./NAME.yaml"
-    return RecipeError(f"recipe {name!r} does not exist{hint}", cure)
+    instead = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""
+    hint = "`sparkwright recipes list` shows all; or give a path, ./NAME.yaml"
+    return RecipeError(f"recipe {name!r} does not exist{instead}", hint)
 
 
 def _is_path(name: str) -> bool:
@@ -234,16 +234,16 @@ def _read(path: Path, subject: str) -> str:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise RecipeError(f"{subject}: there is no such file", cure="check the path") from None
+        raise RecipeError(f"{subject}: there is no such file", hint="check the path") from None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise RecipeError(f"{subject}: cannot be read: {why}", cure="check the path and its rights") from None
+        raise RecipeError(f"{subject}: cannot be read: {why}", hint="check the path and its rights") from None
     if len(content) > MAX_BYTES:
         raise RecipeError(
-            f"{subject}: larger than {MAX_BYTES} bytes; such a file is a few kilobytes", cure="check the path"
+            f"{subject}: larger than {MAX_BYTES} bytes; such a file is a few kilobytes", hint="check the path"
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise RecipeError(f"{subject}: line {line} is not UTF-8 text", cure="save it as UTF-8") from None
+        raise RecipeError(f"{subject}: line {line} is not UTF-8 text", hint="save it as UTF-8") from None

@@ -20,7 +20,7 @@ from sparkwright.domain.errors import NotReady
 from sparkwright.ports import Clock
 
 _SHOWN = 300
-_CURE = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
+_HINT = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
 _SIMULATED = "x-sparkwright-simulated"
 # ValueError: a URL that is none.
 _ERRORS = (
@@ -63,7 +63,7 @@ class OpenAiEndpoint:
             what = str(broken)
         except _ERRORS as error:
             what = _said(error)
-        raise NotReady(f"{url}: no answer with tokens, but {what}{_so_far(heard)}", _CURE)
+        raise NotReady(f"{url}: no answer with tokens, but {what}{_so_far(heard)}", _HINT)
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         """() also when the answer is not a list of models (a proxy, a wrong key): `ask` says what came."""

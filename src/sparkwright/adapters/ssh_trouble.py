@@ -31,30 +31,30 @@ def translate(node: str, destination: str, stderr: str, ssh: str) -> Unreachable
     if changed := _OFFENDING.search(stderr):
         return _changed(node, changed["file"], changed["line"], _host(stderr, destination))
     if "Host key verification failed" in stderr:
-        cure = f"run `{ssh}` once, compare the fingerprint with the one on the node's console, and accept it"
-        return Unreachable(node, f"its host key is not known here ({destination})", cure)
+        hint = f"run `{ssh}` once, compare the fingerprint with the one on the node's console, and accept it"
+        return Unreachable(node, f"its host key is not known here ({destination})", hint)
     detail = _last_line(stderr)
-    for words, what, cure in _TROUBLES:
+    for words, what, hint in _TROUBLES:
         if words in stderr.lower():
-            advice = cure.format(copy_id=ssh.replace("ssh", "ssh-copy-id", 1))
+            advice = hint.format(copy_id=ssh.replace("ssh", "ssh-copy-id", 1))
             return Unreachable(node, f"{what} ({detail})", advice)
     return Unreachable(node, f"no ssh connection to {destination}: {detail}", f"try `{ssh}` by hand")
 
 
 def broken(node: str, stderr: str) -> Unreachable:
     """The error for a connection that ended while a command ran."""
-    cure = "the command may still be running there: look again when the node answers"
-    return Unreachable(node, f"connection lost while a command ran ({_last_line(stderr)})", cure)
+    hint = "the command may still be running there: look again when the node answers"
+    return Unreachable(node, f"connection lost while a command ran ({_last_line(stderr)})", hint)
 
 
 def _changed(node: str, file: str, line: str, host: str) -> Unreachable:
     message = f"the host key of {host} has CHANGED: it is not the one in {file} line {line}"
     remove = shlex.join(("ssh-keygen", "-f", file, "-R", host))
-    cure = (
+    hint = (
         "either the machine was reinstalled or somebody stands in between. First verify the new fingerprint on the "
         f"node's console (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`); only then remove the old one: `{remove}`"
     )
-    return Unreachable(node, message, cure)
+    return Unreachable(node, message, hint)
 
 
 def _host(stderr: str, destination: str) -> str:

@@ -97,8 +97,8 @@ async def build(world: World, recipe: Recipe, options: Options) -> Built:
 def section_of(recipe: Recipe) -> Build:
     """What the recipe's image is made from. Raises UsageError when it does not say."""
     if recipe.build is None:
-        cure = "`sparkwright recipes show --reference` explains the section; `sparkwright up` needs none"
-        raise UsageError(f"{recipe.name}: it has no `build` section, so there is nothing to build", cure)
+        hint = "`sparkwright recipes show --reference` explains the section; `sparkwright up` needs none"
+        raise UsageError(f"{recipe.name}: it has no `build` section, so there is nothing to build", hint)
     return recipe.build
 
 
@@ -171,8 +171,8 @@ def _look(world: World, job: Job, line: str) -> None:
 def _not_built(world: World, job: Job, code: int) -> CommandFailed:
     path = world.artifacts.save(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
     last = "".join(f"\n  | {line[:300]}" for line in list(job.log)[-_SHOWN:])
-    cure = f"the whole log: {path}; the steps that succeeded are kept in Docker's build cache, so the next try is short"
-    return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", cure)
+    hint = f"the whole log: {path}; the steps that succeeded are kept in Docker's build cache, so the next try is short"
+    return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", hint)
 
 
 def _not_kept(job: Job) -> CommandFailed:

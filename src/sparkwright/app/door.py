@@ -192,7 +192,7 @@ async def _first_key(world: World, plan: Plan) -> tuple[str, tuple[str, ...]]:
     try:
         path = await key_work.first(world, plan.deployment)
     except SparkwrightError as error:
-        return "", (f"no key could be made: {error.message}; {error.cure or '`sparkwright keys add NAME` later'}",)
+        return "", (f"no key could be made: {error.message}; {error.hint or '`sparkwright keys add NAME` later'}",)
     if path or not world.keyring:
         return path, ()
     return "", ("this machine has no key to it: `sparkwright keys add NAME` makes one",)

@@ -52,8 +52,8 @@ def weighed(world: World, wish: Wish, survey: Survey, nodes: Sequence[Node]) -> 
     counted = judge.ground.ledgers(wish.recipe)
     found = verdict(counted)
     sought = not found.fits and found.known and not unreal(world.cluster, wish.recipe)
-    cures = remedies(wish.recipe, judge, surroundings(world, wish, survey, judge)) if sought else ()
-    return Weighed(counted, found, cures, speeds(wish.recipe, judge, found), sought)
+    proposed = remedies(wish.recipe, judge, surroundings(world, wish, survey, judge)) if sought else ()
+    return Weighed(counted, found, proposed, speeds(wish.recipe, judge, found), sought)
 
 
 async def optimum(world: World, wish: Wish, goal: Goal) -> Optimum:

@@ -156,8 +156,8 @@ async def prepare(world: World, wish: Wish) -> Outcome:
 def _refuse(plan: Plan, force: str) -> None:
     stops = stopping(plan, force)
     if stops:
-        cure = "" if any(f.severity == "block" for f in stops) else "to go on all the same: --force REASON (recorded)"
-        raise Refused(f"{plan.deployment}: not started: {prevented(stops)}", stops, cure, plan.remedies)
+        hint = "" if any(f.severity == "block" for f in stops) else "to go on all the same: --force REASON (recorded)"
+        raise Refused(f"{plan.deployment}: not started: {prevented(stops)}", stops, hint, plan.remedies)
 
 
 async def _attach(world: World, outcome: Outcome) -> None:

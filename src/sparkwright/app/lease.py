@@ -53,8 +53,8 @@ async def _take(world: World, node: str, why: str, seize: bool, of: Of) -> None:
     if done.exit_code == lease.HELD:
         raise _busy(world, node, done.stdout)
     if done.exit_code == lease.ODD:
-        cure = "ask that user; --break-lease takes its place"
-        raise Busy(f"{node}: its lease is no lease of ours: {done.stderr.strip()[:200]}", cure)
+        hint = "ask that user; --break-lease takes its place"
+        raise Busy(f"{node}: its lease is no lease of ours: {done.stderr.strip()[:200]}", hint)
     if not done.ok:
         raise CommandFailed(node, f"the lease could not be taken: {done.stderr.strip()[:200]}", "look at /run/lock")
 

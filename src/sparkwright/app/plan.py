@@ -128,7 +128,7 @@ def api_key(world: World, recipe: Recipe) -> Secret | None:
     if name not in world.secrets:
         raise UsageError(
             f"{recipe.name}: serving.api_key_env names {name}, which is not set here",
-            cure=f"export {name}=$(openssl rand -hex 24), and give the same value to the clients",
+            hint=f"export {name}=$(openssl rand -hex 24), and give the same value to the clients",
         )
     return world.secrets[name]
 
@@ -196,7 +196,7 @@ def _bind(wish: Wish, choice: FabricChoice | None) -> str:
         raise UsageError(
             f"{name}: serving.expose: all without a front door and without serving.api_key_env: anybody on the network "
             "could use the engine",
-            cure="leave it to `sparkwright up` with its front door, name the variable that holds a key, or use fabric",
+            hint="leave it to `sparkwright up` with its front door, name the variable that holds a key, or use fabric",
         )
     if expose is Expose.ALL:
         return _LOOPBACK if wish.supervised else _EVERYWHERE

@@ -160,14 +160,14 @@ async def _copy_model(world: World, plan: Plan, survey: Survey, way: tuple[str, 
 def _not_copied(source: str, node: str, what: str, ended: tuple[int, str]) -> CommandFailed:
     """The error of a copy that ended with this exit code and these last words."""
     code, said = ended
-    cures = {
+    hints = {
         NO_SSH: f"{source} must be able to log in to {node} over the fabric: load your key into an ssh agent here "
         f"(`ssh-add`), which is lent for the copy, or give {source} a key of its own (`ssh-copy-id` there)",
         NO_PROGRAM: f"install rsync on {source} and {node}",
         NO_SPACE: f"make room on {node} (`df -h`) and call `up` again: it goes on where it stopped",
     }
-    cure = cures.get(code, "call `up` again: weights go on where they stopped")
-    return CommandFailed(node, f"{what} could not be copied there from {source} (exit {code}): {said}", cure)
+    hint = hints.get(code, "call `up` again: weights go on where they stopped")
+    return CommandFailed(node, f"{what} could not be copied there from {source} (exit {code}): {said}", hint)
 
 
 def _root(world: World, plan: Plan, source: str, survey: Survey) -> tuple[str, int]:
@@ -192,8 +192,8 @@ async def _fetch(world: World, plan: Plan, survey: Survey) -> None:
     model, node = plan.recipe.model, world.cluster.node(plan.head)
     if model.path or not model.id:
         what = "; ".join(f"{name}: {_lack(survey, name)}" for name in survey.checkpoints)
-        cure = "copy the missing files to one node; the others get them from there"
-        raise CommandFailed(node.name, f"{model.label} is complete on no node ({what})", cure)
+        hint = "copy the missing files to one node; the others get them from there"
+        raise CommandFailed(node.name, f"{model.label} is complete on no node ({what})", hint)
     await _download(world, node, model, _lack(survey, plan.head))
     done = await world.hosts[node.name].run(staging.settle(_target(world, plan, node.name, survey)))
     if not done.ok:
@@ -207,12 +207,12 @@ async def _download(world: World, node: Node, model: Model, lack: str) -> None:
     code, said = await follow(world, node.name, command, f"download {model.id}", model.size)
     where = f"{model.id} is complete on no node (here: {lack})"
     if code == NO_PROGRAM:
-        cure = "install the hub's client there (`pipx install huggingface_hub` or `uv tool install huggingface_hub`)"
-        raise CommandFailed(node.name, f"{where}, and there is no `hf` to fetch it with", cure)
+        hint = "install the hub's client there (`pipx install huggingface_hub` or `uv tool install huggingface_hub`)"
+        raise CommandFailed(node.name, f"{where}, and there is no `hf` to fetch it with", hint)
     if code:
-        cure = f"check the name, the licence and the token (HF_TOKEN); by hand: hf download {model.id}"
+        hint = f"check the name, the licence and the token (HF_TOKEN); by hand: hf download {model.id}"
         plain = SEPARATOR.join(line for line in said.split(SEPARATOR) if not line.startswith("Hint:"))
-        raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", cure)
+        raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", hint)
 
 
 def staging_text(plan: Plan, survey: Survey) -> tuple[str, ...]:

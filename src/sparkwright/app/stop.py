@@ -112,7 +112,7 @@ def _still(error: NodeError, deployment: str, cleaned: Sequence[str]) -> NodeErr
     """The error of a node that is out of reach, with what that means for the deployment."""
     done = f"; {', '.join(cleaned)}: nothing is left of {deployment}" if cleaned else ""
     message = error.message.removeprefix(f"{error.node}: ") + done
-    return type(error)(error.node, message, f"{error.cure}; then repeat `sparkwright down {deployment}`")
+    return type(error)(error.node, message, f"{error.hint}; then repeat `sparkwright down {deployment}`")
 
 
 def old_ranks(plan: Plan, survey: Survey) -> tuple[RankStatus, ...]:

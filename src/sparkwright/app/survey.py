@@ -30,7 +30,7 @@ def nodes_for(world: World, recipe: Recipe) -> tuple[Node, ...]:
         raise RecipeError(
             f"{recipe.source or recipe.name}: wants {recipe.nodes} nodes, "
             f"cluster {world.cluster.name} has {len(nodes)} ({', '.join(world.cluster.names)})",
-            cure="add nodes to the cluster file, or take a recipe or profile for fewer nodes",
+            hint="add nodes to the cluster file, or take a recipe or profile for fewer nodes",
         )
     return nodes[: recipe.nodes]
 
@@ -93,7 +93,7 @@ def require_all(gathered: Gathered) -> None:
     first, *others = missing.values()
     also = "".join(f"\n{error.message}" for error in others)
     kind = Unreachable if isinstance(first, Unreachable) else NodeError
-    raise kind(first.node, first.message.removeprefix(f"{first.node}: ") + also, first.cure)
+    raise kind(first.node, first.message.removeprefix(f"{first.node}: ") + also, first.hint)
 
 
 Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None]

@@ -198,7 +198,7 @@ class Swap:
         else:
             error.message += f"; rolled back: {old.name} serves again as it was ({old.label}), away for {took}"
         if isinstance(error, NotReady):
-            error.cure = (
+            error.hint = (
                 "the logs of all ranks of the replacement are kept here; `sparkwright status` shows what serves"
             )
 

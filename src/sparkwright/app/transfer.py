@@ -63,5 +63,5 @@ def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress
 
 def other_image(node: str, name: str, found: str, wanted: str) -> CommandFailed:
     """The error of an image that came to a node as another than it was; wanted: which one, and where that is."""
-    cure = "the two Docker daemons store images differently (`docker info`: Storage Driver): make them alike"
-    return CommandFailed(node, f"image {name} is {found} there and {wanted}", cure)
+    hint = "the two Docker daemons store images differently (`docker info`: Storage Driver): make them alike"
+    return CommandFailed(node, f"image {name} is {found} there and {wanted}", hint)

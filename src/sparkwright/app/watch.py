@@ -185,7 +185,7 @@ class Watch:
         waited = duration(max(first.ended_at - self.began, 0.0))
         return NotReady(
             f"{first.label} {how(first.ended)} in phase {first.phase} after {waited} ({first.text}){after}",
-            _CURE.format(self._plan.deployment),
+            _HINT.format(self._plan.deployment),
             tail=_proof(first),
         )
 
@@ -194,12 +194,12 @@ class Watch:
         return NotReady(
             f"stuck: no rank has progressed for {duration(silent)} (allowed in phase {rank.phase}: "
             f"{duration(allowed)}); {why}; {rank.label} said last: {rank.text}",
-            f"{_CURE.format(self._plan.deployment)}; phases.{rank.phase}.stuck_after in the recipe changes the limit",
+            f"{_HINT.format(self._plan.deployment)}; phases.{rank.phase}.stuck_after in the recipe changes the limit",
             tail=_proof(rank),
         )
 
 
-_CURE = (
+_HINT = (
     "the lines above are that rank's last; the logs of all ranks are kept, here and on the nodes until "
     "`sparkwright down {}`"
 )

@@ -73,7 +73,7 @@ def _cluster(where: Where, name: str) -> Cluster:
     try:
         return shared.open_cluster(where)
     except RecipeError as error:
-        raise RecipeError(f"{name}: no URL, and a deployment needs a cluster: {error.message}", error.cure) from None
+        raise RecipeError(f"{name}: no URL, and a deployment needs a cluster: {error.message}", error.hint) from None
 
 
 def _world(cluster: Cluster, where: Where) -> AbstractAsyncContextManager[World]:

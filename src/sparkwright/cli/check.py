@@ -181,7 +181,7 @@ def _say(cluster: Cluster, checked: Checked, least: Severity, results: Sequence[
 def _say_lost(lost: Sequence[NodeError]) -> None:
     for error in lost:
         click.secho(f"error: {error.message}", err=True, fg="red")
-        click.echo(f"cure:  {error.cure}", err=True)
+        click.echo(f"hint:  {error.hint}", err=True)
 
 
 @click.command()
@@ -223,5 +223,5 @@ def _json(value: NodeFacts | NodeError) -> Any:
 
 def _text(title: str, value: NodeFacts | NodeError) -> str:
     if isinstance(value, NodeError):
-        return f"{title}\n  error       {value.message}\n  cure        {value.cure}"
+        return f"{title}\n  error       {value.message}\n  hint        {value.hint}"
     return facts_text(value, title)

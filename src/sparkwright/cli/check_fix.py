@@ -83,11 +83,11 @@ def _untouched(wanted: Sequence[Wanted], how: How) -> tuple[Result, ...]:
 
 def _must_be_able_to_ask(option: str, how: How) -> None:
     if not (how.yes or how.dry_run or sys.stdin.isatty()):
-        cure = "--yes goes on without a question; --dry-run only shows what would change"
-        raise UsageError(f"{option} asks before it changes anything, and there is no terminal to ask on", cure)
+        hint = "--yes goes on without a question; --dry-run only shows what would change"
+        raise UsageError(f"{option} asks before it changes anything, and there is no terminal to ask on", hint)
     if how.ask_password and not sys.stdin.isatty():
-        cure = f"{option} --dry-run prints the commands to type on the nodes; sudoers with NOPASSWD needs no password"
-        raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on", cure)
+        hint = f"{option} --dry-run prints the commands to type on the nodes; sudoers with NOPASSWD needs no password"
+        raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on", hint)
 
 
 def _with_password(cluster: Cluster, where: Where, how: How, wanted: tuple[Wanted, ...]) -> tuple[Wanted, ...]:

@@ -89,7 +89,7 @@ def _deployment(word: str, where: Where) -> Examined:
     except UsageError as error:
         folder = last_evidence(name)
         if folder is None:
-            raise UsageError(f"{word}: no such file, and {error.message}", error.cure) from None
+            raise UsageError(f"{word}: no such file, and {error.message}", error.hint) from None
         click.echo(f"nothing of {name} is on the nodes; this is its last saved evidence, {folder}", err=True)
         return _files((str(folder),))
 

@@ -54,5 +54,5 @@ def _write(files: tuple[Written, ...], folder: Path) -> None:
             path.write_text(file.text, encoding="utf-8")
             path.chmod(file.mode)
         except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}", cure="give another --out") from None
+            raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="give another --out") from None
         click.echo(str(path))

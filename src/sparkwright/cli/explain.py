@@ -55,7 +55,7 @@ def _found(asked: str) -> tuple[Page, ...]:
         return found
     near = _near(asked, known)
     hint = f"near: {', '.join(near)}" if near else "`sparkwright explain` lists all of them"
-    raise UsageError(f"no code or cause {asked!r}", cure=hint)
+    raise UsageError(f"no code or cause {asked!r}", hint=hint)
 
 
 def _near(asked: str, known: Mapping[str, Page]) -> list[str]:

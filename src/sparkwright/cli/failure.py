@@ -21,8 +21,8 @@ def failure_json(error: BaseException, known: Sequence[SparkwrightError], code: 
 
 
 def _known(error: SparkwrightError) -> dict[str, Any]:
-    """kind: the name in domain/errors.py; what else an error carries stands beside message and cure."""
-    told: dict[str, Any] = {"kind": type(error).__name__, "message": error.message, "cure": error.cure}
+    """kind: the name in domain/errors.py; what else an error carries stands beside message and hint."""
+    told: dict[str, Any] = {"kind": type(error).__name__, "message": error.message, **hint_json(error.hint)}
     match error:
         case NodeError():
             return told | {"node": error.node}
@@ -37,8 +37,13 @@ def _known(error: SparkwrightError) -> dict[str, Any]:
 
 def _other(error: BaseException) -> dict[str, Any]:
     if isinstance(error, click.ClickException):
-        return {"kind": "UsageError", "message": error.format_message(), "cure": ""}
-    return {"kind": type(error).__name__, "message": str(error), "cure": ""}
+        return {"kind": "UsageError", "message": error.format_message(), **hint_json("")}
+    return {"kind": type(error).__name__, "message": str(error), **hint_json("")}
+
+
+def hint_json(hint: str) -> dict[str, str]:
+    """`cure` is the older name of the same key."""
+    return {"hint": hint, "cure": hint}
 
 
 def remedy_json(remedy: Remedy) -> dict[str, Any]:

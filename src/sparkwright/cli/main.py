@@ -198,7 +198,7 @@ def _misused(error: click.ClickException, voice: Voice) -> int:
         return 2
     voice.say(f"error: {message}", fg="red")
     if context:
-        voice.say(f"cure:  {context.command_path} --help")
+        voice.say(f"hint:  {context.command_path} --help")
     return 2
 
 
@@ -234,8 +234,8 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
     voice.say(f"error: {error.message}", fg="red")
     if isinstance(error, NotReady) and error.logs:
         voice.say(f"logs:  {error.logs}")
-    if error.cure:
-        voice.say(f"cure:  {error.cure}")
+    if error.hint:
+        voice.say(f"hint:  {error.hint}")
     return error.exit_code
 
 

@@ -19,7 +19,7 @@ from sparkwright.twin.boot import SIMULATED
 _LONGEST = 65536
 _DIALECTS = ("vllm", "sglang", "trtllm", "llama-cpp")
 _MEMORY = {"weights_gib", "weights_mib", "kv_gib", "kv_mib"}
-_CURE = "give the log of a start that ended well: of rank 0, from its first line"
+_HINT = "give the log of a start that ended well: of rank 0, from its first line"
 
 from_log_option = click.option(
     "--from-log",
@@ -49,7 +49,7 @@ def _from_log(recipe: Recipe, log: str, rank: int) -> Calibration:
     found = measured(facts, under, source=log, differs=_differences(recipe, facts), phases=phases)
     if found.says_nothing:
         said = f"{log}: holds no line of {recipe.engine.name} about weights or KV cache"
-        raise UsageError(f"{said}{_instead(recipe, log)}", _CURE)
+        raise UsageError(f"{said}{_instead(recipe, log)}", _HINT)
     return _fitting(recipe, log, found, facts)
 
 
@@ -87,7 +87,7 @@ def _lines(log: str) -> Iterator[str]:
 def _real(log: str, lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         if SIMULATED in line:
-            raise UsageError(f"{log}: is a log of the twin; a real engine is not planned with simulated figures", _CURE)
+            raise UsageError(f"{log}: is a log of the twin; a real engine is not planned with simulated figures", _HINT)
         yield line
 
 

@@ -101,7 +101,7 @@ def _ignored_codes(cluster: Cluster) -> None:
     try:
         finding_codes(cluster.ignore)
     except UsageError as error:
-        raise RecipeError(f"{cluster.source}: ignore: {error.message}", error.cure) from None
+        raise RecipeError(f"{cluster.source}: ignore: {error.message}", error.hint) from None
 
 
 def finding_codes(given: Sequence[str]) -> tuple[str, ...]:

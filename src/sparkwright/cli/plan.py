@@ -154,8 +154,8 @@ def still_to_bring(made: Plan, staged: Sequence[str]) -> list[str]:
 def nothing_written(made: Plan, stops: Sequence[Finding]) -> Refused:
     """Files of a plan that cannot work would be started by somebody: what stops `up` stops them, too."""
     blocks = any(finding.severity is Severity.BLOCK for finding in stops)
-    cure = "" if blocks else "to write them all the same: --force REASON"
-    return Refused(f"{made.deployment}: nothing was written: {prevented(stops)}", stops, cure)
+    hint = "" if blocks else "to write them all the same: --force REASON"
+    return Refused(f"{made.deployment}: nothing was written: {prevented(stops)}", stops, hint)
 
 
 def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:

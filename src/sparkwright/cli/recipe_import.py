@@ -58,16 +58,16 @@ def _text(file: str) -> str:
         return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "is not UTF-8 text"
-        raise RecipeError(f"{file}: cannot be read: {why}", cure="check the path") from None
+        raise RecipeError(f"{file}: cannot be read: {why}", hint="check the path") from None
 
 
 def _write(path: Path, text: str) -> None:
     if path.exists():
-        raise UsageError(f"{path}: exists already", cure="give another --out, or remove it first")
+        raise UsageError(f"{path}: exists already", hint="give another --out, or remove it first")
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}", cure="give another --out") from None
+        raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="give another --out") from None
 
 
 def _say(made: Imported, said: Said, path: str, shown: bool) -> None:

@@ -16,6 +16,7 @@ from sparkwright.adapters.files import (
     reference,
     split_profile,
 )
+from sparkwright.cli.failure import hint_json
 from sparkwright.cli.inventory import inventory_command
 from sparkwright.cli.recipe_import import import_command
 from sparkwright.cli.recipe_known import known_json
@@ -83,7 +84,7 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
         _show_reference(kind, name)
         return
     if not name:
-        raise RecipeError("which recipe? `sparkwright recipes show NAME`", cure="`sparkwright recipes list` shows all")
+        raise RecipeError("which recipe? `sparkwright recipes show NAME`", hint="`sparkwright recipes list` shows all")
     recipe = open_recipe(name, _places(), profile)
     if as_json:
         _print_json(recipe_json(recipe))
@@ -181,7 +182,7 @@ def _validated(name: str, places: Places) -> dict[str, Any]:
     except RecipeError as error:
         more = _rest(found) if found else Said()
         errors = [*error.message.splitlines(), *more.errors]
-        return base | asdict(more) | {"valid": False, "errors": errors, "cure": error.cure}
+        return base | asdict(more) | {"valid": False, "errors": errors} | hint_json(error.hint)
     variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
     said = rehearsed(variants, found.source)
     base |= {"valid": not said.errors, **asdict(said)}
@@ -208,8 +209,8 @@ def _say(result: dict[str, Any]) -> None:
     for line in result["errors"]:
         click.echo(line)
     count = len(result["errors"])
-    cure = f"; {result['cure']}" if result.get("cure") else ""
-    click.echo(f"{result['name']}: {count} error{'s' if count > 1 else ''}{cure}", err=True)
+    hint = f"; {result['hint']}" if result.get("hint") else ""
+    click.echo(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)
 
 
 def _print_json(data: Any) -> None:

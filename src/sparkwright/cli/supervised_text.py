@@ -76,8 +76,8 @@ def _memory(node: LiveNode) -> tuple[str, ...] | None:
 
 
 def _blind(node: LiveNode) -> str:
-    cure = "sudo usermod -aG systemd-journal USER there, before the next start"
-    return f"kernel log of {node.node} is not watched for Xid and out-of-memory lines: {node.blind}; {cure}"
+    hint = "sudo usermod -aG systemd-journal USER there, before the next start"
+    return f"kernel log of {node.node} is not watched for Xid and out-of-memory lines: {node.blind}; {hint}"
 
 
 def _trend(node: LiveNode) -> str:

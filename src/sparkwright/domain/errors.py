@@ -12,7 +12,7 @@
       StoreError            exit 3   what this machine keeps cannot be read or written
       (anything else)       exit 70  our own bug
 
-A message says: subject, what, observed against wanted; `cure` says what to do.
+A message says: subject, what, observed against wanted; `hint` says what to do.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ from sparkwright.domain.verdict import Remedy
 class SparkwrightError(Exception):
     exit_code = 70
 
-    def __init__(self, message: str, cure: str = "") -> None:
+    def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.cure = cure
+        self.hint = hint
 
 
 class UsageError(SparkwrightError):
@@ -43,17 +43,17 @@ class Refused(SparkwrightError):
     exit_code = 1
 
     def __init__(
-        self, message: str, findings: Sequence[Finding] = (), cure: str = "", remedies: Sequence[Remedy] = ()
+        self, message: str, findings: Sequence[Finding] = (), hint: str = "", remedies: Sequence[Remedy] = ()
     ) -> None:
-        super().__init__(message, cure)
+        super().__init__(message, hint)
         self.findings, self.remedies = tuple(findings), tuple(remedies)
 
 
 class NodeError(SparkwrightError):
     exit_code = 3
 
-    def __init__(self, node: str, message: str, cure: str = "") -> None:
-        super().__init__(f"{node}: {message}", cure)
+    def __init__(self, node: str, message: str, hint: str = "") -> None:
+        super().__init__(f"{node}: {message}", hint)
         self.node = node
 
 
@@ -72,8 +72,8 @@ class Busy(SparkwrightError):
 class NotReady(SparkwrightError):
     exit_code = 5
 
-    def __init__(self, message: str, cure: str = "", tail: Sequence[str] = (), logs: str = "") -> None:
-        super().__init__(message, cure)
+    def __init__(self, message: str, hint: str = "", tail: Sequence[str] = (), logs: str = "") -> None:
+        super().__init__(message, hint)
         self.tail = tuple(tail)
         self.logs = logs
         self.causes: tuple[Cause, ...] = ()  # root causes that the ranks' logs tell

@@ -1,4 +1,4 @@
-"""What can be wrong with a model's files. Each has a cure of its own, so each has a rule."""
+"""What can be wrong with a model's files. Each has a remedy of its own, so each has a rule."""
 
 from dataclasses import dataclass
 from enum import StrEnum

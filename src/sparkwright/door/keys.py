@@ -87,8 +87,8 @@ def added(keys: Keys, key: Key) -> Keys:
     if not _NAME.fullmatch(key.name):
         raise UsageError(f"key {key.name!r}: a name has small letters, digits, `.`, `_` and `-`, at most 63")
     if any((one.name, one.deployment) == (key.name, key.deployment) for one in keys.keys):
-        cure = f"another name, or first `sparkwright keys revoke {key.name}`"
-        raise UsageError(f"key {key.name} for {key.opens} is there already", cure)
+        hint = f"another name, or first `sparkwright keys revoke {key.name}`"
+        raise UsageError(f"key {key.name} for {key.opens} is there already", hint)
     return replace(keys, keys=(*keys.keys, key))
 
 

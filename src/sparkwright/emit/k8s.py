@@ -49,14 +49,14 @@ def _one_template(source: Source) -> None:
     if any(spec.entrypoint is None for spec in source.specs):
         raise UsageError(
             "--emit k8s: the program that the image starts by itself is not known, and the rank's script must start it",
-            cure="name it in the recipe's `engine.entrypoint`",
+            hint="name it in the recipe's `engine.entrypoint`",
         )
     first, *others = source.specs[1:] or source.specs
     for spec in others:
         if unlike := _unlike(first, spec):
             raise UsageError(
                 f"--emit k8s: {unlike}, and a LeaderWorkerSet has one template for all workers",
-                cure="give all nodes the same `paths` in the cluster file",
+                hint="give all nodes the same `paths` in the cluster file",
             )
 
 

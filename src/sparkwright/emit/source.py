@@ -120,7 +120,7 @@ def no_docker(source: Source, form: str) -> None:
     if any(spec.runtime is not Runtime.DOCKER for spec in source.specs):
         raise UsageError(
             f"--emit {form}: the recipe's runtime is process, and {form} starts containers",
-            cure="--emit shell or --emit systemd; or a profile of the recipe with runtime docker",
+            hint="--emit shell or --emit systemd; or a profile of the recipe with runtime docker",
         )
 
 

@@ -27,6 +27,6 @@ def engine(name: str) -> Engine:
     if found is None:
         raise RecipeError(
             f"engine.name: {name!r} is not an engine that sparkwright drives; known: {', '.join(ENGINES)}",
-            cure="write one of the known names",
+            hint="write one of the known names",
         )
     return found

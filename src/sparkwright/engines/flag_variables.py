@@ -39,11 +39,11 @@ def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Find
         "ENG008", severity, f"env.{name}", f"{data.engine} {data.version} does not read {name}",
         evidence=when,
         cause="it is ignored without a word, and what it should do does not happen",
-        remedy=_cure(data, name, when),
+        remedy=_hint(data, name, when),
     )  # fmt: skip
 
 
-def _cure(data: FlagData, name: str, when: str) -> str:
+def _hint(data: FlagData, name: str, when: str) -> str:
     """An option of that name, else the variable that is meant, else where an image's own variables are declared."""
     prefix = next(p for p in PREFIXES[data.engine] if name.startswith(p))
     bare = name.removeprefix(prefix).removeprefix("ARG_").lower()

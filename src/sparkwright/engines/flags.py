@@ -101,11 +101,11 @@ def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
         "ENG001", severity, given.word, f"{data.engine} {data.version} has no option {given.word}",
         evidence="; ".join(part for part in (given.text, advice.because, when) if part),
         cause=f"the engine would end at once{why}",
-        remedy=_cure(data, name, advice, when),
+        remedy=_hint(data, name, advice, when),
     )  # fmt: skip
 
 
-def _cure(data: FlagData, name: str, advice: Advice, when: str) -> str:
+def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
     """What is certain, before when it existed, before what merely looks alike."""
     if advice.word:
         return f"write {advice.word}" if " " in advice.word else f"did you mean {advice.word}?"
@@ -134,6 +134,6 @@ def _problem(data: FlagData, given: Given, problem: Problem, severity: Severity)
 def _deprecated(data: FlagData, given: Given, option: Option) -> Finding:
     gone = option.refused or "argument has been removed" in option.deprecated
     title = f"{given.word} is {'gone' if gone else 'on its way out'} in {data.engine} {data.version}"
-    cure = f"use {option.replaced_by}" if option.replaced_by else "use what the engine names instead"
+    hint = f"use {option.replaced_by}" if option.replaced_by else "use what the engine names instead"
     severity = Severity.OVERRIDE if gone else Severity.WARN
-    return Finding("ENG007", severity, given.word, title, evidence=option.deprecated, remedy=cure)
+    return Finding("ENG007", severity, given.word, title, evidence=option.deprecated, remedy=hint)

@@ -15,7 +15,7 @@ from typing import Any
 from sparkwright.domain.errors import UsageError
 
 BLOCK = 512
-_CURE = "docs/workloads.md shows the formats that can be replayed"
+_HINT = "docs/workloads.md shows the formats that can be replayed"
 _MOST = 1_000_000
 
 
@@ -45,7 +45,7 @@ def parse(text: str, source: str, limit: int = 0) -> tuple[Recorded, ...]:
         if len(found) == (limit or _MOST):
             break
     if not found:
-        raise UsageError(f"{source}: no request in it that could be sent", _CURE)
+        raise UsageError(f"{source}: no request in it that could be sent", _HINT)
     return tuple(found)
 
 
@@ -64,13 +64,13 @@ def _loaded(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{where}: this is no JSON: {error}", _CURE) from None
+        raise UsageError(f"{where}: this is no JSON: {error}", _HINT) from None
 
 
 def _mapping(record: Any, where: str) -> Mapping[str, Any]:
     if isinstance(record, Mapping):
         return record
-    raise UsageError(f"{where}: a request is a JSON object, observed {type(record).__name__}", _CURE)
+    raise UsageError(f"{where}: a request is a JSON object, observed {type(record).__name__}", _HINT)
 
 
 def _recorded(record: Mapping[str, Any], where: str) -> Recorded | None:
@@ -81,7 +81,7 @@ def _recorded(record: Mapping[str, Any], where: str) -> Recorded | None:
     body = record.get("body", record)
     if isinstance(body, Mapping) and ("messages" in body or "prompt" in body):
         return _plain(body, record, where)
-    raise UsageError(f"{where}: neither prompt, messages, body, conversations nor input_length in it", _CURE)
+    raise UsageError(f"{where}: neither prompt, messages, body, conversations nor input_length in it", _HINT)
 
 
 def _plain(body: Mapping[str, Any], record: Mapping[str, Any], where: str) -> Recorded:
@@ -89,10 +89,10 @@ def _plain(body: Mapping[str, Any], record: Mapping[str, Any], where: str) -> Re
     at = _seconds(record.get("at"), where)
     if "messages" in body:
         if not isinstance(body["messages"], list) or not body["messages"]:
-            raise UsageError(f"{where}: `messages` is a list of at least one", _CURE)
+            raise UsageError(f"{where}: `messages` is a list of at least one", _HINT)
         return Recorded(messages=json.dumps(body["messages"]), output_tokens=_tokens(output, where), at=at)
     if not isinstance(body["prompt"], str) or not body["prompt"]:
-        raise UsageError(f"{where}: `prompt` is a text that is not empty", _CURE)
+        raise UsageError(f"{where}: `prompt` is a text that is not empty", _HINT)
     return Recorded(prompt=body["prompt"], output_tokens=_tokens(output, where), at=at)
 
 
@@ -109,10 +109,10 @@ def _sharegpt(record: Mapping[str, Any], where: str) -> Recorded | None:
 def _mooncake(record: Mapping[str, Any], where: str) -> Recorded:
     blocks = record.get("hash_ids", [])
     if not isinstance(blocks, list) or not all(isinstance(block, int) for block in blocks):
-        raise UsageError(f"{where}: `hash_ids` is a list of whole numbers", _CURE)
+        raise UsageError(f"{where}: `hash_ids` is a list of whole numbers", _HINT)
     tokens = _tokens(record["input_length"], where)
     if blocks and not len(blocks) - 1 <= tokens / BLOCK <= len(blocks):
-        raise UsageError(f"{where}: {len(blocks)} blocks of {BLOCK} tokens are not {tokens} tokens", _CURE)
+        raise UsageError(f"{where}: {len(blocks)} blocks of {BLOCK} tokens are not {tokens} tokens", _HINT)
     at = _seconds(record.get("timestamp"), where)
     return Recorded(
         input_tokens=tokens,
@@ -125,10 +125,10 @@ def _mooncake(record: Mapping[str, Any], where: str) -> Recorded:
 def _tokens(value: Any, where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise UsageError(f"{where}: tokens are a whole number, observed {str(value)[:40]}", _CURE)
+    raise UsageError(f"{where}: tokens are a whole number, observed {str(value)[:40]}", _HINT)
 
 
 def _seconds(value: Any, where: str) -> float | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
         return value
-    raise UsageError(f"{where}: a time is a number that is not negative, observed {str(value)[:40]}", _CURE)
+    raise UsageError(f"{where}: a time is a number that is not negative, observed {str(value)[:40]}", _HINT)

@@ -54,8 +54,8 @@ def _simulated(recipe: Recipe) -> Iterator[Complaint]:
 def _runtime(recipe: Recipe) -> Iterator[Complaint]:
     engine = recipe.engine
     if engine.runtime is Runtime.PROCESS and engine.image:
-        cure = "leave it out (a profile removes it with `image: null`)"
-        yield ("engine", "image"), f"`engine.image`: runtime process starts no container; {cure}"
+        hint = "leave it out (a profile removes it with `image: null`)"
+        yield ("engine", "image"), f"`engine.image`: runtime process starts no container; {hint}"
     if engine.runtime is Runtime.DOCKER:
         yield from _image(engine)
 
@@ -66,9 +66,9 @@ def _image(engine: EngineChoice) -> Iterator[Complaint]:
     if not engine.image:
         yield ("engine",), "`engine.image` is missing: runtime docker needs one, best by digest (`name@sha256:...`)"
     elif "@sha256:" not in engine.image and not engine.image_note:
-        cure = "give the digest (`docker inspect -f '{{index .RepoDigests 0}}' IMAGE`)"
+        hint = "give the digest (`docker inspect -f '{{index .RepoDigests 0}}' IMAGE`)"
         note = "or say in `engine.image_note` why only a tag is known"
-        text = f"`engine.image`: observed {shown(engine.image)}, a tag, which can move; {cure} {note}"
+        text = f"`engine.image`: observed {shown(engine.image)}, a tag, which can move; {hint} {note}"
         yield ("engine", "image"), text
 
 

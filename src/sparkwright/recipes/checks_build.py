@@ -42,12 +42,12 @@ def _base(build: Build) -> Iterator[Complaint]:
     if build.unpinned:
         return
     if build.base and not _BY_DIGEST.fullmatch(build.base):
-        cure = "give its digest (NAME@sha256:...), or say in `build.unpinned` why it has none"
-        yield ("build", "base"), f"`build.base`: observed {shown(build.base)}, a tag, which can move; {cure}"
+        hint = "give its digest (NAME@sha256:...), or say in `build.unpinned` why it has none"
+        yield ("build", "base"), f"`build.base`: observed {shown(build.base)}, a tag, which can move; {hint}"
     loose = [name for name in build.packages if "=" not in name]
     if loose:
-        cure = "write name=version, or say in `build.unpinned` why not"
-        text = f"`build.packages`: observed {shown(', '.join(loose))}, without a version; {cure}"
+        hint = "write name=version, or say in `build.unpinned` why not"
+        text = f"`build.packages`: observed {shown(', '.join(loose))}, without a version; {hint}"
         yield ("build", "packages"), text
 
 
@@ -70,8 +70,8 @@ def _commands(build: Build) -> Iterator[Complaint]:
         lines += [(("build", "sources", index, "prepare", n), line) for n, line in enumerate(source.prepare)]
     for path, line in lines:
         if found := _FETCHES.search(line):
-            cure = "name code in `build.sources`, wheels in `build.python`, and check a download with sha256sum"
-            yield path, f"a command of `build` fetches what nothing pins: {shown(found[0].strip())}; {cure}"
+            hint = "name code in `build.sources`, wheels in `build.python`, and check a download with sha256sum"
+            yield path, f"a command of `build` fetches what nothing pins: {shown(found[0].strip())}; {hint}"
 
 
 def _environment(build: Build) -> Iterator[Complaint]:

@@ -23,8 +23,8 @@ def flags_and_env(recipe: Recipe) -> Iterator[Complaint]:
 
 def _env(name: str) -> str:
     if name in PER_RANK_ENV:
-        cure = "leave it out; a node's interface and HCAs can be given in the cluster file"
-        return f"differs from node to node and is filled in by the launcher: {cure}"
+        hint = "leave it out; a node's interface and HCAs can be given in the cluster file"
+        return f"differs from node to node and is filled in by the launcher: {hint}"
     if name == "NCCL_IB_GID_INDEX":
         why = "names an index that differs between nodes and moves when a link bounces"
         return f"{why}: leave it out; with NCCL_IB_ROCE_VERSION_NUM=2 NCCL finds the entry on each node"
@@ -49,6 +49,6 @@ def _flag_value(value: object) -> str:
     if isinstance(value, str) and has_control(value):
         return ": observed control characters in the text; allowed: printable text"
     if isinstance(value, str) and "\n" in value.strip():
-        cure = "for JSON write a mapping or a list, for long text use `>-`"
-        return f": observed a text of several lines; a flag takes one value: {cure}"
+        hint = "for JSON write a mapping or a list, for long text use `>-`"
+        return f": observed a text of several lines; a flag takes one value: {hint}"
     return ""

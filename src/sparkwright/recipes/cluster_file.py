@@ -92,8 +92,8 @@ def load_cluster(text: str, source: str) -> Cluster:
         found += tuple(_checks(cluster, part))
     problems = [*document.problems, *(Problem(document.line(path), text) for path, text in found)]
     if problems or cluster is None:
-        cure = "`sparkwright recipes show --reference cluster` explains every key"
-        raise RecipeError(report(problems, source), cure=cure)
+        hint = "`sparkwright recipes show --reference cluster` explains every key"
+        raise RecipeError(report(problems, source), hint=hint)
     return cluster
 
 

@@ -77,7 +77,7 @@ def _file(text: str, source: str) -> _File:
     problems = [*document.problems, *(Problem(document.line(path), text) for path, text in wrong)]
     problems += _problems(variants, document)
     if problems:
-        raise RecipeError(report(problems, source), cure="`sparkwright recipes show --reference` explains every key")
+        raise RecipeError(report(problems, source), hint="`sparkwright recipes show --reference` explains every key")
     return _File(default, variants, document.line(("profiles",)))
 
 

@@ -17,10 +17,10 @@ def env_complaints(env: Mapping[str, str], path: Path) -> Iterator[Complaint]:
                 f"`{dotted(place)}` is no name of an environment variable: letters, digits and `_`, no digit first",
             )
         elif (is_secret_name(name) and value) or looks_secret(value):
-            yield place, f"`{dotted(place)}`: a key must not stand in a file (its value is not shown); {_cure(name)}"
+            yield place, f"`{dotted(place)}`: a key must not stand in a file (its value is not shown); {_hint(name)}"
 
 
-def _cure(name: str) -> str:
+def _hint(name: str) -> str:
     if name.upper() in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         return "take it out; run `hf auth login` on the node that downloads, or export it where you call sparkwright"
     return "take it out, export it where you call sparkwright, and name the variable in `serving.api_key_env`"

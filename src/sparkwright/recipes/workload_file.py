@@ -12,7 +12,7 @@ from sparkwright.recipes.workload_levels import complaints, plans
 from sparkwright.recipes.workload_schema import WorkloadPart
 from sparkwright.recipes.yaml_lines import Problem, read_yaml
 
-_CURE = "`sparkwright bench --profiles` lists workloads that ship; docs/workloads.md explains every key"
+_HINT = "`sparkwright bench --profiles` lists workloads that ship; docs/workloads.md explains every key"
 
 
 def load_workload(text: str, source: str) -> Workload:
@@ -23,13 +23,13 @@ def load_workload(text: str, source: str) -> Workload:
     document = read_yaml(text, source)
     if not isinstance(document.value, Mapping):
         seen = shown(document.value)
-        raise RecipeError(f"{source}:1: observed {seen}; a workload is a mapping with `title:` and `levels:`", _CURE)
+        raise RecipeError(f"{source}:1: observed {seen}; a workload is a mapping with `title:` and `levels:`", _HINT)
     part, found = validated(clean(document.value), WorkloadPart, _keys())
     if part and not found:
         found = tuple(_checks(part))
     problems = [*document.problems, *(Problem(document.line(path), text) for path, text in found)]
     if problems or part is None:
-        raise RecipeError(report(problems, source), cure=_CURE)
+        raise RecipeError(report(problems, source), hint=_HINT)
     return _workload(part, source)
 
 

@@ -93,8 +93,8 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, source: str) -> RecipeError:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
     lines = text.splitlines()
-    cure = _hint(lines[line] if line < len(lines) else "")
-    return RecipeError(f"{source}:{line + 1}:{column + 1}: this is no YAML: {error.problem or error.context}; {cure}")
+    hint = _hint(lines[line] if line < len(lines) else "")
+    return RecipeError(f"{source}:{line + 1}:{column + 1}: this is no YAML: {error.problem or error.context}; {hint}")
 
 
 def _hint(line: str) -> str:

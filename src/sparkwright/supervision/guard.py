@@ -15,7 +15,7 @@ def stronger(one: Recovery, other: Recovery) -> Recovery:
 
 
 def mends_itself(recovery: Recovery) -> bool:
-    """Whether stopping and launching again can be the cure."""
+    """Whether stopping and launching again can be the remedy."""
     return recovery not in (Recovery.REBOOT, Recovery.POWER_CYCLE)
 
 

@@ -21,7 +21,7 @@ def main(words: Sequence[str] | None = None) -> int:
         code: int = import_module(_PROGRAMS[given.verb]).main(given.home)
         return code
     except SparkwrightError as error:
-        print(f"sparkwright supervisor: {error.message}; {error.cure}", file=sys.stderr)  # noqa: T201
+        print(f"sparkwright supervisor: {error.message}; {error.hint}", file=sys.stderr)  # noqa: T201
         return error.exit_code
 
 

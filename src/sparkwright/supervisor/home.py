@@ -79,8 +79,8 @@ class Home:
             found = json.loads(path.read_bytes())
             return {str(name): Secret(str(value)) for name, value in found.items()}
         except (OSError, ValueError, AttributeError) as error:
-            cure = "an engine that wants a key cannot be asked or started; `sparkwright up RECIPE` writes it anew"
-            self._found("secrets-file", f"{path} cannot be read ({error}): {cure}")
+            hint = "an engine that wants a key cannot be asked or started; `sparkwright up RECIPE` writes it anew"
+            self._found("secrets-file", f"{path} cannot be read ({error}): {hint}")
             return {}
 
     def wrong(self) -> dict[str, str]:

@@ -59,7 +59,7 @@ async def _work(home: Home, log: Log) -> None:
     try:
         desired = home.desired()
     except UsageError as error:
-        await _rest(home, log, f"{error.message}; {error.cure}")
+        await _rest(home, log, f"{error.message}; {error.hint}")
         return
     log.say(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
     async with _world(home, log, desired) as world, _keep(home, log) as keep:

@@ -160,8 +160,8 @@ async def test_changed_host_key(box: Box) -> None:
     error = raised.value
     assert f"host key of [127.0.0.1]:{box.sshd.port} has CHANGED" in error.message
     assert f"{box.known_hosts} line 1" in error.message
-    assert f"ssh-keygen -f {box.known_hosts} -R '[127.0.0.1]:{box.sshd.port}'" in error.cure
-    assert "verify" in error.cure and error.exit_code == 3
+    assert f"ssh-keygen -f {box.known_hosts} -R '[127.0.0.1]:{box.sshd.port}'" in error.hint
+    assert "verify" in error.hint and error.exit_code == 3
     assert box.known_hosts.read_text() == before
 
 
@@ -171,7 +171,7 @@ async def test_unknown_host_key(box: Box) -> None:
     async with refused(host := box.host()) as raised:
         await host.run(TRUE)
     assert "host key is not known" in raised.value.message
-    assert f"`ssh -F {box.folder}/config node` once" in raised.value.cure
+    assert f"`ssh -F {box.folder}/config node` once" in raised.value.hint
     assert box.known_hosts.read_text() == ""
 
 
@@ -183,7 +183,7 @@ async def test_wrong_user_key(box: Box) -> None:
         "accepts none of your keys (" in raised.value.message
         and "Permission denied (publickey)" in raised.value.message
     )
-    assert "ssh-copy-id" in raised.value.cure
+    assert "ssh-copy-id" in raised.value.hint
 
 
 async def test_refused_port(box: Box) -> None:

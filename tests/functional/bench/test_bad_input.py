@@ -14,7 +14,7 @@ from functional.bench.odd import MODEL, Odd, served
 def test_nothing_listens(shell: Bench) -> None:
     """A refused connection is said at once, with exit code 5 and what to look at."""
     code, _, err = shell.run("bench", f"http://127.0.0.1:{free_port()}")
-    assert (code, "connection refused" in err, "cure:" in err) == (5, True, True)
+    assert (code, "connection refused" in err, "hint:" in err) == (5, True, True)
     assert len(err.splitlines()) == 2
 
 

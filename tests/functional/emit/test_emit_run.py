@@ -101,6 +101,6 @@ def test_one_file_is_ready_for_a_pipe(shell: Shell) -> None:
     """Kubernetes' single file is all of stdout; what a form cannot express is a usage error."""
     words = ("--cluster", "cluster.yaml", "--emit")
     code, out, err = shell.run("plan", "twin", *words, "k8s")
-    assert (code, out) == (2, "") and "runtime is process" in err and "cure" in err
+    assert (code, out) == (2, "") and "runtime is process" in err and "hint" in err
     code, out, err = shell.run("plan", "twin", *words, "shell")
     assert code == 0 and out.startswith("# ==> ")

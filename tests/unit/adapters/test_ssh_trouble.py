@@ -19,21 +19,21 @@ Host key verification failed.
 def told(stderr: str) -> tuple[str, str]:
     error = translate("spark-2", "ann@spark-2", stderr, "ssh ann@spark-2")
     assert error.exit_code == 3 and error.node == "spark-2"
-    return error.message, error.cure
+    return error.message, error.hint
 
 
 def test_changed_key() -> None:
     """File, line, host and the exact removal; verify first."""
-    message, cure = told(CHANGED)
+    message, hint = told(CHANGED)
     assert message == (
         "spark-2: the host key of 192.168.1.21 has CHANGED: it is not the one in /home/ann/.ssh/known_hosts line 12"
     )
-    assert "`ssh-keygen -f /home/ann/.ssh/known_hosts -R 192.168.1.21`" in cure
-    assert cure.index("verify") < cure.index("ssh-keygen -f")
+    assert "`ssh-keygen -f /home/ann/.ssh/known_hosts -R 192.168.1.21`" in hint
+    assert hint.index("verify") < hint.index("ssh-keygen -f")
 
 
 @pytest.mark.parametrize(
-    ("stderr", "what", "cure"),
+    ("stderr", "what", "hint"),
     [
         ("Host key verification failed.", "host key is not known here", "`ssh ann@spark-2` once"),
         ("ssh: Could not resolve hostname spark-2: Name or service not known", "no such host name", "`ssh:`"),
@@ -49,13 +49,13 @@ def test_changed_key() -> None:
         ("", "ssh said nothing", "by hand"),
     ],
 )
-def test_advice(stderr: str, what: str, cure: str) -> None:
+def test_advice(stderr: str, what: str, hint: str) -> None:
     """Each known trouble has its own advice; an unknown one is passed on."""
     message, advice = told(stderr)
-    assert message.startswith("spark-2: ") and what in message and cure in advice
+    assert message.startswith("spark-2: ") and what in message and hint in advice
 
 
 def test_lost_in_a_command() -> None:
     """The user must know that the command may go on there."""
     error = broken("spark-2", "client_loop: send disconnect: Broken pipe\n")
-    assert "connection lost while a command ran (client_loop" in error.message and "still be running" in error.cure
+    assert "connection lost while a command ran (client_loop" in error.message and "still be running" in error.hint

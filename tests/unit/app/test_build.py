@@ -130,7 +130,7 @@ async def test_a_failed_build_shows_its_last_lines() -> None:
     here.nodes[0].on(building, ["Step 1/2 : FROM base:1", "manifest unknown", "\x1eend 1"])
     with pytest.raises(CommandFailed) as caught:
         await build(here.world, RECIPE, Options())
-    assert "  | manifest unknown" in caught.value.message and "build.log" in caught.value.cure
+    assert "  | manifest unknown" in caught.value.message and "build.log" in caught.value.hint
     assert did(here, copying) == [] and [node.holder for node in here.nodes] == [None, None]
 
 
@@ -141,7 +141,7 @@ async def test_an_image_that_the_builder_kept_to_itself() -> None:
     here.nodes[0].on(building, LINES)
     with pytest.raises(CommandFailed) as caught:
         await build(here.world, RECIPE, Options())
-    assert "not in Docker's store" in caught.value.message and "docker buildx use default" in caught.value.cure
+    assert "not in Docker's store" in caught.value.message and "docker buildx use default" in caught.value.hint
 
 
 @pytest.mark.parametrize(("during", "told"), [(building, "no image"), (copying, "is on spark-1")])

@@ -145,7 +145,7 @@ async def test_a_broken_file_is_told_and_never_written_over() -> None:
     head = Head('{"keys": [')
     with pytest.raises(CommandFailed, match="cannot be read") as caught:
         await keys.add(world(head, Ring()), "laptop")
-    assert "move it away" in caught.value.cure
+    assert "move it away" in caught.value.hint
     assert head.text == '{"keys": ['
 
 

@@ -31,7 +31,7 @@ async def test_a_fresh_lease_is_told_with_who_why_and_since_when() -> None:
     """Enough to walk over and ask."""
     error = await busy(scene(), held(), 4)
     assert error.message == "spark-1: bob@desk holds the lease for `up qwen` since 5 min 00 s, renewed 4.0 s ago"
-    assert error.cure == "wait, or ask bob@desk; --break-lease takes it over"
+    assert error.hint == "wait, or ask bob@desk; --break-lease takes it over"
 
 
 async def test_a_stale_lease_is_called_what_it_is() -> None:
@@ -39,7 +39,7 @@ async def test_a_stale_lease_is_called_what_it_is() -> None:
     error = await busy(scene(), held(), int(STALE_AFTER) + 30)
     assert "has not renewed it for 90 s" in error.message
     assert "it looks dead" in error.message
-    assert "repeat yours with --break-lease" in error.cure
+    assert "repeat yours with --break-lease" in error.hint
 
 
 @pytest.mark.parametrize("content", ["", "garbage", "[]", '{"holder": "x"}'])

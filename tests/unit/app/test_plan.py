@@ -136,7 +136,7 @@ def test_a_key_that_is_not_set_is_asked_for() -> None:
     assert api_key(world, recipe(api_key_env="KEY")) == Secret("k")
     with pytest.raises(UsageError) as caught:
         api_key(world, recipe(api_key_env="OTHER"))
-    assert "OTHER" in caught.value.message and "export OTHER=" in caught.value.cure
+    assert "OTHER" in caught.value.message and "export OTHER=" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -155,16 +155,16 @@ async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "cure"), [(255, "ssh-add"), (127, "rsync"), (11, "make room on spark-2"), (12, "`up` again")]
+    ("code", "hint"), [(255, "ssh-add"), (127, "rsync"), (11, "make room on spark-2"), (12, "`up` again")]
 )
-async def test_a_copy_that_fails_says_how_to_go_on(code: int, cure: str) -> None:
+async def test_a_copy_that_fails_says_how_to_go_on(code: int, hint: str) -> None:
     """By its exit code, never by its wording; the last words of the program are shown."""
     here = staged(scene(), "rsync: something odd", code=code)
     survey = found(WHOLE, NONE)
     with pytest.raises(CommandFailed) as caught:
         await stage_model(here.world, plan(real(), survey), survey)
     assert "rsync: something odd" in caught.value.message
-    assert cure in caught.value.cure
+    assert hint in caught.value.hint
 
 
 async def test_what_is_still_not_whole_afterwards_is_an_error() -> None:
@@ -218,7 +218,7 @@ async def test_an_image_of_ones_own_is_built_and_never_pulled() -> None:
     assert "image: on no node; `sparkwright build deepseek-v4-flash-built` makes it" in staging_text(wanted, survey)
     with pytest.raises(CommandFailed) as caught:
         await stage_image(here.world, wanted, survey)
-    assert "`sparkwright build deepseek-v4-flash-built`" in caught.value.cure
+    assert "`sparkwright build deepseek-v4-flash-built`" in caught.value.hint
     assert not [command for node in here.nodes for command in node.commands]
 
 
@@ -230,14 +230,14 @@ def has_image(here: Scene, reference: str, *ids: str) -> Scene:
 
 
 @pytest.mark.parametrize(
-    ("arrived", "told", "cure"),
+    ("arrived", "told", "hint"),
     [
         ("sha256:b", "is sha256:b there and sha256:a on spark-1", "Storage Driver"),
         ("", "still not there after staging", ""),
     ],
     ids=["another", "none"],
 )
-async def test_a_copied_image_is_the_sources(arrived: str, told: str, cure: str) -> None:
+async def test_a_copied_image_is_the_sources(arrived: str, told: str, hint: str) -> None:
     """Two ranks of one deployment never run two images, whatever `docker load` made of the copy."""
     given = recipe(profile="docker")
     here = has_image(staged(scene()), given.engine.image, "sha256:a", arrived)
@@ -245,7 +245,7 @@ async def test_a_copied_image_is_the_sources(arrived: str, told: str, cure: str)
     with pytest.raises(CommandFailed) as caught:
         await stage_image(here.world, plan(given, survey), survey)
     assert caught.value.node == "spark-2"
-    assert told in caught.value.message and cure in caught.value.cure
+    assert told in caught.value.message and hint in caught.value.hint
 
 
 async def test_the_same_image_on_both_is_well() -> None:

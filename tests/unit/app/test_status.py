@@ -207,10 +207,10 @@ async def test_logs_of_what_is_not_there_list_what_is() -> None:
     here = printing()
     with pytest.raises(UsageError) as caught:
         await read(here, deployment="qwen")
-    assert "twin" in caught.value.cure
+    assert "twin" in caught.value.hint
     with pytest.raises(UsageError) as caught:
         await read(here, rank=7)
-    assert caught.value.cure == "its ranks: 0, 1"
+    assert caught.value.hint == "its ranks: 0, 1"
 
 
 async def test_logs_of_a_node_that_is_lost_meanwhile_are_an_error_not_a_hang() -> None:

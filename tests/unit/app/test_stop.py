@@ -63,7 +63,7 @@ async def test_another_name_is_an_error_that_lists_what_there_is() -> None:
     with pytest.raises(UsageError) as caught:
         await down(here.world, "twn")
     assert "no deployment twn" in caught.value.message
-    assert "twin" in caught.value.cure
+    assert "twin" in caught.value.hint
     assert [node.running for node in here.nodes] == [[0], [1]]
     assert [node.holder for node in here.nodes] == [None, None]
 
@@ -75,7 +75,7 @@ async def test_a_node_out_of_reach_is_told_after_the_others_are_clean() -> None:
     with pytest.raises(Unreachable) as caught:
         await down(here.world, "twin")
     assert caught.value.message.startswith("spark-2: no route to host")
-    assert "down twin" in caught.value.cure
+    assert "down twin" in caught.value.hint
     assert (here.nodes[0].ranks, here.nodes[0].holder) == ({}, None)
 
 
@@ -123,7 +123,7 @@ async def test_containers_that_cannot_be_seen_may_be_left() -> None:
     with pytest.raises(CommandFailed) as caught:
         await down(here.world, "twin")
     assert "spark-2: Docker could not be asked" in caught.value.message
-    assert "twin may be left there" in caught.value.message and "down twin" in caught.value.cure
+    assert "twin may be left there" in caught.value.message and "down twin" in caught.value.hint
     assert here.sink.of(Notice) == [], "once is enough"
     await up(here.world, wish(), Options())
     here.nodes[1].ranks.clear()

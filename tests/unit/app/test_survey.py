@@ -32,14 +32,14 @@ async def test_a_survey_changes_nothing() -> None:
 
 
 async def test_every_lost_node_is_named_in_one_error() -> None:
-    """Two cables may be out; the first error has the cure, the message has both."""
+    """Two cables may be out; the first error has the hint, the message has both."""
     here = scene()
     for node in here.nodes:
         node.on(lambda command: True, Unreachable(node.name, "connection refused", "is sshd running?"))
     with pytest.raises(Unreachable) as caught:
         await survey(here.world, nodes_for(here.world, recipe()), recipe())
     assert caught.value.message.splitlines() == ["spark-1: connection refused", "spark-2: connection refused"]
-    assert (caught.value.cure, caught.value.exit_code) == ("is sshd running?", 3)
+    assert (caught.value.hint, caught.value.exit_code) == ("is sshd running?", 3)
 
 
 async def test_a_node_that_answers_wrongly_is_no_lost_node() -> None:
@@ -58,7 +58,7 @@ def test_a_recipe_takes_the_head_and_as_many_as_it_wants() -> None:
     assert [node.name for node in nodes_for(world, recipe())] == ["spark-1", "spark-2"]
     with pytest.raises(RecipeError) as caught:
         nodes_for(scene(1).world, recipe())
-    assert "add nodes to the cluster file" in caught.value.cure
+    assert "add nodes to the cluster file" in caught.value.hint
 
 
 @pytest.mark.parametrize(

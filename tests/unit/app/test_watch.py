@@ -138,7 +138,7 @@ async def test_no_progress_is_stuck_with_rank_and_reason() -> None:
     assert "rank 0 stands still at load: reading weights stands still" in error.message
     assert "rank 0 on spark-1 said last: Loading safetensors checkpoint shards" in error.message
     assert SHARD in error.tail
-    assert "phases.load.stuck_after" in error.cure
+    assert "phases.load.stuck_after" in error.hint
     assert 20 < here.clock.elapsed < 120
 
 

@@ -22,9 +22,9 @@ def told(error: BaseException, *known: errors.SparkwrightError, code: int = 1) -
 
 def test_a_refusal_carries_its_findings() -> None:
     """Guards `up --json`: why it was refused must not be prose on stderr alone."""
-    error = errors.Refused("not started", (FINDING,), "mend it")
+    error = errors.Refused("not started", (FINDING,), "fix")
     (only,) = told(error, error)["errors"]
-    assert (only["kind"], only["message"], only["cure"]) == ("Refused", "not started", "mend it")
+    assert (only["kind"], only["message"], only["hint"], only["cure"]) == ("Refused", "not started", "fix", "fix")
     assert [(f["code"], f["severity"], f["remedy"]) for f in only["findings"]] == [("MEM001", "block", "take @256k")]
     assert only["remedies"] == []
 

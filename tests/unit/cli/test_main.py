@@ -40,19 +40,19 @@ def raising(error: BaseException) -> Any:
 @pytest.mark.parametrize(
     ("error", "code", "lines"),
     [
-        (errors.UsageError("m", "c"), 2, ["error: m", "cure:  c"]),
+        (errors.UsageError("m", "c"), 2, ["error: m", "hint:  c"]),
         (errors.RecipeError("f.yaml:3: m"), 2, ["error: f.yaml:3: m"]),
-        (errors.Unreachable("n1", "m", "c"), 3, ["error: n1: m", "cure:  c"]),
+        (errors.Unreachable("n1", "m", "c"), 3, ["error: n1: m", "hint:  c"]),
         (errors.CommandFailed("n1", "m"), 1, ["error: n1: m"]),
-        (errors.Busy("m", "c"), 4, ["error: m", "cure:  c"]),
-        (errors.NotReady("m", "c", ("l1", "l2"), "/e"), 5, ["  | l1", "  | l2", "error: m", "logs:  /e", "cure:  c"]),
+        (errors.Busy("m", "c"), 4, ["error: m", "hint:  c"]),
+        (errors.NotReady("m", "c", ("l1", "l2"), "/e"), 5, ["  | l1", "  | l2", "error: m", "logs:  /e", "hint:  c"]),
     ],
     ids=["usage", "recipe", "unreachable", "command", "busy", "not-ready"],
 )
 def test_each_error_has_its_exit_code_and_one_clear_message(
     verb: Any, capsys: Any, error: errors.SparkwrightError, code: int, lines: list[str]
 ) -> None:
-    """Subject, what, cure; on stderr; never a traceback."""
+    """Subject, what, hint; on stderr; never a traceback."""
     verb(raising(error))
     assert run(["probe"]) == code
     said = capsys.readouterr()
@@ -115,7 +115,7 @@ def test_wrong_words_name_the_nearest_right_ones(capsys: Any) -> None:
     assert run(["stauts"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "error: no command 'stauts'; did you mean `status`?",
-        "cure:  sparkwright --help",
+        "hint:  sparkwright --help",
     ]
     assert run(["xyzzy"]) == 2
     assert "commands: check, recipes" in capsys.readouterr().err
@@ -135,7 +135,7 @@ def test_wrong_use_of_a_verb_is_2_in_the_same_shape(capsys: Any, words: list[str
     assert run(words) == 2
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith(message)
-    assert last == f"cure:  sparkwright {words[0]} --help"
+    assert last == f"hint:  sparkwright {words[0]} --help"
 
 
 def test_no_words_show_the_help(capsys: Any) -> None:

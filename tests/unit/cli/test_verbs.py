@@ -190,7 +190,7 @@ def test_a_node_that_is_not_in_the_cluster_is_2(call: Call) -> None:
     """A typing error gives no empty answer."""
     code, _, err = call("facts", "spark-9")
     assert code == 2
-    assert err.splitlines() == ["error: cluster lab has no node 'spark-9'", "cure:  its nodes: spark-1, spark-2"]
+    assert err.splitlines() == ["error: cluster lab has no node 'spark-9'", "hint:  its nodes: spark-1, spark-2"]
 
 
 def test_facts_of_one_node_ask_only_that_one(here: Scene, call: Call) -> None:
@@ -220,7 +220,7 @@ def test_a_refused_plan_is_not_written_out(call: Call, tmp_path: Any) -> None:
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"))
     assert (code, out, (tmp_path / "x").exists()) == (1, "", False)
     assert "no-such-flag" in err and "odd: nothing was written: 1 finding prevents it" in err
-    assert "cure:  to write them all the same" in err
+    assert "hint:  to write them all the same" in err
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"), *FORCE)
     assert (code, (tmp_path / "x").exists()) == (0, True) and "OVERRIDE" in err and "no-such-flag" in err
 

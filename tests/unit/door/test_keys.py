@@ -84,5 +84,5 @@ def test_revoking_takes_all_of_a_name_or_one() -> None:
     assert without(both, "laptop") == (Keys((KNOWN.keys[1],)), (both.keys[0], both.keys[2]))
     with pytest.raises(UsageError, match="no key phone") as caught:
         without(KNOWN, "phone")
-    assert caught.value.cure == "keys: laptop (all deployments), ci (big)"
+    assert caught.value.hint == "keys: laptop (all deployments), ci (big)"
     assert json.loads(text_of(without(KNOWN, "ci")[0]))["keys"][0]["name"] == "laptop"

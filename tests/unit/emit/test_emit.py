@@ -88,7 +88,7 @@ def test_containers_are_needed(form: str) -> None:
     """A plan of the process runtime is refused by the forms that start containers, with the forms that do not."""
     with pytest.raises(UsageError, match="runtime is process") as caught:
         FORMS[form](twin())
-    assert "--emit shell" in caught.value.cure
+    assert "--emit shell" in caught.value.hint
 
 
 def test_one_template_for_all_workers() -> None:

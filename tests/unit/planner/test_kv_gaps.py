@@ -30,6 +30,6 @@ def test_what_is_left_out_of_a_shape_is_missed(model: ModelShape, missing: str) 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.config.json")), ids=lambda path: path.name.split(".config")[0])
 def test_a_whole_config_leaves_no_gap(path) -> None:
-    """Guards the cures against crying wolf: what is read from a config is complete, but for V4.1's ratios."""
+    """Guards the remedies against crying wolf: what is read from a config is complete, but for V4.1's ratios."""
     missing = gap(shape(path.name.removesuffix(".config.json")))
     assert missing == "" or ("v4.1" in path.name and "its pages are not known" in missing)

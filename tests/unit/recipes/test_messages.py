@@ -132,11 +132,11 @@ def test_a_rule_is_silent_where_its_keys_are_wrong():
     assert [line[:17] for line in recipe_errors("nodes: two\nparallelism: {tp: 2}\n")] == ["r.yaml:7: `nodes`"]
 
 
-def test_the_error_has_a_cure():
+def test_the_error_has_a_hint():
     """Where to read on."""
     with pytest.raises(RecipeError) as caught:
         load_recipe("a: 1", "r.yaml")
-    assert caught.value.cure == "`sparkwright recipes show --reference` explains every key"
+    assert caught.value.hint == "`sparkwright recipes show --reference` explains every key"
     assert caught.value.exit_code == 2
 
 

@@ -28,7 +28,7 @@ def places(tmp_path):
 def failure(action, *arguments):
     with pytest.raises(RecipeError) as caught:
         action(*arguments)
-    return f"{caught.value.message} | {caught.value.cure}"
+    return f"{caught.value.message} | {caught.value.hint}"
 
 
 def test_by_name(places):

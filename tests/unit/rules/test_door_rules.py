@@ -31,13 +31,13 @@ def test_rule_is_silent(code: str, why: str, where: Context) -> None:
 
 @pytest.mark.parametrize("trouble", PairTrouble)
 def test_every_trouble_of_a_certificate_has_words(trouble: PairTrouble) -> None:
-    """Guards that none is left without its cure."""
+    """Guards that none is left without its remedy."""
     (finding,) = found("DOOR003", pair(trouble=trouble))
     assert finding.remedy.startswith("on spark-1: ")
 
 
 def test_a_private_key_that_all_can_read_is_told_beside_the_keys_file() -> None:
-    """Guards that both secrets are looked at, each with its own cure."""
+    """Guards that both secrets are looked at, each with its own remedy."""
     both = replace(door(keys_mode="666"), door=replace(pair(key_mode="644").door, keys_mode="666"))  # type: ignore[type-var]
     assert [f.remedy.split(": ")[1].split(" /")[0] for f in found("DOOR005", both)] == ["chmod 600", "chmod o="]
 

@@ -103,7 +103,7 @@ def test_only_units_that_were_not_masked_are_unmasked_again() -> None:
 
 
 def test_a_synchronization_that_is_on_is_not_turned_on() -> None:
-    """Guards that a clock whose server is out of reach has no fix: its cure is the network's."""
+    """Guards that a clock whose server is out of reach has no fix: its remedy is the network's."""
     finding = only("TIME002", times(synchronized=False, ntp=True))
     assert (finding.fix, finding.cause) == (None, "no time server was reached since boot")
 

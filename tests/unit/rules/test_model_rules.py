@@ -30,18 +30,18 @@ def test_a_damaged_file_is_replaced_by_a_whole_copy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("defect", "by_path", "cure"),
+    ("defect", "by_path", "hint"),
     [
         (Defect.POINTER, False, "git lfs pull"),
         (Defect.GARBAGE, True, "copy it again"),
         (Defect.GARBAGE, False, "hf download org/big"),
     ],
 )
-def test_a_file_that_is_no_weights_stops_the_start(defect: Defect, by_path: bool, cure: str) -> None:
-    """Guards that a shard without a header is never taken for weights, and that its cure can be typed."""
+def test_a_file_that_is_no_weights_stops_the_start(defect: Defect, by_path: bool, hint: str) -> None:
+    """Guards that a shard without a header is never taken for weights, and that its hint can be typed."""
     recipe = BY_PATH if by_path else RECIPE
     (finding,) = found("MODEL006", flawed(defect, SHARD, "is none", recipe=recipe))
-    assert (finding.severity, cure in finding.remedy) == ("override", True)
+    assert (finding.severity, hint in finding.remedy) == ("override", True)
 
 
 def test_a_folder_is_mended_where_it_lies() -> None:
@@ -57,13 +57,13 @@ def test_a_wrong_ref_is_told_once() -> None:
     assert found("MODEL001", flawed(Defect.REF, "refs/main", "ends with a newline")) == []
 
 
-def test_cures_can_be_typed() -> None:
+def test_remedies_can_be_typed() -> None:
     """Guards the words: the client keeps a file that it finds, so the damaged one goes first, with what it links to."""
     (damaged,) = found("MODEL006", flawed(Defect.SHORT, SHARD, "cut short: 3.0 GiB of 4.0 GiB"))
     assert damaged.evidence == f"/hub/big/snapshots/1: {SHARD} (cut short: 3.0 GiB of 4.0 GiB)"
     file = f"/hub/big/snapshots/1/{SHARD}"
-    cure = f"on spark-1, for each of them: rm -f $(readlink -f {file}) {file}; then hf download org/big"
-    assert damaged.remedy == cure
+    hint = f"on spark-1, for each of them: rm -f $(readlink -f {file}) {file}; then hf download org/big"
+    assert damaged.remedy == hint
     (ref,) = found("MODEL005", flawed(Defect.REF, "refs/main", "ends with a newline"))
     assert ref.remedy == "on spark-1: mkdir -p /hub/big/refs && printf %s 1 > /hub/big/refs/main"
 

@@ -347,7 +347,7 @@ def test_rule_fires(code: str) -> None:
 
 @pytest.mark.parametrize("code", MESSAGES)
 def test_message_is_whole(code: str) -> None:
-    """Guards the words: subject, observed against wanted, cause, and a cure that can be typed."""
+    """Guards the words: subject, observed against wanted, cause, and a hint that can be typed."""
     f = found(code, FIRING[code])[0]
     assert (f.severity, f.subject, f.title, f.evidence, f.cause, f.remedy) == MESSAGES[code]
 
@@ -488,7 +488,7 @@ def test_without_a_split_that_works_other_node_counts_are_named() -> None:
 
 
 def test_rootless_docker_is_told_as_such() -> None:
-    """Guards that the cure for a rootless daemon is not a limit that it cannot have."""
+    """Guards that the remedy for a rootless daemon is not a limit that it cannot have."""
     rootless = replace(TIGHT, rootless=True)
     assert found("DOCK004", context({"docker": rootless}))[0].remedy == "use the rootful daemon"
     assert found("DOCK003", context({"docker": replace(PLAIN, snap=True)}))[0].remedy.startswith("sudo snap remove")

@@ -372,17 +372,17 @@ def test_faults_of_ranks_that_are_being_stopped_start_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recovery", "phase", "outcome", "cure"),
+    ("recovery", "phase", "outcome", "hint"),
     [
         (Recovery.REBOOT, D.NEEDS_REBOOT, "needs a reboot", "reboot all of its nodes"),
         (Recovery.POWER_CYCLE, D.NEEDS_POWER_CYCLE, "needs a power cycle", "off power for a minute"),
     ],
 )
-def test_what_no_relaunch_mends_asks_for_a_person(recovery, phase, outcome, cure) -> None:
+def test_what_no_relaunch_mends_asks_for_a_person(recovery, phase, outcome, hint) -> None:
     """Ranks are stopped first; then it rests, and the door says what a person should do."""
     life = Life()
     refuse, close, announce = life.stopped(recovery=recovery, why="memory stays with the driver")
-    assert cure in refuse.why and refuse.back_at == 0.0
+    assert hint in refuse.why and refuse.back_at == 0.0
     assert close == Close(1, outcome)
     assert announce == Announce("given-up", refuse.why)
     assert life.at() == (phase, Work.NONE)

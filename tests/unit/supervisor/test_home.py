@@ -54,7 +54,7 @@ def test_without_any_it_says_what_to_do(home: Home) -> None:
     (home.path / "desired.json").write_text("null")
     with pytest.raises(UsageError) as caught:
         home.desired()
-    assert "nothing is changed" in caught.value.message and "sparkwright up" in caught.value.cure
+    assert "nothing is changed" in caught.value.message and "sparkwright up" in caught.value.hint
 
 
 def test_a_newer_one_is_not_guessed_at(home: Home) -> None:

@@ -67,7 +67,7 @@ class DiskRunFiles:
             raise UsageError(f"{path}: {error}") from None
         except UsageError as error:
             told = error.message if error.message.startswith(f"{path}:") else f"{path}: {error.message}"
-            raise UsageError(told, error.cure) from None
+            raise UsageError(told, error.hint) from None
         if run.id and not _ID.fullmatch(run.id):
             raise UsageError(f"{path}: {run.id!r} is no run's id")
         return run if run.id else replace(run, id=f"i-{sha256(data).hexdigest()[:8]}")

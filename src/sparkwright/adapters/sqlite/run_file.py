@@ -35,7 +35,7 @@ FROM runs LEFT JOIN ({_PARTS}) AS parts ON parts.run = id LEFT JOIN ({_COUNTS}) 
 ORDER BY began DESC, id DESC
 """
 _HOME = "runs are kept in the home folder: HOME=FOLDER names another one for this call"
-_CURES = {
+_HINTS = {
     sqlite3.SQLITE_FULL: "free some space; what was measured until now is kept",
     sqlite3.SQLITE_BUSY: "another process has kept it for itself for seconds; once more when that has ended",
 }
@@ -206,6 +206,6 @@ def _is_of(record: Record, workload: Workload, endpoint: str) -> bool:
 def _trouble(path: Path, error: Exception) -> StoreError:
     if database.is_damaged(error):
         return StoreError(f"{path} is damaged: {error}", f"move it away and begin anew: mv {path} {path}.damaged")
-    cure = _CURES.get(getattr(error, "sqlite_errorcode", 0), _HOME)
+    hint = _HINTS.get(getattr(error, "sqlite_errorcode", 0), _HOME)
     what, why = getattr(error, "filename", None) or path, getattr(error, "strerror", None) or error
-    return StoreError(f"{what} cannot be used: {why}", cure)
+    return StoreError(f"{what} cannot be used: {why}", hint)

@@ -46,10 +46,10 @@ def _mapping(text: str, source: str) -> Mapping[str, Any]:
         # As the other tools read it: with PyYAML `on` is true, and a date that is none raises ValueError.
         tree = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError) as error:
-        raise RecipeError(f"{source}: is no YAML: {' '.join(str(error).split())}", cure="check the file") from None
+        raise RecipeError(f"{source}: is no YAML: {' '.join(str(error).split())}", hint="check the file") from None
     if isinstance(tree, Mapping):
         return tree
-    raise RecipeError(f"{source}: is no recipe: a mapping was expected", cure=f"known formats: {FORMATS}")
+    raise RecipeError(f"{source}: is no recipe: a mapping was expected", hint=f"known formats: {FORMATS}")
 
 
 def _read(tree: Mapping[str, Any], source: str, wish: Wish) -> tuple[Draft, str]:
@@ -61,8 +61,8 @@ def _read(tree: Mapping[str, Any], source: str, wish: Wish) -> tuple[Draft, str]
             return from_sparkrun(tree, wish), f"sparkrun recipe, version {version}"
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         why = f"a key holds another kind of value than its format says ({error})"
-        raise RecipeError(f"{source}: {why}", cure="check the file against its own tool") from None
-    raise RecipeError(f"{source}: is in no format that can be imported", cure=f"known formats: {FORMATS}")
+        raise RecipeError(f"{source}: {why}", hint="check the file against its own tool") from None
+    raise RecipeError(f"{source}: is in no format that can be imported", hint=f"known formats: {FORMATS}")
 
 
 def _errors(text: str, source: str) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def _engine(tree: Mapping[str, Any], started: str, command: str) -> str:
     ray = tree.get("defaults", {}).get("distributed_executor_backend") == "ray" or "executor-backend ray" in command
     if runtime and runtime not in _RUNTIMES:
         raise RecipeError(
-            f"runtime: {runtime!r} is not an engine that sparkwright drives", cure=f"known: {', '.join(_RUNTIMES)}"
+            f"runtime: {runtime!r} is not an engine that sparkwright drives", hint=f"known: {', '.join(_RUNTIMES)}"
         )
     if runtime in ("", "vllm") and started in ("", "vllm"):
         many = not tree.get("solo_only") and _ranks(tree) > 1

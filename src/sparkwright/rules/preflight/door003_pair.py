@@ -34,7 +34,7 @@ _SAID = {
 def check(context: Context) -> Iterator[Finding]:
     pair = context.door.pair if context.door else None
     if context.door and pair and pair.trouble:
-        what, cure = _SAID[pair.trouble]
+        what, hint = _SAID[pair.trouble]
         until = f", valid until {pair.until}" if pair.until else ""
         yield Finding(
             CODE,
@@ -43,5 +43,5 @@ def check(context: Context) -> Iterator[Finding]:
             what,
             f"certificate {pair.certificate}, key {pair.key}{until}",
             "serving.door.tls is `files`; a certificate of the head's own CA is used in their place",
-            f"on {context.door.node}: {cure}, then the same `sparkwright up` again",
+            f"on {context.door.node}: {hint}, then the same `sparkwright up` again",
         )

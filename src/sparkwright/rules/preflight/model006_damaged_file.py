@@ -31,11 +31,11 @@ def check(context: Context) -> Iterator[Finding]:
             f"{found.model.label} has damaged files",
             f"{found.checkpoint.path}: {found.shown}",
             "a transfer was cut off without being noticed, or something else was put in place of the file",
-            "nothing to do: `up` copies it from a node that has all of it" if mended else _cure(found),
+            "nothing to do: `up` copies it from a node that has all of it" if mended else _hint(found),
         )
 
 
-def _cure(found: Flawed) -> str:
+def _hint(found: Flawed) -> str:
     name = found.flaws[0].file
     if found.flaws[0].defect is Defect.POINTER:
         return f"on {found.node}: cd {found.checkpoint.path} && git lfs pull"

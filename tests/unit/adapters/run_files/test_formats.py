@@ -160,12 +160,12 @@ def test_a_file_that_is_not_there_or_not_to_be_written_is_said(tmp_path: Path) -
         FILES.write(b"x", str(tmp_path / "none" / "file"))
 
 
-def test_without_pyarrow_the_cure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_the_hint_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an extra: nobody else has to install it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="needs pyarrow") as error:
         FILES.bytes_of(RUN, "parquet")
-    assert error.value.cure == "pip install 'sparkwright[parquet]'"
+    assert error.value.hint == "pip install 'sparkwright[parquet]'"
 
 
 def test_llama_benchys_values_become_requests(tmp_path: Path) -> None:

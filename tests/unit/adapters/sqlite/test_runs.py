@@ -142,7 +142,7 @@ async def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None
     with pytest.raises(StoreError, match="is damaged") as error:
         await store.list()
     await store.aclose()
-    assert error.value.cure.endswith(f"mv {path} {path}.damaged")
+    assert error.value.hint.endswith(f"mv {path} {path}.damaged")
     assert path.read_bytes().startswith(b"not a database")
 
 
@@ -169,7 +169,7 @@ async def test_a_file_that_another_process_keeps_is_said(
     with pytest.raises(StoreError, match="database is locked") as error:
         await store.tag("r-1", ("a",))
     other.close()
-    assert error.value.cure.startswith("another process")
+    assert error.value.hint.startswith("another process")
 
 
 async def test_a_million_tokens_take_less_than_20_mb(store: SqliteRuns, tmp_path: Path) -> None:
@@ -230,5 +230,5 @@ async def test_a_home_that_cannot_be_written_is_said_with_the_way_out(tmp_path: 
     store = SqliteRuns(tmp_path / "home" / RUNS)
     with pytest.raises(StoreError) as error:
         await store.list()
-    assert error.value.message.endswith(("Not a directory", "File exists")) and "HOME=FOLDER" in error.value.cure
+    assert error.value.message.endswith(("Not a directory", "File exists")) and "HOME=FOLDER" in error.value.hint
     await store.aclose()

@@ -186,7 +186,7 @@ async def test_a_store_of_a_newer_version_is_left_alone(kept: Kept) -> None:
 
 
 async def test_what_is_wrong_with_the_store_is_over_once_it_is_mended(kept: Kept) -> None:
-    """A person who follows the cure need not start anything again."""
+    """A person who follows the hint need not start anything again."""
     kept.state.mkdir(parents=True)
     connection = sqlite3.connect(kept.state / "store.sqlite")
     connection.execute("PRAGMA user_version=99")

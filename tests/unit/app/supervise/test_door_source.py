@@ -56,7 +56,7 @@ async def test_a_damaged_keys_file_is_a_trouble() -> None:
 
 
 async def test_what_is_wrong_is_looked_at_again_soon() -> None:
-    """Guards who has followed the cure: status must not go on complaining for an hour."""
+    """Guards who has followed the hint: status must not go on complaining for an hour."""
     it = tower()
     seen(it, "good", mode="644")
     work = asyncio.create_task(door.watch(it.senses))
