@@ -1,29 +1,34 @@
-"""What the use cases need from the world. Adapters implement these; tests have one fake for each.
+"""What the use cases need from outside. Adapters implement these; tests have one fake for each."""
 
-What measuring needs beside them is in ports_bench.py.
-"""
+from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.command import Command, Completed, Secret
-from sparkwright.domain.deployment import Answer, Phase
+from sparkwright.domain.deployment import Answer
 from sparkwright.domain.desired import Request
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live
+from sparkwright.domain.progress import Happening
 from sparkwright.domain.published import Published
 from sparkwright.supervision.state import State
 
+if TYPE_CHECKING:  # only what measures needs them
+    from sparkwright.domain.probed import Reply
+    from sparkwright.domain.run import Level, Listed, Run
+    from sparkwright.domain.traffic import Job, Lag, Row
+    from sparkwright.domain.workload import Workload
+
 
 class Host(Protocol):
-    """One node. Argv tuples go in, quoting happens once, inside; every call has the command's timeout.
+    """One node. Takes argv tuples and quotes once, inside; every call has the command's timeout.
 
-    All methods raise Unreachable when the node cannot be reached or its host key is not the known one.
-    A program that fails is not an exception: look at Completed.exit_code.
+    All methods raise Unreachable for an unreachable node or an unknown host key; a failing program is no exception.
     """
 
     @property
@@ -31,23 +36,18 @@ class Host(Protocol):
 
     async def run(self, command: Command) -> Completed:
         """Runs one command. At its timeout the command is killed on the node and exit_code is 124."""
-        ...
 
     async def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
         """Runs independent commands side by side in one round trip; answers in the order asked."""
-        ...
 
     def stream(self, command: Command) -> AsyncIterator[str]:
         """Lines of stdout and stderr as they come (timeout not applied). Closing the iterator ends the command."""
-        ...
 
     async def put(self, content: bytes, path: str, mode: int = 0o644) -> None:
         """Writes a file atomically (temporary name, then rename), never wider than `mode` in between; makes parents."""
-        ...
 
     def tunnel(self, address: str, port: int) -> AbstractAsyncContextManager[str]:
         """While open, `http://host:port` on this machine reaches address:port as seen from the node."""
-        ...
 
 
 class Hosts(Protocol):
@@ -63,23 +63,18 @@ class Endpoint(Protocol):
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         """A streamed chat completion; tokens are taken from `usage`. Raises NotReady with what came instead."""
-        ...
 
     async def greedy(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         """As `ask` with temperature 0: the same question has the same answer again."""
-        ...
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         """Served model ids; () when nothing answers."""
-        ...
 
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         """What the server shows there (`/metrics`); None when it does not answer, or not with 200."""
-        ...
 
     async def knock(self, url: str) -> int:
         """The status that a GET without a key has there, 0 for no answer; whose certificate it is does not matter."""
-        ...
 
 
 class ModelHub(Protocol):
@@ -87,26 +82,22 @@ class ModelHub(Protocol):
 
     async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
         """What it says of a model; Unknown with why when it says no, None when it cannot be reached. Never raises."""
-        ...
 
 
 class Program(Protocol):
-    """What a supervisor needs on its node beside Python itself."""
+    """Our own code, as a supervisor needs it on its node; digest: the same for the same content."""
 
     @property
-    def digest(self) -> str:
-        """The same for the same content."""
-        ...
+    def digest(self) -> str: ...
 
     def archive(self) -> bytes:
         """tar.gz."""
-        ...
 
 
 class Clock(Protocol):
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        ...
+    """Seconds; `now` since the epoch."""
+
+    def now(self) -> float: ...
 
     def monotonic(self) -> float: ...
 
@@ -114,27 +105,21 @@ class Clock(Protocol):
 
 
 class Artifacts(Protocol):
-    """Evidence kept on this machine."""
+    """Evidence on this machine: one folder for each run of this process. `save` returns the path to show."""
 
-    def save(self, deployment: str, name: str, text: str) -> str:
-        """Stores text beside the other evidence of this run of this process; returns the path shown to the user."""
-        ...
+    def save(self, deployment: str, name: str, text: str) -> str: ...
 
 
 class Keyring(Protocol):
-    """Keys to front doors on this machine: they are for the person who called, and no node keeps them."""
+    """API keys of gateways on this machine, each 24 random bytes: they are the caller's, and no node stores them."""
 
-    def fresh(self) -> bytes:
-        """24 random bytes."""
-        ...
+    def fresh(self) -> bytes: ...
 
     def keep(self, cluster: str, name: str, content: str) -> str:
         """Writes a file that only this user can read; returns the path shown to the user."""
-        ...
 
     def kept(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         """(path, key) of those made from this machine, `default` first."""
-        ...
 
 
 class Calibrations(Protocol):
@@ -142,49 +127,38 @@ class Calibrations(Protocol):
 
     def save(self, calibration: Calibration) -> str:
         """Keeps it in place of an earlier one of the same family and place; returns why it could not, '' if it did."""
-        ...
 
     def like(self, conditions: Conditions) -> tuple[Calibration, ...]:
         """All that is kept of the family of these conditions; what cannot be read counts as not kept."""
-        ...
 
 
 class Journal(Protocol):
     """What must outlive a supervisor, in its folder on the head node."""
 
     def load(self) -> State | None:
-        """What the one before was about; None without one, or when it cannot be read (which it has told then)."""
-        ...
+        """The last saved state; None without one, or when it is unreadable (which it has reported then)."""
 
     def save(self, state: State) -> str:
-        """On the disk before it returns; why it could not be kept, '' if it was."""
-        ...
+        """On the disk before it returns; the reason if it could not be written, else ''."""
 
     def show(self, live: Live) -> None:
-        """For whoever looks: status, door, exporter. Never fails."""
-        ...
+        """Publishes it for status, gateway and exporter. Never fails."""
 
     def wanted(self) -> bool:
         """Whether the desired state is still the one that this supervisor was started for."""
-        ...
 
     def request(self) -> Request | None:
         """What a person asks of this supervisor now."""
-        ...
 
     def answered(self) -> None:
         """The request is fulfilled, or void."""
-        ...
 
-    def recall(self) -> dict[str, float]:
-        """Small figures by name, as remembered."""
-        ...
+    def recall(self) -> dict[str, float]: ...
 
     def remember(self, figures: Mapping[str, float]) -> None: ...
 
     def wrong(self) -> Mapping[str, str]:
         """Kind of trouble -> what is wrong with its files now, and the hint, in a sentence."""
-        ...
 
 
 class Store(Protocol):
@@ -192,7 +166,6 @@ class Store(Protocol):
 
     async def began(self, deployed: Deployed) -> None:
         """A desired state is armed anew; incidents that were left open are closed."""
-        ...
 
     async def ended(self, deployment: str, at: float, why: str) -> None: ...
 
@@ -200,7 +173,6 @@ class Store(Protocol):
 
     async def open(self, incident: Incident) -> Incident:
         """With its number and its folder; the deployment's incident that is still open is gone on with."""
-        ...
 
     async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...]) -> None: ...
 
@@ -208,15 +180,12 @@ class Store(Protocol):
 
     async def counts(self, deployment: str) -> tuple[int, int]:
         """How many incidents it had, and the last one's number."""
-        ...
 
     async def trim(self, number: int) -> None:
         """Cuts the incident's folder to what may be kept of one."""
-        ...
 
     def wrong(self) -> str:
         """Why it keeps no history now, or what was lost of it, with the hint; '' when nothing is wrong."""
-        ...
 
 
 class Herald(Protocol):
@@ -224,7 +193,6 @@ class Herald(Protocol):
 
     def announce(self, news: News) -> None:
         """Returns at once and never fails."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,58 +204,97 @@ class Keep:
     herald: Herald
 
 
-@dataclass(frozen=True, slots=True)
-class StepStarted:
-    step: str
-    detail: str = ""
-    usual: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class StepDone:
-    step: str
-    seconds: float
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Of a step or of one rank's phase: done of total in unit; total None when it is not known."""
-
-    step: str
-    node: str
-    done: float | None
-    total: float | None
-    unit: str
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RankPhase:
-    """A rank entered a phase; usual: its usual seconds (0: not known)."""
-
-    rank: int
-    node: str
-    phase: Phase
-    text: str = ""
-    done: float | None = None
-    total: float | None = None
-    unit: str = ""
-    usual: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something that the user should read now."""
-
-    text: str
-    warning: bool = False
-
-
-Happening = StepStarted | StepDone | Progress | RankPhase | Notice
-
-
 class Sink(Protocol):
-    """Where use cases tell what happens. Never blocks, never fails."""
+    """Where use cases report what happens. Never blocks, never fails."""
 
     def tell(self, happening: Happening) -> None: ...
+
+
+class Asker(Protocol):
+    """Plain HTTP requests to a server before it is measured; body: JSON. Raises NotReady without an answer in time."""
+
+    async def get(self, url: str, key: Secret | None, seconds: float) -> Reply: ...
+
+    async def post(self, url: str, body: str, key: Secret | None, seconds: float) -> Reply: ...
+
+
+class Tokenizer(Protocol):
+    """Counts the tokens of a text. name: `file tokenizer.json 1a2b`, `estimate, 3.9 characters a token`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def exact(self) -> bool: ...
+
+    async def counts(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Tokens of each text as a part of a longer one, after a line break; no special tokens. Raises NotReady."""
+
+    async def asked(self, body: str) -> int | None:
+        """Prompt tokens of a whole request (JSON, without its output's options); None when it cannot be told."""
+
+    async def used(self, body: str) -> int | None:
+        """As `asked`, by the usage of a real request for one token."""
+
+
+class LoadClient(Protocol):
+    """Sends a level's requests and takes the times of what comes back."""
+
+    def run(self, job: Job, key: Secret | None) -> AsyncIterator[Row | Lag]:
+        """Rows as requests end, failed ones too, and one Lag at the end. Closing the iterator ends all at once."""
+
+
+class RunStore(Protocol):
+    """Benchmark runs on this machine, stored request by request; durable when the call returns.
+
+    A run is locked by the process that measures it, from `begin` (without levels) or `take_up` to `end`, or until the
+    process ends. `add` stores a whole run, `list` has the newest first, `tag` replaces all tags. Methods raise
+    StoreError: the disk is full, the file is damaged or of a later version.
+    """
+
+    async def begin(self, run: Run) -> None: ...
+
+    async def take_up(self, run_id: str) -> Run:
+        """To go on with it: as it is now. Raises Busy while another process measures it, UsageError without it."""
+
+    async def add_level(self, run_id: str, level: Level) -> int:
+        """A key for its rows; it counts as cut short until `end_level`. An earlier try that was cut short goes."""
+
+    async def add_rows(self, key: int, rows: Sequence[Row]) -> None: ...
+
+    async def end_level(self, key: int, level: Level) -> None:
+        """All of it but its rows, which are there already; `complete` as the level says."""
+
+    async def end(self, run_id: str, state: str, at: float) -> None: ...
+
+    async def add(self, run: Run) -> None: ...
+
+    async def load(self, run_id: str) -> Run:
+        """With all its rows. Raises UsageError without it."""
+
+    async def list(self) -> tuple[Listed, ...]: ...
+
+    async def tag(self, run_id: str, tags: Sequence[str]) -> None: ...
+
+    async def delete(self, run_id: str) -> None:
+        """Raises Busy while another process measures it."""
+
+    async def unfinished(self, workload: Workload, endpoint: str) -> str | None:
+        """The newest run of this very workload at this endpoint that has not come to its end and nobody measures."""
+
+
+class RunFiles(Protocol):
+    """Runs as files on this machine, of sparkwright and of other tools."""
+
+    @property
+    def forms(self) -> Mapping[str, str]:
+        """Name of each format that can be written -> the usual end of a file's name, '' without one."""
+
+    def bytes_of(self, run: Run, form: str) -> bytes:
+        """Raises UsageError where the run does not fit into the format, or what it needs is not installed."""
+
+    def write(self, content: bytes, path: str) -> None:
+        """All of it or what was there before. Raises UsageError."""
+
+    def read(self, path: str) -> Run:
+        """Of any known format, found by what stands in it. Raises UsageError."""

@@ -1,15 +1,18 @@
-"""The only place that builds adapters, reads the environment, and hands both to the use cases."""
+"""The only place that builds adapters, reads the environment, and hands both to the use cases.
+
+Imports inside functions keep the start of the verbs that do without them quick.
+"""
 
 import os
 import secrets
+import select
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from sparkwright.adapters import log_files
 from sparkwright.adapters.artifacts import FolderArtifacts, newest_run
 from sparkwright.adapters.audit import whoami
 from sparkwright.adapters.calibrations import FolderCalibrations
@@ -23,12 +26,20 @@ from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.ports import Clock, Endpoint, ModelHub, Program, Sink
+from sparkwright.ports import Asker, Clock, Endpoint, ModelHub, Program, RunFiles, Sink, Tokenizer
+
+if TYPE_CHECKING:
+    from sparkwright.adapters.sqlite.runs import SqliteRuns
+    from sparkwright.app.bench.target import Target
+    from sparkwright.app.bench.tools import Bench
+    from sparkwright.domain.probed import Probed
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
 # All waits of a supervisor that `up` leaves, multiplied: drills cannot wait for half an hour.
 SCALE_VARIABLE = "SPARKWRIGHT_SUPERVISOR_SCALE"
+KEY_VARIABLES = ("SPARKWRIGHT_API_KEY", "OPENAI_API_KEY")
 _STATE = Path(".local/state/sparkwright")
+_KEY_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,25 +161,87 @@ def _events(cluster: str) -> Path:
     return Path.home() / _STATE / "checked" / f"{cluster}.json"
 
 
-def read_log(path: Path | None) -> Iterator[bytes]:
-    """The bytes of a log, unpacked; None: standard input. Raises UsageError."""
-    return log_files.chunks(path)
-
-
-def logs_in(path: Path) -> tuple[Path, ...]:
-    """The file itself, or the logs in a folder. Raises UsageError."""
-    return log_files.log_files(path)
-
-
-def growing(path: Path) -> log_files.Growing:
-    return log_files.Growing(path)
-
-
-def arriving() -> Iterator[bytes]:
-    """Standard input as it comes."""
-    return log_files.arriving()
-
-
 def last_evidence(deployment: str) -> Path | None:
     """The folder with the newest evidence about a deployment on this machine."""
     return newest_run(Path.home() / _STATE / "evidence", deployment)
+
+
+def run_store() -> "SqliteRuns":
+    """The benchmark runs on this machine. To be closed with `aclose`."""
+    from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
+
+    return SqliteRuns(Path.home() / _STATE / RUNS)
+
+
+def run_files() -> RunFiles:
+    """The readers and writers of run files (they load numpy)."""
+    from sparkwright.adapters.run_files.formats import DiskRunFiles
+
+    return DiskRunFiles()
+
+
+@asynccontextmanager
+async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
+    """tokenizer: a tokenizer.json, or a folder with one, in place of the server's own. Raises UsageError."""
+    if not hasattr(select, "epoll"):
+        raise UsageError(f"bench measures on Linux only (epoll); this is {sys.platform}", "run it on the head node")
+    from sparkwright.adapters import bench_machine, tokenizers
+    from sparkwright.adapters.bench_http import HttpAsker
+    from sparkwright.adapters.load.client import ProcessClient
+    from sparkwright.app.bench.tools import Bench, Machine
+
+    async def counting(asker: Asker, engine: "Target", probed: "Probed") -> Tokenizer:
+        return await tokenizers.tokenizer(tokenizers.Served(asker, engine.root, probed.model, engine.key), tokenizer)
+
+    runs = run_store()
+    machine = Machine(bench_machine.client(), bench_machine.host(), bench_machine.clock(), secrets.token_hex(8))
+    try:
+        yield Bench(HttpAsker(), ProcessClient(), runs, SystemClock(), machine, counting)
+    finally:
+        await runs.aclose()
+
+
+def trusting(made: "Bench", cluster: str) -> "Bench":
+    """As it was, and it trusts the authority of the cluster's gateways, too, where `up` ran on this machine."""
+    from sparkwright.adapters.bench_http import HttpAsker
+    from sparkwright.adapters.load.client import ProcessClient
+
+    stored = _authority(cluster)
+    return replace(made, asker=HttpAsker(stored), client=ProcessClient(authority=stored)) if stored else made
+
+
+async def vouched(url: str, cluster: str) -> bool:
+    """Whether an https server proves by its certificate that it belongs to the cluster."""
+    from sparkwright.adapters.bench_http import signed
+
+    stored = _authority(cluster)
+    return bool(stored) and await signed(url, stored)
+
+
+def _authority(cluster: str) -> str:
+    path = Path.home() / _STATE / "keys" / cluster / "ca.crt"
+    return str(path) if path.is_file() else ""
+
+
+def keys(file: Path | None) -> tuple[Secret | None, ...]:
+    """Keys to try, in this order. A key for another service is shown only to a server that requires one.
+
+    Raises UsageError for a file without a key.
+    """
+    if file is None:
+        own, general = (os.environ.get(name, "").strip() for name in KEY_VARIABLES)
+        first = Secret(own) if own else None
+        return (first, Secret(general)) if general else (first,)
+    try:
+        with file.open("rb") as opened:
+            words = opened.read(_KEY_BYTES).decode().split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--key-file {file}: {getattr(error, 'strerror', None) or 'no text'}") from None
+    if len(words) != 1:
+        raise UsageError(f"--key-file {file}: expected one key, found {len(words)} words")
+    return (Secret(words[0]),)
+
+
+def door_keys(cluster: str) -> tuple[Secret, ...]:
+    """Those to the front doors of a cluster that were made from this machine."""
+    return tuple(key for _, key in FolderKeyring(Path.home() / _STATE / "keys").kept(cluster))

@@ -10,7 +10,7 @@ from sparkwright.domain.workload import Workload
 
 
 class MemoryRuns:
-    """Implements ports_bench.RunStore, as far as measuring needs it."""
+    """Implements ports.RunStore, as far as measuring needs it."""
 
     def __init__(self) -> None:
         self.runs: dict[str, Run] = {}

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from sparkwright.ports import Happening
+from sparkwright.domain.progress import Happening
 
 T = TypeVar("T")
 

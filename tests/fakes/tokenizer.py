@@ -7,7 +7,7 @@ from sparkwright.twin.tokenizer import Tokenizer
 
 
 class CountingTokenizer:
-    """ports_bench.Tokenizer. more: tokens that a real request has beyond what is counted.
+    """ports.Tokenizer. more: tokens that a real request has beyond what is counted.
 
     blind: tools are not shown to the model, as by SGLang where none may be called; plain: the template knows no tools.
     """

@@ -31,9 +31,10 @@ from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.incident import News
 from sparkwright.domain.live import Live
+from sparkwright.domain.progress import Happening, Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.states import DeploymentState
-from sparkwright.ports import Happening, Host, Keep, Notice
+from sparkwright.ports import Host, Keep
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervision.state import State
 from sparkwright.supervisor.home import Home

@@ -29,7 +29,7 @@ _ERRORS = (
 
 
 class HttpAsker:
-    """Implements ports_bench.Asker. Never goes through a proxy of the environment; a connection for each question.
+    """Implements ports.Asker. Never goes through a proxy of the environment; a connection for each question.
 
     authority: a file with one more certificate to trust.
     """

@@ -1,4 +1,4 @@
-"""Finding and reading recipe and cluster files: shipped ones, the user's own, and paths.
+"""Finding and reading recipe, cluster and workload files: shipped ones, the user's own, and paths.
 
 A recipe is asked for as NAME, as a path (with `/` or ending in .yaml), and either with `@PROFILE`. The user's own
 recipes come before the shipped ones of the same name.
@@ -6,20 +6,23 @@ recipes come before the shipped ones of the same name.
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sparkwright import __version__
 from sparkwright.adapters.artifacts import private_folder
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.recipe import Recipe
+
+if TYPE_CHECKING:
+    from sparkwright.domain.workload import Workload
 
 SUFFIXES = (".yaml", ".yml")
 MAX_BYTES = 4_000_000
@@ -41,6 +44,10 @@ class Places:
     @property
     def recipes(self) -> Path:
         return self.home / _CONFIG / "recipes"
+
+    @property
+    def workloads(self) -> Path:
+        return self.home / _CONFIG / "workloads"
 
     @property
     def clusters(self) -> tuple[Path, Path]:
@@ -97,6 +104,34 @@ def open_cluster(
         f"no cluster file: looked for --cluster, $SPARKWRIGHT_CLUSTER, {looked}",
         hint="write one; `nodes: [spark-1, spark-2]` is enough (`sparkwright recipes show --reference cluster`)",
     )
+
+
+def open_workload(wanted: str, places: Places) -> "Workload":
+    """A shipped one by its name, the user's own by name, or any by its path. Raises RecipeError."""
+    from sparkwright.loadgen import profiles
+    from sparkwright.recipes.workload_file import load_workload  # pydantic, which other verbs can do without
+
+    path = _from(wanted, places) if "/" in wanted or wanted.endswith(SUFFIXES) else places.workloads / f"{wanted}.yaml"
+    if path.parent == places.workloads and not path.exists():
+        if wanted not in profiles.names():
+            near = get_close_matches(wanted, profiles.names(), n=1)
+            hint = f"did you mean `{near[0]}`? " if near else ""
+            message = f"no profile {wanted!r}; there are: {', '.join(profiles.names())}"
+            raise RecipeError(message, f"{hint}Your own is named by its path: --profile ./mine.yaml")
+        return load_workload(profiles.text(wanted), f"{wanted}.yaml")
+    return load_workload(_read(path, f"workload {wanted}"), str(path))
+
+
+def texts_of(paths: Iterable[str], places: Places) -> Mapping[str, str]:
+    """Path -> text. Raises UsageError."""
+    return {path: _text(_from(path, places)) for path in paths}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}, to be replayed: {getattr(error, 'strerror', None) or 'no text'}") from None
 
 
 def _cluster(text: str, source: str, places: Places, check: Callable[[Cluster], object]) -> Cluster:

@@ -17,7 +17,7 @@ from typing import Any
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.ports_bench import Asker
+from sparkwright.ports import Asker
 
 # Whatever follows a line break begins a token of its own, at the start of a text it may not (sentencepiece).
 ANCHOR = "Note.\n"
@@ -116,7 +116,7 @@ def _length(told: Told) -> int:
 
 
 class ServerTokenizer:
-    """Implements ports_bench.Tokenizer. One question counts many texts where the server tells each token's text."""
+    """Implements ports.Tokenizer. One question counts many texts where the server tells each token's text."""
 
     name = "/tokenize of the server"
     exact = True
@@ -188,7 +188,7 @@ def shared_out(pieces: Sequence[str], texts: Sequence[str]) -> list[int] | None:
 
 
 class FileTokenizer:
-    """Implements ports_bench.Tokenizer with a tokenizer.json, through the `tokenizers` package."""
+    """Implements ports.Tokenizer with a tokenizer.json, through the `tokenizers` package."""
 
     exact = True
 
@@ -223,7 +223,7 @@ class FileTokenizer:
 
 
 class Estimate:
-    """Implements ports_bench.Tokenizer where nothing counts tokens but the usage of answers: by characters a token.
+    """Implements ports.Tokenizer where nothing counts tokens but the usage of answers: by characters a token.
 
     A larger lot of texts has a ratio of its own, told by a request for a part of it: tokens of code are shorter.
     """

@@ -20,11 +20,11 @@ from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.domain.service import Manager, Seat, Service, Where
 from sparkwright.emit.service_unit import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.service import parse_seat
-from sparkwright.ports import Notice, StepDone, StepStarted
 from sparkwright.supervision.findings import (
     did_not_start,
     no_door,

@@ -9,6 +9,7 @@ from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Driver, Unknown
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.planner import calibrate
@@ -16,7 +17,6 @@ from sparkwright.planner.ledger import simulated
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.pool import pool
 from sparkwright.planner.weights import rank_weights
-from sparkwright.ports import Notice
 
 _OTHER_MODEL = 1.3  # beyond the range of the count: no way of counting was this far off
 

@@ -9,7 +9,7 @@ from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.gate_lines import Gate
 from sparkwright.loadgen.gates import judge
 from sparkwright.loadgen.stats import summarize
-from sparkwright.ports_bench import RunStore
+from sparkwright.ports import RunStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Gid, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
+from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.facts import measured as read
-from sparkwright.ports import StepDone, StepStarted
 from sparkwright.rules.fabric import Rail, link_local_index, network_of, rails
 from sparkwright.rules.foreign import engine_of
 from sparkwright.rules.preflight import deep001_bandwidth, deep002_wedged, deep003_not_measured

@@ -15,10 +15,10 @@ from sparkwright.domain.change import Change, Rights
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Fix
+from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, recorded, rights_with, text
 from sparkwright.facts.fact import Fact, first_line
-from sparkwright.ports import StepStarted
 
 _OTHERS = "somebody else changed it meanwhile: it is left as it is"
 

@@ -30,8 +30,8 @@ from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, RankSpec
+from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.engines.catalog import engine as engine_by_name
-from sparkwright.ports import Notice, StepDone, StepStarted
 from sparkwright.supervision.detect.garbage import babble
 from sparkwright.supervision.findings import garbage_from_the_start
 

@@ -15,9 +15,10 @@ from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan, RankSpec
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Runtime
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.ports import Host, Notice
+from sparkwright.ports import Host
 
 # What a follow command prints behind its mark: status, exit code, out of memory, when it ended and when that was asked.
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,12})?"

@@ -16,9 +16,9 @@ from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.domain.units import duration
 from sparkwright.engines.catalog import engine as engine_by_name
-from sparkwright.ports import Notice, StepDone, StepStarted
 
 QUESTION = "Say hello in one short sentence."
 # A model that thinks first may need more than a greeting's worth; any token of it proves that the ranks work together.

@@ -8,7 +8,7 @@ from sparkwright.app.runs import LAST, chosen
 from sparkwright.domain.summary import Comparison, RunSummary
 from sparkwright.loadgen.compare import compare
 from sparkwright.loadgen.stats import summarize
-from sparkwright.ports_bench import RunStore
+from sparkwright.ports import RunStore
 from sparkwright.report.html import page
 from sparkwright.report.markdown import markdown
 from sparkwright.report.tree import tree

@@ -10,8 +10,8 @@ from sparkwright.commands import request, service
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.desired import Ask, Request
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
+from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.supervised import Supervised
-from sparkwright.ports import StepDone, StepStarted
 
 _GRACE = 30.0
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run
-from sparkwright.ports_bench import RunFiles, RunStore
+from sparkwright.ports import RunFiles, RunStore
 
 LAST = "last"
 _LIST = "sparkwright runs list shows what there is"

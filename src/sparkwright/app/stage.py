@@ -13,10 +13,10 @@ from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Model, Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.images.name import image_name
-from sparkwright.ports import Notice
 
 # Exit codes: of the shell, of rsync, of ssh.
 NO_PROGRAM, NO_SPACE, NO_SSH = 127, 11, 255

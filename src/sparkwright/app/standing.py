@@ -16,11 +16,11 @@ from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.states import DeploymentState
 from sparkwright.domain.supervised import Supervised
 from sparkwright.facts.store import supervised_fact
-from sparkwright.ports import Notice
 
 SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
 OVER = frozenset(

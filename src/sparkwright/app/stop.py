@@ -14,8 +14,8 @@ from sparkwright.commands.process import ROOM
 from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.engines.catalog import ENGINES
-from sparkwright.ports import Notice, StepDone, StepStarted
 
 _GRACE, _CLEAN_GRACE = 30.0, 5
 _LEFT = r"""

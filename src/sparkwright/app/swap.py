@@ -22,9 +22,9 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.desired import Ask, Request
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.supervised import Supervised
 from sparkwright.domain.units import duration
-from sparkwright.ports import Notice
 
 _HEARD, _LOOK_AGAIN = 20.0, 0.5
 # Starts the old one again from here; False: without waiting until it is ready.

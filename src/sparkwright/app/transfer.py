@@ -8,8 +8,8 @@ from dataclasses import replace
 from sparkwright.app.world import World
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed
+from sparkwright.domain.progress import Progress
 from sparkwright.domain.units import GIB
-from sparkwright.ports import Progress
 
 # A program that fails in the middle of a state of its progress says so on the same line.
 _PERCENT = re.compile(

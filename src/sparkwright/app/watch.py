@@ -11,13 +11,13 @@ from sparkwright.app.world import World
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.plan import Plan, RankSpec
+from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
 from sparkwright.engines.blame import lost_a_peer
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import why_stuck
 from sparkwright.facts.figures import Figures
-from sparkwright.ports import Notice, RankPhase
 
 TAIL = 25
 # Where neither engine nor recipe says how long a phase may be silent.

@@ -12,11 +12,13 @@ from typing import Any
 
 import click
 
+from sparkwright.adapters.files import open_workload, texts_of
 from sparkwright.app.bench import asked
 from sparkwright.app.bench.benchmark import Ready, Wish, go
 from sparkwright.app.bench.measure import resumed
 from sparkwright.app.bench.outline import adjusted
 from sparkwright.app.bench.target import KeyWanted, Target
+from sparkwright.app.bench.texts import replayed_paths
 from sparkwright.app.bench.tools import Bench
 from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import options as shared
@@ -29,9 +31,8 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
 from sparkwright.loadgen.replay import with_counts
-from sparkwright.wiring import Where
-from sparkwright.wiring_bench import bench as tools
-from sparkwright.wiring_bench import keys, open_workload, replayed
+from sparkwright.wiring import Where, keys, places
+from sparkwright.wiring import bench as tools
 
 _QUICK = "quick"
 
@@ -58,7 +59,7 @@ def _clustered() -> ModuleType:
 
 def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        found = [(name, open_workload(name)) for name in profiles.names()]
+        found = [(name, open_workload(name, places())) for name in profiles.names()]
         width = max(len(name) for name, _ in found)
         click.echo("\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found))
         ctx.exit()
@@ -159,7 +160,9 @@ async def _wanted(
             raise UsageError("what is to be measured?", "sparkwright bench URL, or the name of a deployment")
         if said.door is not None and any(map(asked.is_url, targets)):
             raise UsageError("--front-door is for a deployment's name: a URL is measured as it stands")
-        workload = adjusted(open_workload(how["profile"] or _QUICK), how["repeats"], how["seed"], how["seconds"])
+        workload = adjusted(
+            open_workload(how["profile"] or _QUICK, places()), how["repeats"], how["seed"], how["seconds"]
+        )
         return targets, replace(said, wish=_filled(said.wish, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError("--resume goes on with one run as it was begun", f"sparkwright bench --resume {how['resume']}")
@@ -174,7 +177,7 @@ async def _wanted(
 
 
 def _filled(wish: Wish, workload: Workload) -> Wish:
-    files = replayed(workload)
+    files = texts_of(replayed_paths(workload), places())
     return replace(wish, workload=with_counts(workload, files), files=files)
 
 

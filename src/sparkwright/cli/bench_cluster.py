@@ -13,8 +13,7 @@ from sparkwright.cli.console import Quiet
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
-from sparkwright.wiring import Where, world
-from sparkwright.wiring_bench import door_keys, trusting, vouched
+from sparkwright.wiring import Where, door_keys, trusting, vouched, world
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from sparkwright import __version__
+from sparkwright.adapters.files import open_recipe
 from sparkwright.app.build import Built, Options, section_of
 from sparkwright.app.build import build as make
 from sparkwright.cli import options as shared
@@ -38,8 +39,6 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
       sparkwright build deepseek-v4-flash-built
       sparkwright build ./my-recipe.yaml --node spark-2 --no-ship
     """
-    from sparkwright.adapters.files import open_recipe
-
     opened = open_recipe(recipe, places(), profile)
     section = section_of(opened)
     if dry_run:

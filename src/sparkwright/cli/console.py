@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sparkwright.domain.deployment import Phase
+from sparkwright.domain.progress import Happening, Notice, Progress, RankPhase, StepDone, StepStarted
 from sparkwright.domain.units import duration
-from sparkwright.ports import Happening, Notice, Progress, RankPhase, Sink, StepDone, StepStarted
+from sparkwright.ports import Sink
 
 if TYPE_CHECKING:
     from rich.text import Text

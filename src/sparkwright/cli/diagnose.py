@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from sparkwright.adapters.log_files import Growing, arriving, chunks, log_files
 from sparkwright.app.diagnose import Examined, examine, examine_deployment
 from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
 from sparkwright.app.world import World
@@ -19,7 +20,7 @@ from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import UsageError
-from sparkwright.wiring import Where, arriving, growing, last_evidence, logs_in, read_log
+from sparkwright.wiring import Where, last_evidence
 
 SCHEMA = 1
 # No deployment is called like that, a file that is not there may be.
@@ -95,7 +96,7 @@ def _deployment(word: str, where: Where) -> Examined:
 
 
 def _files(targets: tuple[str, ...]) -> Examined:
-    named = ((name, read_log(path)) for word in targets for name, path in _sources(word))
+    named = ((name, chunks(path)) for word in targets for name, path in _sources(word))
     return Examined(examine(named, datetime.now().year, {}))
 
 
@@ -105,7 +106,7 @@ def _sources(word: str) -> Iterator[tuple[str, Path | None]]:
     if word == "-":
         yield "standard input", None
     else:
-        yield from ((str(path.relative_to(given)) if given.is_dir() else word, path) for path in logs_in(given))
+        yield from ((str(path.relative_to(given)) if given.is_dir() else word, path) for path in log_files(given))
 
 
 def _watched(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
@@ -135,7 +136,7 @@ def _from_stdin(watching: Watching) -> Iterator[Cause]:
 
 
 def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause]:
-    files = {str(path): growing(path) for word in targets for path in logs_in(Path(word))}
+    files = {str(path): Growing(path) for word in targets for path in log_files(Path(word))}
     click.echo(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
     heard = time.monotonic()
     while True:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from sparkwright.adapters.files import open_recipe
 from sparkwright.app.compare import planned
 from sparkwright.app.gate import optimum
 from sparkwright.app.launch import Outcome, prepare
@@ -61,8 +62,6 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --out ./v4
     """
-    from sparkwright.adapters.files import open_recipe
-
     _check_words(recipes, rest | {"name": name})
     opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
     where = Where(rest["cluster"], rest["ssh_config"])

@@ -9,7 +9,7 @@ from sparkwright import __version__
 from sparkwright.app import report as use
 from sparkwright.app.report import Form
 from sparkwright.domain.errors import UsageError
-from sparkwright.wiring_bench import run_store
+from sparkwright.wiring import run_store
 
 _ENDINGS = {".html": Form.HTML, ".htm": Form.HTML, ".md": Form.MARKDOWN, ".markdown": Form.MARKDOWN, ".json": Form.JSON}
 _STDOUT = "-"

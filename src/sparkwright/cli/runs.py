@@ -17,8 +17,7 @@ from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
 from sparkwright.loadgen.stats import summarize
-from sparkwright.wiring_bench import run_store
-from sparkwright.wiring_runs import run_files
+from sparkwright.wiring import run_files, run_store
 
 T = TypeVar("T")
 SCHEMA = 1

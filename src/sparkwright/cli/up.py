@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from sparkwright.adapters.files import open_recipe
 from sparkwright.app.launch import Options, Outcome
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import api_key, stopping
@@ -62,8 +63,6 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
       sparkwright up twin --cluster demo.yaml --json
       sparkwright up qwen3-coder --replace gpt-oss
     """
-    from sparkwright.adapters.files import open_recipe
-
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
     where = Where(rest["cluster"], rest["ssh_config"])

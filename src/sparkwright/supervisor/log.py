@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sparkwright.ports import Happening, Notice, RankPhase, StepDone, StepStarted
+from sparkwright.domain.progress import Happening, Notice, RankPhase, StepDone, StepStarted
 
 MOST = 1 << 20
 

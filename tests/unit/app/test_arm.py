@@ -24,8 +24,8 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import Busy, NotReady
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.service import Manager
-from sparkwright.ports import Notice
 from unit.app.scene import scene, wish
 
 STATE = "/home/ai/.local/state/sparkwright"

@@ -12,9 +12,9 @@ from sparkwright.app.build import Options, build
 from sparkwright.domain.build import Build
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError, UsageError
+from sparkwright.domain.progress import Notice, Progress
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe
 from sparkwright.images.name import image_name
-from sparkwright.ports import Notice, Progress
 from unit.app.scene import Scene, scene
 
 BUILD = Build("base:1", "a test", cuda_arch="")

@@ -6,9 +6,9 @@ from fakes.calibrations import FakeCalibrations
 from fakes.endpoint import ANSWER, FakeEndpoint
 from sparkwright.app.launch import Options, Outcome, prepare, up
 from sparkwright.domain.errors import NotReady
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.units import GIB
 from sparkwright.planner.calibrate import conditions, measured
-from sparkwright.ports import Notice
 from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, WARM, Scene, recipe, scene, wish
 
 _SAYS = "(Worker_TP{0} pid=1) INFO 11-21 09:01:57 [x.py:1] "

@@ -16,7 +16,7 @@ from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.fabric_facts import Containers, Image, Nic
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.ports import StepDone, StepStarted
+from sparkwright.domain.progress import StepDone, StepStarted
 from unit.app.scene import scene
 from unit.facts.test_measured import HEAD, row
 from unit.rules.samples import CLUSTER, EMBEDDED, NODES, RAILS, healthy, interfaces, ports, rank

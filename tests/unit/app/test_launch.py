@@ -13,7 +13,7 @@ from sparkwright.app.launch import Options, Outcome, up
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Refused, SparkwrightError, Unreachable
-from sparkwright.ports import Happening, Notice, StepStarted
+from sparkwright.domain.progress import Happening, Notice, StepStarted
 from unit.app.scene import HEAD, Scene, recipe, scene, wish
 
 OTHER = json.dumps({"holder": "bob@desk", "why": "down twin", "since": 0, "nonce": "fedcba9876543210"})

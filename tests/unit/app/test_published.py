@@ -13,9 +13,9 @@ from sparkwright.app.world import Survey, World
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe
-from sparkwright.ports import Notice
 from unit.app.scene import recipe, scene, wish
 
 CONFIG = json.dumps({"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2})

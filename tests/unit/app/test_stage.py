@@ -15,8 +15,8 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Identity, NodeFacts, Unknown
 from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Progress
 from sparkwright.domain.recipe import Recipe
-from sparkwright.ports import Progress
 from unit.app.scene import Scene, recipe, scene, wish
 
 IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)

@@ -10,8 +10,8 @@ from sparkwright.app.launch import Options, up
 from sparkwright.app.stop import Removed, down
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Unreachable, UsageError
+from sparkwright.domain.progress import Notice
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.ports import Notice
 from unit.app.scene import JOINS, Scene, scene, wish
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sparkwright.app.transfer import follow
 from sparkwright.domain.command import Command
-from sparkwright.ports import Progress
+from sparkwright.domain.progress import Progress
 from unit.app.scene import scene
 
 FULL = 'rsync: [receiver] write failed on "/m/x": No space left on device (28)'

@@ -11,8 +11,8 @@ from fakes.rank_node import Exit, Script
 from sparkwright.app.launch import Options, up
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.errors import NotReady, Unreachable
+from sparkwright.domain.progress import RankPhase
 from sparkwright.domain.recipe import PhaseTime
-from sparkwright.ports import RankPhase
 from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Scene, recipe, scene, wish
 
 ERROR = "(Worker_TP1 pid=1) ERROR 11-21 09:02:00 [multiproc_executor.py:857] torch.OutOfMemoryError: CUDA out of memory"

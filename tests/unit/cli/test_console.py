@@ -7,7 +7,7 @@ import pytest
 from sparkwright.cli import console
 from sparkwright.cli.console import Lines, Live, Quiet, progress_text, rank_text
 from sparkwright.domain.deployment import Phase
-from sparkwright.ports import Notice, Progress, RankPhase, StepDone, StepStarted
+from sparkwright.domain.progress import Notice, Progress, RankPhase, StepDone, StepStarted
 
 
 @pytest.fixture

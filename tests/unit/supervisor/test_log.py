@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sparkwright.domain.deployment import Phase
-from sparkwright.ports import Notice, Progress, RankPhase, StepDone, StepStarted
+from sparkwright.domain.progress import Notice, Progress, RankPhase, StepDone, StepStarted
 from sparkwright.supervisor.log import Log
 
 

@@ -29,7 +29,7 @@ _PROGRAM = "from sparkwright.adapters.load.worker import main; main()"
 
 
 class ProcessClient:
-    """Implements ports_bench.LoadClient. processes: at most so many; None takes what this machine has to spare.
+    """Implements ports.LoadClient. processes: at most so many; None takes what this machine has to spare.
 
     authority: a file with one more certificate to trust.
     """

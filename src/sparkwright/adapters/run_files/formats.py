@@ -36,7 +36,7 @@ _KNOWN = "a run of sparkwright (JSON, CSV, Parquet), llama-benchy (JSON, Markdow
 
 
 class DiskRunFiles:
-    """Implements ports_bench.RunFiles."""
+    """Implements ports.RunFiles."""
 
     @property
     def forms(self) -> Mapping[str, str]:

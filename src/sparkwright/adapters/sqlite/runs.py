@@ -17,7 +17,7 @@ RUNS = "runs.sqlite"
 
 
 class SqliteRuns:
-    """Implements ports_bench.RunStore in one file. One thread of its own does all: a slow disk holds up no request.
+    """Implements ports.RunStore in one file. One thread of its own does all: a slow disk holds up no request.
 
     What was added is there when the call returns, whatever happens to this process afterwards. Methods raise
     StoreError, and Busy for a run that another process measures.

@@ -14,7 +14,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Conditions, Run
 from sparkwright.domain.workload import Workload
-from sparkwright.ports_bench import Tokenizer
+from sparkwright.ports import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

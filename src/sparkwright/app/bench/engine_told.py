@@ -10,7 +10,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.probed import Probed
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS, SGLANG_METRICS, TRTLLM_METRICS, VLLM_METRICS
-from sparkwright.ports_bench import Asker
+from sparkwright.ports import Asker
 
 # The engines as recipes call them. TensorRT-LLM has its figures at another path.
 VOCABULARIES: Mapping[str, Mapping[str, str]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from sparkwright.domain.workload import Agent, Api, Workload
 from sparkwright.loadgen.prompts import HEAD, SALT, Frames, Texts, Tools
 from sparkwright.loadgen.tools import tools_text
-from sparkwright.ports_bench import Tokenizer
+from sparkwright.ports import Tokenizer
 
 _TRIES = 4
 _TOOL, _LEAST = 130, 40  # tokens of one function, about, and at least

@@ -11,8 +11,7 @@ from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
 from sparkwright.app.bench.trial import Trial, trial
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
-from sparkwright.ports import Clock
-from sparkwright.ports_bench import Asker
+from sparkwright.ports import Asker, Clock
 
 _QUICK = 10.0
 

@@ -12,7 +12,7 @@ from sparkwright.loadgen.profiles import largest, shipped_file
 from sparkwright.loadgen.prompts import END, HEAD, SALT, Piece, Stock, Texts, asking
 from sparkwright.loadgen.recorded import Recorded, parse
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
-from sparkwright.ports_bench import Tokenizer
+from sparkwright.ports import Tokenizer
 
 _LINES, _PARAGRAPHS, _PARAGRAPH = 64, 48, 60
 _BIG = 600  # blocks of a long prompt at most, each as long as it takes

@@ -9,8 +9,7 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.probed import Launched, Probed
 from sparkwright.domain.traffic import Lag, Row
 from sparkwright.domain.workload import LevelPlan, Workload
-from sparkwright.ports import Clock
-from sparkwright.ports_bench import Asker, LoadClient, RunStore, Tokenizer
+from sparkwright.ports import Asker, Clock, LoadClient, RunStore, Tokenizer
 
 
 class Screen(Protocol):

@@ -8,8 +8,7 @@ from typing import Any
 from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
-from sparkwright.ports import Clock
-from sparkwright.ports_bench import Asker
+from sparkwright.ports import Asker, Clock
 
 _TOKENS = 8
 _SECONDS = 300.0  # a first request may still compile

@@ -14,10 +14,11 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.desired import Desired
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
-from sparkwright.ports import Keep, Notice
+from sparkwright.ports import Keep
 from sparkwright.supervision.effects import Announce
 from sparkwright.supervision.policy import Policy
 

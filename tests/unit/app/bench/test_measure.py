@@ -39,7 +39,7 @@ Answer = Callable[[int, Job], Row]
 
 @dataclass
 class TableClient:
-    """Implements ports_bench.LoadClient: each job takes `seconds`; answer: by how many requests were sent before."""
+    """Implements ports.LoadClient: each job takes `seconds`; answer: by how many requests were sent before."""
 
     clock: FakeClock
     answer: Answer = lambda number, job: good(number)

@@ -3,7 +3,7 @@
 from fakes.rank_node import Rank
 from sparkwright.app.supervise.works.stop import stop
 from sparkwright.domain.errors import Unreachable
-from sparkwright.ports import Notice
+from sparkwright.domain.progress import Notice
 from unit.app.supervise.watchtower import AVAILABLE, tower
 
 

@@ -1,0 +1,56 @@
+"""What a use case reports while it runs."""
+
+from dataclasses import dataclass
+
+from sparkwright.domain.deployment import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    step: str
+    detail: str = ""
+    usual: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    step: str
+    seconds: float
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Of a step or of one rank's phase: done of total in unit; total None when it is not known."""
+
+    step: str
+    node: str
+    done: float | None
+    total: float | None
+    unit: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankPhase:
+    """A rank entered a phase; usual: its usual seconds (0: not known)."""
+
+    rank: int
+    node: str
+    phase: Phase
+    text: str = ""
+    done: float | None = None
+    total: float | None = None
+    unit: str = ""
+    usual: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the user should read now."""
+
+    text: str
+    warning: bool = False
+
+
+Happening = StepStarted | StepDone | Progress | RankPhase | Notice
