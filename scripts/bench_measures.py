@@ -24,10 +24,10 @@ from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gather import gather
-from sparkwright.commands.host import identity
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.facts.ranks import ranks_fact
+from sparkwright.remote.host import identity
 
 HELP = (sys.executable, "-m", "sparkwright", "--help")
 

@@ -19,7 +19,7 @@ import yaml
 
 from sparkwright.cli.demo import cluster_yaml
 from sparkwright.domain.cluster import Cluster, Fabric, Node
-from sparkwright.twin.nodes import make_cluster
+from sparkwright.simulator.nodes import make_cluster
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPE = """title: bench

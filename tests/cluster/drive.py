@@ -227,7 +227,7 @@ def containers(node: Node) -> list[dict[str, Any]]:
 
 def _twins(node: Node) -> list[Process]:
     """Not what only carries their words: docker-init, the session's leader."""
-    found = [p for p in node.processes() if "-m sparkwright.twin serve" in p.command]
+    found = [p for p in node.processes() if "-m sparkwright.simulator serve" in p.command]
     return [p for p in found if p.command.split()[0].rpartition("/")[2].startswith("python")]
 
 

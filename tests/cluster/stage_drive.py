@@ -52,7 +52,7 @@ REAL: dict[str, Any] = {
         "name": "vllm",
         "version": "0.21.0",
         "runtime": "process",
-        "entrypoint": [f"{VENV}/bin/python", "-m", "sparkwright.twin"],
+        "entrypoint": [f"{VENV}/bin/python", "-m", "sparkwright.simulator"],
     },
 }
 

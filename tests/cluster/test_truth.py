@@ -130,7 +130,7 @@ def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
     """SIGSTOP right after a start: the word is true within seconds, and `away` is what clients had."""
     asking = clients(drive)
     with asking.at_work():
-        pids = [p.pid for p in nodes[rank].processes() if "-m sparkwright.twin serve" in p.command]
+        pids = [p.pid for p in nodes[rank].processes() if "-m sparkwright.simulator serve" in p.command]
         nodes[rank].sh(f"kill -STOP {' '.join(map(str, pids))}")
         at = time.time()
         took, said = first(drive, lambda done: done.code == 1, 15)

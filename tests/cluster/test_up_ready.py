@@ -69,7 +69,7 @@ def test_containers_are_what_an_engine_on_a_gb10_needs(drive: Drive, nodes: list
             "recipe-hash": told["plan"]["recipe_hash"],
         }
         assert found["Name"] == f"/sparkwright-{NAME}-rank{rank}"
-        assert "sparkwright.twin" in " ".join([*found["Config"]["Entrypoint"], *found["Args"]])
+        assert "sparkwright.simulator" in " ".join([*found["Config"]["Entrypoint"], *found["Args"]])
 
 
 @RUNTIME

@@ -151,7 +151,7 @@ class Ground:
         return float(node.sh(f"date +%s.%N; kill -{number} {pids}").split()[0])
 
     def ranks(self, node: Node, having: str = "") -> list[int]:
-        found = [p for p in node.processes() if "-m sparkwright.twin serve" in p.command and having in p.command]
+        found = [p for p in node.processes() if "-m sparkwright.simulator serve" in p.command and having in p.command]
         return [p.pid for p in found if p.command.split()[0].rpartition("/")[2].startswith("python")]
 
     def supervisor(self) -> int:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from fakes.clock import FakeClock
 from fakes.host import FakeHost, Given
-from sparkwright.commands import lease, process
 from sparkwright.domain.command import Command, Completed
 from sparkwright.facts import ranks
+from sparkwright.remote import lease, process
 
 HOME = "/home/ai"
 STATE = f"{HOME}/.local/state/sparkwright"

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from sparkwright.twin.tokenizer import Tokenizer
+from sparkwright.simulator.tokenizer import Tokenizer
 
 
 class CountingTokenizer:

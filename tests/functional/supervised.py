@@ -16,7 +16,7 @@ from sparkwright.cli.demo import cluster_yaml
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.live import Live, LiveCanary, LiveNode, LiveRank
 from sparkwright.domain.states import DeploymentState
-from sparkwright.twin.nodes import make_cluster
+from sparkwright.simulator.nodes import make_cluster
 
 GIB = 1024**3
 T = TypeVar("T")

@@ -35,10 +35,10 @@ from sparkwright.domain.progress import Happening, Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.states import DeploymentState
 from sparkwright.ports import Host, Keep
+from sparkwright.simulator.nodes import make_cluster
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervision.state import State
 from sparkwright.supervisor.home import Home
-from sparkwright.twin.nodes import make_cluster
 
 READY = DeploymentState.READY
 _PROGRAM = """

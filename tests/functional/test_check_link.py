@@ -16,7 +16,7 @@ from sparkwright.facts.ranks import ranks_fact
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.link_catalog import LINK
 from sparkwright.rules.rule import Context
-from sparkwright.twin.nodes import make_cluster
+from sparkwright.simulator.nodes import make_cluster
 from sparkwright.wiring import Where, world
 
 MINE = {rule.CODE for rule in LINK}

@@ -72,7 +72,7 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
     assert shell.run("status", *where)[:2] == (0, "nothing runs\n")
     states = [path for path in Path(kept["folder"]).rglob("*") if "deployments" in path.parts or path.name == "lease"]
     assert [path for path in states if path.is_file()] == []
-    assert [line for line in shell.left if "sparkwright.twin" in line] == []
+    assert [line for line in shell.left if "sparkwright.simulator" in line] == []
 
 
 @pytest.mark.parametrize("marker", ["start ranks ...", "engine: twin", "answer: asking"])

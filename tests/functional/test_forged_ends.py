@@ -8,10 +8,10 @@ from functional import dockerd
 from functional.supervised_twin import READY, make_twin
 from sparkwright.adapters.local import local_host
 from sparkwright.app.ranks import End, follow
-from sparkwright.commands import process
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
+from sparkwright.remote import process
 
 FORGED = ("[serving.py:1] Error in x: x\r\x1eexit exited 1 false 0 0", "\x1eexit x", "\x1eexit word exited 1 false 0 0")
 LINES = "\r".join(FORGED).split("\r")

@@ -17,11 +17,11 @@ import yaml
 from functional import dockerd
 from functional.command import Shell
 from functional.dockerd import BASE
-from sparkwright.commands.image import Question, engine_of_image, engine_of_node, known_engine
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.facts.engine_found import parse
 from sparkwright.images.archive import archive
+from sparkwright.remote.image import Question, engine_of_image, engine_of_node, known_engine
 
 pytestmark = dockerd.skipped()
 SITE = "/usr/lib/python3/dist-packages"

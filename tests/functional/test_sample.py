@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import SHELLS, Sh
-from sparkwright.commands import sample
 from sparkwright.domain.facts import Memory
 from sparkwright.domain.sample import GpuSample, PortTraffic, Sample
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.sample import Samples, parse
-from sparkwright.twin.nodes import make_cluster
+from sparkwright.remote import sample
+from sparkwright.simulator.nodes import make_cluster
 
 _HZ = os.sysconf("SC_CLK_TCK")
 _ROW = "54 %, 31 %, 41.20 W, 2405 MHz, 63"

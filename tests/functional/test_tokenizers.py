@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
+from functional.simulator.process import HEAD_ADDRESS, Twin
 from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
-from functional.twin.process import HEAD_ADDRESS, Twin
 from sparkwright.adapters.bench_http import HttpAsker
 from sparkwright.adapters.tokenizers import Served, tokenizer
 from sparkwright.app.bench.texts import prepare

@@ -53,7 +53,7 @@ ps -o pid,ppid,pgid,stat,rss,comm $session
 echo "of the session:    " $session; echo "with sparkwright's mark:" $marked
 """
 _LEFT = r"""
-echo "processes: $(ps -e -o args= | grep -E 'vllm|VLLM|sparkwright.twin|ray(let|::|[_.])' | grep -v grep | wc -l)"
+echo "processes: $(ps -e -o args= | grep -E 'vllm|VLLM|sparkwright.simulator|ray(let|::|[_.])' | grep -v grep | wc -l)"
 echo "files: $(find {state}/deployments {state}/hub-token -type f 2>/dev/null | wc -l)"
 echo "leases: $(find /run/lock -name '*lease*' -type f | wc -l)"
 echo "ports: $(ss -ltnH 'sport = :8000 or sport = :25000' | wc -l)"
@@ -95,7 +95,7 @@ def on_ray(args: argparse.Namespace) -> dict:
     """In the rehearsal Ray is the real one of this interpreter, and the twin is the vLLM inside it."""
     if not args.twin:
         return {"engine": {"name": "vllm-ray"}}
-    program = [sys.executable, "-m", "sparkwright.twin"]
+    program = [sys.executable, "-m", "sparkwright.simulator"]
     return {"engine": {"name": "vllm-ray", "entrypoint": program}, "model": {"simulated": False}}
 
 

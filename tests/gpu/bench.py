@@ -114,7 +114,7 @@ def serving(args: argparse.Namespace) -> Iterator[str]:
     if args.url:
         yield args.url
         return
-    program = [sys.executable, "-m", "sparkwright.twin"] if args.twin else shlex.split(args.vllm)
+    program = [sys.executable, "-m", "sparkwright.simulator"] if args.twin else shlex.split(args.vllm)
     place = ["--host", "127.0.0.1", "--port", str(args.port), "--served-model-name", NAME, "--load-format", "dummy"]
     command = [*program, "serve", str(args.model), *place, "--enable-prompt-tokens-details", *args.flags]
     with (args.out / "server.log").open("wb") as log:

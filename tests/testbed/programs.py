@@ -1,4 +1,4 @@
-"""Other engines' programs on the nodes and in the engine's image: each is the twin in that engine's words.
+"""Other engines' programs on the nodes and in the engine's image: each is the simulator in that engine's dialect.
 
 In HOME/bin, which is the nodes' venv and first in the image's PATH, and as Python modules for `python3 -m`.
 """
@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from testbed.rootfs import HOME
 
 LIB = f"{HOME}/programs/lib"
-# name -> the twin's word for it; `vllm serve` is the twin's own
+# name -> the simulator's word for it; `vllm serve` is the simulator's own
 NAMES = {
     "vllm": "",
+    "sparkwright-twin": "",  # replaces the base image's
     "trtllm-serve": "trtllm-serve",
     "trtllm-llmapi-launch": "trtllm-llmapi-launch",
     "llama-server": "llama-server",
@@ -21,11 +22,11 @@ MODULES = {"vllm/entrypoints/cli/main": "", "sglang/launch_server": "sglang"}
 SCRIPT = """#!/bin/sh
 py=/{home}/bin/python3
 [ -x $py ] || py=/usr/bin/python3
-exec $py -m sparkwright.twin {word} "$@"
+exec $py -m sparkwright.simulator {word} "$@"
 """
 MODULE = """import sys
 
-from sparkwright.twin.__main__ import main
+from sparkwright.simulator.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main([*{words}, *sys.argv[1:]]))

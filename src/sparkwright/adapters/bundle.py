@@ -20,7 +20,7 @@ MANIFEST = "MANIFEST"
 PACKAGES = ("click", "httpcore", "anyio", "prometheus-client", "pyyaml", "starlette", "uvicorn")
 _OURS = Path(sparkwright.__file__).parent
 # What only the laptop's side runs, or what is compiled from C beside pure Python.
-_LEFT_OUT = ("cli", "twin", "recipes/shipped", "recipes/importers")
+_LEFT_OUT = ("cli", "simulator", "recipes/shipped", "recipes/importers")
 _COMPILED = (".so", ".pyd", ".dylib", ".pyc", ".pyi", ".c", ".pyx")
 _MAIN = b"from sparkwright.supervisor.__main__ import main\n\nraise SystemExit(main())\n"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")

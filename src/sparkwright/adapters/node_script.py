@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.adapters.audit import note
-from sparkwright.commands.host import PRELUDE, script
 from sparkwright.domain.command import Command, Completed
+from sparkwright.remote.host import PRELUDE, script
 
 # Programs that nodes keep out of a non-login PATH (show_gids, ethtool); last, so that a node's own PATH wins.
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"

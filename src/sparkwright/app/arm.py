@@ -12,7 +12,6 @@ from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import holding
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import Wish, World
-from sparkwright.commands import request, service
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.desired import Desired
@@ -25,6 +24,7 @@ from sparkwright.domain.service import Manager, Seat, Service, Where
 from sparkwright.emit.service_unit import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.service import parse_seat
+from sparkwright.remote import request, service
 from sparkwright.supervision.findings import (
     did_not_start,
     no_door,

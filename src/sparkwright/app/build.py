@@ -14,8 +14,6 @@ from sparkwright.app.survey import nodes_for, require_all
 from sparkwright.app.tasks import together
 from sparkwright.app.transfer import follow, other_image, watched
 from sparkwright.app.world import World
-from sparkwright.commands import image as commands
-from sparkwright.commands import staging
 from sparkwright.domain.build import Build
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, Refused, UsageError
@@ -29,6 +27,8 @@ from sparkwright.images.dockerfile import FREEZE, context
 from sparkwright.images.fit import no_room, room_to_build, wrong_machine
 from sparkwright.images.name import image_name
 from sparkwright.images.provenance import labels
+from sparkwright.remote import image as commands
+from sparkwright.remote import staging
 from sparkwright.rules.preflight import dock001_no_daemon, dock002_no_rights
 from sparkwright.rules.rule import Context
 

@@ -11,7 +11,6 @@ from itertools import combinations
 
 from sparkwright.app.tasks import finished, together
 from sparkwright.app.world import World
-from sparkwright.commands import bandwidth, clock_test
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Gid, NodeFacts, Unknown
@@ -19,6 +18,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.facts import measured as read
+from sparkwright.remote import bandwidth, clock_test
 from sparkwright.rules.fabric import Rail, link_local_index, network_of, rails
 from sparkwright.rules.foreign import engine_of
 from sparkwright.rules.preflight import deep001_bandwidth, deep002_wedged, deep003_not_measured

@@ -11,12 +11,12 @@ from sparkwright.app.tasks import together
 from sparkwright.app.world import World
 from sparkwright.causes.diagnose import Reader, book, clients_faults, diagnosis
 from sparkwright.causes.whole_log import ends
-from sparkwright.commands import diagnose as ask
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding
 from sparkwright.logscan.book import Book
+from sparkwright.remote import diagnose as ask
 from sparkwright.supervision.detect.kernel import OOM
 
 Named = tuple[str, Iterable[bytes]]

@@ -8,9 +8,9 @@ from datetime import datetime
 from sparkwright.app.lease import Held, holding
 from sparkwright.app.tasks import each, finished, together
 from sparkwright.app.world import World
-from sparkwright.commands import lease, service
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
+from sparkwright.remote import lease, service
 
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 _TAKEN = re.compile(rf"(?P<at>{_TIME}) (?P<who>[^\n]{{1,100}}?) disarm [^ \n]+: down\nnow (?P<now>{_TIME})", re.ASCII)

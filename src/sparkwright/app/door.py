@@ -6,7 +6,6 @@ from hashlib import sha256
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.world import World
-from sparkwright.commands import door as commands
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.door_facts import DoorFacts
@@ -21,6 +20,7 @@ from sparkwright.door.keys import parse
 from sparkwright.door.setting import FILE, DoorSetting
 from sparkwright.engines.routes import routes
 from sparkwright.facts import door as facts
+from sparkwright.remote import door as commands
 from sparkwright.rules.door_catalog import DOOR, NO_CADDY, PAIR, PORT
 from sparkwright.rules.rule import Context
 

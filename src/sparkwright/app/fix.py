@@ -10,7 +10,6 @@ from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.lease import holding
 from sparkwright.app.tasks import each, finished
 from sparkwright.app.world import World
-from sparkwright.commands.changes import as_root, file
 from sparkwright.domain.change import Change, Rights
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -19,6 +18,7 @@ from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, recorded, rights_with, text
 from sparkwright.facts.fact import Fact, first_line
+from sparkwright.remote.changes import as_root, file
 
 _OTHERS = "somebody else changed it meanwhile: it is left as it is"
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from sparkwright.app.disarm import did
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
-from sparkwright.commands import node_ssh, service
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.service import Reach, Seat, Where
 from sparkwright.facts.fact import Plain
 from sparkwright.facts.service import parse_reach
+from sparkwright.remote import node_ssh, service
 from sparkwright.supervision.findings import no_way
 
 _OK = "ok"

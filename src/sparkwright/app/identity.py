@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from sparkwright.app.tasks import together
 from sparkwright.app.world import Survey, World
-from sparkwright.commands import image
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NodeError
@@ -13,6 +12,7 @@ from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.identity import question
 from sparkwright.facts.engine_found import parse
+from sparkwright.remote import image
 
 Engines = dict[str, EngineFound | Unknown]
 

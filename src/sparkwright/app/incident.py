@@ -12,14 +12,14 @@ from sparkwright.app.gather import gather
 from sparkwright.app.world import World
 from sparkwright.causes.diagnose import degradations
 from sparkwright.causes.whole_log import ends
-from sparkwright.commands import diagnose as ask
-from sparkwright.commands import evidence
 from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.logscan.logline import when
+from sparkwright.remote import diagnose as ask
+from sparkwright.remote import evidence
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
 HEAD, TAIL = 256 * 1024, 768 * 1024

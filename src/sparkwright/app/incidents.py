@@ -9,11 +9,11 @@ from typing import Any
 
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
-from sparkwright.commands import store
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident
 from sparkwright.facts.store import Told, incidents_command, parse_incidents
+from sparkwright.remote import store
 
 _RANK_LOG = re.compile(r"rank(\d+)-(.+)\.log")
 

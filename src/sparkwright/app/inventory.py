@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
-from sparkwright.commands import inventory as commands
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Unknown
@@ -13,6 +12,7 @@ from sparkwright.domain.inventory import Stored
 from sparkwright.domain.recipe import Recipe
 from sparkwright.facts import inventory as facts
 from sparkwright.facts.fact import Fact
+from sparkwright.remote import inventory as commands
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sparkwright.app.world import World
-from sparkwright.commands import door as commands
-from sparkwright.commands.host import script
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.door.keys import FIRST, Key, Keys, added, digest, key_from, parse, text_of, without
 from sparkwright.ports import Keyring
+from sparkwright.remote import door as commands
+from sparkwright.remote.host import script
 
 _TRIES = 50  # who loses one has lost it to somebody who is done: as many may write at once
 _READ = 'cat "$(x "$1")/door/keys.json" 2>/dev/null; exit 0'

@@ -24,7 +24,6 @@ from sparkwright.app.survey import nodes_for, survey
 from sparkwright.app.swap import Swap, swapping
 from sparkwright.app.tasks import finished, together
 from sparkwright.app.world import Survey, Wish, World, resolved_paths
-from sparkwright.commands.lease import Of
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -32,6 +31,7 @@ from sparkwright.domain.finding import prevented
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.remote.lease import Of
 from sparkwright.supervision.detect.garbage import babble
 from sparkwright.supervision.findings import garbage_from_the_start
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import World
-from sparkwright.commands import lease
-from sparkwright.commands.lease import Of
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
 from sparkwright.domain.units import duration
+from sparkwright.remote import lease
+from sparkwright.remote.lease import Of
 
 RENEW_EVERY = 10.0
 # Six renewals missed: the holder is gone, or cut off from the node.

@@ -3,12 +3,12 @@
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.survey import require_all
 from sparkwright.app.world import World
-from sparkwright.commands import staging
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.service import parse_peer
 from sparkwright.planner.fabric import choose_fabrics
+from sparkwright.remote import staging
 
 
 async def peer_of(world: World, plan: Plan | None, source: str, node: str) -> staging.Peer:

@@ -10,7 +10,6 @@ from sparkwright.app.ranks import End, listing
 from sparkwright.app.ranks import follow as followed
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
-from sparkwright.commands import docker, process
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
@@ -20,6 +19,7 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.supervised import Supervised
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import supervised_fact
+from sparkwright.remote import docker, process
 
 _AUDITED = 86400.0
 PROBE = "Reply with one word."

@@ -10,7 +10,6 @@ from secrets import token_hex
 
 from sparkwright.app.tasks import each, together
 from sparkwright.app.world import World
-from sparkwright.commands import docker, process
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -19,6 +18,7 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Runtime
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.ports import Host
+from sparkwright.remote import docker, process
 
 # What a follow command prints behind its mark: status, exit code, out of memory, when it ended and when that was asked.
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,12})?"

@@ -6,12 +6,12 @@ from sparkwright.app.launch import again
 from sparkwright.app.plan import api_key
 from sparkwright.app.standing import Old, find, until_serving
 from sparkwright.app.world import Wish, World
-from sparkwright.commands import request, service
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.desired import Ask, Request
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.supervised import Supervised
+from sparkwright.remote import request, service
 
 _GRACE = 30.0
 

@@ -7,7 +7,6 @@ from sparkwright.app.peers import peer_of
 from sparkwright.app.survey import model_path, stock
 from sparkwright.app.transfer import SEPARATOR, follow, other_image
 from sparkwright.app.world import Survey, World, expand, home_of, resolved_paths
-from sparkwright.commands import docker, staging
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -17,6 +16,7 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Model, Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.images.name import image_name
+from sparkwright.remote import docker, staging
 
 # Exit codes: of the shell, of rsync, of ssh.
 NO_PROGRAM, NO_SPACE, NO_SSH = 127, 11, 255

@@ -10,7 +10,6 @@ from sparkwright.app.plan import same_ranks
 from sparkwright.app.queries import status
 from sparkwright.app.stop import old_ranks
 from sparkwright.app.world import Survey, Wish, World
-from sparkwright.commands import request as commands
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import UsageError
@@ -21,6 +20,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.states import DeploymentState
 from sparkwright.domain.supervised import Supervised
 from sparkwright.facts.store import supervised_fact
+from sparkwright.remote import request as commands
 
 SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
 OVER = frozenset(

@@ -9,13 +9,13 @@ from sparkwright.app.disarm import disarm, taking_over
 from sparkwright.app.ranks import listed, reached
 from sparkwright.app.tasks import each, together
 from sparkwright.app.world import Survey, World
-from sparkwright.commands.host import script
-from sparkwright.commands.process import ROOM
 from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.engines.catalog import ENGINES
+from sparkwright.remote.host import script
+from sparkwright.remote.process import ROOM
 
 _GRACE, _CLEAN_GRACE = 30.0, 5
 _LEFT = r"""

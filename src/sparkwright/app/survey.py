@@ -9,7 +9,6 @@ from sparkwright.app.gather import Gathered, gather, lost, reached
 from sparkwright.app.identity import engines
 from sparkwright.app.published import published
 from sparkwright.app.world import Survey, World
-from sparkwright.commands import staging
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
@@ -19,6 +18,7 @@ from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.facts import checkpoint
 from sparkwright.facts.fact import Plain, whole
 from sparkwright.facts.ranks import ranks_fact
+from sparkwright.remote import staging
 
 _SPARE_SECONDS = 5.0
 

@@ -16,8 +16,6 @@ from sparkwright.app.standing import Old, replaced_text, until_serving, watched
 from sparkwright.app.stop import clean
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import Wish, World
-from sparkwright.commands import request as commands
-from sparkwright.commands import service
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.desired import Ask, Request
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
@@ -25,6 +23,8 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.supervised import Supervised
 from sparkwright.domain.units import duration
+from sparkwright.remote import request as commands
+from sparkwright.remote import service
 
 _HEARD, _LOOK_AGAIN = 20.0, 0.5
 # Starts the old one again from here; False: without waiting until it is ready.

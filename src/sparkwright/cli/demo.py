@@ -29,7 +29,7 @@ from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
-from sparkwright.twin.nodes import make_cluster
+from sparkwright.simulator.nodes import make_cluster
 from sparkwright.wiring import Where, places
 
 T = TypeVar("T")

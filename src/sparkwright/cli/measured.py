@@ -14,7 +14,7 @@ from sparkwright.engines.catalog import engine
 from sparkwright.facts.engine_log import LogStory, read_log
 from sparkwright.planner.calibrate import conditions, measured, told, without_pool
 from sparkwright.planner.ledger import simulated
-from sparkwright.twin.boot import SIMULATED
+from sparkwright.simulator.boot import SIMULATED
 
 _LONGEST = 65536
 _DIALECTS = ("vllm", "sglang", "trtllm", "llama-cpp")

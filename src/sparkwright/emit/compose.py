@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparkwright.commands import docker
 from sparkwright.domain.plan import Mount, RankSpec
 from sparkwright.emit.source import (
     Source,
@@ -21,6 +20,7 @@ from sparkwright.emit.source import (
     title,
 )
 from sparkwright.emit.vary import Varied, common, vary
+from sparkwright.remote import docker
 
 _SOURCED = 'set -a; . "$0"; set +a; exec "$@"'
 _GPU = {"resources": {"reservations": {"devices": [{"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}]}}}

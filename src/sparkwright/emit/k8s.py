@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from sparkwright.commands import docker
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import RankSpec
 from sparkwright.emit.source import Source, Written, as_yaml, comment, no_docker, secret_names, title, to_fill
 from sparkwright.emit.vary import common, own
+from sparkwright.remote import docker
 
 RDMA = "rdma/hca_shared_devices_a"
 _SCRIPTS_AT = "/run/sparkwright/plan"

@@ -3,7 +3,6 @@
 import re
 import shlex
 
-from sparkwright.commands import process
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.emit.source import (
@@ -19,6 +18,7 @@ from sparkwright.emit.source import (
     secrets_file,
     title,
 )
+from sparkwright.remote import process
 
 _DOCKER = r"""
 start() {

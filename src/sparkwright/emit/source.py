@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sparkwright.commands import docker
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Runtime
+from sparkwright.remote import docker
 
 HERE = "\0here\0"
 """Stands for the folder of the written files in a command line until it is quoted; no argument can hold a NUL."""

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Iterable
 
-from sparkwright.commands import process
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.emit.source import (
@@ -19,6 +18,7 @@ from sparkwright.emit.source import (
     secrets_file,
     title,
 )
+from sparkwright.remote import process
 
 _ROOM = 15  # seconds between the engine's grace and systemd's own SIGKILL, so that Docker's comes first
 

@@ -7,12 +7,12 @@ another architecture.
 import re
 from collections.abc import Iterator, Mapping
 
-from sparkwright.commands.image import Question
 from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.engine import PYTHON
 from sparkwright.images.fit import MACHINES
+from sparkwright.remote.image import Question
 
 # Engine -> its program, and the packages that it cannot do without; the first one carries its version.
 _KNOWN = {

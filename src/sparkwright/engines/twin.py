@@ -16,8 +16,8 @@ from sparkwright.engines.vllm_log import read_vllm
 
 VERSION = "0.21.0"
 SHM_BYTES = 64 * 1024**2
-MODULE = ("-m", "sparkwright.twin")
-_SOURCE = "twin/settings.py: its boot follows the captures' phases, shortened by SPARKWRIGHT_TWIN_TIME_SCALE"
+MODULE = ("-m", "sparkwright.simulator")
+_SOURCE = "simulator/settings.py: its boot follows the captures' phases, shortened by SPARKWRIGHT_TWIN_TIME_SCALE"
 PHASES = (
     PhaseDefault(Phase.START, 1, 30, _SOURCE),
     PhaseDefault(Phase.RENDEZVOUS, 1, 20, _SOURCE),

@@ -2,11 +2,11 @@
 
 import re
 
-from sparkwright.commands import activity
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import Activity, Process
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, decimal, not_understood, sections, whole
+from sparkwright.remote import activity
 
 _PROCESS = re.compile(r"\s*([0-9]{1,12})\s+([0-9]{1,15})\s+(\S+)\s+(\S+)\s+(\S.*)", re.ASCII)
 _STALL = re.compile(r"(some|full) avg10=(\S+)", re.ASCII)

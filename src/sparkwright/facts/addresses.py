@@ -6,10 +6,10 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import TypeGuard
 
-from sparkwright.commands import fabric
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import NOT_ASKED, Address, Interface, Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections
+from sparkwright.remote import fabric
 
 _HEAD = re.compile(r"[0-9]+: ([^:@\s]+)(?:@\S+)?: <([^>]*)>.*?\bmtu ([0-9]{1,9})\b.*", re.ASCII)
 _INET = re.compile(r"\s+inet ([0-9.]+)(?: peer [0-9.]+)?(?:/([0-9]{1,2}))?\s.*", re.ASCII)

@@ -2,11 +2,11 @@
 
 import re
 
-from sparkwright.commands import board
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import Board, Library
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, decimal, not_understood, sections, whole
+from sparkwright.remote import board
 
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
 _ZONE = re.compile(r"(\S+) (-?[0-9]{1,7})", re.ASCII)

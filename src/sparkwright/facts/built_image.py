@@ -37,7 +37,7 @@ class BuiltImage:
 
 
 def parse(done: Completed) -> BuiltImage | Unknown:
-    """Of commands.image.describe."""
+    """Of remote.image.describe."""
     parts = sections(done.stdout)
     size = whole(parts.get("size", ""))
     try:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sparkwright.commands import changes
 from sparkwright.domain.change import Change, Rights
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
+from sparkwright.remote import changes
 
 VERSION = 1
 # sudo, and sudo-rs.

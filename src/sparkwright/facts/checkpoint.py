@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwright.commands.staging import COPYING
 from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
@@ -15,6 +14,7 @@ from sparkwright.facts.checkpoint_index import INDEX, Index, indexes, main_index
 from sparkwright.facts.fact import Plain, whole
 from sparkwright.facts.model_doubts import doubts
 from sparkwright.facts.model_match import differences
+from sparkwright.remote.staging import COPYING
 
 _WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
 _PART = re.compile(r"(?P<stem>.*-)\d{5}-of-(?P<count>\d{5})(?P<end>\.(?:safetensors|gguf|bin))", re.ASCII)
@@ -24,7 +24,7 @@ Rows = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The rows of commands.staging's listing; files: name -> bytes; one: what is said once."""
+    """The rows of remote.staging's listing; files: name -> bytes; one: what is said once."""
 
     rows: Rows
     files: Mapping[str, int]
@@ -33,7 +33,7 @@ class Listing:
 
 
 def parse(done: Completed) -> Checkpoint | Unknown:
-    """Reads the listing of commands.staging. `missing` names each file that is absent, cut short or unfinished."""
+    """Reads the listing of remote.staging. `missing` names each file that is absent, cut short or unfinished."""
     if not done.ok:
         return Unknown(done.stderr.strip()[:200], f"exit {done.exit_code}")
     rows = [line.split("\t") for line in done.stdout.splitlines()]

@@ -3,11 +3,11 @@
 import json
 import re
 
-from sparkwright.commands import containers
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Container, Containers, Image
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections
+from sparkwright.remote import containers
 
 _VERSION = re.compile(r"version ([0-9]+(?:\.[0-9]+)+)", re.ASCII)
 _SHOWN = 6

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from sparkwright.commands import disk
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Disk, Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections, whole
+from sparkwright.remote import disk
 
 # Read from the right: the file system's and the mount's names may hold blanks.
 _ROW = re.compile(r".*?\s([0-9]+)\s+[0-9]+\s+(-?[0-9]+)\s+(?:[0-9]+%|-)\s+(/.*)", re.ASCII)

@@ -3,10 +3,10 @@
 import json
 import re
 
-from sparkwright.commands import daemon
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Docker, DockerTrouble, Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood, sections
+from sparkwright.remote import daemon
 
 _GPU_BY_CDI = "nvidia.com/gpu"
 _SNAP_ROOT = "/var/snap/"

@@ -3,11 +3,11 @@
 import re
 from datetime import datetime
 
-from sparkwright.commands import door
 from sparkwright.domain.command import Completed
 from sparkwright.domain.door_facts import DoorFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, Plain, address, assignments, not_understood, sections
+from sparkwright.remote import door
 
 _HOLDER = re.compile(r'users:\(\("([^"]*)"')
 _SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.commands import gpu
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Driver, Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood, sections
+from sparkwright.remote import gpu
 
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
 _PERSISTENCE = {"Enabled": True, "Disabled": False}

@@ -12,7 +12,7 @@ _ROW = re.compile(r"([A-Za-z0-9_.-]+) (\S+)")
 
 
 def parse(done: Completed) -> EngineFound | Unknown | None:
-    """Of commands.image.engine_of_image and its kin; None when there is no image, or nothing is known of it yet."""
+    """Of remote.image.engine_of_image and its kin; None when there is no image, or nothing is known of it yet."""
     parts = sections(done.stdout)
     if done.ok and not parts:
         return None

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sparkwright.commands import fabric
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import RdmaPort, Unknown
 from sparkwright.facts import gids
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
+from sparkwright.remote import fabric
 
 # `link rocep1s0f0/1 state ...`; iproute2 before 5.2 wrote `1/1: mlx5_0/1: ...`.
 _LINK = re.compile(r"(?:link |[0-9]+/[0-9]+: )(\S+?)/([0-9]{1,5}):?\s+(.*)", re.ASCII)

@@ -7,11 +7,11 @@ whatever the exit code: both have been seen with exit 0.
 
 import re
 
-from sparkwright.commands import gpu
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Gpu, GpuProcess, Unknown
 from sparkwright.domain.units import MIB
 from sparkwright.facts.fact import Fact, decimal, not_understood, whole
+from sparkwright.remote import gpu
 
 _UNAVAILABLE = re.compile(r"\[.*\]|N/A|Not Supported|", re.IGNORECASE)
 _ALIASES = {"clocks.current.sm": "clocks.sm", "used_memory": "used_gpu_memory"}

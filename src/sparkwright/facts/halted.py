@@ -1,11 +1,11 @@
 """What of a rank does not run although it has not ended."""
 
-from sparkwright.commands import halted
 from sparkwright.domain.command import Completed
 from sparkwright.domain.halted import Halt
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, not_understood, whole
+from sparkwright.remote import halted
 
 
 def halts(runtime: Runtime, handle: str) -> Fact[tuple[Halt, ...]]:

@@ -1,9 +1,9 @@
 """Which machine this is. The serial number in /etc/dgx-release is never read, so that it can never be logged."""
 
-from sparkwright.commands import host
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Identity, Unknown
 from sparkwright.facts.fact import Fact, Plain, assignments, not_understood, sections, whole
+from sparkwright.remote import host
 
 _NEEDED = ("hostname", "arch", "user", "home")
 _SHAPES = {"hostname": Plain.HOST, "arch": Plain.NAME, "user": Plain.USER, "home": Plain.FOLDER}

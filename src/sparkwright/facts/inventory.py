@@ -1,15 +1,15 @@
-"""All checkpoints of a node: the listing of commands.inventory, entry by entry."""
+"""All checkpoints of a node: the listing of remote.inventory, entry by entry."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from sparkwright.commands.inventory import ENTRY
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.inventory import Stored
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import checkpoint, gguf
+from sparkwright.remote.inventory import ENTRY
 
 # `general.file_type` of a GGUF header -> the name that its publishers give it (llama.h, enum llama_ftype).
 _FILE_TYPES = {

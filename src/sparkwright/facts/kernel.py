@@ -1,9 +1,9 @@
 """Kernel release, its command line, and the system it came with."""
 
-from sparkwright.commands import kernel
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Kernel, Unknown
 from sparkwright.facts.fact import Fact, assignments, not_understood, sections
+from sparkwright.remote import kernel
 
 
 def parse(done: Completed) -> Kernel | Unknown:

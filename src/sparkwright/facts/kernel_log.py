@@ -2,11 +2,11 @@
 
 import re
 
-from sparkwright.commands import kernel
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import KernelLog, KernelNote
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, decimal, not_understood, sections, whole
+from sparkwright.remote import kernel
 
 # `[    3.312611] text` of dmesg, `[    3.312611] host kernel: text` of the journal.
 _LINE = re.compile(r"\[\s*([0-9]+\.[0-9]+)\]\s+(?:\S+ kernel: )?(.*)", re.ASCII)

@@ -2,10 +2,10 @@
 
 import re
 
-from sparkwright.commands import host
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Memory, Unknown
 from sparkwright.facts.fact import Fact, not_understood, whole
+from sparkwright.remote import host
 
 _LINE = re.compile(r"([A-Za-z_()0-9]+):\s+([0-9]+)( kB)?\s*", re.ASCII)
 # Kernels print all of these since 3.14; where one lacks, the text was cut off and nothing in it can be relied on.

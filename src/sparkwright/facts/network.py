@@ -3,11 +3,11 @@
 import json
 import re
 
-from sparkwright.commands import network
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Firewall, Network, Profile, Route
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections
+from sparkwright.remote import network
 
 _TEXT_ROUTE = re.compile(r"(default|[0-9][0-9./]*)(?: via ([0-9.]+))?(?: \S+)*? dev (\S+).*", re.ASCII)
 _MODE = re.compile(r"([0-7]{3,4}) (/[^\x00-\x1f\x7f]+)", re.ASCII)

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.commands import nic
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
+from sparkwright.remote import nic
 
 _CELL = re.compile(r"([^/:\s][^/\s]*)/([^:\s]+):(.*)")
 _NUMBER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\b.*", re.ASCII)

@@ -2,11 +2,11 @@
 
 import re
 
-from sparkwright.commands import packages
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import Package
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections
+from sparkwright.remote import packages
 
 # dpkg's three letters: what is wanted (i, h for hold), what is (i: installed), and an error or a blank.
 _ROW = re.compile(r"([a-z])i.\t([a-z0-9][a-z0-9+.-]*)\t(\S+)", re.ASCII)

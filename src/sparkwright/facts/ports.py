@@ -3,10 +3,10 @@
 import re
 from ipaddress import IPv4Address, IPv6Address
 
-from sparkwright.commands import host
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Listener, Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections, whole
+from sparkwright.remote import host
 
 _LISTEN = "0A"
 _PROCESS = re.compile(r'users:\(\("([^"]*)"')

@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sparkwright.commands import docker, process
-from sparkwright.commands.host import script
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.facts.fact import Fact, Plain
+from sparkwright.remote import docker, process
+from sparkwright.remote.host import script
 
 # A client without a daemon has no containers; a daemon that does not answer may have some of ours.
 _CONTAINERS = f"""

@@ -1,6 +1,6 @@
 """What the headers of safetensors files say: bytes by kind of tensor, and whether each file is as long as it promises.
 
-The node reads the headers and adds them up (commands.staging); format: 8 bytes length, JSON, then the numbers.
+The node reads the headers and adds them up (remote.staging); format: 8 bytes length, JSON, then the numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

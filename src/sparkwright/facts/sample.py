@@ -1,14 +1,14 @@
-"""The lines of commands.sample as samples of a node. What is not understood is Unknown or passed over; never raises."""
+"""The lines of remote.sample as samples of a node. What is not understood is Unknown or passed over; never raises."""
 
 import re
 from dataclasses import dataclass, field
 
-from sparkwright.commands import sample
 from sparkwright.domain.command import Completed
 from sparkwright.domain.sample import GpuSample, PortTraffic, Sample
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
 from sparkwright.facts import memory
 from sparkwright.facts.fact import decimal, not_understood, whole
+from sparkwright.remote import sample
 
 _BEGIN, _END = "@@ sample", "@@ end"
 _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)

@@ -53,7 +53,7 @@ def parse_reach(done: Completed) -> Reach | Unknown:
 
 
 def parse_peer(done: Completed) -> Reach | Unknown:
-    """Of commands.staging.peer: how others log in, without an address."""
+    """Of remote.staging.peer: how others log in, without an address."""
     first, *lines = done.stdout.splitlines() or [""]
     user, _, rest = first.partition(" ")
     port = whole(rest.partition(" ")[0])

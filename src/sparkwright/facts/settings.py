@@ -2,11 +2,11 @@
 
 import re
 
-from sparkwright.commands import settings
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Setting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, assignments, not_understood, sections
+from sparkwright.remote import settings
 
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
 _NCCL = re.compile(r"/\S*/libnccl\.so\.[0-9.]+", re.ASCII)

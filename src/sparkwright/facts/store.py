@@ -1,11 +1,10 @@
-"""What `commands.store` says: supervisors, and incidents."""
+"""What `remote.store` says: supervisors, and incidents."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.commands import store
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
@@ -14,6 +13,7 @@ from sparkwright.domain.incident import Incident
 from sparkwright.domain.live import Live
 from sparkwright.domain.supervised import Supervised
 from sparkwright.facts.fact import Fact, not_understood
+from sparkwright.remote import store
 
 
 @dataclass(frozen=True, slots=True)

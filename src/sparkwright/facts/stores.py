@@ -3,11 +3,11 @@
 import re
 from collections.abc import Sequence
 
-from sparkwright.commands import stores
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Ref, Store
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections
+from sparkwright.remote import stores
 
 _FS = re.compile(r"(\S+) ([0-9]{1,18}) ([0-9]{1,18})", re.ASCII)
 _PARTIAL = re.compile(r"([0-9]{1,18}) (\S.*)", re.ASCII)

@@ -1,10 +1,10 @@
 """The node's clock, who keeps it, how long the node runs and how its last run ended."""
 
-from sparkwright.commands import times
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import Times
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections
+from sparkwright.remote import times
 
 _YES_NO = {"yes": True, "no": False}
 

@@ -5,11 +5,11 @@ import binascii
 import hashlib
 from collections.abc import Iterator
 
-from sparkwright.commands import upkeep
 from sparkwright.domain.command import Completed
 from sparkwright.domain.host_facts import Unit, Upkeep
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, assignments, not_understood, sections, whole
+from sparkwright.remote import upkeep
 
 _NO_LIMIT = "unlimited"
 _ON_OFF = {"Power save: on": True, "Power save: off": False}

@@ -7,7 +7,7 @@ from sparkwright.domain.build import Build
 from sparkwright.domain.recipe import Recipe
 from sparkwright.images.name import content_hash
 
-# Containers inherit them: none may be one of those by which ranks are found (commands.docker.LABEL + deployment, ...).
+# Containers inherit them: none may be one of those by which ranks are found (remote.docker.LABEL + deployment, ...).
 PREFIX = "sparkwright.build."
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from fakes.ports import free_port
 from functional.command import Shell
-from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin
 
 # Prefill 4,000 tokens/s, 10 ms a step: a cold prompt of 2,000 tokens takes half a second.
 PACE = {

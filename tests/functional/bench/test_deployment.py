@@ -31,7 +31,7 @@ def test_a_deployment_by_its_name(shell: Shell) -> None:
     known = run["run"]["conditions"]
     assert known["ours"] and known["simulated"] and known["deployment"] == "twin"
     assert known["recipe_hash"] and known["engine_version"] and known["nodes"]
-    assert "serve" in known["flags"] or "sparkwright.twin" in " ".join(known["flags"])
+    assert "serve" in known["flags"] or "sparkwright.simulator" in " ".join(known["flags"])
     assert run["levels"][0]["server"]["memory_available_least"] > 1e9
     assert not [why for why in run["invalid"] if "provenance" in why]
     endpoint = json.loads(shell.run("status", "--json")[1])["deployments"][0]["endpoint"]

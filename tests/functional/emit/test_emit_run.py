@@ -12,7 +12,7 @@ import pytest
 
 from functional.command import Shell
 from sparkwright.cli.demo import cluster_yaml
-from sparkwright.twin.nodes import make_cluster
+from sparkwright.simulator.nodes import make_cluster
 
 NODES = ("demo-1", "demo-2")
 

@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 from functional.emit.lws_schema import SCHEMA
-from sparkwright.commands import docker
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.source import Source
+from sparkwright.remote import docker
 from unit.emit import samples
 
 SOURCES: dict[str, Callable[[], Source]] = {

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from functional.facts.shell import SHELLS, ask, put, run, tool
-from sparkwright.commands import fabric_repair
 from sparkwright.domain.command import Command
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, PciFunction, Ref, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.stores import model_stores
+from sparkwright.remote import fabric_repair
 from unit.facts.subjects import ALL_FACTS
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fakes.ports import free_port
 from functional.front_door.doors import ENGINE_KEY, KEY, Door, has_caddy
-from functional.twin.process import CAPTURES, HEAD_ADDRESS, Twin
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin
 
 Opened = Callable[..., Door]
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from fakes.ports import free_port
-from functional.twin.process import wait_until
+from functional.simulator.process import wait_until
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live

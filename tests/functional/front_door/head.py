@@ -19,7 +19,7 @@ from fakes.endpoint import FakeEndpoint
 from fakes.ports import free_port
 from fakes.sink import FakeSink
 from functional.front_door.doors import ENGINE_KEY
-from functional.twin.process import HEAD_ADDRESS, wait_until
+from functional.simulator.process import HEAD_ADDRESS, wait_until
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.keyring import FolderKeyring

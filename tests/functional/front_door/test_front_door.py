@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from functional.front_door.doors import ENGINE_KEY, KEY, LIMIT, Door
-from functional.twin.process import HEAD_ADDRESS, Twin
+from functional.simulator.process import HEAD_ADDRESS, Twin
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.domain.deployment import DeploymentState

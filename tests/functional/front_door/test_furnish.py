@@ -13,7 +13,7 @@ import pytest
 
 from functional.front_door.doors import has_caddy, hides_cut_streams
 from functional.front_door.head import Head, free_pair
-from functional.twin.process import HEAD_ADDRESS, Twin
+from functional.simulator.process import HEAD_ADDRESS, Twin
 from sparkwright.app import keys
 from sparkwright.app.door import Reach
 from sparkwright.domain.errors import CommandFailed, UsageError

@@ -15,7 +15,7 @@ import pytest
 from fakes.ports import free_port
 from functional.front_door.conftest import Opened
 from functional.front_door.doors import ENGINE_KEY, KEY, Door, hides_cut_streams
-from functional.twin.process import HEAD_ADDRESS, Twin
+from functional.simulator.process import HEAD_ADDRESS, Twin
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 PART = b"6\r\ndata:\n\r\n"

@@ -18,7 +18,6 @@ from sparkwright.app.disarm import disarm, pause, taking_over
 from sparkwright.app.launch import prepare
 from sparkwright.app.stop import down
 from sparkwright.app.world import World
-from sparkwright.commands import service
 from sparkwright.domain.codec import from_json
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.desired import Desired
@@ -26,6 +25,7 @@ from sparkwright.domain.errors import Busy, NotReady
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.service import Manager
+from sparkwright.remote import service
 from unit.app.scene import scene, wish
 
 STATE = "/home/ai/.local/state/sparkwright"

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from sparkwright.app.gather import gather, lost, reached
-from sparkwright.commands import host as commands
 from sparkwright.domain.cluster import Node, NodePaths
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.facts import NOT_ASKED, Disk, Memory, NodeFacts, RankStatus, Unknown
 from sparkwright.facts.fact import Fact
+from sparkwright.remote import host as commands
 
 MEMINFO = "\n".join(
     f"{name}: {size} kB"

@@ -8,11 +8,11 @@ import pytest
 from sparkwright.app.identity import engines, looked_at
 from sparkwright.app.launch import Options, up
 from sparkwright.app.world import Survey, Wish
-from sparkwright.commands import staging
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Refused, Unreachable
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime
+from sparkwright.remote import staging
 from unit.app.scene import PATHS, Scene, scene
 
 NODES = ("spark-1", "spark-2")

@@ -7,9 +7,9 @@ import pytest
 
 from fakes.clock import START
 from sparkwright.app.lease import RENEW_EVERY, STALE_AFTER, holding
-from sparkwright.commands import lease
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
+from sparkwright.remote import lease
 from unit.app.scene import Scene, scene
 
 BOTH = ("spark-1", "spark-2")

@@ -20,7 +20,7 @@ CONFIG = {
 
 
 def listed(**changes: object) -> Checkpoint:
-    """A model folder as commands.staging lists it."""
+    """A model folder as remote.staging lists it."""
     rows = ["path\t/m", "root\t/m", "revision\t", "file\t900\tmodel.safetensors", "file\t700\tconfig.json"]
     checkpoint = parse(Completed(0, "\n".join([*rows, f"config\t{json.dumps(CONFIG | changes)}"]), ""))
     assert isinstance(checkpoint, Checkpoint) and checkpoint.complete

@@ -9,7 +9,6 @@ from fakes.rank_node import HOME
 from sparkwright.app.plan import make_plan
 from sparkwright.app.stage import Needs, image_needs, model_needs, stage_image, stage_model, staging_text
 from sparkwright.app.world import Survey
-from sparkwright.commands import staging
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed
@@ -17,6 +16,7 @@ from sparkwright.domain.facts import Identity, NodeFacts, Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Progress
 from sparkwright.domain.recipe import Recipe
+from sparkwright.remote import staging
 from unit.app.scene import Scene, recipe, scene, wish
 
 IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)

@@ -9,10 +9,10 @@ from fakes.endpoint import ANSWER, FakeEndpoint
 from fakes.rank_node import STATE, Exit, Rank
 from sparkwright.app import queries
 from sparkwright.app.queries import logs, status
-from sparkwright.commands import process
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Deployment, DeploymentState
 from sparkwright.domain.errors import NotReady, SparkwrightError, Unreachable, UsageError
+from sparkwright.remote import process
 from unit.app.scene import Scene, scene
 
 LABELS = {

@@ -13,10 +13,10 @@ from sparkwright.app.fix import Wanted
 from sparkwright.app.world import World
 from sparkwright.cli.check_fix import proposal_text, typed
 from sparkwright.cli.main import run
-from sparkwright.commands import repair
 from sparkwright.domain.change import Rights
 from sparkwright.domain.cluster import Cluster
 from sparkwright.ports import Sink
+from sparkwright.remote import repair
 from sparkwright.wiring import Where
 from unit.app.scene import Scene, cluster
 from unit.app.test_fix import WANTED, Tunable

@@ -6,9 +6,9 @@ from pytest import MonkeyPatch
 
 from sparkwright.app.check import Checked
 from sparkwright.cli.check_text import quiet_lines, shown, summary
-from sparkwright.commands import repair
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote import repair
 from unit.rules.samples import healthy
 
 NAMES = ("a", "b", "c")

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.commands import fabric_repair, repair
 from sparkwright.domain.change import Change, Rights
 from sparkwright.domain.command import Completed
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, recorded, text
+from sparkwright.remote import fabric_repair, repair
 
 FIXES = (
     repair.sysctl_fix("spark-1", "vm.min_free_kbytes", 3145728, 67584),

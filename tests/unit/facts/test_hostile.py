@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from sparkwright.app.survey import _image
-from sparkwright.commands.docker import LABEL
-from sparkwright.commands.node_ssh import authorized_line, config
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts import addresses, checkpoint, containers, door, fabric, identity, network, nic, ranks, service
 from sparkwright.facts.fact import Plain, address
 from sparkwright.facts.store import parse_supervised
+from sparkwright.remote.docker import LABEL
+from sparkwright.remote.node_ssh import authorized_line, config
 
 HOSTILE = (
     "me\n  ProxyCommand sh -c 'id > /tmp/x'",

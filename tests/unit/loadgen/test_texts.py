@@ -10,7 +10,7 @@ import pytest
 from sparkwright.domain.workload import Text
 from sparkwright.loadgen import prose, words
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
-from sparkwright.twin.tokenizer import Tokenizer
+from sparkwright.simulator.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize("kind", list(Text))

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.commands.upkeep import AVAHI
 from sparkwright.domain.fabric_facts import (
     Container,
     Firewall,
@@ -31,6 +30,7 @@ from sparkwright.domain.facts import (
 )
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Unit, Upkeep
 from sparkwright.domain.measured import Bandwidth, Clocks, ClockSample, Measured, Skipped
+from sparkwright.remote.upkeep import AVAHI
 from sparkwright.rules.rule import Context
 from unit.rules.samples import (
     CLUSTER,

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.commands.upkeep import SLEEP_TARGETS
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Identity, Kernel, Memory, Unknown
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Library, Package, Process, Unit
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB
+from sparkwright.remote.upkeep import SLEEP_TARGETS
 from sparkwright.rules.rule import Context
 from unit.rules.host_samples import ACTIVITY, BOARD, LOADED, PACKAGES, TIMES, UPKEEP
 from unit.rules.samples import DGX, EMBEDDED, ODD, PLAYED, TOTAL, context, memory, rank, specs

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sparkwright.cli.explain_pages import pages
-from sparkwright.commands import docker
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Parsers, Recipe, Serving, Speculation
@@ -17,6 +16,7 @@ from sparkwright.engines.rehearsal import rehearse
 from sparkwright.engines.review import review
 from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import advise
+from sparkwright.remote import docker
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.rule import Context
 from unit.causes.naming import named

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sparkwright.commands.kernel import WORTH
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.fabric_facts import Container, Containers
 from sparkwright.domain.facts import (
@@ -26,6 +25,7 @@ from sparkwright.domain.facts import (
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.host_facts import Package, Unit
 from sparkwright.domain.units import GIB, MIB
+from sparkwright.remote.kernel import WORTH
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.rule import Context
 from unit.rules.host_samples import BOARD

@@ -11,7 +11,6 @@ from sparkwright.app.gather import gather, reached
 from sparkwright.app.queries import chosen
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
-from sparkwright.commands import provenance
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, NotReady, UsageError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
@@ -20,6 +19,7 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
 from sparkwright.facts.memory import MEMORY
 from sparkwright.facts.provenance import parse_container, parse_process
+from sparkwright.remote import provenance
 
 _LOOPBACK = "127.0.0.1"
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from sparkwright.app.supervise.site import Site
 from sparkwright.app.tasks import together
-from sparkwright.commands import sample as asking
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.recipe import Runtime
@@ -14,6 +13,7 @@ from sparkwright.domain.sample import Sample
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import parse
+from sparkwright.remote import sample as asking
 
 # Of a node that hangs; one that is down is told sooner by ssh itself.
 _LIMIT = 20.0

@@ -11,8 +11,8 @@ References: https://github.com/DoctorMasterNewb/sparkbase; https://github.com/gu
 import re
 from collections.abc import Iterator
 
-from sparkwright.commands import repair
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote import repair
 from sparkwright.rules.reading import gb10s, known
 from sparkwright.rules.rule import Context
 

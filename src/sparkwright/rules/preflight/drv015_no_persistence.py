@@ -10,8 +10,8 @@ References: https://docs.nvidia.com/deploy/driver-persistence/
 
 from collections.abc import Iterator
 
-from sparkwright.commands import repair
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote import repair
 from sparkwright.rules.reading import gb10s, known
 from sparkwright.rules.rule import Context
 

@@ -10,9 +10,9 @@ References: huggingface_hub's cache layout.
 
 from collections.abc import Iterator
 
-from sparkwright.commands.fabric_repair import ref_fix
 from sparkwright.domain.fabric_facts import Ref
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote.fabric_repair import ref_fix
 from sparkwright.rules.reading import known, simulated
 from sparkwright.rules.rule import Context
 

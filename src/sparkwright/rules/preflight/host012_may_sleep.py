@@ -10,9 +10,9 @@ References: https://github.com/thatcooperguy/NVCheckup (suspend failure of DGX S
 
 from collections.abc import Iterator
 
-from sparkwright.commands import repair
-from sparkwright.commands.upkeep import SLEEP_TARGETS
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote import repair
+from sparkwright.remote.upkeep import SLEEP_TARGETS
 from sparkwright.rules.reading import known, sparks
 from sparkwright.rules.rule import Context
 

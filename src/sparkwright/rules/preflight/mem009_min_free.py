@@ -15,10 +15,10 @@ References: https://github.com/GanyX19/deepseek-v4-1m-on-dgx-spark;
 
 from collections.abc import Iterator
 
-from sparkwright.commands import repair
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, Fix, Severity
 from sparkwright.domain.units import GIB
+from sparkwright.remote import repair
 from sparkwright.rules.reading import known, sparks
 from sparkwright.rules.rule import Context
 

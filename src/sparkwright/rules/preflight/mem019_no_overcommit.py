@@ -10,8 +10,8 @@ References: https://docs.kernel.org/mm/overcommit-accounting.html
 
 from collections.abc import Iterator
 
-from sparkwright.commands import repair
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote import repair
 from sparkwright.rules.reading import known, sparks
 from sparkwright.rules.rule import Context
 

@@ -12,9 +12,9 @@ References: https://github.com/DoctorMasterNewb/sparkbase (suffixes up to -528)
 import re
 from collections.abc import Iterator
 
-from sparkwright.commands.upkeep import AVAHI
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote.upkeep import AVAHI
 from sparkwright.rules.reading import known, node_of, sparks
 from sparkwright.rules.rule import Context
 

@@ -9,9 +9,9 @@ References: timedatectl(1).
 
 from collections.abc import Iterator
 
-from sparkwright.commands import repair
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.remote import repair
 from sparkwright.rules.reading import known, nodes
 from sparkwright.rules.rule import Context
 

@@ -17,7 +17,7 @@ from sparkwright.supervision.detect.slope import Trend
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import DISK_FULL, Recovery
 
-# Below this a start takes its ranks' folders to memory (commands/process.py).
+# Below this a start takes its ranks' folders to memory (remote/process.py).
 _FULL = 4 << 20
 
 

@@ -7,9 +7,9 @@ import pytest
 from fakes.rank_node import Exit
 from sparkwright.app.supervise.census import census
 from sparkwright.app.supervise.sources import listing
-from sparkwright.commands import docker
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.recipe import Runtime
+from sparkwright.remote import docker
 from unit.app.supervise.watchtower import tower
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from sparkwright.app.supervise.live import view
 from sparkwright.app.supervise.sources import door
-from sparkwright.commands import service
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.recipe import Door, DoorTls
+from sparkwright.remote import service
 from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.state import Recovery, State
 from unit.app.scene import recipe

@@ -2,9 +2,9 @@
 
 from fakes.rank_node import RankNode
 from sparkwright.app.supervise.works.reboot import reboot
-from sparkwright.commands import reboot as commands
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Unreachable
+from sparkwright.remote import reboot as commands
 from sparkwright.supervision.events import Rebooted, RebootFailed
 from unit.app.supervise.watchtower import AVAILABLE, Tower, tower
 

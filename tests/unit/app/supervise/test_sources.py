@@ -11,13 +11,13 @@ from fakes.host import Given
 from fakes.rank_node import Exit
 from sparkwright.app.supervise.census import Census, DockerAway
 from sparkwright.app.supervise.sources import engine, listing, nodes, ranks, stillness, suspicion
-from sparkwright.commands import halted, process
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.live import LiveEngine
+from sparkwright.remote import halted, process
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 from unit.app.supervise.watchtower import Tower, tower

@@ -8,8 +8,8 @@ from fakes.keep import FakeKeep
 from fakes.rank_node import STATE, Rank
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
-from sparkwright.commands import sample as asking
 from sparkwright.domain.desired import Desired
+from sparkwright.remote import sample as asking
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Event

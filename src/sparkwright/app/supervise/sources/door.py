@@ -5,12 +5,12 @@ from sparkwright.app.door import ENDPOINT, findings
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import LOOPBACK, Site
 from sparkwright.app.supervise.words import note_restart
-from sparkwright.commands import door as commands
-from sparkwright.commands import service
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.recipe import DoorTls
 from sparkwright.domain.service import Where
 from sparkwright.facts.service import parse_programs
+from sparkwright.remote import door as commands
+from sparkwright.remote import service
 from sparkwright.rules.door_catalog import KEYS, MODES, PAIR
 
 _EVERY, _AGAIN = 3600.0, 60.0

@@ -2,10 +2,10 @@
 
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.sources.lines import lines
-from sparkwright.commands import sample as asking
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.sample import Sample
 from sparkwright.facts.sample import Samples
+from sparkwright.remote import sample as asking
 
 # The stream of a node that hangs stays open: so many samples missed, and the node counts as not seen.
 _MISSED = 4

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from sparkwright.app.supervise.census import Census, census
 from sparkwright.app.supervise.site import Site
 from sparkwright.app.tasks import each
-from sparkwright.commands import reboot as commands
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.units import duration
+from sparkwright.remote import reboot as commands
 from sparkwright.supervision.events import Rebooted, RebootFailed
 
 # A GB10 is back within two minutes; one that checks its disks takes longer.

@@ -4,10 +4,10 @@ from sparkwright.app.supervise.live import view
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
 from sparkwright.app.tasks import each
-from sparkwright.commands import lease
 from sparkwright.domain.desired import Ask
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.units import duration
+from sparkwright.remote import lease
 from sparkwright.supervision.events import Returned
 from sparkwright.supervision.state import State
 

@@ -1,0 +1,146 @@
+"""Docker as asked by sparkwright: the engine is the container's main process, and its logs stay as evidence."""
+
+from collections.abc import Iterable
+
+from sparkwright.domain.command import Command
+from sparkwright.domain.plan import Mount, RankSpec
+from sparkwright.remote.host import script
+
+LABEL = "sparkwright."
+OOM_SCORE = "500"
+SECRETS_AT = "/run/sparkwright/secrets.env"
+FILES_AT = "/run/sparkwright/files"
+# exec keeps the engine the container's main process; the values stand neither in argv nor in `docker inspect`.
+_WITH_SECRETS = 'set -a; . "$0"; set +a; exec "$@"'
+_FOLLOW = r"""
+n="$1" tail="$2"
+while :; do
+  docker logs -f $tail "$n" 2>&1
+  f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
+  # A daemon that is away, is ending, or has just begun knows of no container: only one that lists the others twice
+  # without it says that it is gone.
+  k=0; until s=$(docker inspect -f "$f" "$n" 2>/dev/null); do
+    if l=$(docker ps -aq --filter "name=^/$n\$" 2>/dev/null) && [ -z "$l" ]; then k=$((k+1)); else k=0; fi
+    [ $k -lt 2 ] || { s="gone 0 false now"; break; }
+    sleep 1
+  done
+  case "$s" in running*|restarting*) tail="--since 1s"; sleep 0.2 ;; *) break ;; esac
+done
+ended=$(date -d "${s##* }" +%s.%N) || ended=0
+printf '\036exit %s %s %s %s\n' "$3" "${s% *}" "$ended" "$(date +%s.%N)"
+"""
+# What was stopped (SIGSTOP) hears no TERM before it goes on.
+_STOP = r"""
+g=$1; shift
+for n in "$@"; do docker stop -t "$g" "$n" >/dev/null 2>&1 & done
+for n in "$@"; do docker kill -s CONT "$n" >/dev/null 2>&1 & done; wait
+left=0
+for n in "$@"; do
+  if [ "$(docker inspect -f '{{.State.Running}}' "$n" 2>/dev/null)" = true ]; then echo "$n"; left=1; fi
+done
+exit $left
+"""
+_REMOVE = r"""
+for n in "$@"; do
+  docker stop -t "$GRACE" "$n" >/dev/null 2>&1 &
+done
+wait
+left=0
+for n in "$@"; do
+  docker rm -f -v "$n" >/dev/null 2>&1
+  if docker inspect "$n" >/dev/null 2>&1; then echo "$n"; left=1; fi
+done
+exit $left
+"""
+
+
+def container_name(deployment: str, rank: int) -> str:
+    return f"sparkwright-{deployment}-rank{rank}"
+
+
+def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool = True, files_dir: str = "") -> Command:
+    """`docker run -d` of one rank. secrets_file: absolute path on the node of a 0600 file of KEY='value' lines.
+
+    files_dir: absolute folder on the node with RankSpec.files.
+
+    raise_memlock: False where the daemon has no right to (rootless Docker, tests): the start would fail.
+    """
+    words = ["docker", "run", "--detach", "--init", "--name", name, "--restart", "no"]
+    words += ["--network", "host", "--ipc", "host", "--shm-size", str(spec.shm_bytes)]
+    words += ["--ulimit", "stack=67108864", *(("--ulimit", "memlock=-1:-1") if raise_memlock else ())]
+    # What the GPU has taken does not count as a process's memory: else the kernel ends anything but the engine.
+    words += ["--oom-score-adj", OOM_SCORE]
+    words += ["--log-driver", "json-file", "--log-opt", "max-size=64m", "--log-opt", "max-file=4"]
+    words += _devices(spec) + _labels(spec) + _mounts(spec, secrets_file, files_dir)
+    words += [w for key, value in spec.env.items() for w in ("--env", f"{key}={value}")]
+    return Command((*words, *_program(spec, secrets_file)), timeout=120, changes=f"docker run {name} ({spec.image})")
+
+
+def make_folders(spec: RankSpec) -> Command:
+    """The writable folders that the rank mounts, as the ssh user's own."""
+    folders = [m.host for m in spec.mounts if not m.read_only]
+    return script('[ $# -eq 0 ] || mkdir -p "$@"', *folders, changes="make cache folders")
+
+
+def _devices(spec: RankSpec) -> list[str]:
+    gpu = ["--gpus", "all"] if spec.gpu else []
+    # Host networking alone is not enough: without the verbs devices NCCL silently falls back to sockets.
+    return gpu + (["--device", "/dev/infiniband", "--cap-add", "IPC_LOCK"] if spec.rdma else [])
+
+
+def _labels(spec: RankSpec) -> list[str]:
+    return [w for key, value in spec.labels.items() for w in ("--label", f"{LABEL}{key}={value}")]
+
+
+def _mounts(spec: RankSpec, secrets_file: str, files_dir: str) -> list[str]:
+    own = [Mount(secrets_file, SECRETS_AT, read_only=True)] if secrets_file else []
+    own += [Mount(files_dir, FILES_AT, read_only=True)] if spec.files else []
+    words = []
+    for m in (*spec.mounts, *own):
+        words += ["--volume", f"{m.host}:{m.container}{':ro' if m.read_only else ''}"]
+    return words
+
+
+def _program(spec: RankSpec, secrets_file: str) -> tuple[str, ...]:
+    entry = spec.entrypoint or ()
+    if secrets_file:
+        return ("--entrypoint", "/bin/sh", spec.image, "-c", _WITH_SECRETS, SECRETS_AT, *entry, *spec.argv)
+    if spec.entrypoint is None:
+        return (spec.image, *spec.argv)
+    return ("--entrypoint", entry[0] if entry else "", spec.image, *entry[1:], *spec.argv)
+
+
+def follow(name: str, tail: int = 0, mark: str = "") -> Command:
+    """Log lines (the last `tail`, 0: all) as they come, after the end `\\x1eexit MARK STATUS CODE OOMKILLED ENDED NOW`.
+
+    mark: a word that no line of the log can have. ENDED, NOW: epoch seconds by the node's clock, so that ends on
+    several nodes can be put in order. A last line of the log without a line feed runs into it.
+    """
+    return script(_FOLLOW, name, f"--tail={tail or 'all'}", mark)
+
+
+def logs(name: str, tail: int) -> Command:
+    return script('docker logs --tail "$2" "$1" 2>&1', name, str(tail) if tail else "all", timeout=60)
+
+
+def stop(names: Iterable[str], grace: int) -> Command:
+    """Stops containers but keeps them: their logs are evidence. Exit 1 with the names that still run."""
+    return script(
+        _STOP,
+        str(grace),
+        *names,
+        timeout=grace + 30,
+        changes=f"docker stop {' '.join(names)}",
+    )
+
+
+def remove(names: Iterable[str], grace: int) -> Command:
+    """Stops, removes and verifies. Exit 1 with the names that are still there."""
+    listed = tuple(names)
+    return script(
+        f"GRACE={int(grace)}\n{_REMOVE}", *listed, timeout=grace + 60, changes=f"docker rm {' '.join(listed)}"
+    )
+
+
+def pull(reference: str) -> Command:
+    return script('docker pull "$1" 2>&1', reference, timeout=7200, changes=f"docker pull {reference}")

@@ -1,0 +1,157 @@
+"""The front door's files on the head node: what is there, keys swapped in, a running Caddy told of a change."""
+
+from collections.abc import Iterable, Sequence
+
+from sparkwright.domain.command import Command
+from sparkwright.remote.host import script
+
+IMAGE = "caddy:2"
+CHANGED = 75
+"""Exit code of `swap_keys` when somebody else has written the file meanwhile."""
+NO_FIGURES = "no figures"
+"""On stderr of `settled`: somebody else has their port."""
+_SOON = 14 * 24 * 3600
+
+# Nothing of the private key leaves the node; what is compared is the public half. The last line of `port` is a process
+# of this deployment's door, told by the folder it runs in.
+_LOOK = r"""
+d="$(x "$1")/door"; h="$(x "$2")/door"
+printf '@@ keys\n'; cat "$d/keys.json" 2>/dev/null
+printf '\n@@ keys-mode\n'; stat -c %a "$d/keys.json" 2>/dev/null
+printf '@@ keys-file\n%s\n' "$d/keys.json"
+printf '@@ caddy\n'; PATH="$PATH:$HOME/.local/bin"; c=$(command -v caddy) && printf '%s\n%s\n' "$c" "$("$c" version)"
+printf '@@ image\n'; docker image inspect --format '{{.Id}}' "$4" 2>/dev/null
+printf '@@ host\n%s\n' "$(uname -n)"
+printf '@@ addresses\n'; hostname -I 2>/dev/null
+printf '@@ user\n%s:%s\n' "$(id -u)" "$(id -g)"
+printf '@@ port\n'; LC_ALL=C ss -ltnpH "sport = :$3" 2>/dev/null
+printf '@@ ours\n'
+for p in /proc/[0-9]*; do [ "$(readlink "$p/cwd")" != "$h" ] || tr '\0' ' ' <"$p/cmdline"; echo; done 2>/dev/null
+[ -n "$5" ] || exit 0
+printf '@@ pair\n'
+if [ ! -r "$5" ]; then echo no-certificate; elif [ ! -r "$6" ]; then echo no-key
+elif command -v openssl >/dev/null; then
+  LC_ALL=C; export LC_ALL
+  a=$(openssl x509 -in "$5" -noout -pubkey 2>/dev/null); b=$(openssl pkey -in "$6" -passin pass: -pubout 2>/dev/null)
+  if [ -z "$a" ]; then echo bad-certificate; elif [ -z "$b" ]; then echo bad-key
+  elif [ "$a" != "$b" ]; then echo differs
+  elif ! openssl x509 -in "$5" -noout -checkend 0 >/dev/null; then echo expired; else echo good; fi
+  openssl x509 -in "$5" -noout -checkend "$7" >/dev/null 2>&1 || echo soon
+  openssl x509 -in "$5" -noout -startdate -enddate 2>/dev/null; printf 'now=%s\n' "$(date -u '+%b %e %T %Y GMT')"
+fi
+printf 'mode=%s\n' "$(stat -Lc %a "$6" 2>/dev/null)"
+exit 0
+"""
+# At each start Caddy sweeps empty folders out of its store, also what it has just made for a certificate, which it
+# then tries to make again after a minute (seen with 2.6.2). A folder that holds something is left alone.
+_FOLDERS = r"""
+umask 077
+for d in "$(x "$1")/door" "$(x "$1")/door/ca" "$(x "$2")/door"; do mkdir -p "$d" && chmod 700 "$d" || exit; done
+shift 2; for d; do mkdir -p "$d" && : >"$d/keep" || exit; done
+"""
+_SWAP = r"""
+umask 077; d="$(x "$1")/door"; mkdir -p "$d" && chmod 700 "$d" && cd "$d" || exit 1
+exec 9>keys.lock; flock -w 10 9 || exit 1
+now=; [ ! -e keys.json ] || now=$(sha256sum <keys.json | cut -c1-64)
+[ "$now" = "$2" ] || exit 75
+cat >keys.new && sync keys.new && mv -f keys.new keys.json
+"""
+_RELOAD = """
+import http.client, socket, sys
+class Link(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX); self.sock.settimeout(20); self.sock.connect("admin.sock")
+try:
+    link = Link("localhost")
+    said = {"Content-Type": "application/json", "Host": ""}
+    link.request("POST", "/load", open("caddy.json", "rb").read(), said)
+    told = link.getresponse(); text = told.read().decode()
+except OSError as error:
+    print("not running:", error); sys.exit(0)
+print(text); sys.exit(told.status != 200)
+"""
+# Caddy makes a certificate for each name in the background, once it listens: only a handshake tells that it is there.
+_SETTLED = """
+import http.client, json, socket, ssl, sys, time
+port, root = int(sys.argv[1]), sys.argv[2]
+apps = json.load(open("caddy.json"))["apps"]
+policies = apps.get("tls", {}).get("automation", {}).get("policies", [])
+names = [name for policy in policies for name in policy["subjects"] if ":" not in name and not name[-1:].isdigit()]
+def answers():
+    for name in [*names, None]:
+        with socket.create_connection(("127.0.0.1", port), 5) as link:
+            if "tls" in apps: ssl._create_unverified_context().wrap_socket(link, server_hostname=name).close()
+    with socket.socket(socket.AF_UNIX) as link: link.connect("service.sock")
+def figures():
+    door = json.load(open("door.json"))
+    for _ in range(20):
+        try:
+            link = http.client.HTTPConnection("127.0.0.1", door["metrics"], timeout=2); link.request("GET", "/metrics")
+            return 'deployment="%s"' % door["deployment"] in link.getresponse().read().decode("utf-8", "replace")
+        except ConnectionRefusedError: time.sleep(0.25)
+        except (OSError, http.client.HTTPException): break
+    return False
+for _ in range(60):
+    try:
+        answers()
+        if not figures(): print("@NO_FIGURES@", file=sys.stderr)
+        print(open(root).read() if names else "", end="")
+        sys.exit(0)
+    except OSError as error:
+        why = error
+    time.sleep(0.25)
+sys.exit(f"port {port} does not answer after 15 s: {why}")
+""".replace("@NO_FIGURES@", NO_FIGURES)
+_PROGRAMS = r"""
+h="$(x "$1")"; d="$2"; shift 2
+for n in "$@"; do
+  p=$(cat "$h/services/$n/child" 2>/dev/null) ||
+    p=$(grep -lsF "/sparkwright-$n-$d.service" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | head -n 1)
+  [ -z "$p" ] || echo "$n $p"
+done
+"""
+
+
+def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
+    """Sections of facts/door.py. pair: paths of certificate and key, where the recipe names them."""
+    return script(_LOOK, state, home, str(port), IMAGE, *pair, str(_SOON), timeout=20.0)
+
+
+def folders(state: str, home: str, certificates: Iterable[str]) -> Command:
+    """The folders of keys and CA, which outlive the deployment, and the deployment's own; nobody else can enter."""
+    return script(_FOLDERS, state, home, *certificates, changes=f"front door: folders {state}/door and {home}/door")
+
+
+def contained(name: str, user: str, folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:
+    """Caddy's own image in place of a program: same paths, same user, no more rights than its binary asks for.
+
+    One that was killed together with its client is removed first.
+    """
+    mounts = [f"{path}:{path}" for path in folders] + [f"{path}:{path}:ro" for path in files]
+    rights = ["--network=host", f"--user={user}", "--cap-drop=ALL", "--cap-add=NET_BIND_SERVICE"]
+    places = ["--workdir", folders[0], *(word for mount in mounts for word in ("--volume", mount))]
+    run = ["docker", "run", "--rm", "--pull=never", "--name", name, *rights, *places, IMAGE]
+    text = 'docker rm --force "$1" >/dev/null 2>&1; shift; exec "$@"'
+    return ("/bin/sh", "-c", text, "sparkwright", name, *run, "caddy", "run", "--config", "caddy.json")
+
+
+def swap_keys(state: str, known: str, content: str, why: str) -> Command:
+    """Writes the keys file if it still is the one whose sha256 is `known` ('' for none); else exit CHANGED."""
+    return script(_SWAP, state, known, changes=f"front door: {why}", stdin=content.encode())
+
+
+def reload(python: str, folder: str) -> Command:
+    """A running Caddy takes over caddy.json without cutting a connection; exit 0 when none runs."""
+    text = 'cd "$1" && exec "$2" -I -c "$3"'
+    return script(text, folder, python, _RELOAD, changes="front door: Caddy takes over its new configuration")
+
+
+def settled(python: str, folder: str, port: int, root: str) -> Command:
+    """Waits until the door answers by each of its names; prints `root`, the CA's certificate, where it is in use."""
+    text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5"'
+    return script(text, folder, python, _SETTLED, str(port), root, timeout=40.0)
+
+
+def programs(home: str, deployment: str, names: Sequence[str]) -> Command:
+    """`NAME PID` of each of these services that runs, by its unit or as a detached one."""
+    return script(_PROGRAMS, home, deployment, *names)

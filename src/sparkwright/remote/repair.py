@@ -1,0 +1,83 @@
+"""Small settings that `check --fix` sets on a node, each with a look at it and its way back."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sparkwright.domain.command import Command
+from sparkwright.domain.finding import Fix
+from sparkwright.remote.host import script
+
+# The file is read at each boot; what stood in it before is kept beside it for the way back.
+_SET = r"""
+set -e; f="$R/etc/sysctl.d/90-sparkwright-$3.conf"; mkdir -p "${f%/*}"
+sysctl -q -w "$1=$2"
+[ ! -e "$f" ] || cp -p "$f" "$f.before"
+printf '# Set by sparkwright check --fix.\n%s = %s\n' "$1" "$2" >"$f"
+"""
+_RESTORE = r"""
+set -e; f="$R/etc/sysctl.d/90-sparkwright-$3.conf"
+if [ -e "$f.before" ]; then mv -f "$f.before" "$f"; else rm -f "$f"; fi
+sysctl -q -w "$1=$2"
+"""
+
+
+def sysctl_fix(node: str, name: str, value: int, before: int) -> Fix:
+    says = f"{name} = {value} ({before} before), now and at each boot"
+    look = script('exec cat "$R/proc/sys/$1"', name.replace(".", "/"))
+    return Fix(node, says, (set_sysctl(name, value),), (restore_sysctl(name, before),), look, str(value))
+
+
+def set_sysctl(name: str, value: int) -> Command:
+    """Now and at each boot."""
+    made = script(_SET, name, str(value), _slug(name), changes=f"set {name} = {value}, also in /etc/sysctl.d")
+    return replace(made, typed=f"sudo sysctl -w {name}={value}\necho '{name} = {value}' | sudo tee {sysctl_file(name)}")
+
+
+def restore_sysctl(name: str, value: int) -> Command:
+    """Back to the value that was observed, and the file under /etc/sysctl.d as it was."""
+    made = script(_RESTORE, name, str(value), _slug(name), changes=f"set {name} = {value} as before")
+    return replace(made, typed=f"sudo rm {sysctl_file(name)}   # or as it was before\nsudo sysctl -w {name}={value}")
+
+
+def persistence_fix(node: str) -> Fix:
+    says = "GPU persistence mode on (off before), until the next boot"
+    look = Command(("nvidia-smi", "--query-gpu=persistence_mode", "--format=csv,noheader"))
+    return Fix(node, says, (_persistence("1"),), (_persistence("0"),), look, "Enabled")
+
+
+def hold_fix(node: str, packages: Sequence[str]) -> Fix:
+    """packages: those that are not held."""
+    do = Command(("apt-mark", "hold", *packages), changes=f"hold {' '.join(packages)}")
+    undo = Command(("apt-mark", "unhold", *packages), changes=f"unhold {' '.join(packages)}")
+    look = script('apt-mark showhold "$@" | LC_ALL=C sort', *packages)
+    return Fix(node, f"hold {', '.join(packages)} (not held before)", (do,), (undo,), look, "\n".join(sorted(packages)))
+
+
+def mask_fix(node: str, units: Sequence[str]) -> Fix:
+    """units: those that are not masked."""
+    do = Command(("systemctl", "mask", *units), changes=f"mask {' '.join(units)}")
+    undo = Command(("systemctl", "unmask", *units), changes=f"unmask {' '.join(units)}")
+    look = Command(("systemctl", "is-enabled", *units))
+    says = f"mask {', '.join(units)} (not masked before)"
+    return Fix(node, says, (do,), (undo,), look, "\n".join("masked" for _ in units))
+
+
+def ntp_fix(node: str) -> Fix:
+    look = Command(("timedatectl", "show", "--property=NTP", "--value"))
+    return Fix(node, "time synchronization on (off before)", (_ntp("true"),), (_ntp("false"),), look, "yes")
+
+
+def _persistence(how: str) -> Command:
+    return Command(("nvidia-smi", "-pm", how), changes=f"GPU persistence mode {how}")
+
+
+def _ntp(how: str) -> Command:
+    return Command(("timedatectl", "set-ntp", how), changes=f"time synchronization {how}")
+
+
+def _slug(name: str) -> str:
+    return name.replace(".", "-").replace("_", "-")
+
+
+def sysctl_file(name: str) -> str:
+    return f"/etc/sysctl.d/90-sparkwright-{_slug(name)}.conf"

@@ -1,0 +1,108 @@
+"""`python -m sparkwright.simulator serve MODEL [vLLM flags]`, `python -m sparkwright.simulator --version`.
+
+Other engines' programs: `sglang`, `llama-server`, `rpc-server`, `trtllm-serve`, `trtllm-llmapi-launch`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from argparse import Namespace
+
+from sparkwright.simulator import boot, options
+from sparkwright.simulator.dialects import llama, sglang, trtllm
+from sparkwright.simulator.dialects.console import Stopped
+from sparkwright.simulator.faults import Faults
+from sparkwright.simulator.head import run_head
+from sparkwright.simulator.log import recorded, voices
+from sparkwright.simulator.model import Model, find, read
+from sparkwright.simulator.rank import rank_from
+from sparkwright.simulator.settings import Settings, settings_from
+from sparkwright.simulator.worker import run_worker
+
+VERSION = "0.21.0 (simulated: sparkwright's twin of vLLM, no model runs)"
+
+
+NO_FOLDER = (
+    "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': "
+    "'{}'. Use `repo_type` argument if needed."
+)
+NOT_CACHED = (
+    "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate cached snapshot folder for the "
+    "specified revision on the local disk and outgoing traffic has been disabled. To enable repo look-ups and "
+    "downloads online, pass 'local_files_only=False' as input."
+)
+
+
+PROGRAMS = {
+    "sglang": sglang.run,
+    "llama-server": llama.run,
+    "rpc-server": llama.lend,
+    "trtllm-serve": trtllm.run,
+    "trtllm-llmapi-launch": trtllm.launch,
+}
+
+
+def main(argv: list[str]) -> int:
+    """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage."""
+    if argv[:1] and argv[0] in PROGRAMS:
+        return _other(argv)
+    if argv[:1] in (["--version"], ["-v"]):
+        sys.stdout.write(VERSION + "\n")
+        return 0
+    if argv[:1] != ["serve"]:
+        sys.stderr.write(f"usage: {options.MAIN_USAGE}\nmain.py: error: sparkwright's twin only knows `serve`\n")
+        return 2
+    try:
+        args = options.parse(argv[1:], os.environ.get("SPARKWRIGHT_TWIN_VERSION") or options.OWN)
+        settings = settings_from(os.environ)
+        faults = Faults(settings.fault, settings.control, args.node_rank)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"sparkwright.simulator: error: {error}\n")
+        return 2
+    return _serve(args, settings, faults)
+
+
+def _other(argv: list[str]) -> int:
+    """A program of another engine."""
+    try:
+        return PROGRAMS[argv[0]](argv[1:], os.environ)
+    except Stopped as stop:
+        sys.stderr.write(f"{stop}\n")
+        return stop.code
+
+
+def _serve(args: Namespace, settings: Settings, faults: Faults) -> int:
+    world = args.tensor_parallel_size * args.pipeline_parallel_size
+    said = voices(os.getpid(), args.node_rank, world, args.headless)
+    said.api.warning("twin.py:1", boot.SIMULATED)
+    model = _model(args, settings)
+    if isinstance(model, str):
+        said.api.info("utils.py:306", boot.LOGO.format(model=args.model))
+        said.api.info("utils.py:240", f"non-default args: {args.given}")
+        recorded("no-model", said, {"ERROR": model})
+        return 1
+    rank = rank_from(args, model, settings, faults)
+    return asyncio.run(run_worker(rank) if args.headless else run_head(rank))
+
+
+def _model(args: Namespace, settings: Settings) -> Model | str:
+    """The model, or why it cannot be read, in the hub client's words when it is not there."""
+    folder = find(args.model, settings.hub)
+    if folder is None:
+        return NOT_CACHED if args.model.count("/") == 1 and args.model[0] not in "/." else NO_FOLDER.format(args.model)
+    try:
+        return read(folder, args.model, settings.weights_gib)
+    except (OSError, ValueError, KeyError) as error:
+        return f"OSError: {folder} does not have a usable config.json: {error}"
+
+
+def entry() -> None:
+    sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,166 @@
+"""A request's body: checked as vLLM checks it, and turned into what the engine needs."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sparkwright.simulator import errors
+from sparkwright.simulator.text import Style
+from sparkwright.simulator.tokenizer import Tokenizer
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request, ready to run."""
+
+    model: str
+    prompt: list[int]
+    max_tokens: int
+    stops: tuple[str, ...]
+    stream: bool
+    usage: bool
+    """A last chunk with usage."""
+    always_usage: bool
+    """Usage in every chunk."""
+    style: Style
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the server's flags say about requests. any_name: the engine does not look at a request's `model`."""
+
+    names: tuple[str, ...]
+    context: int
+    tokenizer: Tokenizer
+    reasoning: bool
+    auto_tools: bool
+    template: Body
+    force_usage: bool
+    garbage: Callable[[], bool]
+    any_name: bool = False
+
+
+def parsed(raw: bytes, path: str, function: str, needed: dict[str, type | tuple[type, ...]]) -> Body:
+    """The JSON object. Raises ApiError as FastAPI does: not JSON, a field missing, a field of the wrong type."""
+    try:
+        body = json.loads(raw)
+    except json.JSONDecodeError as error:
+        problem = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "JSON decode error", "input": {}}
+        raise errors.invalid(path, function, [{**problem, "ctx": {"error": error.msg}}]) from None
+    if not isinstance(body, dict):
+        problem = {"type": "model_attributes_type", "loc": ("body",), "msg": "Input should be a valid dictionary"}
+        raise errors.invalid(path, function, [{**problem, "input": body}])
+    problems = [p for name, kinds in needed.items() for p in _problem(body, name, kinds)]
+    if problems:
+        raise errors.invalid(path, function, problems)
+    return body
+
+
+def _problem(body: Body, name: str, kinds: type | tuple[type, ...]) -> list[Body]:
+    if name not in body:
+        return [{"type": "missing", "loc": ("body", name), "msg": "Field required", "input": body}]
+    if isinstance(body[name], kinds):
+        return []
+    kind = "list" if kinds is list else "string"
+    say = f"Input should be a valid {kind}"
+    return [{"type": f"{kind}_type", "loc": ("body", name), "msg": say, "input": body[name]}]
+
+
+def chat(body: Body, rules: Rules) -> Asked:
+    """Raises ApiError."""
+    limit = body.get("max_completion_tokens", body.get("max_tokens"))
+    template = {**rules.template, **(body.get("chat_template_kwargs") or {})}
+    thinks = rules.reasoning and all(template.get(k, True) for k in ("enable_thinking", "thinking"))
+    tool = _tool(body, rules)
+    text = _render(body)
+    return _asked(body, rules, rules.tokenizer.encode(text), limit, (thinks, tool))
+
+
+def completion(body: Body, rules: Rules) -> Asked:
+    """Raises ApiError; several prompts in one request are not simulated."""
+    prompt = body["prompt"]
+    if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):
+        prompt = prompt[0]
+    if isinstance(prompt, list) and not all(isinstance(t, int) for t in prompt):
+        raise errors.refused("The twin answers one prompt per request.")
+    tokens = list(prompt) if isinstance(prompt, list) else rules.tokenizer.encode(prompt)
+    return _asked(body, rules, tokens, body.get("max_tokens", 16), (False, None))
+
+
+def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape: tuple[bool, Body | None]) -> Asked:
+    name = body.get("model") or rules.names[0]
+    if name not in rules.names and not rules.any_name:
+        raise errors.unknown_model(name)
+    if limit is not None and limit < 1:
+        raise errors.refused(f"max_tokens must be at least 1, got {limit}.", "max_tokens", limit)
+    if int(body.get("n") or 1) != 1:
+        raise errors.refused("The twin answers with one choice per request.", "n", body["n"])
+    if len(prompt) + (limit or 1) > rules.context:
+        raise errors.too_long(rules.context, limit or 0, len(prompt))
+    options = body.get("stream_options") or {}
+    if options and not body.get("stream"):
+        raise errors.refused("Stream options can only be defined when `stream=True`.", "stream_options", options)
+    stop = body.get("stop") or ()
+    style = Style(shape[0], rules.garbage(), shape[1], _schema(body), bool(body.get("ignore_eos")))
+    return Asked(
+        model=name,
+        prompt=prompt,
+        max_tokens=min(limit or rules.context, rules.context - len(prompt)),
+        stops=(stop,) if isinstance(stop, str) else tuple(stop),
+        stream=bool(body.get("stream")),
+        usage=bool(options.get("include_usage")) or rules.force_usage,
+        always_usage=bool(options.get("continuous_usage_stats")),
+        style=style,
+        seed=zlib.crc32(repr(prompt).encode()) + int(body.get("seed") or 0),
+    )
+
+
+def _schema(body: Body) -> Body | None:
+    """Structured output as OpenAI's response_format or vLLM's structured_outputs asks for it."""
+    form = body.get("response_format") or {}
+    if form.get("type") == "json_schema":
+        return dict(form.get("json_schema", {}).get("schema") or {})
+    if form.get("type") == "json_object":
+        return {"type": "object", "required": ["answer"]}
+    stated = (body.get("structured_outputs") or {}).get("json")
+    return stated if isinstance(stated, dict) else None
+
+
+def _render(body: Body) -> str:
+    """A chat template of the usual shape, so that counts and shared prefixes behave."""
+    tools = body.get("tools") or []
+    head = f"<|im_start|>system\n# Tools\n{json.dumps(tools)}<|im_end|>\n" if tools else ""
+    turns = "".join(f"<|im_start|>{m.get('role', 'user')}\n{_content(m)}<|im_end|>\n" for m in body["messages"])
+    return f"{head}{turns}<|im_start|>assistant\n"
+
+
+def _content(message: Body) -> str:
+    content = message.get("content") or ""
+    if isinstance(content, list):
+        content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    calls = message.get("tool_calls")
+    return f"{content}{json.dumps(calls)}" if calls else str(content)
+
+
+def _tool(body: Body, rules: Rules) -> Body | None:
+    """The function to call. With `auto` the twin calls one whenever the last word is the user's."""
+    tools = body.get("tools") or []
+    choice = body.get("tool_choice", "auto" if tools else "none")
+    if not tools or choice == "none":
+        return None
+    if isinstance(choice, dict):
+        wanted = choice.get("function", {}).get("name")
+        return next((t["function"] for t in tools if t["function"].get("name") == wanted), None)
+    if choice == "auto" and not rules.auto_tools:
+        raise errors.refused('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')
+    if choice == "auto" and body["messages"] and body["messages"][-1].get("role") != "user":
+        return None
+    first: Body = tools[0]["function"]
+    return first

@@ -1,0 +1,88 @@
+"""What the dialects' programs share: their options, how these become the twin's own, how a rank begins."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from sparkwright.simulator import options
+from sparkwright.simulator.faults import Faults
+from sparkwright.simulator.log import Form, Voice, Voices
+from sparkwright.simulator.model import find, read
+from sparkwright.simulator.rank import Rank, rank_from
+from sparkwright.simulator.settings import Settings, settings_from
+
+SIMULATED = "SIMULATED: this is sparkwright's twin of {engine}; no model runs."
+
+
+class Stopped(Exception):
+    """The program ends before its rank begins. Its text is the last word, `code` the exit code."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that refuses in the engine's words: a text with a place for the message, and an exit code."""
+
+    refusal = ""
+    code = 2
+
+    def value(self, given: Namespace, flag: str) -> Any:
+        """What the flag was given, whichever of its names this version lists first; None where it has no such flag."""
+        action = self._option_string_actions.get(f"--{flag}")
+        return getattr(given, action.dest) if action else None
+
+    def error(self, message: str) -> NoReturn:
+        if not self.refusal:
+            super().error(message)
+        self.exit(self.code, self.refusal.format(message))
+
+
+def parser(prog: str, data: str, refusal: str = "", code: int = 2, allow_abbrev: bool = True) -> Parser:
+    """With exactly the options of that version's data. Raises Stopped when there is none."""
+    made = Parser(prog=prog, allow_abbrev=allow_abbrev)
+    made.refusal, made.code = refusal, code
+    try:
+        rows = options.rows_of(data)
+    except OSError as error:
+        raise Stopped(f"sparkwright.simulator: error: no data of that version: {error.filename}", 2) from None
+    options.fill(made, [row for row in rows if row["flags"][0] not in ("--help", "-h")])
+    return made
+
+
+def canonical(model: str, **values: Any) -> Namespace:
+    """vLLM's arguments, which the twin's parts read, with these values; None leaves vLLM's default."""
+    args = options.parse([model])
+    for name, value in values.items():
+        if value is not None:
+            setattr(args, name, value)
+    return args
+
+
+def settings(env: Mapping[str, str], keys: tuple[str, ...] = ()) -> Settings:
+    """Raises Stopped."""
+    try:
+        return replace(settings_from(env), api_keys=keys)
+    except ValueError as error:
+        raise Stopped(f"sparkwright.simulator: error: {error}", 2) from None
+
+
+def rank(args: Namespace, own: Settings, form: Form) -> Rank:
+    """Raises Stopped when the model cannot be read or a fault is unknown."""
+    folder = find(str(args.model), own.hub)
+    try:
+        if folder is None:
+            raise OSError(f"{args.model} does not appear to have a file named config.json")
+        model = read(folder, str(args.model), own.weights_gib)
+        faults = Faults(own.fault, own.control, args.node_rank)
+    except (OSError, ValueError, KeyError) as error:
+        raise Stopped(f"{type(error).__name__}: {error}") from None
+    voice = Voice("", os.getpid(), sys.stdout, form)
+    return replace(rank_from(args, model, own, faults), voices=Voices(voice, voice, voice, voice))

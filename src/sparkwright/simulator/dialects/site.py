@@ -1,0 +1,74 @@
+"""A dialect's web server: the OpenAI routes that all share, metrics under the engine's names, and its own routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from sparkwright.simulator.answers import CHAT, TEXT, Answers
+from sparkwright.simulator.core import Core
+from sparkwright.simulator.errors import ApiError, json_response
+from sparkwright.simulator.metrics import Metrics
+from sparkwright.simulator.server import Handler, Shell, listed
+
+MARK = (
+    "# HELP sparkwright_simulated 1: these figures come from sparkwright's twin of {engine}, no model runs.\n"
+    "# TYPE sparkwright_simulated gauge\nsparkwright_simulated 1.0\n"
+)
+
+
+@dataclass(slots=True)
+class Site:
+    """What routes work with. names, labels: of the engine's metrics (words.Words). up: it has said that it is ready."""
+
+    core: Core
+    engine: str
+    names: Mapping[str, str]
+    labels: Callable[[str], str]
+    up: bool = False
+    answers: Answers = field(init=False)
+
+    def __post_init__(self) -> None:
+        mark = f"{self.engine.lower().replace(' ', '-')}-simulated"
+        self.answers = Answers(self.core.engine, self.core.rules(), mark, False, self.core.rank.voices.api)
+
+    async def health(self, request: Request) -> Response:
+        return Response(status_code=200 if self.up and not self.core.engine.dead else 503)
+
+    async def models(self, request: Request) -> Response:
+        return json_response(listed(self.answers.rules, str(self.core.rank.args.model)))
+
+    async def scrape(self, request: Request) -> Response:
+        """The metrics that the engine has, in its own words."""
+        text = MARK.format(engine=self.engine) + "".join(self._lines(self.core.metrics))
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    def _lines(self, metrics: Metrics) -> Iterator[str]:
+        metrics.refresh()
+        for theirs, ours in self.names.items():
+            if ours in metrics.families:  # speculation's are there only while it is on
+                for line in filter(lambda text: "_created" not in text, metrics.families[ours].lines()):
+                    yield (line if line.startswith("#") else self.labels(line)).replace(ours, theirs) + "\n"
+
+    def app(self, routes: list[Route], guarded: Callable[[str], bool]) -> ASGIApp:
+        posts = [(CHAT, self.answers.chat), (TEXT, self.answers.complete)]
+        shared = [Route(path, checked(handler), methods=["POST"]) for path, handler in posts]
+        plain = Starlette(routes=[*routes, Route("/v1/models", self.models), *shared])
+        keys = (*self.core.rank.settings.api_keys, *(self.core.rank.args.api_key or ()))
+        return Shell(plain, self.core.metrics, keys, guarded)
+
+
+def checked(handler: Handler) -> Handler:
+    async def run(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except ApiError as error:
+            return error.response()
+
+    return run

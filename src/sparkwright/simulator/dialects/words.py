@@ -1,0 +1,77 @@
+"""The seam of a dialect: what an engine says at each step of its life, and what its web server offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from starlette.routing import Route
+
+from sparkwright.simulator.dialects.site import Site
+from sparkwright.simulator.link import Frame
+from sparkwright.simulator.rank import Rank
+
+
+class Words(Protocol):
+    """One engine's words. Methods print through `rank.voices.api`; those that are async take their phase's time."""
+
+    @property
+    def notices(self) -> bool:
+        """Whether an idle head notices that a worker is gone; else its next step does."""
+        ...
+
+    @property
+    def metrics(self) -> Mapping[str, str]:
+        """The engine's name of a metric -> vLLM's, under which the twin counts it."""
+        ...
+
+    def greet(self, rank: Rank) -> None: ...
+
+    def join(self, rank: Rank) -> None:
+        """Before the ranks meet: nothing more is said while one is missing."""
+        ...
+
+    def met(self, rank: Rank, others: list[Frame]) -> None:
+        """All ranks are there, each with `free`, its GiB. Raises StartFailed."""
+        ...
+
+    async def load(self, rank: Rank) -> None: ...
+
+    async def fit(self, rank: Rank) -> None:
+        """The KV pool. Raises StartFailed."""
+        ...
+
+    async def capture(self, rank: Rank) -> None: ...
+
+    def listening(self, rank: Rank) -> None:
+        """The web server takes connections."""
+        ...
+
+    def ready(self, rank: Rank) -> None: ...
+
+    def failed(self, rank: Rank, why: str) -> None:
+        """The start ends with exit code 1."""
+        ...
+
+    async def lost(self, rank: Rank) -> int:
+        """A rank is gone: what is said, after the time that it takes; the exit code. Never returns when it kills."""
+        ...
+
+    def stopping(self, rank: Rank) -> None: ...
+
+    def beside(self, rank: Rank) -> AbstractAsyncContextManager[None]:
+        """What a worker runs while it serves."""
+        ...
+
+    def routes(self, site: Site) -> list[Route]:
+        """Besides /v1 and what all have."""
+        ...
+
+    def guarded(self, path: str) -> bool:
+        """Whether a request there needs the key."""
+        ...
+
+    def labels(self, line: str) -> str:
+        """A sample line with this engine's labels."""
+        ...

@@ -1,0 +1,155 @@
+"""`/metrics` in vLLM 0.21.0's names, types, labels and buckets, which are data (`metrics-0.21.0.json`)."""
+
+from __future__ import annotations
+
+import bisect
+import gc
+import json
+import platform
+import resource
+import time
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+MARK = (
+    "# HELP sparkwright_simulated 1: these figures come from sparkwright's twin of vLLM 0.21.0, no model runs.\n"
+    "# TYPE sparkwright_simulated gauge\nsparkwright_simulated 1.0\n"
+)
+Labels = tuple[tuple[str, str], ...]
+
+
+class Series:
+    """One label set of a family: a value, or counts per bucket and a sum."""
+
+    __slots__ = ("born", "counts", "total", "value")
+
+    def __init__(self, buckets: int) -> None:
+        self.value = 0.0
+        self.counts = [0] * (buckets + 1)
+        self.total = 0.0
+        self.born = time.time()
+
+
+class Family:
+    def __init__(self, row: dict[str, Any], fixed: dict[str, str]) -> None:
+        self.name: str = row["name"]
+        self.kind: str = row["type"]
+        self.help: str = row["help"]
+        self.created: bool = row["created"]
+        self.bounds = [float(b) for b in row.get("buckets", ())]
+        self.names: list[str] = row.get("buckets", [])
+        self.fixed = {k: v for k, v in fixed.items() if k in row["labels"]}
+        self.series: dict[Labels, Series] = {}
+        first = row.get("series", [{}] if set(row["labels"]) <= set(fixed) else [])
+        for labels in first:
+            self.at(labels)
+
+    def at(self, labels: dict[str, str]) -> Series:
+        key = tuple(sorted({**self.fixed, **labels}.items()))
+        if key not in self.series:
+            self.series[key] = Series(len(self.bounds))
+        return self.series[key]
+
+    def lines(self) -> Iterator[str]:
+        yield f"# HELP {self.name} {self.help}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for key, series in self.series.items():
+            yield from self._samples(key, series)
+        if self.created and self.series:
+            base = self.name.removesuffix("_total") if self.kind == "counter" else self.name
+            yield f"# HELP {base}_created {self.help}"
+            yield f"# TYPE {base}_created gauge"
+            yield from (f"{base}_created{_braces(k)} {number(s.born)}" for k, s in self.series.items())
+
+    def _samples(self, key: Labels, series: Series) -> Iterator[str]:
+        if self.kind == "histogram":
+            running = 0
+            for name, count in zip([*self.names, "+Inf"], series.counts, strict=True):
+                running += count
+                yield f"{self.name}_bucket{_braces((*key, ('le', name)))} {number(running)}"
+        if self.kind in ("histogram", "summary"):
+            yield f"{self.name}_count{_braces(key)} {number(sum(series.counts))}"
+            yield f"{self.name}_sum{_braces(key)} {number(series.total)}"
+        else:
+            yield f"{self.name}{_braces(key)} {number(series.value)}"
+
+
+class Metrics:
+    """All families. Counters and histograms keep what they are given; gauges may be asked for at each scrape."""
+
+    def __init__(self, model: str, speculating: bool) -> None:
+        text = (files(__package__ or "sparkwright.simulator") / "metrics-0.21.0.json").read_text(encoding="utf-8")
+        fixed = {"engine": "0", "model_name": model}
+        rows = [r for r in json.loads(text)["families"] if speculating or not r.get("spec")]
+        self.families = {row["name"]: Family(row, fixed) for row in rows}
+        self.set("vllm:engine_sleep_state", 1.0, sleep_state="awake")
+        self._before: list[Callable[[], None]] = [self._process]
+
+    def before_scrape(self, update: Callable[[], None]) -> None:
+        self._before.append(update)
+
+    def add(self, name: str, value: float = 1.0, **labels: str) -> None:
+        self.families[name].at(labels).value += value
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        self.families[name].at(labels).value = value
+
+    def get(self, name: str, **labels: str) -> float:
+        return self.families[name].at(labels).value
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        family = self.families[name]
+        series = family.at(labels)
+        series.counts[bisect.bisect_left(family.bounds, value)] += 1
+        series.total += value
+
+    def refresh(self) -> None:
+        """What is only asked for at a scrape."""
+        for update in self._before:
+            update()
+
+    def render(self) -> str:
+        self.refresh()
+        return MARK + "".join(f"{line}\n" for family in self.families.values() for line in family.lines())
+
+    def _process(self) -> None:
+        for generation, found in enumerate(gc.get_stats()):
+            self.set("python_gc_objects_collected_total", found["collected"], generation=str(generation))
+            self.set("python_gc_objects_uncollectable_total", found["uncollectable"], generation=str(generation))
+            self.set("python_gc_collections_total", found["collections"], generation=str(generation))
+        major, minor, patch = platform.python_version_tuple()
+        version = {"major": major, "minor": minor, "patchlevel": patch, "version": platform.python_version()}
+        self.set("python_info", 1.0, implementation=platform.python_implementation(), **version)
+        size, resident = (int(n) * resource.getpagesize() for n in _read("/proc/self/statm").split()[:2])
+        self.set("process_virtual_memory_bytes", size)
+        self.set("process_resident_memory_bytes", resident)
+        self.set("process_start_time_seconds", BORN)
+        self.set("process_cpu_seconds_total", round(time.process_time(), 2))
+        self.set("process_open_fds", len(list(Path("/proc/self/fd").iterdir())))
+        self.set("process_max_fds", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+BORN = time.time()
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="ascii")
+
+
+def _braces(labels: Labels) -> str:
+    if not labels:
+        return ""
+    inner = ",".join(f'{k}="{v}"' for k, v in sorted(labels))
+    return "{" + inner + "}"
+
+
+def number(value: float) -> str:
+    """As the Prometheus client prints it: `13790.0`, `1.4264918016e+10`."""
+    text = repr(float(value))
+    dot = text.find(".")
+    if value > 0 and dot > 6:
+        mantissa = f"{text[0]}.{text[1:dot]}{text[dot + 1 :]}".rstrip("0.")
+        return f"{mantissa}e+{dot - 1:02d}"
+    return text

@@ -1,0 +1,125 @@
+"""One rank of the twin: what it was told, what it works with, and how a fault or a refusal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from argparse import Namespace
+from dataclasses import dataclass
+
+from sparkwright.simulator.faults import Faults
+from sparkwright.simulator.ledger import Ledger, Limits, ledger_from, limits_from
+from sparkwright.simulator.log import Voices, recorded, voices
+from sparkwright.simulator.model import Model
+from sparkwright.simulator.settings import Settings
+from sparkwright.simulator.speed import Speed
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked:.2f} GiB. GPU 0 has a total capacity of "
+    "{total:.2f} GiB of which {free:.2f} GiB is free. Including non-PyTorch memory, this process has {used:.2f} GiB "
+    "memory in use. Of the allocated memory {torch:.2f} GiB is allocated by PyTorch, and 185.98 MiB is reserved by "
+    "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
+    "PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  "
+    "(https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf)"
+)
+
+
+class StartFailed(Exception):
+    """The engine refuses to start, with recorded lines and an exit code of 1."""
+
+    def __init__(self, name: str, values: dict[str, str]) -> None:
+        super().__init__(values.get("ERROR", name))
+        self.name = name
+        self.values = values
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    args: Namespace
+    settings: Settings
+    model: Model
+    limits: Limits
+    ledger: Ledger
+    speed: Speed
+    voices: Voices
+    faults: Faults
+
+    @property
+    def number(self) -> int:
+        return int(self.args.node_rank)
+
+    @property
+    def nodes(self) -> int:
+        return int(self.args.nnodes)
+
+    async def passing(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * self.settings.boot_scale)
+
+    async def enter(self, phase: str) -> None:
+        """Here faults of that phase strike. Raises StartFailed for out of memory; a frozen phase never returns."""
+        self.faults.refresh()
+        fault = self.faults.at(phase)
+        if fault is None:
+            return
+        if fault.name == "die":
+            os._exit(fault.exit_code)
+        if fault.name == "oom":
+            raise StartFailed("core-failed", {"ERROR": self.out_of_memory()})
+        await asyncio.Event().wait()
+
+    def out_of_memory(self) -> str:
+        total = self.settings.memory_gib
+        return OOM.format(asked=2.0, total=total, free=0.61, used=total - 0.61, torch=total - 2.4)
+
+    def print_failure(self, failure: StartFailed) -> None:
+        recorded(failure.name, self.voices, {"MODEL": str(self.args.model), **failure.values})
+
+
+def rank_from(args: Namespace, model: Model, settings: Settings, faults: Faults) -> Rank:
+    limits = limits_from(args, model)
+    ledger = ledger_from(args, model, limits, settings)
+    said = voices(os.getpid(), args.node_rank, limits.world, args.headless)
+    return Rank(args, settings, model, limits, ledger, Speed(model, limits, ledger, settings), said, faults)
+
+
+def signalled(rank: Rank) -> asyncio.Future[None]:
+    """Done at the first SIGTERM or SIGINT, unless a fault ignores them."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[None] = loop.create_future()
+
+    def asked() -> None:
+        rank.faults.refresh()
+        if not stop.done() and not rank.faults.has("ignore_sigterm"):
+            stop.set_result(None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked)
+    return stop
+
+
+class Hoard:
+    """Memory that a fault makes a rank take and never give back."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.held: list[bytearray] = []
+        self._seen = 0
+        self._grown = 0.0
+
+    def grow(self, answered: int) -> None:
+        """What each request leaks that was answered while the fault is on, and what is to be taken at once."""
+        fresh, self._seen = answered - self._seen, answered
+        if size := self.faults.value("leak"):
+            self.held += [taken(size) for _ in range(fresh)]
+        at_once = self.faults.value("grow") or 0.0
+        if at_once > self._grown:
+            self._grown = at_once
+            self.held.append(taken(at_once))
+
+
+def taken(megabytes: float) -> bytearray:
+    """Really takes the memory: every page is written."""
+    block = bytearray(int(megabytes * 1e6))
+    block[::4096] = b"\x01" * len(block[::4096])
+    return block

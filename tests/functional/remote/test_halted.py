@@ -1,0 +1,133 @@
+"""Stopped processes of a rank, seen by the real script among the real processes of this machine."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.domain.halted import Halt
+from sparkwright.facts.halted import parse
+from sparkwright.remote import halted, process
+
+FOLDER = process.rank_dir("~/state dir", "demo", 0)
+# The rank's first process and two workers; each tells its PID.
+TREE = "sleep 300 & echo $!; sh -c 'sleep 300 & echo $!; wait' & wait"
+
+
+@dataclass
+class Tree:
+    process: subprocess.Popen[str]
+    workers: list[int]
+
+    @property
+    def top(self) -> int:
+        return self.process.pid
+
+
+def began(environ: dict[str, str]) -> Tree:
+    made = subprocess.Popen(
+        ["sh", "-c", TREE], env=os.environ | environ, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert made.stdout
+    workers = [int(made.stdout.readline()) for _ in range(2)]
+    for pid in workers:
+        until(pid, "(sleep)", 1)
+    return Tree(made, workers)
+
+
+def until(pid: int, word: str, place: int) -> None:
+    """Its stat has the word there."""
+    end = time.monotonic() + 5
+    while Path(f"/proc/{pid}/stat").read_text().split()[place] != word:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def rank(sh: Sh) -> Iterator[Tree]:
+    """Carries the folder of a rank."""
+    made = began({"SPARKWRIGHT_RANK_DIR": FOLDER.replace("~", str(sh.home))})
+    yield made
+    os.killpg(made.top, signal.SIGKILL)
+    made.process.communicate()
+
+
+def docker(sh: Sh, said: str, code: int = 0) -> Sh:
+    """A node whose Docker says this of every container."""
+    program = sh.home / "bin/docker"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{said}'\nexit {code}\n")
+    program.chmod(0o755)
+    return Docked(sh.home, sh.shell)
+
+
+class Docked(Sh):
+    @property
+    def environ(self) -> dict[str, str]:
+        return super().environ | {"PATH": f"{self.home}/bin:{os.environ['PATH']}"}
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    until(pid, "T", 2)
+
+
+def test_what_runs_is_not_told(sh: Sh, rank: Tree) -> None:
+    """Guards the common case: nothing of it is stopped."""
+    assert parse(sh.run(halted.in_folder(FOLDER))) == ()
+    assert parse(docker(sh, f"false {rank.top}").run(halted.in_container("it"))) == ()
+
+
+def test_one_stopped_worker_is_told_in_both_runtimes(sh: Sh, rank: Tree) -> None:
+    """Guards a worker's child alone: its parent and its sibling run on."""
+    stop(rank.workers[1])
+    assert parse(sh.run(halted.in_folder(FOLDER))) == (Halt(rank.workers[1], "sleep"),)
+    node = docker(sh, f"false {rank.top}")
+    assert parse(node.run(halted.in_container("it"))) == (Halt(rank.workers[1], "sleep"),)
+
+
+def test_a_whole_tree_that_is_stopped_is_told(sh: Sh, rank: Tree) -> None:
+    """Guards SIGSTOP to the process group: all of them, the lowest PID first."""
+    for pid in (*rank.workers, rank.top):
+        stop(pid)
+    found = parse(docker(sh, f"false {rank.top}").run(halted.in_container("it")))
+    assert isinstance(found, tuple)
+    assert {rank.top, *rank.workers} <= {one.pid for one in found}
+    assert found == parse(sh.run(halted.in_folder(FOLDER)))
+
+
+def test_stopped_processes_of_others_are_nothing(sh: Sh, rank: Tree) -> None:
+    """Guards several deployments on a node, and a shell's Ctrl-Z: only the rank's own tree counts."""
+    other = began({})
+    try:
+        stop(other.workers[0])
+        assert parse(sh.run(halted.in_folder(FOLDER))) == ()
+        assert parse(docker(sh, f"false {rank.top}").run(halted.in_container("it"))) == ()
+    finally:
+        os.killpg(other.top, signal.SIGKILL)
+        other.process.communicate()
+
+
+def test_a_paused_container_is_told(sh: Sh) -> None:
+    """Guards docker pause: the freezer leaves no state T behind."""
+    assert parse(docker(sh, "true 4711").run(halted.in_container("it"))) == (Halt(4711, paused=True),)
+
+
+def test_a_container_that_has_ended_or_gone_has_nothing_stopped(sh: Sh) -> None:
+    """Guards PID 0: every process of the machine would descend from it. A container that is not there is unknown."""
+    stopped = began({})
+    try:
+        stop(stopped.workers[0])
+        node = docker(sh, "false 0")
+        assert parse(node.run(halted.in_container("it"))) == ()
+        (sh.home / "bin/docker").write_text("#!/bin/sh\necho 'no such object' >&2\nexit 1\n")
+        assert not isinstance(parse(node.run(halted.in_container("it"))), tuple)
+    finally:
+        os.killpg(stopped.top, signal.SIGKILL)
+        stopped.process.communicate()

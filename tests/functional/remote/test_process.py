@@ -1,0 +1,344 @@
+"""Ranks without Docker: the real scripts start, follow, list, stop and remove real processes of this machine."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fakes.processes import running
+from fakes.sh import Sh
+from sparkwright.domain.command import Command
+from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.recipe import Runtime
+from sparkwright.facts import ranks
+from sparkwright.remote import process
+
+STATE = "~/state dir"
+FOLDER = process.rank_dir(STATE, "demo", 0)
+LABELS = json.dumps({"deployment": "demo", "rank": "0", "spec-hash": "abc"})
+# A program that says who it is, waits to be told, and ends as it is asked to.
+PATIENT = 'trap "echo bye; exit 3" TERM; echo "hello $NAME"; while :; do sleep 0.05; done'
+STUBBORN = 'trap "" TERM; echo up; while :; do sleep 0.05; done'
+
+
+def spec(script: str, name: str = "it's me") -> RankSpec:
+    return RankSpec(0, "spark-1", ("sh", "-c", script), {"NAME": name}, Runtime.PROCESS)
+
+
+@pytest.fixture
+def node(sh: Sh) -> Iterator[Sh]:
+    """Whatever a test leaves running ends with it."""
+    yield sh
+    sh.run(process.remove([FOLDER], 0))
+
+
+def folder(node: Sh) -> Path:
+    return Path(FOLDER.replace("~", str(node.home)))
+
+
+def start(node: Sh, script: str) -> int:
+    """The exit code of `start`."""
+    return node.run(process.start(spec(script), FOLDER, LABELS)).exit_code
+
+
+def begin(node: Sh, script: str) -> None:
+    """Started, and its first line has been read: from then on it handles signals."""
+    assert start(node, script) == 0
+    listening = node.start(process.follow(FOLDER, mark="word"))
+    assert listening.stdout and listening.stdout.readline()
+    Sh.end(listening)
+
+
+def state(node: Sh) -> RankStatus | None:
+    listed = ranks.parse(node.run(Command(("sh", "-c", *_listing().argv[2:]))), "spark-1")
+    return next(iter(listed), None) if isinstance(listed, tuple) else None
+
+
+def _listing() -> Command:
+    return ranks.command(STATE)
+
+
+def followed(node: Sh, tail: int = 0) -> list[str]:
+    """The lines of a rank that ends by itself; the last one says how."""
+    return node.run(process.follow(FOLDER, tail, "word")).stdout.removesuffix("\n").split("\n")
+
+
+def test_the_words_of_a_start() -> None:
+    """Environment by `env`, then the program: no word of them is interpreted by a shell."""
+    command = process.start(spec("x"), FOLDER, LABELS)
+    assert command.argv[-5:] == ("env", "NAME=it's me", "sh", "-c", "x")
+    assert command.changes == f"start {FOLDER}"
+
+
+def test_a_rank_runs_and_is_found(node: Sh) -> None:
+    """After the start it is a session of its own with pid, labels and log in its folder, readable by its owner only."""
+    assert start(node, PATIENT) == 0
+    found = state(node)
+    assert found is not None
+    assert (found.deployment, found.rank, found.state, found.spec_hash) == ("demo", 0, "running", "abc")
+    assert found.handle == str(folder(node))
+    assert folder(node).stat().st_mode & 0o077 == 0
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    assert os.getsid(pid) == pid
+
+
+def test_an_engine_that_renames_itself_keeps_its_mark(node: Sh) -> None:
+    """vLLM's setproctitle overwrites /proc/PID/environ, where its stop looks for it, unless SPT_NOENV is set."""
+    start(node, 'echo "SPT_NOENV=$SPT_NOENV"')
+    assert followed(node)[0] == "SPT_NOENV=1"
+
+
+def test_a_second_start_is_refused(node: Sh) -> None:
+    """Two engines in one folder would write over each other's pid."""
+    assert start(node, PATIENT) == 0
+    assert start(node, PATIENT) == 9
+
+
+def test_its_log_is_followed_to_its_end(node: Sh) -> None:
+    """stdout and stderr in order, then the marker with the exit code."""
+    start(node, "echo one; echo two >&2; exit 7")
+    *lines, last = followed(node)
+    assert lines == ["one", "two"]
+    assert last.startswith("\x1eexit word exited 7 false")
+
+
+def test_the_end_is_told_to_who_listens_already(node: Sh) -> None:
+    """At once, also where nobody reaps the leader (a container whose first program is no init): a zombie has ended."""
+    start(node, PATIENT)
+    listening = node.start(process.follow(FOLDER, mark="word"))
+    assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
+    node.run(process.stop([FOLDER], 5))
+    try:
+        out, _ = listening.communicate(timeout=4)
+    finally:
+        Sh.end(listening)
+    assert "bye\n" in out
+    assert "\x1eexit word exited 3 false" in out
+
+
+def test_the_end_of_one_that_was_killed_whole_is_told_within_a_second(node: Sh) -> None:
+    """Guards the supervisor's fastest detector: no exit file will ever be written, and none is waited for."""
+    start(node, PATIENT)
+    listening = node.start(process.follow(FOLDER, mark="word"))
+    assert listening.stdout and listening.stdout.readline() == "hello it's me\n"
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    began = time.monotonic()
+    os.killpg(pid, signal.SIGKILL)
+    try:
+        out, _ = listening.communicate(timeout=4)
+    finally:
+        Sh.end(listening)
+    assert "\x1eexit word exited unknown false" in out
+    assert time.monotonic() - began < 1.0
+
+
+def test_a_rank_that_was_stopped_hears_that_it_shall_end(node: Sh) -> None:
+    """Guards SIGSTOP: it goes on, and ends as it is asked to; only one that does not is killed."""
+    begin(node, PATIENT)
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    os.killpg(pid, signal.SIGSTOP)
+    assert node.run(process.stop([FOLDER], 5)).ok
+    found = state(node)
+    assert found is not None and found.exit_code == 3
+
+
+def test_a_tail_is_the_last_lines(node: Sh) -> None:
+    """`logs --tail`: what was asked for and no more, also after the end."""
+    start(node, "echo one; echo two; echo three")
+    assert followed(node)[:-1] == ["one", "two", "three"]
+    assert followed(node, 1)[:-1] == ["three"]
+    assert node.run(process.logs(FOLDER, 2)).stdout.splitlines() == ["two", "three"]
+
+
+def test_stopping_asks_first_and_keeps_the_evidence(node: Sh) -> None:
+    """SIGTERM reaches the engine, its own exit code is kept, and so are log and labels."""
+    begin(node, PATIENT)
+    assert node.run(process.stop([FOLDER], 5)).ok
+    found = state(node)
+    assert found is not None
+    assert (found.state, found.exit_code) == ("exited", 3)
+    assert (folder(node) / "log").read_text().splitlines()[-1] == "bye"
+
+
+def test_who_does_not_listen_is_killed(node: Sh) -> None:
+    """After the grace comes SIGKILL, and only then the answer."""
+    begin(node, f"{STUBBORN} # {node.home}")
+    assert node.run(process.stop([FOLDER], 0)).ok
+    assert not running(f"# {node.home}")
+    found = state(node)
+    assert found is not None and found.state == "exited"
+
+
+def test_children_in_sessions_of_their_own_end_too(node: Sh) -> None:
+    """Engines start workers that leave their process group; every one of them carries the rank's mark."""
+    start(node, f"setsid sleep 1000.{os.getpid()} & {PATIENT}")
+    assert node.run(process.remove([FOLDER], 0)).ok
+    assert not running(f"sleep 1000.{os.getpid()}")
+
+
+def test_removing_leaves_nothing(node: Sh) -> None:
+    """Neither process nor folder, and the deployment's own folder only if something else is in it."""
+    begin(node, PATIENT)
+    assert node.run(process.remove([FOLDER], 5)).ok
+    assert not folder(node).parent.exists()
+    assert state(node) is None
+    assert node.run(process.remove([FOLDER], 5)).ok, "removing what is gone is fine"
+
+
+def test_a_killed_leader_is_not_taken_for_running(node: Sh) -> None:
+    """Nobody has written how it ended: that is not known, and no code is made up."""
+    start(node, PATIENT)
+    pid = int((folder(node) / "pid").read_text().split()[0])
+    os.killpg(pid, signal.SIGKILL)
+    assert followed(node)[-1].startswith("\x1eexit word exited unknown false")
+    found = state(node)
+    assert found is not None and (found.state, found.exit_code) == ("exited", None)
+
+
+def test_what_outlives_its_leader_is_asked_to_end(node: Sh) -> None:
+    """The whole grace would pass in silence otherwise: nobody is left to tell it."""
+    begin(node, PATIENT)
+    os.kill(int((folder(node) / "pid").read_text().split()[0]), signal.SIGKILL)
+    began = time.monotonic()
+    assert node.run(process.stop([FOLDER], 20)).ok
+    assert time.monotonic() - began < 10
+    assert "bye" in (folder(node) / "log").read_text()
+
+
+def test_a_pid_of_somebody_else_is_not_ours(node: Sh) -> None:
+    """A reused pid has another start time: it is neither called running nor killed."""
+    start(node, "exit 0")
+    followed(node)
+    (folder(node) / "pid").write_text(f"{os.getpid()} 1\n")
+    found = state(node)
+    assert found is not None and found.state == "exited"
+    assert node.run(process.stop([FOLDER], 0)).ok
+
+
+def test_secrets_reach_the_engine_and_no_listing(node: Sh) -> None:
+    """They come from a 0600 file in the folder; the command lines of this machine do not hold them."""
+    folder(node).mkdir(parents=True)
+    (folder(node) / "secrets.env").write_text("KEY='s3cret value'\n")
+    start(node, 'echo "key $KEY"; while :; do sleep 0.05; done')
+    assert not running("s3cret")
+    node.run(process.stop([FOLDER], 0))
+    assert (folder(node) / "log").read_text().splitlines()[0] == "key s3cret value"
+
+
+def test_a_program_that_is_not_there_says_so(node: Sh) -> None:
+    """127 and the shell's own words, in the log like everything else."""
+    node.run(process.start(RankSpec(0, "spark-1", ("/no/such/engine",), {}, Runtime.PROCESS), FOLDER, LABELS))
+    *lines, last = followed(node)
+    assert last.startswith("\x1eexit word exited 127 false")
+    assert "/no/such/engine" in lines[0]
+
+
+def test_what_a_killed_launcher_left_in_tmp_goes_with_the_rank(node: Sh, tmp_path: Path) -> None:
+    """Only folders of ours directly below /tmp, whatever the file says."""
+    ours, kept = Path(f"/tmp/sparkwright-test-{os.getpid()}"), tmp_path / "sparkwright-kept"
+    for path in (ours, kept):
+        path.mkdir()
+        (path / "log").touch()
+    start(node, "exit 0")
+    wrong = (kept, f"{ours}/../{kept.relative_to('/tmp')}", "/tmp/", "") if kept.is_relative_to("/tmp") else (kept,)
+    (folder(node) / "temporary").write_text("".join(f"{path}\n" for path in (*wrong, ours)))
+    assert node.run(process.remove([FOLDER], 1)).ok
+    assert not ours.exists() and not folder(node).exists() and kept.exists()
+
+
+@pytest.fixture
+def disk(node: Sh) -> Iterator[Path]:
+    """The state folder is a file system of eight megabytes; root alone can mount one."""
+    if os.geteuid():
+        pytest.skip("only root can mount a small file system")
+    state = Path(STATE.replace("~", str(node.home)))
+    state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "small", str(state)], check=True)
+    try:
+        yield state
+        node.run(process.remove([FOLDER], 0))
+    finally:
+        subprocess.run(["umount", "--lazy", str(state)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """No byte is left; what is freed later is free."""
+    with (disk / "ballast").open("ab", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                continue
+        except OSError:
+            assert not os.statvfs(disk).f_bavail
+
+
+def lent() -> set[Path]:
+    return {found for root in ("/run/lock", "/dev/shm") for found in Path(root).glob("sparkwright-*/rank.*")}
+
+
+def test_a_rank_starts_on_a_full_disk_and_its_end_is_known(node: Sh, disk: Path) -> None:
+    """Guards the relaunch: folder, secret, log and exit code are in memory, for its user only, and go with the rank."""
+    before = lent()
+    fill(disk)
+    assert node.run(process.place(FOLDER)).ok
+    (folder(node) / "secrets.env").write_text("KEY='s3cret'\n")
+    begin(node, f"echo key $KEY; {PATIENT}")
+    found = state(node)
+    assert found is not None and (found.state, found.handle) == ("running", str(folder(node)))
+    (made,) = lent() - before
+    assert (made.stat().st_mode | made.parent.stat().st_mode) & 0o077 == 0
+    assert node.run(process.stop([FOLDER], 5)).ok
+    assert [line for line in followed(node)[:-1] if line != "Terminated"] == ["key s3cret", "hello it's me", "bye"]
+    found = state(node)
+    assert found is not None and found.exit_code == 3
+    assert node.run(process.remove([FOLDER], 0)).ok
+    assert lent() == before and sorted(path.name for path in disk.iterdir()) == ["ballast", "deployments"]
+
+
+def test_a_disk_that_fills_up_does_not_end_the_rank(node: Sh, disk: Path) -> None:
+    """Guards what serves: each print succeeds, who listens reads on, and the exit code is known all the same."""
+    until_told = 'while [ ! -e "$SPARKWRIGHT_RANK_DIR/go" ]; do sleep 0.02; done; i=0; '
+    start(node, until_told + 'while [ $i -lt 900 ]; do echo "line $i of a log" || exit 66; i=$((i+1)); done; exit 5')
+    listening = node.start(process.follow(FOLDER, mark="word"))
+    (folder(node) / "go").touch()
+    fill(disk)
+    try:
+        out, _ = listening.communicate(timeout=20)
+    finally:
+        Sh.end(listening)
+    assert "line 899 of a log\n" in out and "\x1eexit word exited 5 false" in out
+    found = state(node)
+    assert found is not None and found.exit_code == 5
+    assert node.run(process.logs(FOLDER, 1)).stdout == "line 899 of a log\n"
+
+
+def test_a_full_disk_never_grows_in_memory(node: Sh, disk: Path) -> None:
+    """Guards /run/lock, which has 5 MB: of a log without end the last megabyte is kept."""
+    fill(disk)
+    start(node, "head -c 3000000 /dev/zero | tr '\\0' x; echo; sleep 0.1; echo last; exit 4")
+    assert "last" in followed(node, 1)
+    log = (folder(node) / "log").read_bytes()
+    assert 5 <= len(log) <= 1 << 20 and log.endswith(b"last\n")
+
+
+def test_what_others_laid_there_under_our_name_is_not_used(node: Sh, disk: Path) -> None:
+    """Guards secrets: both folders are open to all users of the node; the next place is taken instead."""
+    mine = Path(f"/run/lock/sparkwright-{os.geteuid()}")
+    aside = mine.with_name(f"{mine.name}.kept-by-test")
+    if mine.exists():
+        mine.rename(aside)
+    mine.symlink_to("/tmp")
+    fill(disk)
+    try:
+        assert node.run(process.place(FOLDER)).ok
+        assert folder(node).resolve().parent == Path(f"/dev/shm/{mine.name}")
+        node.run(process.remove([FOLDER], 0))
+    finally:
+        mine.unlink()
+        if aside.exists():
+            aside.rename(mine)

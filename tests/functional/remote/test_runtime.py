@@ -1,0 +1,102 @@
+"""The program on the head: brought once, whole, and repaired when a power cut has hollowed it."""
+
+import hashlib
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.adapters.bundle import MANIFEST, Bundle
+from sparkwright.domain.service import Seat
+from sparkwright.facts.service import parse_seat
+from sparkwright.remote import service
+
+PAIRS = 5
+FILES = {"__main__.py": b"print()\n", **{f"sparkwright/{n}.py": b"x = 1\n" * n for n in range(60)}}
+SUMS = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in FILES.items()).encode()
+DIGEST = hashlib.sha256(SUMS).hexdigest()[:16]
+
+
+@pytest.fixture
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that is made as the real one, and small."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+        for name, content in {**FILES, MANIFEST: SUMS}.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    path = tmp_path_factory.mktemp("archive") / "program.tar.gz"
+    path.write_bytes(made.getvalue())
+    return path
+
+
+def unpack(sh: Sh, archive: Path, times: int = 1, digest: str = DIGEST) -> list[int]:
+    """Exit codes of so many at once."""
+    words = sh.words(service.unpack(str(sh.home / "state"), digest, b""))
+    processes = []
+    for _ in range(times):
+        with archive.open("rb") as stdin:
+            processes.append(subprocess.Popen(words, stdin=stdin, env=sh.environ))
+    return [process.wait(120) for process in processes]
+
+
+def seen(sh: Sh) -> tuple[str, ...]:
+    found = parse_seat(sh.run(service.seat(str(sh.home / "state"))))
+    assert isinstance(found, Seat)
+    return found.runtimes
+
+
+def test_two_at_once_leave_one_whole_program(sh: Sh, archive: Path) -> None:
+    """Guards two `up`s that no lease keeps apart: both succeed, nothing incomplete stays, and nothing else."""
+    runtime = sh.home / "state" / "runtime"
+    for _ in range(PAIRS):
+        assert unpack(sh, archive, times=2) == [0, 0]
+        assert [path.name for path in runtime.iterdir()] == [DIGEST]
+        assert sum(path.is_file() for path in runtime.rglob("*")) == len(FILES) + 1
+        runtime.rename(sh.home / f"before-{len(list(sh.home.iterdir()))}")
+    assert seen(sh) == ()
+
+
+@pytest.mark.parametrize("damage", ["emptied", "gone", "manifest emptied", "manifest shortened", "changed"])
+def test_a_hollowed_folder_is_repaired(sh: Sh, archive: Path, damage: str) -> None:
+    """Guards that a name alone never counts as the program, whatever a power cut has left of it."""
+    assert unpack(sh, archive) == [0]
+    folder = sh.home / "state" / "runtime" / DIGEST
+    main, manifest = folder / "__main__.py", folder / MANIFEST
+    (folder / "sparkwright" / "__pycache__").mkdir()  # what Python itself adds changes nothing
+    assert seen(sh) == (DIGEST,)
+    match damage:
+        case "emptied":
+            main.write_bytes(b"")
+        case "gone":
+            main.unlink()
+        case "manifest emptied":
+            manifest.write_bytes(b"")
+        case "manifest shortened":
+            manifest.write_bytes(b"".join(SUMS.splitlines(keepends=True)[:5]))
+        case "changed":
+            main.write_text("print(1)\n")
+    (folder.parent / f".{DIGEST}.abcdef").mkdir()
+    assert seen(sh) == ()
+    assert unpack(sh, archive) == [0]
+    assert seen(sh) == (DIGEST,)
+    assert [path.name for path in folder.parent.iterdir()] == [DIGEST]
+
+
+def test_an_archive_that_is_cut_off_counts_for_nothing(sh: Sh, archive: Path) -> None:
+    """Guards a connection that breaks in the middle: nothing is left of it."""
+    archive.write_bytes(archive.read_bytes()[:-300])
+    assert unpack(sh, archive) != [0]
+    assert list((sh.home / "state" / "runtime").iterdir()) == [] and seen(sh) == ()
+
+
+def test_the_real_one_is_made_so(sh: Sh, archive: Path) -> None:
+    """Guards that what `up` sends counts as whole on the node, under the name that it is asked for."""
+    bundle = Bundle()
+    archive.write_bytes(bundle.archive())
+    assert unpack(sh, archive, digest=bundle.digest) == [0]
+    assert seen(sh) == (bundle.digest,)

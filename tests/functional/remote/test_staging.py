@@ -1,0 +1,139 @@
+"""What a node has of a model: the real listing, read by the real parser."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.facts.checkpoint import parse
+from sparkwright.remote import staging
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+def found(sh: Sh, revision: str = "") -> Checkpoint:
+    checkpoint = parse(sh.run(staging.list_hub("~/hub", "org/name", revision)))
+    assert isinstance(checkpoint, Checkpoint)
+    return checkpoint
+
+
+def listed(sh: Sh, path: str) -> Checkpoint:
+    checkpoint = parse(sh.run(staging.list_path(path)))
+    assert isinstance(checkpoint, Checkpoint)
+    return checkpoint
+
+
+@pytest.fixture
+def root(sh: Sh) -> Path:
+    """A complete hub entry as the hub's client leaves it: blobs, and links to them from the snapshot."""
+    root = sh.home / "hub/models--org--name"
+    snapshot = root / "snapshots" / REVISION
+    for folder in (root / "blobs", root / "refs", snapshot):
+        folder.mkdir(parents=True)
+    (root / "refs/main").write_text(REVISION)
+    weights = dict.fromkeys(SHARDS, "x" * 10)
+    index = json.dumps({"weight_map": {"a": SHARDS[0], "b": SHARDS[1]}})
+    for name, text in {**weights, "model.safetensors.index.json": index, "config.json": '{"a":\n 1}'}.items():
+        (root / "blobs" / name).write_text(text)
+        (snapshot / name).symlink_to(f"../../blobs/{name}")
+    return root
+
+
+def test_a_complete_model_is_complete(sh: Sh, root: Path) -> None:
+    """Its snapshot is what the engine gets, the whole entry is what is copied, links are followed for the size."""
+    model = found(sh)
+    assert model.complete, model.missing
+    assert (model.path, model.root) == (f"{root}/snapshots/{REVISION}", str(root))
+    assert (model.revision, model.files) == (REVISION, 4)
+    assert model.bytes > 20
+    assert json.loads(model.config) == {"a": 1}
+
+
+def test_a_branch_and_a_commit_name_the_same_snapshot(sh: Sh, root: Path) -> None:
+    """Recipes may pin a commit or name a branch."""
+    assert found(sh, "main") == found(sh) == found(sh, REVISION)
+
+
+@pytest.mark.parametrize("name", ["absent", "empty", "link", "unfinished"])
+def test_what_is_not_all_there_is_told_by_name(sh: Sh, root: Path, name: str) -> None:
+    """A missing shard, an empty one, a dead link and a download that was cut off: each would fail minutes later."""
+    blob, shard = root / "blobs" / SHARDS[1], root / "snapshots" / REVISION / SHARDS[1]
+    if name == "absent":
+        shard.unlink()
+    elif name == "empty":
+        blob.write_text("")
+    elif name == "link":
+        blob.unlink()
+    else:
+        (root / "blobs/abc.incomplete").write_text("x")
+    model = found(sh)
+    assert not model.complete
+    wanted = "abc.incomplete" if name == "unfinished" else SHARDS[1]
+    assert any(wanted in text for text in model.missing), model.missing
+
+
+@pytest.mark.parametrize("text", ["", REVISION + "\n"])
+def test_a_bad_ref_is_told(sh: Sh, root: Path, text: str) -> None:
+    """Offline loading finds the snapshot by refs/main only, and a newline in it breaks the path."""
+    if text:
+        (root / "refs/main").write_text(text)
+    else:
+        (root / "refs/main").unlink()
+    model = found(sh)
+    assert model.path
+    assert any("refs/main" in one for one in model.missing), model.missing
+
+
+def test_a_ref_to_another_snapshot_is_told(sh: Sh, root: Path) -> None:
+    """The weights are all there, and nobody finds them: what is there is named beside what is not."""
+    (root / "refs/main").write_text("f" * 40)
+    model = found(sh)
+    assert (model.path.endswith(f"snapshots/{REVISION}"), model.revision, model.complete) == (True, REVISION, False)
+    wanted = f"refs/main (names {'f' * 40}, of which there is no snapshot; there is {REVISION})"
+    assert model.missing == (wanted,)
+
+
+def test_a_model_that_is_not_there_is_nothing(sh: Sh) -> None:
+    """No files and no path; where it would be is known all the same."""
+    model = found(sh)
+    assert (model.path, model.files, model.complete) == ("", 0, False)
+    assert model.root == f"{sh.home}/hub/models--org--name"
+
+
+def test_a_folder_with_odd_names_is_listed(sh: Sh) -> None:
+    """Spaces and quotes in a path are the path's own."""
+    folder = sh.home / "my 'model'; $HOME"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "a b.safetensors").write_text("x")
+    model = listed(sh, str(folder))
+    assert (model.path, model.files, model.complete) == (str(folder), 2, True)
+
+
+def test_one_file_is_a_model(sh: Sh) -> None:
+    """A GGUF file, written with `~` as in a recipe."""
+    (sh.home / "tiny.gguf").write_text("GGUF")
+    model = listed(sh, "~/tiny.gguf")
+    assert (model.path, model.bytes, model.complete) == (f"{sh.home}/tiny.gguf", 4, True)
+
+
+def test_known_hosts_lines_name_the_fabric_address() -> None:
+    """The peer's keys were read over a trusted connection; another port is written as OpenSSH wants it."""
+    keys = ["ssh-ed25519 AAAA root@spark-2", "", "garbage"]
+    assert staging.known_hosts("192.168.100.11", 22, keys) == "192.168.100.11 ssh-ed25519 AAAA\n"
+    assert staging.known_hosts("192.168.100.11", 2222, keys) == "[192.168.100.11]:2222 ssh-ed25519 AAAA\n"
+
+
+def test_a_node_tells_how_to_log_in(sh: Sh) -> None:
+    """User, port (22 where the connection is not ssh) and home, on the first line."""
+    user, port, home = sh.run(staging.peer()).stdout.splitlines()[0].split(" ")
+    assert user and (port, home) == ("22", str(sh.home))
+
+
+def test_no_token_stands_in_a_command_line() -> None:
+    """The hub's token reaches the node some other way than by words that `ps` shows."""
+    command = staging.download("~/hub", "org/name", "", "hf_secret")
+    assert "hf_secret" not in " ".join(command.argv)

@@ -1,0 +1,124 @@
+"""Copies between folders of this machine: the script that copies between nodes, without its ssh."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.facts.checkpoint import parse
+from sparkwright.remote import staging
+
+pytestmark = pytest.mark.skipif(not shutil.which("rsync"), reason="rsync is not installed")
+HERE = staging.Peer("ai", "127.0.0.1", 22, "", local=True)
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+def copy(sh: Sh, source: Path, target: Path) -> str:
+    done = sh.run(staging.copy_tree(str(source), str(target), HERE))
+    assert done.ok, done.stderr
+    return done.stdout
+
+
+def listed(sh: Sh, path: Path) -> Checkpoint:
+    checkpoint = parse(sh.run(staging.list_path(str(path))))
+    assert isinstance(checkpoint, Checkpoint)
+    return checkpoint
+
+
+@pytest.fixture
+def model(sh: Sh) -> Path:
+    """A folder whose name a shell would stumble over."""
+    folder = sh.home / "from here/it's a `model`; $HOME"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_text("weights")
+    return folder
+
+
+def test_a_copy_counts_only_once_it_is_settled(sh: Sh, model: Path) -> None:
+    """Between two files nothing but our mark tells half a model from all of it."""
+    target = sh.home / "to there" / model.name
+    assert "100%" in copy(sh, model, target)
+    assert listed(sh, target).missing == (f"{staging.COPYING} (a copy that was not finished)",)
+    assert sh.run(staging.settle(str(target))).ok
+    assert listed(sh, target).complete
+    assert sorted(p.name for p in target.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_settling_removes_what_old_downloads_left(sh: Sh, model: Path) -> None:
+    """A leftover would call the complete model unfinished for ever; dropping the cache alone leaves it."""
+    (model / "abc.12345678.incomplete").write_text("x")
+    assert sh.run(staging.drop_cache(str(model))).ok
+    assert not listed(sh, model).complete
+    assert sh.run(staging.settle(str(model))).ok
+    assert listed(sh, model).complete
+
+
+def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path) -> None:
+    """What rsync keeps to go on with is neither counted nor sent on."""
+    (model / staging.PARTIAL).mkdir()
+    (model / staging.PARTIAL / "model.safetensors").write_text("w")
+    assert listed(sh, model).files == 2
+    target = sh.home / "copy"
+    copy(sh, model, target)
+    assert not (target / staging.PARTIAL).exists()
+
+
+def test_links_inside_stay_and_links_outside_bring_their_bytes(sh: Sh) -> None:
+    """huggingface_hub 2 links blobs to a store beside all models, which the other node does not have."""
+    root, store = sh.home / "hub/models--a--b", sh.home / "hub/blobs/ab"
+    for folder in (root / "blobs", root / "snapshots/1", store):
+        folder.mkdir(parents=True)
+    (store / "xet").write_text("weights")
+    (root / "blobs/etag").symlink_to("../../blobs/ab/xet")
+    (root / "snapshots/1/model.safetensors").symlink_to("../../blobs/etag")
+    target = sh.home / "other/models--a--b"
+    copy(sh, root, target)
+    assert (target / "snapshots/1/model.safetensors").is_symlink()
+    assert not (target / "blobs/etag").is_symlink()
+    assert (target / "snapshots/1/model.safetensors").read_text() == "weights"
+
+
+def test_a_file_is_copied_as_a_file(sh: Sh) -> None:
+    """Also where it is a link; its neighbours stay behind, and there is no mark beside it."""
+    (sh.home / "m").mkdir()
+    (sh.home / "m/big.gguf").write_text("GGUF")
+    (sh.home / "m/tiny.gguf").symlink_to("big.gguf")
+    target = sh.home / "t/tiny.gguf"
+    copy(sh, sh.home / "m/tiny.gguf", target)
+    assert [p.name for p in target.parent.iterdir()] == ["tiny.gguf"]
+    assert not target.is_symlink() and listed(sh, target).complete
+
+
+def test_a_model_in_parts_is_all_its_parts(sh: Sh) -> None:
+    """It is named by the first file; every part is listed and copied, and one that lacks is named."""
+    (sh.home / "m").mkdir()
+    for number in (1, 2, 3):
+        (sh.home / f"m/big-{number:05}-of-00003.gguf").write_text("GGUF")
+    first = sh.home / "m/big-00001-of-00003.gguf"
+    assert (listed(sh, first).files, listed(sh, first).complete) == (3, True)
+    copy(sh, first, sh.home / "t" / first.name)
+    assert listed(sh, sh.home / "t" / first.name).complete
+    (sh.home / "m/big-00003-of-00003.gguf").unlink()
+    assert listed(sh, first).missing == ("big-00003-of-00003.gguf (absent, and the model needs it)",)
+
+
+def test_shards_without_an_index_are_counted_by_their_names(sh: Sh, model: Path) -> None:
+    """A copy that was cut off before the index came would else look complete."""
+    (model / "model.safetensors").rename(model / "model-00001-of-00002.safetensors")
+    assert listed(sh, model).missing == ("model-00002-of-00002.safetensors (absent, and the model needs it)",)
+
+
+@pytest.mark.parametrize(
+    ("reference", "tag"),
+    [
+        (f"nvcr.io/nvidia/vllm@{DIGEST}", "nvcr.io/nvidia/vllm:sparkwright-0123456789abcdef"),
+        (f"localhost:5000/vllm:26.01@{DIGEST}", "localhost:5000/vllm:sparkwright-0123456789abcdef"),
+        ("vllm/vllm-openai:v0.21.0", ""),
+    ],
+)
+def test_a_copied_image_gets_a_name(reference: str, tag: str) -> None:
+    """Docker forgets the digest of what it loads; a tag travels as it is."""
+    assert staging.copied_tag(reference) == tag

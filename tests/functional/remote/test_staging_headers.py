@@ -1,0 +1,221 @@
+"""What the files of a model say about themselves: real headers, read by the real scripts and the real parser."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+
+from fakes.sh import Sh
+from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
+from sparkwright.domain.flaw import Defect
+from sparkwright.domain.model import ModelShape
+from sparkwright.facts.checkpoint import parse
+from sparkwright.remote import staging
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+CONFIG = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64}
+GB = 10**9
+
+
+def header(tensors: dict[str, tuple[str, int]], **style: Any) -> tuple[bytes, int]:
+    """The bytes before the numbers, and how many bytes of numbers they promise."""
+    at, table = 0, {"__metadata__": {"format": "pt"}}
+    for name, (dtype, size) in tensors.items():
+        table[name] = {"dtype": dtype, "shape": [size], "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(table, **style).encode()
+    return struct.pack("<Q", len(text)) + text, at
+
+
+def write(path: Path, tensors: dict[str, tuple[str, int]], less: int = 0, **style: Any) -> None:
+    """A file as long as its header says, without the bytes: they must not be read."""
+    head, size = header(tensors, **style)
+    with path.open("wb") as file:
+        file.write(head)
+        file.truncate(len(head) + size - less)
+
+
+def layer(number: int) -> dict[str, tuple[str, int]]:
+    return {
+        f"model.layers.{number}.mlp.experts.0.w1.weight": ("F8_E4M3", 3 * GB),
+        f"model.layers.{number}.mlp.experts.1.w1.weight": ("F8_E4M3", 3 * GB),
+        f"model.layers.{number}.conv1d.weight": ("BF16", 40),
+    }
+
+
+@pytest.fixture
+def folder(sh: Sh) -> Path:
+    folder = sh.home / "models/it's big"
+    folder.mkdir(parents=True)
+    for number, name in enumerate(SHARDS):
+        write(folder / name, layer(number))
+    names = {tensor: SHARDS[number] for number in (0, 1) for tensor in layer(number)}
+    index(folder, names, 12 * GB + 80)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    return folder
+
+
+def index(folder: Path, names: dict[str, str], total: float, name: str = "model.safetensors.index.json") -> None:
+    (folder / name).write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": names}, indent=2))
+
+
+def listed(sh: Sh, path: Path) -> Checkpoint:
+    checkpoint = parse(sh.run(staging.list_path(str(path))))
+    assert isinstance(checkpoint, Checkpoint)
+    return checkpoint
+
+
+def flaws(model: Checkpoint) -> dict[str, Defect]:
+    return {flaw.file: flaw.defect for flaw in model.flaws}
+
+
+def test_bytes_by_kind_of_tensor(sh: Sh, folder: Path) -> None:
+    """12 GB of weights are told apart by kind and type from their headers alone; layers and experts are added up."""
+    model = listed(sh, folder)
+    assert model.complete and model.flaws == () and model.doubts == ()
+    assert model.tensors == (
+        TensorGroup("model.layers.#.conv1d.weight", "BF16", 80, 2),
+        TensorGroup("model.layers.#.mlp.experts.#.w1.weight", "F8_E4M3", 12 * GB, 4),
+    )
+    assert model.weights == sum((folder / name).stat().st_size for name in SHARDS)
+
+
+def test_a_second_copy_is_not_loaded(sh: Sh, folder: Path) -> None:
+    """gpt-oss and Mistral ship their weights twice: what is beside the index, or in a folder, no engine reads."""
+    once = listed(sh, folder)
+    (folder / "original").mkdir()
+    for name in ("consolidated.safetensors", "original/model.safetensors"):
+        write(folder / name, layer(0))
+    twice = listed(sh, folder)
+    assert (twice.weights, twice.tensors) == (once.weights, once.tensors)
+    assert twice.bytes > 1.9 * once.bytes
+
+
+@pytest.mark.parametrize("style", [{"indent": 1}, {"separators": (",", ":")}, {"sort_keys": True}], ids=str)
+def test_any_way_to_write_json(sh: Sh, folder: Path, style: dict[str, Any]) -> None:
+    """Writers differ in spaces and in the order of keys."""
+    write(folder / SHARDS[0], layer(0), **style)
+    assert len(listed(sh, folder).tensors) == 2
+
+
+WRONG = {
+    "cut in its numbers": (lambda path: write(path, layer(0), less=GB), Defect.SHORT, False),
+    "cut in its header": (lambda path: path.write_bytes(header(layer(0))[0][:60]), Defect.SHORT, False),
+    "longer": (lambda path: write(path, layer(0), less=-8), Defect.GARBAGE, True),
+    "a pointer": (
+        lambda path: path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n"),
+        Defect.POINTER, False),
+    "a web page": (lambda path: path.write_text("<html>" + 300 * "x"), Defect.GARBAGE, True),
+    "three bytes": (lambda path: path.write_text("abc"), Defect.GARBAGE, True),
+    "empty": (lambda path: path.write_text(""), Defect.EMPTY, False),
+    "gone": (lambda path: path.unlink(), Defect.ABSENT, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_file_that_is_not_what_it_says(sh: Sh, folder: Path, case: str) -> None:
+    """Each is named with what is wrong: an engine finds out after minutes, or serves what is not in the file."""
+    spoil, defect, complete = WRONG[case]
+    spoil(folder / SHARDS[0])
+    model = listed(sh, folder)
+    assert {file: found for file, found in flaws(model).items() if found is not Defect.SUM} == {SHARDS[0]: defect}
+    assert model.complete is complete
+    assert (SHARDS[0] in " ".join(model.missing)) is not complete
+
+
+def test_shards_that_do_not_add_up(sh: Sh, folder: Path) -> None:
+    """An index of another release names tensors that no shard has, or another sum of bytes."""
+    names = {tensor: SHARDS[number] for number in (0, 1) for tensor in layer(number)}
+    index(folder, names, 13 * GB)
+    assert flaws(listed(sh, folder)) == {"model.safetensors.index.json": Defect.SUM}
+    index(folder, {**names, "lm_head.weight": SHARDS[1]}, 12 * GB + 80)
+    (flaw,) = listed(sh, folder).flaws
+    assert flaw.said == "names 7 tensors, the shards hold 6"
+
+
+def test_no_index_and_two(sh: Sh, folder: Path) -> None:
+    """Without one an engine takes every file; with two it matters which it goes by."""
+    there = listed(sh, folder).tensors
+    index(folder, {"a": "consolidated.safetensors"}, 1, "consolidated.safetensors.index.json")
+    two = listed(sh, folder)
+    assert (flaws(two), two.tensors, two.complete) == ({"": Defect.MANY_INDEXES}, there, True)
+    for path in folder.glob("*.index.json"):
+        path.unlink()
+    none = listed(sh, folder)
+    assert (flaws(none), none.tensors) == ({"model.safetensors.index.json": Defect.NO_INDEX}, there)
+
+
+def test_a_config_that_nobody_can_read(sh: Sh, folder: Path) -> None:
+    """Cut off, or not there: the weights are of no use without it."""
+    (folder / "config.json").write_text('{"num_hidden_layers": 2,')
+    assert flaws(listed(sh, folder)) == {"config.json": Defect.CONFIG}
+    (folder / "config.json").unlink()
+    assert flaws(listed(sh, folder)) == {"config.json": Defect.CONFIG}
+
+
+def test_the_quantization_beside_the_config(sh: Sh, folder: Path) -> None:
+    """ModelOpt's older checkpoints say in a file of their own that their numbers have 4 bits."""
+    said = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
+    (folder / "hf_quant_config.json").write_text(json.dumps(said))
+    shape = listed(sh, folder).shape
+    assert isinstance(shape, ModelShape) and (shape.format, shape.group) == ("nvfp4", 16)
+
+
+def test_a_config_that_names_every_expert(sh: Sh, folder: Path) -> None:
+    """Mixed exports list each quantized layer: such a file has megabytes, and half of it would look broken."""
+    names = {f"model.layers.{n}.mlp.experts.{n % 512}.up_proj": {"quant_algo": "NVFP4"} for n in range(30_000)}
+    said = CONFIG | {"quantization_config": {"quant_method": "modelopt", "quantized_layers": names}}
+    (folder / "config.json").write_text(json.dumps(said))
+    assert (folder / "config.json").stat().st_size > 2_000_000
+    model = listed(sh, folder)
+    assert model.flaws == () and isinstance(model.shape, ModelShape) and model.shape.expert_format == "nvfp4"
+
+
+def test_many_tensors_are_quick(sh: Sh, folder: Path) -> None:
+    """12,000 names in one header: what is read grows with the header and not with the 12 TB that it describes."""
+    write(folder / SHARDS[0], {f"model.layers.0.mlp.experts.{n}.w1.weight": ("U8", GB) for n in range(12_000)})
+    groups = {group.dtype: group for group in listed(sh, folder).tensors}
+    assert (groups["U8"].count, groups["U8"].bytes) == (12_000, 12_000 * GB)
+
+
+def gguf_file(path: Path, tokens: int) -> None:
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_block_count(2)
+    writer.add_context_length(4096)
+    writer.add_embedding_length(64)
+    writer.add_feed_forward_length(128)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_token_list([f"token {n}" for n in range(tokens)])
+    for name in ("token_embd", "output", "blk.0.attn_q", "blk.1.attn_q"):
+        writer.add_tensor(f"{name}.weight", np.zeros((64, 64), dtype=np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.mark.parametrize("whole_folder", [True, False], ids=["folder", "file"])
+def test_a_gguf_file_has_its_config_inside(sh: Sh, whole_folder: bool) -> None:
+    """Made by llama.cpp's own writer: dimensions and tensors come from its head."""
+    path = sh.home / "m" / "tiny.gguf"
+    path.parent.mkdir()
+    gguf_file(path, 1000)
+    model = listed(sh, path.parent if whole_folder else path)
+    assert model.complete and isinstance(model.shape, ModelShape)
+    assert (model.shape.layers, model.shape.heads, model.shape.kv_heads, model.shape.vocab) == (2, 4, 2, 1000)
+    assert (model.shape.intermediate, model.shape.positions, model.shape.format) == (128, 4096, "bf16")
+    assert TensorGroup("blk.#.attn_q.weight", "F16", 2 * 64 * 64 * 2, 2) in model.tensors
+    assert model.weights == path.stat().st_size
+
+
+def test_a_gguf_file_beside_safetensors_is_another_format(sh: Sh, folder: Path) -> None:
+    """Engines that take a folder load its safetensors."""
+    alone = listed(sh, folder)
+    gguf_file(folder / "a.gguf", 10)
+    both = listed(sh, folder)
+    assert (both.shape, both.tensors, both.weights) == (alone.shape, alone.tensors, alone.weights)

@@ -1,0 +1,58 @@
+"""Fixtures: single twins and pairs of ranks; whatever a test leaves is ended."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fakes.ports import free_port
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin
+
+Start = Callable[..., Twin]
+Pair = Callable[..., tuple[Twin, Twin]]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "tiny-qwen3"
+    folder.mkdir()
+    shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
+    return folder
+
+
+@pytest.fixture
+def start(tmp_path: Path, model: Path) -> Iterator[Start]:
+    started: list[Twin] = []
+    numbers = itertools.count()
+
+    def run(*flags: str, path: str | None = None, **env: str) -> Twin:
+        port = free_port()
+        place = [] if "--headless" in flags else ["--host", HEAD_ADDRESS, "--port", str(port)]
+        name = ["--served-model-name", "tiny-qwen3"]
+        argv = ["serve", path or str(model), *name, "--load-format", "dummy", *place, *flags]
+        twin = Twin(argv, tmp_path / f"{next(numbers)}.log", env, port)
+        started.append(twin)
+        return twin.start()
+
+    yield run
+    for twin in started:
+        twin.end()
+
+
+@pytest.fixture
+def pair(start: Start) -> Pair:
+    """Head and worker, as in capture m1; `head` and `worker` are their environments."""
+
+    def run(*flags: str, head: dict[str, str] | None = None, worker: dict[str, str] | None = None) -> tuple[Twin, Twin]:
+        ranks = ["--tensor-parallel-size", "2", "--nnodes", "2", "--master-addr", HEAD_ADDRESS]
+        ranks += ["--master-port", str(free_port()), "--distributed-executor-backend", "mp"]
+        limits = ["--gpu-memory-utilization", "0.3", "--max-model-len", "16384"]
+        ranks += ["--attention-backend", "TRITON_ATTN", *limits, *flags]
+        second = start(*ranks, "--node-rank", "1", "--headless", **(worker or {}))
+        return start(*ranks, "--node-rank", "0", **(head or {})), second
+
+    return run

@@ -1,0 +1,91 @@
+"""Real twin processes on loopback addresses, at full speed, each with its log in a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+CAPTURES = Path(__file__).parents[2] / "data" / "captures" / "twin"
+HEAD_ADDRESS = "127.0.0.1"
+FAST = {
+    "SPARKWRIGHT_TWIN_TIME_SCALE": "0",
+    "SPARKWRIGHT_TWIN_MEMORY_GIB": "139.8",
+    "SPARKWRIGHT_TWIN_DEAD_S": "0.6",
+    "SPARKWRIGHT_TWIN_SHM_WARN_S": "0.3",
+}
+DEADLINE_S = 10.0
+
+
+def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:
+    """Polls; the only waiting in these tests. Fails with what did not happen."""
+    assert callable(happened)
+    end = time.monotonic() + within
+    while not happened():
+        assert time.monotonic() < end, f"not within {within} s: {what}"
+        time.sleep(0.01)
+
+
+@dataclass
+class Twin:
+    """One rank."""
+
+    flags: list[str]
+    log_path: Path
+    env: dict[str, str] = field(default_factory=dict)
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Twin:
+        keep = {k: v for k, v in os.environ.items() if not k.startswith(("SPARKWRIGHT_", "VLLM_", "NCCL_", "GLOO_"))}
+        with self.log_path.open("wb") as log:
+            command = [sys.executable, "-m", "sparkwright.simulator", *self.flags]
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, env={**keep, **FAST, **self.env}
+            )
+        return self
+
+    @property
+    def running(self) -> subprocess.Popen[bytes]:
+        assert self.process is not None
+        return self.process
+
+    @property
+    def log(self) -> str:
+        """Redrawn bars read as lines, as in the captures."""
+        return self.log_path.read_bytes().decode().replace("\r", "\n")
+
+    def says(self, words: str, within: float = DEADLINE_S) -> None:
+        wait_until(f"{words!r} in\n{self.log[-3000:]}", lambda: words in self.log or self._ended(words), within)
+
+    def _ended(self, words: str) -> bool:
+        assert self.running.poll() is None or words in self.log, f"ended without {words!r}:\n{self.log[-3000:]}"
+        return False
+
+    def ready(self) -> Twin:
+        self.says("Application startup complete.")
+        return self
+
+    def exit_code(self, within: float = DEADLINE_S) -> int:
+        return self.running.wait(within)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        self.running.send_signal(number)
+
+    def end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def get(self, path: str, timeout: float = 5.0) -> httpx.Response:
+        return httpx.get(f"http://{HEAD_ADDRESS}:{self.port}{path}", timeout=timeout)
+
+    def complete(self, timeout: float = 5.0, **body: object) -> httpx.Response:
+        asked = {"prompt": "hello", "max_tokens": 4, **body}
+        return httpx.post(f"http://{HEAD_ADDRESS}:{self.port}/v1/completions", json=asked, timeout=timeout)
