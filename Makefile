@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format docs bench bench-client engine-data \
+.PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format house docs bench bench-client engine-data \
         planner-report diagnose-report fuzz drills testbed testbed-down clean
 
 help:           ## this list
@@ -48,6 +48,9 @@ cluster: setup  ## cluster tests on the real two-node testbed (root)
 
 format: setup   ## rewrite the code in the house format
 	@.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .
+
+house: setup    ## sizes, engine names and banned words against their budgets (ARGS="--list PACKAGE": each place)
+	@$(RUN) scripts/house.py $(ARGS)
 
 docs: setup     ## write the generated reference pages
 	@if [ -f scripts/docs.py ]; then $(RUN) scripts/docs.py $(ARGS); \

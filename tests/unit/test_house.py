@@ -1,13 +1,14 @@
 """The house rules that no linter holds: sizes, layers for every package, no machine paths, nothing unfinished."""
 
-import ast
 import re
 import shutil
 import statistics
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
+
+import house
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "sparkwright"
@@ -16,39 +17,8 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = {contract["name"]: contract for contract in CONFIG["tool"]["importlinter"]["contracts"]}
 LAYERS = CONTRACTS["Decide below, do above"]["layers"]
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def functions(path: Path) -> Iterator[Function]:
-    yield from (node for node in statements(ast.parse(path.read_text())) if isinstance(node, Function))
-
-
-def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All below the node; expressions hold no function with a name, so they are passed over."""
-    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for inner in getattr(node, field, ()):
-            yield inner
-            yield from statements(inner)
-
-
-def length(function: Function) -> int:
-    """Lines without the docstring, decorators not counted."""
-    lines = (function.end_lineno or function.lineno) - function.lineno + 1
-    first = function.body[0]
-    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return lines - ((first.end_lineno or first.lineno) - first.lineno + 1 if is_docstring else 0)
-
-
-def function_lengths() -> dict[str, int]:
-    return {
-        f"{path.relative_to(SOURCE)}:{function.lineno} {function.name}": length(function)
-        for path in MODULES
-        for function in functions(path)
-    }
-
-
-def lines_of(paths: list[Path]) -> dict[str, int]:
-    return {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in paths}
+SIZED = ("src", "tests", "scripts")
+PROGRAMS = ("cli", "supervisor", "simulator")
 
 
 def tracked_files() -> list[Path]:
@@ -68,20 +38,54 @@ def text_of(path: Path) -> str:
 
 
 def test_functions_are_short() -> None:
-    """A function fits in the eye: median at most 8 lines, nine in ten at most 25, none over 50."""
-    lengths = function_lengths()
-    assert {name: size for name, size in lengths.items() if size > 50} == {}
-    long = {name: size for name, size in lengths.items() if size > 25}
-    assert len(long) <= 0.1 * len(lengths), long
-    assert statistics.median(lengths.values()) <= 8
+    """Guards that a function fits on a screen: median at most 8 lines, nine in ten at most 20, none over the budget."""
+    lengths = [size for source in house.sources("src") for *_, size in source.functions]
+    assert house.long_functions(house.budgets()["most"]["function"]) == {}
+    assert statistics.quantiles(lengths, n=10)[-1] <= 20
+    assert statistics.median(lengths) <= 8
 
 
 def test_files_are_short() -> None:
-    """A file has one subject: at most 300 lines; tests, scripts and programs that travel to a node as one file, 500."""
-    everything = [path for folder in ("src", "tests", "scripts") for path in (ROOT / folder).rglob("*.py")]
-    assert {name: size for name, size in lines_of(everything).items() if size > 500} == {}
-    modules = [path for path in MODULES if path.parent.name != "launchers"]
-    assert {name: size for name, size in lines_of(modules).items() if size > 300} == {}
+    """Guards that a file has one subject: at most 300 lines; tests, scripts and programs for the nodes, 500."""
+    everything = (source for folder in SIZED for source in house.sources(folder))
+    assert {str(source.path): source.lines for source in everything if source.lines > 500} == {}
+    assert house.long_files() == {}
+
+
+@pytest.mark.parametrize("what", ["lines", "engine_names", "words"])
+def test_no_package_is_over_its_budget(what: str) -> None:
+    """Guards size, engine names outside engines/ and banned words; a row is raised only with a capability."""
+    budget = house.budgets()[what]
+    over = {room: count for room, count in house.counted(what).items() if count > budget.get(room, 0)}
+    assert over == {}, f"make house ARGS='--list {next(iter(over))}' shows the places; budgets: scripts/house.toml"
+
+
+def test_the_number_of_files_is_within_its_budget() -> None:
+    """Guards against one more module where an existing one is the place."""
+    assert len(house.sources("src")) <= house.budgets()["most"]["files"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the engine said so; look at its log beside ours", ["said", "look at", "beside"]),
+        ("holds the lock; 3 words; understand; a standard; keep-alive; standalone", []),
+        ("the door of the twin stands open", ["door", "twin", "stands"]),
+        ("say/tell.py and ./door are paths", []),
+    ],
+)
+def test_banned_words_are_found_in_sentences(text: str, words: list[str]) -> None:
+    """Guards the pattern: whole words, neither parts of others nor paths."""
+    assert [word for _, word in house.banned_in(text)] == words
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("HouseDoor", "door"), ("brings_up", "brings"), ("Words", "words"), ("word_count", None), ("kept_alive", None)],
+)
+def test_banned_words_are_found_in_names(name: str, part: str | None) -> None:
+    """Guards the split of a name into its words."""
+    assert house.banned_name(name) == part
 
 
 def test_every_package_has_its_layer() -> None:
@@ -99,18 +103,10 @@ def test_every_package_below_the_ports_is_pure() -> None:
     assert {f"sparkwright.{name}" for name in below} == set(pure)
 
 
-def prints(path: Path) -> list[int]:
-    """The lines that call `print`; only a file that has the word is parsed for it."""
-    text = path.read_text()
-    tree = ast.parse(text if "print" in text else "")
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
-
-
 def test_only_programs_print() -> None:
-    """Only cli, supervisor and simulator are programs; everything else returns what it has to say."""
-    others = [path for path in MODULES if path.relative_to(SOURCE).parts[0] not in ("cli", "supervisor", "simulator")]
-    assert {str(path): lines for path in others if (lines := prints(path))} == {}
+    """Guards that only cli, supervisor and simulator are programs; everything else returns its results."""
+    others = (source for source in house.sources("src") if house.package(source.path) not in PROGRAMS)
+    assert {str(source.path): source.prints for source in others if source.prints} == {}
 
 
 def test_no_file_names_the_machine_it_was_written_on() -> None:
