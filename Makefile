@@ -1,4 +1,4 @@
-# The one door. Every target sets up what it needs: python3 >= 3.11 and make are enough to begin with.
+# The one entry point. Every target sets up what it needs: python3 >= 3.11 and make are enough to begin with.
 # Other Python: make setup PYTHON=python3.12      More arguments for a part: make unit ARGS="-k planner"
 PYTHON ?= python3
 ARGS ?=

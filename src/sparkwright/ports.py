@@ -73,7 +73,7 @@ class Endpoint(Protocol):
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         """What the server shows there (`/metrics`); None when it does not answer, or not with 200."""
 
-    async def knock(self, url: str) -> int:
+    async def probe(self, url: str) -> int:
         """The status that a GET without a key has there, 0 for no answer; whose certificate it is does not matter."""
 
 
@@ -188,7 +188,7 @@ class Store(Protocol):
         """Why it keeps no history now, or what was lost of it, with the hint; '' when nothing is wrong."""
 
 
-class Herald(Protocol):
+class Notifier(Protocol):
     """Tells whoever asked to be told: hooks."""
 
     def announce(self, news: News) -> None:
@@ -201,7 +201,7 @@ class Keep:
 
     journal: Journal
     store: Store
-    herald: Herald
+    notifier: Notifier
 
 
 class Sink(Protocol):

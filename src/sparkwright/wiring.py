@@ -242,6 +242,6 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
     return (Secret(words[0]),)
 
 
-def door_keys(cluster: str) -> tuple[Secret, ...]:
-    """Those to the front doors of a cluster that were made from this machine."""
+def gateway_keys(cluster: str) -> tuple[Secret, ...]:
+    """Those to the gateways of a cluster that were made from this machine."""
     return tuple(key for _, key in FolderKeyring(Path.home() / _STATE / "keys").kept(cluster))

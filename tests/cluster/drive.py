@@ -154,7 +154,7 @@ class Drive:
     users: dict[str, str] = field(default_factory=dict)
     simulated: bool = False  # the cluster file says so: real engines' recipes are then marked, too
     node_env: dict[str, str] = field(default_factory=dict)  # of every call on the nodes
-    supervise: bool = False  # `up` leaves a supervisor and a front door
+    supervise: bool = False  # `up` leaves a supervisor and a gateway
     calls: list[Call] = field(default_factory=list)
 
     @property

@@ -37,7 +37,7 @@ def test_a_node_whose_sshd_does_not_answer(drive: Drive) -> None:
 
 
 def test_a_user_whom_the_node_does_not_know(drive: Drive) -> None:
-    """Keys that open no door: said with how to bring the key there."""
+    """Keys that open no gateway: said with how to bring the key there."""
     drive.cluster("spark-1", {"name": "spark-2", "ssh": "root@spark-2"})
     drive.up(SIMULATED).is_one_message(3, "spark-2: it accepts none of your keys", "ssh-copy-id")
 

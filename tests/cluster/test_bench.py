@@ -1,4 +1,4 @@
-"""`bench` of a deployment on two nodes: the engine by its name, and the front door as its users reach it."""
+"""`bench` of a deployment on two nodes: the engine by its name, and the gateway as its users reach it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from cluster.test_supervised import until
 from sparkwright.engines.metrics import GENERATION_TOKENS
 from testbed import Node
 
-DOOR = 8443
+GATEWAY = 8443
 # About twenty milliseconds a token, so that this machine's own delays are small beside them.
 STEADY = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "3"}
 SMALL = """
@@ -93,12 +93,12 @@ def requests(drive: Drive) -> list[str]:
     return shown(drive, "runs", "export", "last", "--format", "csv").splitlines()[1:]
 
 
-def test_the_front_door_is_measured_with_all_that_the_engine_tells(drive: Drive, nodes: list[Node]) -> None:
-    """The door lets neither figures nor tokenizer through: they come from the engine behind it, all the rest too.
+def test_the_gateway_is_measured_with_all_that_the_engine_tells(drive: Drive, nodes: list[Node]) -> None:
+    """The gateway lets neither figures nor tokenizer through: they come from the engine behind it, all the rest too.
 
     Its key and its authority are found where `up` left them.
     """
-    url = f"https://{nodes[0].mgmt}:{DOOR}/v1"
+    url = f"https://{nodes[0].mgmt}:{GATEWAY}/v1"
     drive.good("up", drive.recipe("docker", STEADY, serving={"expose": "all", "api_key_env": "DRILL_KEY"}))
     engine = known(measured(bench(drive, NAME, *SHORT)))
     assert engine["front_door"] == "" and "port 8000 through ssh" in engine["endpoint"]
@@ -113,14 +113,14 @@ def test_the_front_door_is_measured_with_all_that_the_engine_tells(drive: Drive,
     assert "SSL_CERT_FILE" in stranger.err and "Traceback" not in stranger.err
 
 
-def test_a_door_on_the_heads_loopback_is_measured_through_ssh(drive: Drive, nodes: list[Node]) -> None:
-    """By the deployment's name; a run that was stopped goes on through the same door."""
+def test_a_gateway_on_the_heads_loopback_is_measured_through_ssh(drive: Drive, nodes: list[Node]) -> None:
+    """By the deployment's name; a run that was stopped goes on through the same gateway."""
     drive.good("up", drive.recipe("process", STEADY))
-    run = measured(bench(drive, NAME, "--front-door", *SHORT))
+    run = measured(bench(drive, NAME, "--gateway", *SHORT))
     found = run["run"]["conditions"]
-    assert found["front_door"] == f"https://127.0.0.1:{DOOR}/v1" and found["endpoint"].endswith("through ssh)")
+    assert found["front_door"] == f"https://127.0.0.1:{GATEWAY}/v1" and found["endpoint"].endswith("through ssh)")
     assert found["recipe_hash"] and run["levels"][0]["server"]["memory_available_least"] > 1e9
-    going = drive.start("bench", NAME, "--front-door", "--profile", "./long.yaml").saw("1 of 1")
+    going = drive.start("bench", NAME, "--gateway", "--profile", "./long.yaml").saw("1 of 1")
     stopped = going.interrupt().finish()
     assert stopped.code == 130 and "--resume" in stopped.err, str(stopped)
     resumed = bench(drive, "--resume", "last", "--seconds", "10", "--json")
@@ -129,7 +129,7 @@ def test_a_door_on_the_heads_loopback_is_measured_through_ssh(drive: Drive, node
 
 def test_a_run_outlives_a_restart_of_what_it_measures(drive: Drive, nodes: list[Node]) -> None:
     """A rank is killed in the middle: requests fail and are counted, the run ends in time and says what it is worth."""
-    url = f"https://{nodes[0].mgmt}:{DOOR}/v1"
+    url = f"https://{nodes[0].mgmt}:{GATEWAY}/v1"
     drive.good("up", drive.recipe("docker", STEADY, serving={"expose": "all"}))
     going = drive.start("bench", url, "--profile", "./long.yaml", "--gate", "gates.txt").saw("1 of 1")
     until(lambda: len(requests(drive)) >= 4, "the first answers", 30)

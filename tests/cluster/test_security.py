@@ -14,7 +14,7 @@ from testbed import Node, Testbed, caddy
 RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 ENGINE_KEY = "sk-engine-4b1d9c77e2a05f36"
 HUB_TOKEN = "hf_" + "q7Xw2LmN8vRt5ZbK"
-DOOR = 8443
+GATEWAY = 8443
 STATE = "/home/spark/.local/state/sparkwright"
 WRONG = (
     *("", "x", "null", "undefined", "Bearer", "*", "default", "sk-", "sk-sw-", "sk-sw-" + "0" * 48),
@@ -40,7 +40,7 @@ def served(drive: Drive, runtime: str, engine_key: bool = True) -> Path:
     key = {"api_key_env": "DRILL_KEY"} if engine_key else {}
     recipe = drive.recipe(runtime, serving={"expose": "all", **key})
     done = drive.good("up", recipe)
-    assert f"https://spark-1:{DOOR}/v1\n" in done.out, str(done)
+    assert f"https://spark-1:{GATEWAY}/v1\n" in done.out, str(done)
     assert ENGINE_KEY not in done.out + done.err
     folder = drive.folder / "home" / ".local" / "state" / "sparkwright" / "keys" / "testbed"
     assert default_key(folder) not in done.out + done.err
@@ -55,23 +55,23 @@ def asked(who: Stranger, node: Node, key: str, ca: Path | None = None, path: str
     """The status that a client gets; 000 for none."""
     trust = ["--cacert", str(ca)] if ca else ["--insecure"]
     argv = ["curl", "-s", "-m", "10", *trust, "-o", "/dev/null", "-w", "%{http_code}", "--path-as-is"]
-    return who.run(*argv, "-H", f"Authorization: Bearer {key}", f"https://{node.mgmt}:{DOOR}{path}")
+    return who.run(*argv, "-H", f"Authorization: Bearer {key}", f"https://{node.mgmt}:{GATEWAY}{path}")
 
 
 @RUNTIME
-def test_from_outside_only_ssh_and_the_door_answer(
+def test_from_outside_only_ssh_and_the_gateway_answer(
     drive: Drive, nodes: list[Node], outsider: Stranger, runtime: str
 ) -> None:
     """All 65,535 ports of both nodes: nothing of the engine, its rendezvous, the supervisor or its figures."""
     served(drive, runtime, engine_key=runtime == "docker")
-    assert [outsider.open_ports(node.mgmt) for node in nodes] == [[22, DOOR], [22]]
+    assert [outsider.open_ports(node.mgmt) for node in nodes] == [[22, GATEWAY], [22]]
     drive.good("down", NAME)
     assert outsider.open_ports(nodes[0].mgmt) == [22]
     assert_clean(nodes)
 
 
 def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
-    """Twenty wrong, missing or revoked keys get 401 from another machine; the given CA is enough to trust the door."""
+    """Twenty wrong, missing or revoked keys get 401 from another host; the given CA suffices to trust the gateway."""
     folder = served(drive, "process")
     default = default_key(folder)
     assert asked(outsider, nodes[0], default, folder / "ca.crt") == "200"
@@ -90,15 +90,15 @@ def test_only_a_known_key_gets_in(drive: Drive, nodes: list[Node], outsider: Str
     assert "default" in listed.out and "laptop" not in listed.out
 
 
-def test_without_the_program_the_door_is_a_container(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
-    """The image caddy:2 in its place: the same door, back when it is killed, gone after `down`."""
+def test_without_the_program_the_gateway_is_a_container(drive: Drive, nodes: list[Node], outsider: Stranger) -> None:
+    """The image caddy:2 in its place: the same gateway, back when it is killed, gone after `down`."""
     with caddy.in_an_image(nodes[0]):
         folder = served(drive, "process", engine_key=False)
         assert containers(nodes[0])[0]["Config"]["Image"] == "caddy:2"
-        door = [asked(outsider, nodes[0], key, folder / "ca.crt") for key in (default_key(folder), "wrong")]
-        assert door == ["200", "401"]
+        gateway = [asked(outsider, nodes[0], key, folder / "ca.crt") for key in (default_key(folder), "wrong")]
+        assert gateway == ["200", "401"]
         nodes[0].sh(f"docker kill sparkwright-caddy-{NAME}")
-        until(lambda: asked(outsider, nodes[0], "wrong") == "401", "the door to be back", 20)
+        until(lambda: asked(outsider, nodes[0], "wrong") == "401", "the gateway to be back", 20)
         drive.good("down", NAME)
         assert_clean(nodes)
 

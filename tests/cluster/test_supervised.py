@@ -122,7 +122,7 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
     assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
 
 
-def test_what_is_wrong_with_its_own_files_and_its_door_stands_in_status(drive: Drive, nodes: list[Node]) -> None:
+def test_what_is_wrong_with_its_own_files_and_its_gateway_stands_in_status(drive: Drive, nodes: list[Node]) -> None:
     """One sentence each with its hint, the engine serves on, and it is over as soon as it is mended."""
     head = nodes[0]
     drive.good("up", drive.recipe("docker"))
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_its_own_files_and_its_door_stands_in_status(drive: D
     head.sh(f"{USER} stop {UNIT}", user="spark")
     head.sh(f"printf '{{ torn' > {HOME}/state.json; {newer.format(STATE + '/store.sqlite')}", user="spark")
     head.sh(f"{USER} start {UNIT}; {USER} stop {caddy}", user="spark")
-    words = ("state.json could not be read", "has version 99", "the front door does not answer")
+    words = ("state.json could not be read", "has version 99", "the gateway does not answer")
 
     def told() -> bool:
         found = drive.run("status", "--json").json["deployments"][0]

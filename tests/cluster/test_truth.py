@@ -1,4 +1,4 @@
-"""What `status`, the history and the front door say while clients get nothing, and afterwards."""
+"""What `status`, the history and the gateway say while clients get nothing, and afterwards."""
 
 import json
 import ssl

@@ -1,1 +1,1 @@
-"""The drills: real faults on the two-node testbed, with clients at the front door, and every figure measured."""
+"""The drills: real faults on the two-node testbed, with clients at the gateway, and every figure measured."""

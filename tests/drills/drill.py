@@ -1,4 +1,4 @@
-"""One drill: clients at the door, a fault, and what became of both, as a row of the table."""
+"""One drill: clients at the gateway, a fault, and what became of both, as a row of the table."""
 
 import asyncio
 import re
@@ -55,7 +55,7 @@ class Drill:
 
 async def run(ground: Ground, drill: Drill) -> Row:
     """Raises TimeoutError when there is no ground to drill on: the deployment does not serve before the fault."""
-    client = Client(replace(ground.door, patience=drill.patience))
+    client = Client(replace(ground.gateway, patience=drill.patience))
     tasks = [asyncio.create_task(client.traffic(drill.load)), asyncio.create_task(client.probing())]
     try:
         await _until(lambda: ground.now.phase == "ready", 30, "the deployment to be ready")
@@ -66,7 +66,7 @@ async def run(ground: Ground, drill: Drill) -> Row:
         mark = await asyncio.to_thread(drill.inject, ground)
         while ground.sent:
             path, what = ground.sent.pop()
-            body = client.body(what) if isinstance(what, Load) else {"model": ground.door.model, **what}
+            body = client.body(what) if isinstance(what, Load) else {"model": ground.gateway.model, **what}
             client.launch(client.fetch("POST", path, body), client.requests)
         late, mended = await _follow(ground, drill, mark, before)
         await asyncio.sleep(AFTER)

@@ -10,7 +10,7 @@ from sparkwright.supervision.detect.floors import floors
 AWAY = frozenset({"draining", "starting", "loading", "backing_off", "failed", "needs_reboot", "needs_power_cycle"})
 """Phases of a deployment that something is done about."""
 HELD = 1.0
-"""A probe without an answer for so long, sent after the fault was noticed, is one that the door holds."""
+"""A probe without an answer for so long, sent after the fault was noticed, is one that the gateway holds."""
 BEYOND = 5.0
 """Seconds that all but the engine's own start may take, from the notice to serving again."""
 DEAD, REFUSED, FROZEN = 2.0, 3.0, 20.0
@@ -108,7 +108,7 @@ def noticed_at(sign: str, seen: Seen) -> float | None:
 
 
 def refused_at(noticed: float | None, seen: Seen) -> float | None:
-    """When a client first learned it: a 503, or a request that the door holds instead of sending it on."""
+    """When a client first learned it: a 503, or a request that the gateway holds instead of sending it on."""
     told = [p.ended for p in seen.probes if p.sent >= seen.at and p.status == 503]
     held = [p.sent for p in seen.probes if noticed and p.sent >= noticed and p.ended - p.sent >= HELD]
     return min([*told, *held], default=None)

@@ -1,4 +1,4 @@
-"""The ground that drills run on: a supervised deployment on the two nodes, its front door, its live.json."""
+"""The ground that drills run on: a supervised deployment on the two nodes, its gateway, its live.json."""
 
 import secrets
 import ssl
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.drive import NAME, Done, Drive
-from drills.traffic import Door
+from drills.traffic import Gateway
 from drills.watch import READER, Sight, Watcher
 from testbed import Node, Testbed, harm
 from testbed.node import STATE
@@ -37,7 +37,7 @@ class Ground:
     watcher: Watcher | None = None
     start: float = 0.0
     """Seconds from the first rank's start to the first token, by a plain `up`."""
-    door: Door = field(init=False)
+    gateway: Gateway = field(init=False)
     sent: list[tuple[str, Any]] = field(default_factory=list)
     """Requests that a fault wants sent: path, and a body or a Load to make one of."""
     lines: list[str] = field(default_factory=list)
@@ -119,14 +119,14 @@ class Ground:
     def up(self, runtime: str = "docker", env: Mapping[str, str] | None = None, **changes: Any) -> None:
         self.good("up", self.recipe(runtime, env, **changes), "--json")
         self.watcher = Watcher(self.head.argv("python3", "-u", "-c", READER, f"{self.home}/live.json"))
-        self.door = self.knock()
+        self.gateway = self.probe()
 
-    def knock(self) -> Door:
+    def probe(self) -> Gateway:
         """As a client that was given the key and the CA by whoever called `up`."""
         given = self.folder / "home" / STATE / "keys" / "testbed"
         key = (given / "default.key").read_text().strip()
         context = ssl.create_default_context(cafile=str(given / "ca.crt"))
-        return Door(f"https://{self.head.mgmt}:{PORT}/v1", key, "twin-tiny", context, self.head.name)
+        return Gateway(f"https://{self.head.mgmt}:{PORT}/v1", key, "twin-tiny", context, self.head.name)
 
     # What can be seen and done there
 

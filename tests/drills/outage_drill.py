@@ -12,7 +12,7 @@ from drills.figures import Row, Seen, action
 from drills.ground import Ground
 from drills.operator import Operator
 from drills.outage import PATIENCE, Expected, Observed, View, missed, outages, view
-from drills.traffic import Client, Door, Load
+from drills.traffic import Client, Gateway, Load
 
 EVERY = 0.3
 WELL = 6.0
@@ -90,7 +90,7 @@ class OutageDrill:
 async def run(ground: Ground, drill: OutageDrill) -> tuple[Row, View]:
     if drill.idle:
         return await _idle(ground, drill)
-    client = Client(replace(ground.door, patience=PATIENCE), reuse=False)
+    client = Client(replace(ground.gateway, patience=PATIENCE), reuse=False)
     prober = asyncio.create_task(_probe(client))
     try:
         with Operator(ground.drive) as operator:
@@ -116,7 +116,7 @@ async def _probe(client: Client) -> None:
 
 
 async def _idle(ground: Ground, drill: OutageDrill) -> tuple[Row, View]:
-    scene = Scene(ground, Client(Door("", "", "")), Operator(ground.drive))
+    scene = Scene(ground, Client(Gateway("", "", "")), Operator(ground.drive))
     await asyncio.to_thread(drill.script, scene)
     return _row(scene, drill, "", scene.missed), View(got="; ".join(scene.notes))
 

@@ -89,11 +89,11 @@ def noise_before_kill(scene: Scene) -> None:
 
 
 def _post(scene: Scene, path: str, body: "bytes | Iterator[bytes]", key: str = "") -> tuple[int, str]:
-    door = scene.ground.door
-    headers = {"Authorization": f"Bearer {key or door.key}", "Content-Type": "application/json"}
-    extensions = {"sni_hostname": door.name, "timeout": {"connect": 5, "read": PATIENCE, "write": PATIENCE}}
-    with httpcore.ConnectionPool(door.context) as pool:
-        done = pool.request("POST", door.url + path, headers=headers, content=body, extensions=extensions)
+    gateway = scene.ground.gateway
+    headers = {"Authorization": f"Bearer {key or gateway.key}", "Content-Type": "application/json"}
+    extensions = {"sni_hostname": gateway.name, "timeout": {"connect": 5, "read": PATIENCE, "write": PATIENCE}}
+    with httpcore.ConnectionPool(gateway.context) as pool:
+        done = pool.request("POST", gateway.url + path, headers=headers, content=body, extensions=extensions)
         return done.status, done.content.decode(errors="replace")
 
 
@@ -109,7 +109,7 @@ def crowd(scene: Scene) -> None:
     """200 clients, each with one request, all at once."""
 
     async def all_at_once() -> list[float]:
-        client = Client(replace(scene.ground.door, patience=60.0), seed=2)
+        client = Client(replace(scene.ground.gateway, patience=60.0), seed=2)
         for _ in range(200):
             client.launch(client.ask(client.body(Load(prompt=(20, 60), tokens=(16, 32)))), client.requests)
         await client.settle()
@@ -126,9 +126,11 @@ def slow_headers(scene: Scene) -> None:
     """100 connections that send a byte of their headers each second."""
 
     async def one() -> float:
-        door, began = scene.ground.door, time.monotonic()
-        host, port = door.url.split("/")[2].split(":")
-        reader, writer = await asyncio.open_connection(host, int(port), ssl=door.context, server_hostname=door.name)
+        gateway, began = scene.ground.gateway, time.monotonic()
+        host, port = gateway.url.split("/")[2].split(":")
+        reader, writer = await asyncio.open_connection(
+            host, int(port), ssl=gateway.context, server_hostname=gateway.name
+        )
         writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Slow: ")
         try:
             while not writer.is_closing() and time.monotonic() - began < 60:

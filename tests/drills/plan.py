@@ -142,7 +142,7 @@ FABRIC_CUT = Drill(
 )
 WORKER_REBOOT = Drill("worker reboot", "the worker's node restarts", faults.reboot_worker, BACK, limit=150.0)
 HEAD_REBOOT = Drill(
-    "head reboot", "the head's node restarts, supervisor and door with it", faults.reboot_head, BACK, limit=150.0
+    "head reboot", "the head's node restarts, supervisor and gateway with it", faults.reboot_head, BACK, limit=150.0
 )
 BOTH_REBOOT = Drill("both reboot", "both nodes restart", faults.reboot_both, BACK, limit=150.0)
 DISK_FULL = Drill(

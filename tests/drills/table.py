@@ -49,7 +49,7 @@ PAGE = """\
 Written by `make drills` from what it measured; do not edit.
 
 Real faults on two nodes (system containers with their own systemd, sshd and dockerd; a restart of one is a reboot of a
-node), under clients that send streaming requests of mixed lengths through the front door. What is simulated: the
+node), under clients that send streaming requests of mixed lengths through the gateway. What is simulated: the
 engine is sparkwright's twin of vLLM 0.21.0 (no model runs), the nodes' GPU and memory figures follow what the twin
 does, and all nodes share this machine's kernel and its {cpus} CPUs (Python {python}).
 
@@ -78,8 +78,9 @@ serves.
 
 ## Targets of the supervisor
 
-- A dead rank is noticed in {dead:g} s and refused at the door in {refused:g} s; a frozen or spinning engine is noticed
-  in {frozen:g} s beyond what it may be busy. What a node that reboots says can be noticed when it is back: from then.
+- A dead rank is noticed in {dead:g} s and refused at the gateway in {refused:g} s; a frozen or spinning engine is
+  noticed in {frozen:g} s beyond what it may be busy. What a node that reboots reports counts from when it
+  is back.
 - A leak is announced when a tenth of the headroom is gone ({gone:.0%} at most), with {left:g} minutes left or more.
 - Serving again within {beyond:g} s beyond the engine's own start, from its first rank's start to a token, as a plain
   `up` takes it in the same run. It counts from the notice, and where something has to be there again first (a node that

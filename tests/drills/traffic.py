@@ -1,4 +1,4 @@
-"""Clients at the front door: streaming requests of mixed lengths at a steady rate, and a probe beside them."""
+"""Clients at the gateway: streaming requests of mixed lengths at a steady rate, and a probe beside them."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ WORDS = ("plan", "link", "node", "rank", "block", "cache", "token", "memory", "w
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Gateway:
     """Where clients go. url: with /v1; name: what the certificate says; patience: seconds until a client gives up."""
 
     url: str
@@ -46,7 +46,7 @@ class Load:
 class Client:
     """One pool of connections; what it sent and what became of it."""
 
-    door: Door
+    gateway: Gateway
     seed: int = 1
     reuse: bool = True
     """Connections are used again; else each request makes its own, and meets whoever listens now."""
@@ -60,7 +60,7 @@ class Client:
     def __post_init__(self) -> None:
         idle = None if self.reuse else 0
         self._pool = httpcore.AsyncConnectionPool(
-            self.door.context, max_connections=400, max_keepalive_connections=idle
+            self.gateway.context, max_connections=400, max_keepalive_connections=idle
         )
         self._dice = random.Random(self.seed)
 
@@ -71,7 +71,7 @@ class Client:
             await asyncio.sleep(self._dice.expovariate(load.rate))
 
     async def probing(self, every: float = 0.2) -> None:
-        """For ever: a cheap request, which meets the door's decision and otherwise just the engine's web server."""
+        """For ever: a cheap request, which meets the gateway's decision and otherwise just the engine's web server."""
         while True:
             self.launch(self.fetch("GET", "/models", None), self.probes)
             await asyncio.sleep(every)
@@ -89,7 +89,7 @@ class Client:
         shared = " ".join(WORDS[n % len(WORDS)] for n in range(load.shared))
         messages = [{"role": "user", "content": f"{shared} {self._dice.random()} {words}"}]
         limit = {"max_tokens": self._dice.randint(*load.tokens), "stream": True, "ignore_eos": True}
-        return {"model": self.door.model, "messages": messages, **limit}
+        return {"model": self.gateway.model, "messages": messages, **limit}
 
     async def ask(self, body: dict[str, Any]) -> Request:
         return await self.fetch("POST", "/chat/completions", body)
@@ -99,7 +99,7 @@ class Client:
         seen = _Seen(time.time())
         self.waiting.add(seen.sent)
         try:
-            async with asyncio.timeout(self.door.patience):
+            async with asyncio.timeout(self.gateway.patience):
                 await self._hear(method, path, body, seen)
             seen.end = End.CLOSED
         except TimeoutError:
@@ -111,12 +111,12 @@ class Client:
         return seen.request(stream=body is not None)
 
     async def _hear(self, method: str, path: str, body: dict[str, Any] | None, seen: "_Seen") -> None:
-        headers = [("Authorization", f"Bearer {self.door.key}"), ("Content-Type", "application/json")]
-        extensions: dict[str, Any] = {"sni_hostname": self.door.name} if self.door.name else {}
+        headers = [("Authorization", f"Bearer {self.gateway.key}"), ("Content-Type", "application/json")]
+        extensions: dict[str, Any] = {"sni_hostname": self.gateway.name} if self.gateway.name else {}
         extensions["timeout"] = {"connect": 5.0, "read": None, "write": None, "pool": None}
         content = json.dumps(body).encode() if body is not None else None
         request = self._pool.stream(
-            method, self.door.url + path, headers=headers, content=content, extensions=extensions
+            method, self.gateway.url + path, headers=headers, content=content, extensions=extensions
         )
         async with request as response:
             seen.status = response.status

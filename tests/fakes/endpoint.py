@@ -10,14 +10,14 @@ class FakeEndpoint:
     """Implements ports.Endpoint. given: answers or exceptions in order, the last one for ever.
 
     asked: (base_url, model, prompt, max_tokens, key) of every `ask`. shown: path -> the page there.
-    said: to who knocks without a key.
+    said: to who probes without a key.
     """
 
     def __init__(self, *given: Answer | Exception, models: tuple[str, ...] = ()) -> None:
         self.given = list(given or (ANSWER,))
         self.served = models
         self.shown: dict[str, str] = {}
-        self.knocked: list[str] = []
+        self.probed: list[str] = []
         self.said = 401
         self.asked: list[tuple[str, str, str, int, Secret | None]] = []
 
@@ -37,6 +37,6 @@ class FakeEndpoint:
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         return self.shown.get(path)
 
-    async def knock(self, url: str) -> int:
-        self.knocked.append(url)
+    async def probe(self, url: str) -> int:
+        self.probed.append(url)
         return self.said

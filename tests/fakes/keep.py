@@ -96,8 +96,8 @@ class FakeStore:
 
 
 @dataclass
-class FakeHerald:
-    """Implements ports.Herald."""
+class FakeNotifier:
+    """Implements ports.Notifier."""
 
     news: list[News] = field(default_factory=list)
 
@@ -109,8 +109,8 @@ class FakeHerald:
 class FakeKeep:
     journal: FakeJournal = field(default_factory=FakeJournal)
     store: FakeStore = field(default_factory=FakeStore)
-    herald: FakeHerald = field(default_factory=FakeHerald)
+    notifier: FakeNotifier = field(default_factory=FakeNotifier)
 
     @property
     def given(self) -> Keep:
-        return Keep(self.journal, self.store, self.herald)
+        return Keep(self.journal, self.store, self.notifier)

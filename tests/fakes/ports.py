@@ -9,7 +9,7 @@ _FIRST, _END = 26000, 32000
 
 
 def _from_here() -> Iterator[int]:
-    """Round and round, each process from a place of its own. Every second one: a door's figures are on the next."""
+    """Round and round, each process from a place of its own. Every second one: a gateway's figures are on the next."""
     ports = range(_FIRST, _END, 2)
     return islice(cycle(ports), os.getpid() * 7 % len(ports), None)
 

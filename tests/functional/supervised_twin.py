@@ -52,7 +52,7 @@ Condition = Callable[[Live], bool]
 
 @dataclass
 class Told:
-    """A sink and a herald of which a test can read what was told."""
+    """A sink and a notifier of which a test can read what was told."""
 
     lines: list[str] = field(default_factory=list)
     news: list[News] = field(default_factory=list)

@@ -14,7 +14,7 @@ from sparkwright.adapters.bundle import Bundle
 _IMPORTS = """
 import importlib, pkgutil, sys
 sys.path.insert(0, {folder!r})
-for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.door", "sparkwright.supervisor.exporter"):
+for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.gateway", "sparkwright.supervisor.exporter"):
     importlib.import_module(name)
 import sparkwright.logscan.words, sparkwright.causes.diagnose, sparkwright.rules.compat.table
 from sparkwright.rules.compat.table import ENGINES, read_table

@@ -1,4 +1,4 @@
-"""The drills' clients against a server that fails in every way that a front door can: each fate is told rightly."""
+"""The drills' clients against a server that fails in every way that a gateway can: each fate is told rightly."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from drills.fate import Fate
-from drills.traffic import Client, Door, Load
+from drills.traffic import Client, Gateway, Load
 
 PIECE = b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": null}]}\n\n'
 LAST = b'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\n'
@@ -33,7 +33,7 @@ ANSWERS = {
 
 
 @asynccontextmanager
-async def door(how: str) -> AsyncIterator[Door]:
+async def gateway(how: str) -> AsyncIterator[Gateway]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(EOFError, OSError):
             await answer(reader, writer)
@@ -53,7 +53,7 @@ async def door(how: str) -> AsyncIterator[Door]:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        yield Door(f"http://127.0.0.1:{port}/v1", "k", "m", patience=0.3)
+        yield Gateway(f"http://127.0.0.1:{port}/v1", "k", "m", patience=0.3)
         await asyncio.sleep(0.05)  # the last connections end in order
 
 
@@ -71,7 +71,7 @@ async def door(how: str) -> AsyncIterator[Door]:
 )
 async def test_each_end_is_told_rightly(how: str, fate: Fate, status: int) -> None:
     """What a client sees decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
-    async with door(how) as there:
+    async with gateway(how) as there:
         client = Client(there)
         seen = await client.ask(client.body(Load()))
         await client.close()
@@ -81,7 +81,7 @@ async def test_each_end_is_told_rightly(how: str, fate: Fate, status: int) -> No
 
 async def test_traffic_goes_on_whatever_becomes_of_it() -> None:
     """A steady rate of requests and probes, all with a fate in the end; what cannot connect is told, too."""
-    async with door("whole") as there:
+    async with gateway("whole") as there:
         client = Client(there)
         tasks = [asyncio.create_task(client.traffic(Load(rate=50))), asyncio.create_task(client.probing(0.02))]
         await asyncio.sleep(0.5)

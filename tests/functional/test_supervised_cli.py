@@ -33,7 +33,7 @@ def add_hook(shell: Shell) -> Path:
 
 
 def up(shell: Shell) -> None:
-    """With a front door of this test's own."""
+    """With a gateway of this test's own."""
     path = shell.folder / recipe(shell, **QUICK)
     path.write_text(path.read_text().replace("serving:\n", f"serving:\n  door: {{port: {free_port()}}}\n"))
     code, _, err = shell.run("up", str(path), "--force", "no GPU here", **SCALED)
@@ -41,7 +41,7 @@ def up(shell: Shell) -> None:
 
 
 def figures(shell: Shell) -> dict[str, float]:
-    """By name, the last of each, from the door service's own port."""
+    """By name, the last of each, from the key check's own port."""
     port = json.loads((home(shell) / "door/door.json").read_text())["metrics"]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))

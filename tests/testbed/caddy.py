@@ -1,4 +1,4 @@
-"""The front door's proxy on the nodes: the wheel's, as Debian's own is too old (it makes cut streams look whole)."""
+"""The gateway's proxy on the nodes: the wheel's, as Debian's own is too old (it makes cut streams look whole)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

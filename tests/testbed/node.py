@@ -15,7 +15,7 @@ from testbed.shell import TestbedError, wait_until
 
 Completed = subprocess.CompletedProcess[str]
 STATE = ".local/state/sparkwright"
-# History stays: the audit log, the store and the evidence of incidents; and so do the keys of front doors.
+# History stays: the audit log, the store and the evidence of incidents; and so do the keys of gateways.
 _LEFT = rf"""
 find /home/*/{STATE} /run/lock/sparkwright* \( -name incidents -o -path '*/sparkwright/door' \) -prune -o -type f \
   ! -name audit.log ! -name 'store.sqlite*' ! -name 'hooks*' -print 2>/dev/null

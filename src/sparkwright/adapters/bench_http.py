@@ -16,7 +16,7 @@ from sparkwright.domain.probed import Reply
 _CONNECT = 10.0
 _MOST = 16 << 20
 _HINT = "is it started, and is the address right? `curl {url}` shows what answers there"
-_TRUST = "name its CA: SSL_CERT_FILE=FILE (of a front door of ours: the ca.crt that `up` named where it was called)"
+_TRUST = "name its CA: SSL_CERT_FILE=FILE (of a gateway of ours: the ca.crt that `up` named where it was called)"
 # What is wrong with the address, the way there, or the words spoken; ValueError: a URL that is none.
 _ERRORS = (
     httpcore.NetworkError,

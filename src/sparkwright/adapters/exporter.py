@@ -166,7 +166,7 @@ def _deployment(made: _Families, live: Live) -> Iterator[Metric]:
     phases = [((str(phase),), float(phase is live.phase)) for phase in DeploymentState]
     yield made.gauges("deployment_phase", "1 for the state that it is in.", ("phase",), phases)
     yield made.gauge("deployment_phase_start_timestamp_seconds", "Since when.", live.since)
-    yield made.gauge("deployment_refusing", "1 while new requests get 503 at the door.", float(live.refusing))
+    yield made.gauge("deployment_refusing", "1 while new requests get 503 at the gateway.", float(live.refusing))
     yield made.gauge("deployment_incident_open", "1 while an incident is open.", float(bool(live.incident)))
     troubles = [((kind,), 1.0) for kind in sorted({kind for kind, _ in live.troubles})]
     yield made.gauges(

@@ -1,4 +1,4 @@
-"""Keys to front doors, and what to trust there, kept on the machine of the person who called."""
+"""Keys to gateways, and what to trust there, kept on the machine of the person who called."""
 
 import os
 import secrets
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.door.keys import BYTES, FIRST
+from sparkwright.gateway.keys import BYTES, FIRST
 
 
 class FolderKeyring:

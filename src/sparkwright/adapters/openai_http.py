@@ -85,7 +85,7 @@ class OpenAiEndpoint:
             return None
         return body.decode("utf-8", "replace") if response.status == 200 else None
 
-    async def knock(self, url: str) -> int:
+    async def probe(self, url: str) -> int:
         whoever = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         whoever.check_hostname, whoever.verify_mode = False, ssl.CERT_NONE
         try:

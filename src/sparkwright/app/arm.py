@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from sparkwright.app.disarm import did, disarm, pause, tag_of, taken_down
-from sparkwright.app.door import Furnished, Reach, furnish, settled
+from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
 from sparkwright.app.head_ssh import open_ways
 from sparkwright.app.lease import holding
 from sparkwright.app.tasks import finished
@@ -27,7 +27,7 @@ from sparkwright.facts.service import parse_seat
 from sparkwright.remote import request, service
 from sparkwright.supervision.findings import (
     did_not_start,
-    no_door,
+    no_gateway,
     no_python,
     nobody_after_a_reboot,
     not_now,
@@ -60,14 +60,14 @@ class Order:
     """What a supervisor is to know beside plan and wish. fresh: the ranks were started just now.
 
     figures: of that start: `available:NODE` bytes before it, `started in` seconds. replaces: another deployment, whose
-    gateway on port `door` (0: none) answers until this one's does.
+    gateway on port `gateway` (0: none) answers until this one's does.
     """
 
     allow_reboot: bool = False
     fresh: bool = False
     figures: Mapping[str, float] = field(default_factory=dict)
     replaces: str = ""
-    door: int = 0
+    gateway: int = 0
 
 
 async def record(world: World, wish: Wish, plan: Plan) -> None:
@@ -145,33 +145,33 @@ async def _arm(world: World, wish: Wish, plan: Plan, order: Order) -> Armed:
         return Armed(findings=lost)
     await _ordered(world, where, _desired(world, wish, plan, order), order)
     manager, doubts = await _manager(world, plan.head, seat)
-    door = await _door(world, plan, where, order.door)
+    gateway = await _gateway(world, plan, where, order.gateway)
     supervisor = Service("supervisor", where.argv("run"), private=False)
-    await _serve(world, where, plan.deployment, (supervisor, *door.before), (manager, seat))
+    await _serve(world, where, plan.deployment, (supervisor, *gateway.before), (manager, seat))
     if order.replaces:
         await disarm(world, world.cluster.names, order.replaces)
-    await _serve(world, where, plan.deployment, door.after, (manager, seat))
-    reach, more = await _settled(world, plan, where) if door.listens else (None, ())
-    reach = replace(reach, key=door.key) if reach else None
+    await _serve(world, where, plan.deployment, gateway.after, (manager, seat))
+    reach, more = await _settled(world, plan, where) if gateway.listens else (None, ())
+    reach = replace(reach, key=gateway.key) if reach else None
     done = await world.hosts[plan.head].run(service.alive(where.home))
     if not done.ok:
         doubts = (*doubts, did_not_start(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
-    return Armed(plan.head if done.ok else "", manager, (*doubts, *door.findings), (*door.said, *more), reach)
+    return Armed(plan.head if done.ok else "", manager, (*doubts, *gateway.findings), (*gateway.said, *more), reach)
 
 
-async def _door(world: World, plan: Plan, where: Where, handed: int) -> Furnished:
-    """A supervisor without a front door is better than none."""
+async def _gateway(world: World, plan: Plan, where: Where, handed: int) -> GatewayInstall:
+    """A supervisor without a gateway is better than none."""
     try:
-        return await furnish(world, plan, where, handed)
+        return await install_gateway(world, plan, where, handed)
     except NodeError as error:
-        return Furnished((), (no_door(plan.head, error.message),))
+        return GatewayInstall((), (no_gateway(plan.head, error.message),))
 
 
 async def _settled(world: World, plan: Plan, where: Where) -> tuple[Reach | None, tuple[str, ...]]:
     try:
         return await settled(world, plan, where)
     except NodeError as error:
-        return None, (f"the front door could not be asked: {error.message}",)
+        return None, (f"the gateway could not be asked: {error.message}",)
 
 
 async def _seat(world: World, plan: Plan) -> Seat:

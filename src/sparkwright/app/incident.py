@@ -173,7 +173,7 @@ async def _within(found: Evidence, what: str, work: Coroutine[Any, Any, None], l
 
 
 async def explain(world: World, found: Evidence, words: Mapping[str, str], outage: Outage | None = None) -> Diagnosis:
-    """The causes that the evidence tells. Read in a thread: the loop goes on with telling the front door.
+    """The causes that the evidence tells. Read in a thread: the loop goes on with telling the gateway.
 
     outage: only what came after the last good answer can be its cause, and what nodes know goes before what logs say.
     """

@@ -1,4 +1,4 @@
-"""The keys of a head node's front doors: made, listed, revoked. On the node there are only their hashes."""
+"""The keys of a head node's gateways: made, listed, revoked. On the node there are only their hashes."""
 
 import hashlib
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from sparkwright.app.world import World
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
-from sparkwright.door.keys import FIRST, Key, Keys, added, digest, key_from, parse, text_of, without
+from sparkwright.gateway.keys import FIRST, Key, Keys, added, digest, key_from, parse, text_of, without
 from sparkwright.ports import Keyring
-from sparkwright.remote import door as commands
+from sparkwright.remote import gateway as commands
 from sparkwright.remote.host import script
 
 _TRIES = 50  # who loses one has lost it to somebody who is done: as many may write at once
@@ -102,7 +102,7 @@ async def _read(world: World) -> tuple[Keys, str]:
         raise CommandFailed(
             head,
             f"{state}/door/keys.json cannot be read: {error}",
-            "move it away; the door then knows no key, and `sparkwright keys add NAME` makes new ones",
+            "move it away; the gateway then knows no key, and `sparkwright keys add NAME` makes new ones",
         ) from error
 
 

@@ -120,8 +120,8 @@ async def _serve(world: World, wish: Wish, outcome: Outcome, options: Options, s
 async def _supervise(world: World, wish: Wish, outcome: Outcome, options: Options) -> None:
     """Only what serves is supervised: a first start that fails is for the one who called."""
     if options.supervise and world.program:
-        door = outcome.old.door if outcome.old and wish.replaces else 0
-        order = Order(options.allow_reboot, outcome.fresh, _figures(outcome), wish.replaces, door)
+        gateway = outcome.old.gateway if outcome.old and wish.replaces else 0
+        order = Order(options.allow_reboot, outcome.fresh, _figures(outcome), wish.replaces, gateway)
         with _step(world, outcome, "supervise", quiet=True):
             outcome.armed = await arm(world, wish, outcome.plan, order)
     elif world.program and not outcome.fresh:

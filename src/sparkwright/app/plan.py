@@ -190,13 +190,13 @@ def _anywhere(checkpoints: Mapping[str, Checkpoint | Unknown]) -> bool:
 
 
 def _bind(wish: Wish, choice: FabricChoice | None) -> str:
-    """Under supervision it is the front door that is open to all. Raises UsageError for an engine that would be."""
+    """Under supervision it is the gateway that is open to all. Raises UsageError for an engine that would be."""
     expose, name = wish.recipe.serving.expose, wish.recipe.name
     if expose is Expose.ALL and not wish.supervised and not wish.recipe.serving.api_key_env:
         raise UsageError(
-            f"{name}: serving.expose: all without a front door and without serving.api_key_env: anybody on the network "
+            f"{name}: serving.expose: all without a gateway and without serving.api_key_env: anybody on the network "
             "could use the engine",
-            hint="leave it to `sparkwright up` with its front door, name the variable that holds a key, or use fabric",
+            hint="leave it to `sparkwright up` with its gateway, name the variable that holds a key, or use fabric",
         )
     if expose is Expose.ALL:
         return _LOOPBACK if wish.supervised else _EVERYWHERE

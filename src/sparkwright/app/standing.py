@@ -57,7 +57,7 @@ class Old:
         return f"recipe {self.ranks[0].recipe}" if self.ranks else "an unknown recipe"
 
     @property
-    def door(self) -> int:
+    def gateway(self) -> int:
         """Port of its gateway, 0 without one."""
         return self.desired.recipe.serving.door.port if self.desired and self.supervised else 0
 

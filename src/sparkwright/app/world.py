@@ -24,7 +24,7 @@ class World:
     launch_key: random, for what the ranks of one launch must prove to each other. hub: None to ask none.
     program: what a supervisor runs; None where nothing is supervised from here (in a supervisor itself).
     time_scale: of the supervisor's waits, for drills.
-    keyring: where keys of front doors are made and kept; None where nobody is who could be given one.
+    keyring: where keys of gateways are made and kept; None where nobody is who could be given one.
     """
 
     cluster: Cluster
@@ -53,10 +53,9 @@ class World:
 class Wish:
     """What the user asked for. force: the reason given to override findings, '' for none.
 
-    measured: what logs that were given by hand say, in place of what is kept of earlier starts. supervised: the front
-    door is what others reach, and the engine stays where only the door reaches it. beside: deployments that ran on the
-    same nodes while it served, which somebody has wanted so. replaces: another deployment, whose memory and ports
-    count as free.
+    measured: what logs that were given by hand say, in place of what is kept of earlier starts. supervised: the
+    engine listens where only the gateway reaches it. beside: deployments that ran on the same nodes while it served, at
+    the user's request. replaces: another deployment, whose memory and ports count as free.
     """
 
     recipe: Recipe

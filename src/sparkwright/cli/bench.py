@@ -39,14 +39,14 @@ _QUICK = "quick"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the command line says. keys: to be tried, in this order. door: to go through, as `_ours` has it."""
+    """What the command line says. keys: to be tried, in this order. gateway: to go through, as `_ours` has it."""
 
     where: Where
     model: str
     keys: tuple[Secret | None, ...]
     key_given: bool
     wish: Wish
-    door: str | None
+    gateway: str | None
     dry: bool
     quiet: bool
     allow_simulated: bool = False
@@ -71,7 +71,8 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option("--profiles", is_flag=True, is_eager=True, expose_value=False, callback=_list_profiles, help="List them.")
 @click.option("--model", default="", metavar="NAME", help="Where the server has several.")
 @click.option("--key-file", type=click.Path(path_type=Path), help="Holds the key. [default: $SPARKWRIGHT_API_KEY]")
-@click.option("--front-door", is_flag=True, help="Of a deployment: with TLS and keys, as its users reach it.")
+@click.option("--gateway", is_flag=True, help="Measure a deployment through its gateway, with TLS and keys.")
+@click.option("--front-door", is_flag=True, hidden=True)
 @click.option("--tokenizer", type=click.Path(path_type=Path, exists=True), help="A tokenizer.json, or its folder.")
 @click.option("--repeats", type=click.IntRange(1, 100), default=None, help="In place of the profile's.")
 @click.option("--seed", type=int, default=None, help="Of lengths and times. [default: the profile's]")
@@ -108,7 +109,7 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
         keys(how["key_file"]),
         how["key_file"] is not None,
         Wish(Workload("", "", ()), tags=how["tags"], note=how["note"]),
-        "" if how["front_door"] else None,
+        "" if how["gateway"] or how["front_door"] else None,
         how["dry"],
         as_json,
         how["allow_simulated"],
@@ -158,11 +159,10 @@ async def _wanted(
     if not how["resume"]:
         if not targets:
             raise UsageError("what is to be measured?", "sparkwright bench URL, or the name of a deployment")
-        if said.door is not None and any(map(asked.is_url, targets)):
-            raise UsageError("--front-door is for a deployment's name: a URL is measured as it stands")
-        workload = adjusted(
-            open_workload(how["profile"] or _QUICK, places()), how["repeats"], how["seed"], how["seconds"]
-        )
+        if said.gateway is not None and any(map(asked.is_url, targets)):
+            raise UsageError("--gateway is for a deployment's name: a URL is measured as it stands")
+        opened = open_workload(how["profile"] or _QUICK, places())
+        workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
         return targets, replace(said, wish=_filled(said.wish, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError("--resume goes on with one run as it was begun", f"sparkwright bench --resume {how['resume']}")
@@ -172,7 +172,7 @@ async def _wanted(
     known = run.conditions
     named = targets or (known.deployment or known.endpoint,)
     said = replace(said, model=said.model or known.model if not known.ours else said.model)
-    said = replace(said, door=known.front_door or said.door)
+    said = replace(said, gateway=known.front_door or said.gateway)
     return named, replace(said, wish=replace(_filled(said.wish, workload), resume=run))
 
 
@@ -199,9 +199,9 @@ def _opening(ready: Ready) -> str:
 
 @contextlib.asynccontextmanager
 async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[Bench, Ready]]:
-    """With what it was asked by: of a front door of ours that trusts the cluster's own certificates."""
+    """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
     if not asked.is_url(named):
-        async with _ours(made, named, said.door, said) as found:
+        async with _ours(made, named, said.gateway, said) as found:
             yield found
         return
     ours = await _clustered().behind(named, said.where, True) if named.startswith("https:") else ""
@@ -218,9 +218,11 @@ async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[B
         yield found
 
 
-def _ours(made: Bench, name: str, door: str | None, said: _Asked) -> AbstractAsyncContextManager[tuple[Bench, Ready]]:
-    """door: the URL to go through, '' for the deployment's own; None goes to the engine."""
+def _ours(
+    made: Bench, name: str, gateway: str | None, said: _Asked
+) -> AbstractAsyncContextManager[tuple[Bench, Ready]]:
+    """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
     clustered = _clustered()
-    named = clustered.Named(name, said.keys[0] if said.key_given else None, said.keys, door)
+    named = clustered.Named(name, said.keys[0] if said.key_given else None, said.keys, gateway)
     found: AbstractAsyncContextManager[tuple[Bench, Ready]] = clustered.deployment(made, said.where, named, said.wish)
     return found

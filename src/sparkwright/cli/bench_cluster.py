@@ -13,27 +13,27 @@ from sparkwright.cli.console import Quiet
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
-from sparkwright.wiring import Where, door_keys, trusting, vouched, world
+from sparkwright.wiring import Where, gateway_keys, trusting, vouched, world
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
     """What the user calls a deployment. given: a key. keys: others to try.
 
-    door: URL of its front door, to go through that, '' where it is to be found out; None goes to the engine.
+    gateway: URL of its gateway, to go through that, '' where it is to be found out; None goes to the engine.
     """
 
     name: str
     given: Secret | None
     keys: Sequence[Secret | None]
-    door: str | None
+    gateway: str | None
 
     def to_try(self, cluster: str) -> tuple[Secret | None, ...]:
         """One for somebody else's service comes last."""
         if self.given:
             return (self.given,)
         first, *general = self.keys
-        found = tuple(key for key in (first, *door_keys(cluster), *general) if key)
+        found = tuple(key for key in (first, *gateway_keys(cluster), *general) if key)
         return found or (None,)
 
 
@@ -41,19 +41,19 @@ class Named:
 async def deployment(made: Bench, where: Where, named: Named, wish: Wish) -> AsyncIterator[tuple[Bench, Ready]]:
     cluster = _cluster(where, named.name)
     async with _world(cluster, where) as there:
-        if named.door is None:
+        if named.gateway is None:
             async with clustered.deployment(made, there, named.name, named.given, wish) as ready:
                 yield made, ready
             return
-        url = named.door or await clustered.door_of(there, named.name)
-        door = clustered.Door(named.name, url, named.to_try(cluster.name))
+        url = named.gateway or await clustered.gateway_url(there, named.name)
+        gateway = clustered.Gateway(named.name, url, named.to_try(cluster.name))
         able = trusting(made, cluster.name)
-        async with clustered.front_door(able, there, door, wish) as ready:
+        async with clustered.gateway(able, there, gateway, wish) as ready:
             yield able, ready
 
 
 async def behind(url: str, where: Where, proven: bool) -> str:
-    """The deployment that this is the front door of; '' when it is none of ours.
+    """The deployment that this is the gateway of; '' when it is none of ours.
 
     proven: only if its certificate says so, for which no node is asked.
     """

@@ -65,9 +65,7 @@ def next_text(run: str, others: Sequence[str] = (), around: str = "") -> str:
     rows = [(f"sparkwright report {run} -o report.html", "plots and conditions as one file")]
     rows.append((f"sparkwright report {run} --format md", "tables for a post"))
     rows += [(f"sparkwright compare {other} {run}", "against the run before") for other in others[:1]]
-    rows += (
-        [(f"sparkwright bench {around} --front-door", "the same through its gateway: TLS and keys")] if around else []
-    )
+    rows += [(f"sparkwright bench {around} --gateway", "the same through its gateway: TLS and keys")] if around else []
     return f"next\n{aligned(rows)}"
 
 

@@ -1,4 +1,4 @@
-"""`sparkwright keys`: who may use the front door."""
+"""`sparkwright keys`: who may use the gateway."""
 
 import time
 from dataclasses import asdict
@@ -9,13 +9,13 @@ from sparkwright.app import keys as use
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned
 from sparkwright.domain.units import duration
-from sparkwright.door.keys import Key
+from sparkwright.gateway.keys import Key
 from sparkwright.wiring import Where
 
 
 @click.group()
 def keys() -> None:
-    """Keys to the front door: named, revocable, kept on the head node as hashes only.
+    """Keys to the gateway: named, revocable, kept on the head node as hashes only.
 
     They outlive deployments. With the cluster's first `up` a key `default` is made.
 

@@ -25,7 +25,7 @@ VERBS = {
     "incidents": ("incidents", "incidents", "What happened to deployments, and what was done about it."),
     "down": ("up", "down", "Stop a deployment and remove all that is left of it."),
     "restart": ("up", "restart", "Restart a deployment; its gateway answers 503 meanwhile."),
-    "keys": ("keys", "keys", "Keys to the front door: add, list, revoke."),
+    "keys": ("keys", "keys", "Keys to the gateway: add, list, revoke."),
     "bench": ("bench", "bench", "Measure any OpenAI-compatible endpoint, or a deployment."),
     "runs": ("runs", "runs", "What was measured on this machine."),
     "compare": ("compare", "compare", "Runs against a base, figure by figure."),

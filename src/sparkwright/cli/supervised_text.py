@@ -6,7 +6,7 @@ from sparkwright.cli.columns import aligned, fold
 from sparkwright.domain.live import Live, LiveCanary, LiveNode
 from sparkwright.domain.supervised import Supervised
 from sparkwright.domain.units import MIB, duration, gib
-from sparkwright.door.decide import waits
+from sparkwright.gateway.decide import waits
 
 _HOUR = 3600.0
 _STILL = 8 * MIB  # bytes an hour that no one has to read about

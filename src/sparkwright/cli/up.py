@@ -33,7 +33,7 @@ from sparkwright.wiring import Where, places
 @shared.lease_option
 @click.option("--dry-run", is_flag=True, help="Stop after the plan: same text, same code, nothing changed.")
 @click.option("--detach", is_flag=True, help="Return once the ranks run, without waiting for the answer.")
-@click.option("--no-supervise", is_flag=True, help="Leave nothing on the nodes that keeps it alive, and no front door.")
+@click.option("--no-supervise", is_flag=True, help="Leave nothing on the nodes that keeps it alive, and no gateway.")
 @click.option("--allow-reboot", is_flag=True, help="Its supervisor may reboot all nodes where nothing else helps.")
 @click.option(
     "--replace",

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sparkwright.app.door import Reach
+from sparkwright.app.gateway import Reach
 from sparkwright.app.launch import Outcome
 from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import standing

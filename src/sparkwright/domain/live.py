@@ -1,4 +1,4 @@
-"""A supervised deployment as its supervisor saw it last: for `status`, the exporter and the front door."""
+"""A supervised deployment as its supervisor saw it last: for `status`, the exporter and the gateway."""
 
 from dataclasses import dataclass
 
@@ -89,7 +89,7 @@ class LiveRestart:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """refusing: new requests get 503 at the door, for `why`; back_at: epoch seconds, 0 when nobody knows.
+    """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
     request: nonce of the last one that is obeyed.
 

@@ -23,8 +23,8 @@ class Expose(StrEnum):
     ALL = "all"
 
 
-class DoorTls(StrEnum):
-    """How the front door is encrypted: by a CA of its own on the head node, with a given certificate, or not at all."""
+class GatewayTls(StrEnum):
+    """How the gateway is encrypted: by a CA of its own on the head node, with a given certificate, or not at all."""
 
     INTERNAL = "internal"
     FILES = "files"
@@ -93,15 +93,15 @@ class Parallelism:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """The front door on the head node. certificate, key: files there, for tls `files`. names: more names that clients
+class Gateway:
+    """The gateway on the head node. certificate, key: files there, for tls `files`. names: more names that clients
 
     use for the head, for its own CA's certificate. body_limit: bytes of one request. routes: `METHOD /v1/path`, served
     besides those of the engine.
     """
 
     port: int = 8443
-    tls: DoorTls = DoorTls.INTERNAL
+    tls: GatewayTls = GatewayTls.INTERNAL
     certificate: str = ""
     key: str = ""
     names: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class Serving:
     memory_fraction: float = 0.0
     kv_cache_bytes: int = 0
     api_key_env: str = ""
-    door: Door = field(default_factory=Door)
+    door: Gateway = field(default_factory=Gateway)
 
 
 @dataclass(frozen=True, slots=True)

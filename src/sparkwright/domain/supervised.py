@@ -13,7 +13,7 @@ class Supervised:
     """node: where the supervisor is. live: what it wrote last, None when that cannot be read. now: the node's clock.
 
     running: whether its process is there. unit: the systemd unit that brings it back, '' for a detached process.
-    again: it is being started again. by: who called `up`. endpoint: the front door's, '' without one.
+    again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one.
     """
 
     deployment: str

@@ -1,4 +1,4 @@
-"""The routes of each engine that clients may call through the front door (data/routes.toml)."""
+"""The routes of each engine that clients may call through the gateway (data/routes.toml)."""
 
 import tomllib
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ def _key(recipe: Recipe) -> tuple[Finding, ...]:
             "ENG021", Severity.BLOCK, "serving", "trtllm-serve has no API key: everybody who reaches it may use it",
             evidence=f"serving.api_key_env: {s.api_key_env}",
             cause="the server looks at no Authorization header, so a key would only seem to protect it",
-            remedy="leave out serving.api_key_env: the front door that `sparkwright up` makes has keys of its own",
+            remedy="leave out serving.api_key_env: the gateway that `sparkwright up` makes has keys of its own",
         ),
     )  # fmt: skip
 

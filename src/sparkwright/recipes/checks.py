@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sparkwright.domain.recipe import DoorTls, EngineChoice, Recipe, Runtime
+from sparkwright.domain.recipe import EngineChoice, GatewayTls, Recipe, Runtime
 from sparkwright.recipes.checks_build import build_checks
 from sparkwright.recipes.checks_environment import flags_and_env
 from sparkwright.recipes.problems import Complaint
@@ -106,17 +106,17 @@ def _limits(recipe: Recipe) -> Iterator[Complaint]:
         yield ("serving", "batched_tokens"), f"`serving.batched_tokens`: observed {s.batched_tokens}; allowed: {why}"
 
 
-def _door(recipe: Recipe) -> Iterator[Complaint]:
-    s, door = recipe.serving, recipe.serving.door
+def _gateway(recipe: Recipe) -> Iterator[Complaint]:
+    s, gateway = recipe.serving, recipe.serving.door
     path = ("serving", "door")
     taken = {s.port: "serving.port", s.master_port: "serving.master_port"}
-    for port, what in ((door.port, "`serving.door.port`"), (door.port + 1, "the port after it, for metrics,")):
+    for port, what in ((gateway.port, "`serving.door.port`"), (gateway.port + 1, "the port after it, for metrics,")):
         if port in taken:
-            yield (*path, "port"), f"`serving.door.port`: observed {door.port}; {what} is `{taken[port]}`"
-    files = door.tls is DoorTls.FILES
-    for name, value in (("certificate", door.certificate), ("key", door.key)):
+            yield (*path, "port"), f"`serving.door.port`: observed {gateway.port}; {what} is `{taken[port]}`"
+    files = gateway.tls is GatewayTls.FILES
+    for name, value in (("certificate", gateway.certificate), ("key", gateway.key)):
         if files != bool(value):
-            why = f"wanted with `serving.door.tls: files`, observed {shown(door.tls.value)} and {shown(value)}"
+            why = f"wanted with `serving.door.tls: files`, observed {shown(gateway.tls.value)} and {shown(value)}"
             yield (*path, name), f"`serving.door.{name}`: a path is {why}"
 
 
@@ -143,7 +143,7 @@ CHECKS = (
     Check(("nodes", "parallelism", "parallelism.tp", "parallelism.pp", "parallelism.dp"), _ranks),
     Check(("engine.name", "parallelism", "speculation"), _parallelism),
     Check(("serving.port", "serving.master_port", "serving.batched_tokens", "serving.sequences"), _limits),
-    Check(("serving.port", "serving.master_port", "serving.door"), _door),
+    Check(("serving.port", "serving.master_port", "serving.door"), _gateway),
     Check(("env", "flags", "engine.name"), flags_and_env),
     Check(("mounts",), _mounts),
     Check(("published",), _published),

@@ -3,11 +3,11 @@
 from sparkwright.domain.build import Build, PythonPackages, Source
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import (
-    Door,
-    DoorTls,
     EngineChoice,
     Expose,
     Figure,
+    Gateway,
+    GatewayTls,
     Model,
     Parallelism,
     Parsers,
@@ -20,8 +20,8 @@ from sparkwright.domain.recipe import (
 )
 from sparkwright.recipes.schema import (
     BuildPart,
-    DoorPart,
     EnginePart,
+    GatewayPart,
     ModelPart,
     PhasesPart,
     RecipePart,
@@ -82,12 +82,12 @@ def _engine(part: EnginePart) -> EngineChoice:
 
 
 def _serving(part: ServingPart) -> Serving:
-    return Serving(**part.model_dump(exclude={"expose", "door"}), expose=Expose(part.expose), door=_door(part.door))
+    return Serving(**part.model_dump(exclude={"expose", "door"}), expose=Expose(part.expose), door=_gateway(part.door))
 
 
-def _door(part: DoorPart) -> Door:
+def _gateway(part: GatewayPart) -> Gateway:
     fields = part.model_dump(exclude={"tls", "names", "routes"})
-    return Door(**fields, tls=DoorTls(part.tls), names=tuple(part.names), routes=tuple(part.routes))
+    return Gateway(**fields, tls=GatewayTls(part.tls), names=tuple(part.names), routes=tuple(part.routes))
 
 
 def _speculation(part: SpeculationPart | None) -> Speculation:

@@ -164,7 +164,7 @@ class ParallelismPart(Part):
     ep: bool = False
 
 
-class DoorPart(Part):
+class GatewayPart(Part):
     port: Annotated[int, _PORT] = 8443
     tls: Literal["internal", "files", "off"] = "internal"
     certificate: Annotated[Text, _ABSOLUTE] = ""
@@ -185,7 +185,7 @@ class ServingPart(Part):
     kv_dtype: Annotated[Text, _WORD] = ""
     memory_fraction: Annotated[float, _FRACTION] = 0.0
     kv_cache_bytes: Annotated[Size, _KV_BYTES] = 0
-    door: DoorPart = DoorPart()
+    door: GatewayPart = GatewayPart()
 
 
 class SpeculationPart(Part):

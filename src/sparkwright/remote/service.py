@@ -272,7 +272,7 @@ def alive(home: str) -> Command:
 
 
 def pause(state: str, deployment: str) -> Command:
-    """Ends the supervisor; its files, the door and its units stay. Prints `was` when it ran, and `nonce NONCE`."""
+    """Ends the supervisor; its files, the gateway and its units stay. Prints `was` when it ran, and `nonce NONCE`."""
     return script(_PAUSE, state, deployment, timeout=60, changes=f"pause the supervisor of {deployment}")
 
 

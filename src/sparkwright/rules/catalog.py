@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.rules.compat.catalog import COMPAT
-from sparkwright.rules.door_catalog import DOOR
+from sparkwright.rules.door_catalog import GATEWAY
 from sparkwright.rules.host_catalog import HOST
 from sparkwright.rules.link_catalog import LINK
 from sparkwright.rules.preflight import (
@@ -80,7 +80,7 @@ PREFLIGHT: tuple[Rule, ...] = (
     port001_taken,
     *HOST,
     *LINK,
-    *DOOR,
+    *GATEWAY,
 )
 RULES: tuple[Rule, ...] = (*PREFLIGHT, *COMPAT)
 

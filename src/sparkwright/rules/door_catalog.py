@@ -1,4 +1,4 @@
-"""The rules about the front door. They speak only where it is made ready: no other context has what they look at."""
+"""The rules about the gateway. They speak only where it is made ready: no other context has what they look at."""
 
 from sparkwright.rules.preflight import (
     door001_no_caddy,
@@ -14,7 +14,7 @@ from sparkwright.rules.rule import Rule
 
 NO_CADDY, PAIR, PORT = door001_no_caddy.CODE, door003_pair.CODE, door006_port_taken.CODE
 KEYS, MODES = door007_keys_unreadable.CODE, door005_modes.CODE
-DOOR: tuple[Rule, ...] = (
+GATEWAY: tuple[Rule, ...] = (
     door001_no_caddy,
     door006_port_taken,
     door003_pair,

@@ -7,9 +7,9 @@ from typing import Protocol
 from sparkwright.domain.advice import Advice
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster
-from sparkwright.domain.door_facts import DoorFacts
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.gateway_facts import GatewayFacts
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.measured import Measured
 from sparkwright.domain.plan import RankSpec
@@ -23,7 +23,7 @@ class Context:
 
     images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
     the hub says of a model that no node has, where the plan was made with it.
-    measured: by `check --deep`. door: where a front door is made ready, nowhere else. beside: other deployments that
+    measured: by `check --deep`. gateway: where a gateway is made ready, nowhere else. beside: other deployments that
     may run on the same nodes.
     `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
     """
@@ -39,7 +39,7 @@ class Context:
     advice: Advice | None = None
     published: Published | None = None
     measured: Measured | None = None
-    door: DoorFacts | None = None
+    gateway: GatewayFacts | None = None
     beside: tuple[str, ...] = ()
 
     def facts_of(self, spec: RankSpec) -> NodeFacts | None:

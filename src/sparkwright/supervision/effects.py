@@ -64,7 +64,7 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The front door answers 503. back_at: when it should be back (epoch seconds, 0: not known)."""
+    """The gateway answers 503. back_at: when it should be back (epoch seconds, 0: not known)."""
 
     why: str
     back_at: float = 0.0
@@ -72,7 +72,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """The front door lets requests through."""
+    """The gateway lets requests through."""
 
 
 @dataclass(frozen=True, slots=True)

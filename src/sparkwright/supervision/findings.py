@@ -69,13 +69,13 @@ def not_set_up(node: str, said: str) -> Finding:
     )
 
 
-def no_door(node: str, said: str) -> Finding:
-    """SUP006: the front door could not be set up on the head."""
+def no_gateway(node: str, said: str) -> Finding:
+    """SUP006: the gateway could not be set up on the head."""
     return Finding(
         "SUP006",
         Severity.WARN,
         node,
-        "supervised, but without a front door: it could not be set up",
+        "supervised, but without a gateway: it could not be set up",
         said,
         "a step on the node failed; the engine serves where only the head, or the fabric, reaches it",
         "mend what it says, then the same `sparkwright up` again; until then `ssh -L` reaches the engine",

@@ -69,7 +69,7 @@ def relaunch(state: State, at: float, policy: Policy) -> Move:
 def back_off(state: State, at: float, pause: float, why: str) -> Move:
     waiting = replace(state, phase=DeploymentState.BACKING_OFF, since=at, work=Work.NONE, reason=why)
     there = replace(waiting, due=at + pause, refusing=True)
-    return there, (door(there),)
+    return there, (gateway(there),)
 
 
 def launch(state: State, at: float, policy: Policy) -> Move:
@@ -81,7 +81,7 @@ def launch(state: State, at: float, policy: Policy) -> Move:
     launches = guard.remembered(before, at, policy) + (() if state.planned else (at,))
     launching = replace(state, gone=False, launches=launches, attempt=attempt, reason=f"starting again: {state.cause}")
     there = begin(launching, DeploymentState.STARTING, Work.LAUNCH, at)
-    return there, (door(there), Launch(there.turn))
+    return there, (gateway(there), Launch(there.turn))
 
 
 def restart(state: State, at: float, why: str, policy: Policy) -> Move:
@@ -96,7 +96,7 @@ def swap(state: State, at: float, why: str) -> Move:
     """The nodes are another's; the gateway stays and gives the reason."""
     there = begin(replace(calm(state), reason=why, ready_at=0.0, refusing=True, gone=False), DeploymentState.STARTING,
                   Work.SWAP, at)  # fmt: skip
-    return there, (door(there), *taken_over(state), Swap(there.turn))
+    return there, (gateway(there), *taken_over(state), Swap(there.turn))
 
 
 def taken_over(state: State) -> tuple[Effect, ...]:
@@ -111,7 +111,7 @@ def watch(state: State, at: float) -> Move:
 def reboot(state: State, at: float) -> Move:
     known = replace(state, rebooted=True, reason=f"its nodes are being rebooted: {state.cause}")
     there = begin(known, DeploymentState.DRAINING, Work.REBOOT, at)
-    return there, (door(there), Reboot(there.boots, there.turn))
+    return there, (gateway(there), Reboot(there.boots, there.turn))
 
 
 def serve(state: State, at: float) -> Move:
@@ -125,15 +125,15 @@ def serve(state: State, at: float) -> Move:
 
 
 def rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
-    """A person has to act; the front door says how."""
+    """A person has to act; the gateway says how."""
     why = "; ".join([why, *_full(state)])
     there = replace(calm(state), phase=phase, since=at, work=Work.NONE, reason=why, refusing=True, gone=state.gone)
     closed = (Close(state.incident, _OUTCOME[phase]),) if state.incident else ()
-    return there, (door(there), *closed, Announce("given-up", f"{why}; {_PERSON[phase]}"))
+    return there, (gateway(there), *closed, Announce("given-up", f"{why}; {_PERSON[phase]}"))
 
 
-def door(state: State) -> Effect:
-    """What the front door does in this state, for a loop that does not know."""
+def gateway(state: State) -> Effect:
+    """What the gateway does in this state, for a loop that does not know."""
     if not state.refusing:
         return Admit()
     why = [sentence for _, sentence in state.refusals] or [state.reason]

@@ -1,7 +1,7 @@
 """Going on after the supervisor was killed, or its node was rebooted: what was under way is taken up, once.
 
 A rank on a node that could not be asked is unseen, not ended. Detectors begin anew, so what they had found is forgotten
-and said again by them. The front door is told again in every phase: it may have missed the last word.
+and said again by them. The gateway is told again in every phase: it may have missed the last word.
 """
 
 from dataclasses import replace
@@ -106,4 +106,4 @@ def _exited(state: State, event: Resumed) -> Fault:
 def _told(move: Move) -> Move:
     state, effects = move
     told = any(isinstance(effect, Refuse | Admit) for effect in effects)
-    return state, effects if told else (moves.door(state), *effects)
+    return state, effects if told else (moves.gateway(state), *effects)

@@ -58,7 +58,7 @@ class State:
     attempt: launches since the deployment was last stable. launches: when, within the guard's windows. counted: the
     next launch is in `launches` already: it was cut off with the supervisor, or somebody else held the lease.
     due: when the back-off ends. unverified: since when ranks could not be verified gone. ready_at: since when it
-    serves, 0 when it does not. refusing: the front door answers 503. troubles, refusals: (kind, sentence) of what does
+    serves, 0 when it does not. refusing: the gateway answers 503. troubles, refusals: (kind, sentence) of what does
     not stop it from serving, and of what new work is refused for. boots: (node, boot marker) as last seen. rebooted:
     by us, once in this incident. down: when the service ended last. rebooters: nodes that a person has rebooted since.
     planned: a person asked for the launch under way; it does not count. lost: since when clients get nothing, for the

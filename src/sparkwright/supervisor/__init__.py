@@ -1,1 +1,1 @@
-"""The program on the head node: `python3 -m sparkwright.supervisor`, and the front door's own small service."""
+"""The program on the head node: `python3 -m sparkwright.supervisor`, and the gateway's own small service."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from sparkwright.domain.errors import SparkwrightError
 
 # Each program loads its own part only: they stay for weeks in the memory that the model wants.
-_PROGRAMS = {"run": "sparkwright.supervisor.run", "door": "sparkwright.supervisor.door"}
+_PROGRAMS = {"run": "sparkwright.supervisor.run", "door": "sparkwright.supervisor.gateway"}
 
 
 def main(words: Sequence[str] | None = None) -> int:

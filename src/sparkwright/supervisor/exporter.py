@@ -1,4 +1,4 @@
-"""`/metrics`, beside the front door and not through it."""
+"""`/metrics`, beside the gateway and not through it."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -110,11 +110,11 @@ async def _world(home: Home, log: Log, desired: Desired) -> AsyncIterator[World]
 @asynccontextmanager
 async def _keep(home: Home, log: Log) -> AsyncIterator[Keep]:
     state = _state(home.path)
-    store, herald = SqliteStore(state, log.say), Hooks(state, log.say)
+    store, notifier = SqliteStore(state, log.say), Hooks(state, log.say)
     try:
-        yield Keep(home, store, herald)
+        yield Keep(home, store, notifier)
     finally:
-        await herald.aclose()
+        await notifier.aclose()
         await store.aclose()
 
 

@@ -22,7 +22,7 @@ levels:
 
 
 def test_a_deployment_by_its_name(shell: Shell) -> None:
-    """Recipe, hash, engine, flags and nodes are recorded; the nodes' memory is watched, through the front door, too."""
+    """Recipe, hash, engine, flags and nodes are recorded; the nodes' memory is watched, through the gateway, too."""
     up(shell)
     (shell.folder / "small.yaml").write_text(SMALL)
     code, out, err = shell.run("bench", "twin", "--profile", "./small.yaml", "--json")
@@ -35,18 +35,18 @@ def test_a_deployment_by_its_name(shell: Shell) -> None:
     assert run["levels"][0]["server"]["memory_available_least"] > 1e9
     assert not [why for why in run["invalid"] if "provenance" in why]
     endpoint = json.loads(shell.run("status", "--json")[1])["deployments"][0]["endpoint"]
-    for named in (("twin", "--front-door"), (endpoint,)):
+    for named in (("twin", "--gateway"), (endpoint,)):
         _, out, err = shell.run("bench", *named, "--profile", "./small.yaml", "--json")
         assert out, err
         (through,) = json.loads(out)["runs"]
         assert through["run"]["conditions"] == {
             **known,
             "front_door": endpoint,
-            "endpoint": f"twin (front door {endpoint})",
+            "endpoint": f"twin (gateway {endpoint})",
         }
         (level,) = through["levels"]
         assert (level["good"], level["errors"]) == (3, {}) and level["server"]["memory_available_least"] > 1e9
-    code, _, err = shell.run("bench", endpoint, "--front-door")
+    code, _, err = shell.run("bench", endpoint, "--gateway")
     assert (code, "a URL is measured as it stands" in err) == (2, True), err
     code, _, err = shell.run("bench", "other")
     assert (code, "no deployment other" in err) == (2, True), err

@@ -105,7 +105,7 @@ def at(host: FakeHost, words: str) -> int:
 
 
 def codes(found: Armed) -> list[str]:
-    """Of what is not about the front door, which these nodes cannot have: SUP006."""
+    """Of what is not about the gateway, which these nodes cannot have: SUP006."""
     return [finding.code for finding in found.findings if finding.code != "SUP006"]
 
 
@@ -176,7 +176,7 @@ async def test_what_is_missing_is_one_finding(told: str, code: str, node: str) -
     assert found.node == node
 
 
-async def test_without_a_front_door_it_is_supervised_all_the_same() -> None:
+async def test_without_a_gateway_it_is_supervised_all_the_same() -> None:
     """What cannot be set up there is a finding of its own."""
     found = await armed(nodes())
     assert found.node == "spark-1" and [finding.code for finding in found.findings] == ["SUP006"]

@@ -14,7 +14,7 @@ from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
-from sparkwright.door.keys import Keys, digest, parse, text_of
+from sparkwright.gateway.keys import Keys, digest, parse, text_of
 from unit.app.scene import scene
 
 

@@ -150,15 +150,15 @@ def test_the_endpoint_listens_where_the_recipe_says_and_no_wider(expose: Expose,
     assert "--host" not in plan.specs[1].argv
 
 
-def test_under_supervision_only_the_front_door_is_open_to_all() -> None:
-    """The engine stays where only the door reaches it."""
+def test_under_supervision_only_the_gateway_is_open_to_all() -> None:
+    """The engine stays where only the gateway reaches it."""
     plan = planned(recipe(expose=Expose.ALL), supervised=True)
     assert plan.bind == "127.0.0.1"
     assert "0.0.0.0" not in plan.specs[0].argv
     assert planned(recipe(expose=Expose.FABRIC), supervised=True).bind == "192.168.100.10"
 
 
-def test_without_a_front_door_nobody_listens_for_all_without_a_key() -> None:
+def test_without_a_gateway_nobody_listens_for_all_without_a_key() -> None:
     """`up --no-supervise` and emitted files: the engine itself would be open."""
     with pytest.raises(UsageError) as caught:
         planned(recipe(expose=Expose.ALL))

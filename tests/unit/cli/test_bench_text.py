@@ -35,8 +35,8 @@ def test_next_commands_name_the_run() -> None:
     """To be copied; the comparison only where there is a run to compare with."""
     assert "compare" not in next_text("r-2")
     assert "sparkwright compare r-1 r-2" in next_text("r-2", ["r-1", "r-0"])
-    assert "front-door" not in next_text("r-2")
-    assert "sparkwright bench chat --front-door" in next_text("r-2", around="chat")
+    assert "--gateway" not in next_text("r-2")
+    assert "sparkwright bench chat --gateway" in next_text("r-2", around="chat")
 
 
 def test_a_refused_comparison_says_why() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sparkwright.app.arm import Armed
-from sparkwright.app.door import Reach
+from sparkwright.app.gateway import Reach
 from sparkwright.app.launch import Outcome
 from sparkwright.app.world import Survey
 from sparkwright.cli.up_text import engine_reach, outcome_text, request_lines

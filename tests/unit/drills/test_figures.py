@@ -96,7 +96,7 @@ def test_requests_are_counted_by_their_fate() -> None:
 
 
 def test_a_held_probe_counts_as_refused_only_after_the_notice() -> None:
-    """A frozen engine holds probes, too: that is not the door's doing."""
+    """A frozen engine holds probes, too: that is not the gateway's doing."""
     probes = [probe(100.2, 109.0, 200), probe(102.0, 110.1, 200)]
     made = row("x", "y", Target(refused=3.0), Seen(100.0, BEFORE, GOOD, probes=probes, start=6.0))
     assert made.refused == pytest.approx(2.0)

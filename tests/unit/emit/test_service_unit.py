@@ -1,4 +1,4 @@
-"""The unit of a supervisor, a door or a proxy."""
+"""The unit of a supervisor, a gateway or a proxy."""
 
 from sparkwright.domain.service import Manager, Service
 from sparkwright.emit.service_unit import unit_name, unit_text
@@ -37,6 +37,6 @@ def test_it_says_whose_it_is() -> None:
 
 
 def test_what_holds_keys_writes_for_its_user_only() -> None:
-    """The door and its proxy; a supervisor makes folders that engines of other users read."""
+    """The gateway and its proxy; a supervisor makes folders that engines of other users read."""
     assert "UMask=0022" in lines(Manager.USER)
     assert "UMask=0077" in lines(Manager.USER, Service("door", ("/usr/bin/python3",)))

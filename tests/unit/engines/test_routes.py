@@ -4,7 +4,7 @@ import pytest
 
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.routes import routes
-from sparkwright.recipes.schema import DoorPart
+from sparkwright.recipes.schema import GatewayPart
 
 POWER = ("lora", "load", "weights", "health", "metrics", "control", "hints", "profile", "sleep", "rpc", "cache")
 
@@ -21,7 +21,7 @@ def test_no_engine_lists_what_steers_the_server(engine: str) -> None:
 def test_a_recipe_may_name_what_the_lists_may() -> None:
     """Guards that the schema takes each listed route (but `{path}`), and nothing that leaves /v1."""
     calls = [call for engine in ENGINES for call in routes(engine).calls if "{path}" not in call]
-    assert DoorPart(routes=calls).routes == calls
+    assert GatewayPart(routes=calls).routes == calls
     for wrong in ("/v1/x", "GET /metrics", "GET /v1/../x", "GET /v1/", "get /v1/x", "GET /v1/x\n", "GET /v1/%2e"):
         with pytest.raises(ValueError, match="a method and a path below /v1"):
-            DoorPart(routes=[wrong])
+            GatewayPart(routes=[wrong])

@@ -55,7 +55,7 @@ def test_the_key_of_a_launch_is_in_no_command_line_and_no_environment() -> None:
 
 
 def test_the_agent_listens_on_its_fabric_address_only() -> None:
-    """An agent on 0.0.0.0 would be an open door on the management network."""
+    """An agent on 0.0.0.0 would be an open port on the management network."""
     worker = ranks(TWO)[1]
     assert after(worker.argv, "--listen") == "192.168.100.11"
     assert worker.listens == (("192.168.100.11", 25000),)
@@ -160,7 +160,7 @@ def test_a_model_of_the_hub_is_given_as_its_folder() -> None:
 
 
 def test_a_key_that_nobody_checks_is_refused() -> None:
-    """trtllm-serve has no API key: asking for one would only seem safe. The front door has its own."""
+    """trtllm-serve has no API key: asking for one would only seem safe. The gateway has its own."""
     assert codes(replace(TWO, serving=Serving(api_key_env="MY_KEY"))) == ["ENG021"]
     assert codes(replace(TWO, serving=Serving(expose=Expose.ALL))) == []
 

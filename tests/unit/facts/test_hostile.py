@@ -11,7 +11,7 @@ import pytest
 from sparkwright.app.survey import _image
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts import addresses, checkpoint, containers, door, fabric, identity, network, nic, ranks, service
+from sparkwright.facts import addresses, checkpoint, containers, fabric, gateway, identity, network, nic, ranks, service
 from sparkwright.facts.fact import Plain, address
 from sparkwright.facts.store import parse_supervised
 from sparkwright.remote.docker import LABEL
@@ -45,9 +45,9 @@ REACH += "@@ keys\nssh-ed25519 AAAAAAAAAAAAAAAAAAAA\n{key}\n"
 REACH_SAID = {"user": "ai", "address": "", "port": "22", "key": ""}
 IDENTITY = "@@ hostname\n{hostname}\n@@ arch\n{arch}\n@@ user\n{user}\n@@ home\n{home}\n"
 IDENTITY_SAID = {"hostname": "spark-1", "arch": "aarch64", "user": "ai", "home": "/home/ai"}
-DOOR = "@@ keys\n@@ keys-mode\n@@ keys-file\n/k\n@@ caddy\n{caddy}\nv2.9\n@@ image\n{image}\n@@ host\n{host}\n"
-DOOR += "@@ addresses\n10.0.0.1 {address}\n@@ user\n{user}\n@@ port\n@@ ours\n"
-DOOR_SAID = {"caddy": "/usr/bin/caddy", "image": "", "host": "spark-1", "address": "", "user": "1000:1000"}
+GATEWAY = "@@ keys\n@@ keys-mode\n@@ keys-file\n/k\n@@ caddy\n{caddy}\nv2.9\n@@ image\n{image}\n@@ host\n{host}\n"
+GATEWAY += "@@ addresses\n10.0.0.1 {address}\n@@ user\n{user}\n@@ port\n@@ ours\n"
+GATEWAY_SAID = {"caddy": "/usr/bin/caddy", "image": "", "host": "spark-1", "address": "", "user": "1000:1000"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ CASES = {
         lambda text: service.parse_peer(Completed(0, text)),
     ),
     "identity": Case(IDENTITY, IDENTITY_SAID, lambda text: identity.parse(Completed(0, text))),
-    "door": Case(DOOR, DOOR_SAID, lambda text: door.parse(Completed(0, text), "spark-1", 8443, ("", ""))),
+    "door": Case(GATEWAY, GATEWAY_SAID, lambda text: gateway.parse(Completed(0, text), "spark-1", 8443, ("", ""))),
     "interfaces": Case(
         "@@ ip\n" + IP, {"name": "eth0", "ipv4": "10.0.0.1"}, lambda text: addresses.parse(Completed(0, text)), True
     ),

@@ -131,8 +131,8 @@ def test_batched_tokens():
     assert silent("serving: {batched_tokens: 64, sequences: 64}\n").serving.sequences == 64
 
 
-def test_door():
-    """The door's two ports are its own, and files go with `tls: files` and with nothing else."""
+def test_gateway():
+    """The gateway's two ports are its own, and files go with `tls: files` and with nothing else."""
     assert recipe_errors("serving: {door: {port: 8000}}\n") == [
         "r.yaml:7: `serving.door.port`: observed 8000; `serving.door.port` is `serving.port`"
     ]
@@ -143,8 +143,12 @@ def test_door():
         "r.yaml:7: `serving.door.certificate`: a path is wanted with `serving.door.tls: files`, observed 'internal' and '/c.pem'"
     ]
     assert len(recipe_errors("serving: {door: {tls: files}}\n")) == 2
-    door = silent("serving: {door: {tls: files, certificate: /c.pem, key: /k.pem, names: [a.b], body_limit: 1m}}\n")
-    assert (door.serving.door.tls, door.serving.door.body_limit, door.serving.door.names) == ("files", 2**20, ("a.b",))
+    gateway = silent("serving: {door: {tls: files, certificate: /c.pem, key: /k.pem, names: [a.b], body_limit: 1m}}\n")
+    assert (gateway.serving.door.tls, gateway.serving.door.body_limit, gateway.serving.door.names) == (
+        "files",
+        2**20,
+        ("a.b",),
+    )
 
 
 @pytest.mark.parametrize("name", ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "VLLM_HOST_IP", "MASTER_ADDR"])

@@ -1,14 +1,14 @@
-"""The rules about the front door, each in a context where it fires and in some where it must not."""
+"""The rules about the gateway, each in a context where it fires and in some where it must not."""
 
 from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.door_facts import PairTrouble
 from sparkwright.domain.finding import Severity
+from sparkwright.domain.gateway_facts import PairTrouble
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.rule import Context
-from unit.rules.door_cases import FIRING, SILENT, door, pair
+from unit.rules.door_cases import FIRING, SILENT, gateway, pair
 from unit.rules.samples import found
 
 
@@ -38,11 +38,11 @@ def test_every_trouble_of_a_certificate_has_words(trouble: PairTrouble) -> None:
 
 def test_a_private_key_that_all_can_read_is_told_beside_the_keys_file() -> None:
     """Guards that both secrets are looked at, each with its own remedy."""
-    both = replace(door(keys_mode="666"), door=replace(pair(key_mode="644").door, keys_mode="666"))  # type: ignore[type-var]
+    both = replace(gateway(keys_mode="666"), gateway=replace(pair(key_mode="644").gateway, keys_mode="666"))  # type: ignore[type-var]
     assert [f.remedy.split(": ")[1].split(" /")[0] for f in found("DOOR005", both)] == ["chmod 600", "chmod o="]
 
 
 def test_who_holds_the_port_is_named_as_far_as_it_is_known() -> None:
     """Guards that a program of another user is not called by a question mark."""
-    assert "nginx" in found("DOOR006", door(holder="nginx"))[0].title
-    assert "another user" in found("DOOR006", door(holder="?"))[0].title
+    assert "nginx" in found("DOOR006", gateway(holder="nginx"))[0].title
+    assert "another user" in found("DOOR006", gateway(holder="?"))[0].title

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.finding import Severity
-from sparkwright.domain.recipe import Door, Expose, RecipeState, Serving
+from sparkwright.domain.recipe import Expose, Gateway, RecipeState, Serving
 from sparkwright.planner.parallelism import advise
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.compat.catalog import COMPAT
@@ -123,7 +123,7 @@ def test_a_refused_recipe_says_its_reason_once() -> None:
 
 OPEN = Serving(expose=Expose.ALL)
 ADAPTERS = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
-ROUTE = Serving(expose=Expose.ALL, door=Door(routes=("POST /v1/load_lora_adapter",)))
+ROUTE = Serving(expose=Expose.ALL, door=Gateway(routes=("POST /v1/load_lora_adapter",)))
 
 
 @pytest.mark.parametrize(

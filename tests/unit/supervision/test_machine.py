@@ -339,7 +339,7 @@ def test_a_trouble_is_shown_and_stops_nothing() -> None:
     assert life.state.phase is D.READY and life.state.ready_at == T0
 
 
-def test_the_memory_floor_closes_the_door_and_opens_it_again() -> None:
+def test_the_memory_floor_closes_the_gateway_and_opens_it_again() -> None:
     """New work is refused while it lasts; the service itself stays ready."""
     life = Life()
     low = Fault(T0 + 1, "memory", "6 GiB left", Recovery.REFUSE)
@@ -379,7 +379,7 @@ def test_faults_of_ranks_that_are_being_stopped_start_nothing() -> None:
     ],
 )
 def test_what_no_relaunch_mends_asks_for_a_person(recovery, phase, outcome, hint) -> None:
-    """Ranks are stopped first; then it rests, and the door says what a person should do."""
+    """Ranks are stopped first; then it rests, and the gateway says what a person should do."""
     life = Life()
     refuse, close, announce = life.stopped(recovery=recovery, why="memory stays with the driver")
     assert hint in refuse.why and refuse.back_at == 0.0

@@ -16,7 +16,7 @@ ALL = (0, 1)
 
 
 def test_a_service_that_runs_is_left_alone() -> None:
-    """The door is told again, detectors begin anew, and since when it serves is kept."""
+    """The gateway is told again, detectors begin anew, and since when it serves is kept."""
     life = Life()
     life.tell(Fault(T0 + 1, "drift", "acceptance fell", Recovery.NONE))
     life.tell(Fault(T0 + 2, "memory", "6 GiB left", Recovery.REFUSE))
@@ -147,7 +147,7 @@ def test_a_watch_goes_on_unless_a_rank_has_ended() -> None:
 
 
 def test_up_that_was_not_ready_yet_is_watched_to_its_end() -> None:
-    """The supervisor may be armed before the first token; the door opens with it."""
+    """The supervisor may be armed before the first token; the gateway opens with it."""
     life = Life(state=first(T0, ready=False))
     assert life.tell(resumed(T0 + 1, running=ALL)) == (Refuse("is being started", T0), Watch(2))
     assert life.tell(Ready(T0 + 60)) == (Admit(), Announce("recovered", "serving"))
@@ -190,7 +190,7 @@ def test_a_reboot_by_a_person_is_not_followed_by_one_of_ours() -> None:
 
 
 def test_what_was_given_up_stays_so() -> None:
-    """Neither a restart nor a reboot begins the loop of launches anew; the door goes on saying what to do."""
+    """Neither a restart nor a reboot begins the loop of launches anew; the gateway goes on saying what to do."""
     life = Life(state=State(D.FAILED, T0, "3 launches did not help", refusing=True, boots=BOOTS))
     (refuse,) = life.tell(resumed(T0 + 900, ended=ALL, boots=NEW_BOOTS))
     assert refuse == Refuse(
@@ -211,8 +211,8 @@ def test_what_was_to_be_announced_when_it_was_killed_is_announced() -> None:
 
 
 @pytest.mark.parametrize("situation", [pair for pair in TABLE if pair[0] is not D.STOPPED])
-def test_the_door_is_told_in_every_phase(situation) -> None:
-    """Whoever begins again need not know what the door was told last."""
+def test_the_gateway_is_told_in_every_phase(situation) -> None:
+    """Whoever begins again need not know what the gateway was told last."""
     phase, work = situation
     state = State(phase, T0, "why", work, gone=True, refusing=phase not in (D.READY, D.DEGRADED))
     effects = Life(state=state).tell(resumed(T0 + 1, running=ALL))

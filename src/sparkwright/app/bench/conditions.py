@@ -26,7 +26,7 @@ def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
 
 
 def _where(ours: Ours) -> str:
-    place = f"front door {ours.door}" if ours.door else f"rank 0 on {ours.head.node}, port {ours.head.port}"
+    place = f"gateway {ours.gateway}" if ours.gateway else f"rank 0 on {ours.head.node}, port {ours.head.port}"
     return f"{ours.head.deployment} ({place}{' through ssh' if ours.tunnelled else ''})"
 
 
@@ -37,7 +37,7 @@ def _with(found: Conditions, ours: Ours) -> Conditions:
         found,
         ours=True,
         deployment=head.deployment,
-        front_door=ours.door,
+        front_door=ours.gateway,
         recipe=head.recipe,
         recipe_hash=head.recipe_hash,
         image=ours.launched.image,

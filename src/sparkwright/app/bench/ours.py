@@ -26,7 +26,7 @@ _LOOPBACK = "127.0.0.1"
 
 @asynccontextmanager
 async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIterator[tuple[Target, Ours]]:
-    """The engine itself: the front door passes on neither its figures nor its tokenizer.
+    """The engine itself: the gateway passes on neither its figures nor its tokenizer.
 
     Raises UsageError when there is no such deployment or its key is not known here, NotReady when it does not run.
     """
@@ -37,17 +37,17 @@ async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIt
 
 
 @asynccontextmanager
-async def through_door(world: World, deployment: str, door: str) -> AsyncIterator[tuple[Target, Ours]]:
-    """As users reach it, by the URL of its front door; the engine is asked for its figures behind it.
+async def through_gateway(world: World, deployment: str, gateway: str) -> AsyncIterator[tuple[Target, Ours]]:
+    """As users reach it, by the URL of its gateway; the engine is asked for its figures behind it.
 
     Raises UsageError when there is no such deployment, NotReady when it does not run.
     """
     ours = await _started(world, deployment)
-    async with _engine(world, ours.head) as url, _reached(world, ours.head, door) as (at, tunnelled):
+    async with _engine(world, ours.head) as url, _reached(world, ours.head, gateway) as (at, tunnelled):
         key = world.secrets.get(ours.head.key_env)
         behind = None if ours.head.key_env and not key else Target(url, ours.head.served_name, key, deployment)
-        target = Target(at, ours.head.served_name, None, f"{deployment} ({door})", behind)
-        yield target, replace(ours, tunnelled=tunnelled, door=door)
+        target = Target(at, ours.head.served_name, None, f"{deployment} ({gateway})", behind)
+        yield target, replace(ours, tunnelled=tunnelled, gateway=gateway)
 
 
 @asynccontextmanager
@@ -59,11 +59,11 @@ async def _engine(world: World, head: RankStatus) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _reached(world: World, head: RankStatus, door: str) -> AsyncIterator[tuple[str, bool]]:
-    """Where the door is from here, and whether that is through ssh: one on another machine's loopback."""
-    parts = urlsplit(door)
+async def _reached(world: World, head: RankStatus, gateway: str) -> AsyncIterator[tuple[str, bool]]:
+    """Where the gateway is from here, and whether that is through ssh: one on another machine's loopback."""
+    parts = urlsplit(gateway)
     if parts.hostname != _LOOPBACK or not _away(world, head):
-        yield door, False
+        yield gateway, False
         return
     async with world.hosts[head.node].tunnel(_LOOPBACK, parts.port or 443) as url:
         yield url.replace("http:", f"{parts.scheme}:"), True

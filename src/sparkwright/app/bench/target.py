@@ -22,7 +22,7 @@ class KeyWanted(UsageError):
 class Target:
     """url: as the user wrote it. model: '' takes the server's own. asked_as: how messages name it, '' for the url.
 
-    behind: the engine, where url is a front door's, which passes on neither its figures nor its tokenizer.
+    behind: the engine, where url is a gateway's, which passes on neither its figures nor its tokenizer.
     """
 
     url: str

@@ -56,7 +56,7 @@ class Bench:
 class Ours:
     """A deployment of this cluster, by its head's rank. nodes: a line each of those it runs on.
 
-    tunnelled: reached through ssh. door: URL of the front door that is measured, '' for the engine itself.
+    tunnelled: reached through ssh. gateway: URL of the gateway that is measured, '' for the engine itself.
     """
 
     head: RankStatus
@@ -64,7 +64,7 @@ class Ours:
     names: tuple[str, ...]
     launched: Launched
     tunnelled: bool = False
-    door: str = ""
+    gateway: str = ""
 
 
 async def no_memory() -> Mapping[str, int]:

@@ -8,8 +8,8 @@ from sparkwright.app.supervise.live import view
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
 from sparkwright.app.supervise.sources import (
-    door,
     engine,
+    gateway,
     listing,
     nodes,
     ranks,
@@ -68,9 +68,9 @@ class Loop:
         for node in self.site.nodes:
             self._nodes.begin(f"samples of {node}", partial(nodes.watch, self.senses, node))
         self._nodes.begin("clock", self._tick)
-        self._nodes.begin("front door", partial(door.watch, self.senses))
-        self._nodes.begin("knock", partial(door.knock, self.senses))
-        self._nodes.begin("front door's programs", partial(door.programs, self.senses))
+        self._nodes.begin("gateway", partial(gateway.watch, self.senses))
+        self._nodes.begin("gateway probe", partial(gateway.probe, self.senses))
+        self._nodes.begin("gateway's programs", partial(gateway.programs, self.senses))
         self._nodes.begin("Docker", partial(listing.dockers, self.senses))
         self._nodes.begin("records", partial(records.watch, self.senses))
         await self._step(self._resumed(found))
@@ -91,7 +91,7 @@ class Loop:
         return None if known and known.phase is DeploymentState.STOPPED else known
 
     async def _answers(self) -> bool:
-        """What `up` has just told its user to be ready is not taken back at the door."""
+        """What `up` has just told its user to be ready is not taken back at the gateway."""
         return (await engine.asked(self.site)).seconds is not None
 
     def _resumed(self, found: Census) -> Resumed:

@@ -35,7 +35,7 @@ _BESIDE = "beside:"
 class Seen:
     """What was seen last. bind: where the engine listens on the head. lines: the last ones of each rank.
 
-    why, back_at: of the refusal at the door. doing: what a work waits for. request: nonce of the one that is obeyed.
+    why, back_at: of the refusal at the gateway. doing: what a work waits for. request: nonce of the one that is obeyed.
 
     incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where
     the evidence of the last one is.

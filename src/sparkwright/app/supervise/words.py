@@ -1,4 +1,4 @@
-"""What the loop tells: the store, the hooks, the log, and through live.json the front door."""
+"""What the loop tells: the store, the hooks, the log, and through live.json the gateway."""
 
 from sparkwright.app.supervise.site import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, Site
 from sparkwright.domain.deployment import DeploymentState
@@ -113,4 +113,4 @@ def announce(site: Site, word: Announce, state: State, incident: int) -> None:
         folder=site.seen.folder if incident else "",
         simulated=site.simulated,
     )
-    site.keep.herald.announce(news)
+    site.keep.notifier.announce(news)

@@ -1,7 +1,7 @@
 """A setting by which a client gets code or files.
 
 Detects: enable-custom-logit-processor, enable-prompt-embeds, allowed-local-media-path.
-Why: they act on what a request holds, on the same routes as every chat: the front door cannot tell such a request from
+Why: they act on what a request holds, on the same routes as every chat: the gateway cannot tell such a request from
 another. SGLang runs dill.loads over a custom logit processor, which is code in the engine's process.
 Evidence: the setting, and serving.expose.
 Remedy: take it out, or keep the endpoint to clients that you trust (expose: loopback or fabric).
@@ -32,6 +32,6 @@ def check(context: Context) -> Iterator[Finding]:
                 power.setting,
                 f"{power.setting.partition('.')[2]} gives clients code or files",
                 f"it {power.gives}; serving.expose: {recipe.serving.expose.value}",
-                "a key is enough for it: the front door cannot tell such a request from another",
+                "a key is enough for it: the gateway cannot tell such a request from another",
                 "take it out, or set serving.expose to loopback or fabric and give keys to those whom you trust",
             )

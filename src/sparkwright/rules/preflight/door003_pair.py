@@ -11,8 +11,8 @@ References: openssl-x509(1), openssl-pkey(1).
 
 from collections.abc import Iterator
 
-from sparkwright.domain.door_facts import PairTrouble
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.gateway_facts import PairTrouble
 from sparkwright.rules.rule import Context
 
 CODE = "DOOR003"
@@ -32,16 +32,16 @@ _SAID = {
 
 
 def check(context: Context) -> Iterator[Finding]:
-    pair = context.door.pair if context.door else None
-    if context.door and pair and pair.trouble:
+    pair = context.gateway.pair if context.gateway else None
+    if context.gateway and pair and pair.trouble:
         what, hint = _SAID[pair.trouble]
         until = f", valid until {pair.until}" if pair.until else ""
         yield Finding(
             CODE,
             SEVERITY,
-            context.door.node,
+            context.gateway.node,
             what,
             f"certificate {pair.certificate}, key {pair.key}{until}",
             "serving.door.tls is `files`; a certificate of the head's own CA is used in their place",
-            f"on {context.door.node}: {hint}, then the same `sparkwright up` again",
+            f"on {context.gateway.node}: {hint}, then the same `sparkwright up` again",
         )

@@ -15,18 +15,18 @@ from sparkwright.rules.rule import Context
 CODE = "DOOR004"
 STATUS = "stable"
 SEVERITY = Severity.WARN
-TITLE = "the front door's certificate ends within 14 days"
+TITLE = "the gateway's certificate ends within 14 days"
 
 
 def check(context: Context) -> Iterator[Finding]:
-    pair = context.door.pair if context.door else None
-    if context.door and pair and pair.soon and not pair.trouble:
+    pair = context.gateway.pair if context.gateway else None
+    if context.gateway and pair and pair.soon and not pair.trouble:
         yield Finding(
             CODE,
             SEVERITY,
-            context.door.node,
+            context.gateway.node,
             "the certificate ends soon",
             f"{pair.certificate}: valid until {pair.until or 'a day within 14 days'}",
             "certificates are given for a limited time",
-            f"on {context.door.node}: renew {pair.certificate}, then the same `sparkwright up` again",
+            f"on {context.gateway.node}: renew {pair.certificate}, then the same `sparkwright up` again",
         )

@@ -1,4 +1,4 @@
-"""Secrets of the front door that others can read or change.
+"""Secrets of the gateway that others can read or change.
 
 Detects: the private key of the certificate can be read by all users of the head; or the keys file gives group or
   others any right. A group that may read the key (as Debian's ssl-cert) is somebody's choice and not told.
@@ -17,15 +17,15 @@ from sparkwright.rules.rule import Context
 CODE = "DOOR005"
 STATUS = "stable"
 SEVERITY = Severity.WARN
-TITLE = "secrets of the front door are open to other users"
+TITLE = "secrets of the gateway are open to other users"
 
 
 def check(context: Context) -> Iterator[Finding]:
-    door = context.door
-    if door and door.keys_mode and not door.keys_mode.endswith("00"):
-        yield _finding(door.node, door.keys_mode, door.keys_file, "600")
-    if door and door.pair and door.pair.key_mode[-1:] not in ("", "0"):
-        yield _finding(door.node, door.pair.key_mode, door.pair.key, "o=")
+    gateway = context.gateway
+    if gateway and gateway.keys_mode and not gateway.keys_mode.endswith("00"):
+        yield _finding(gateway.node, gateway.keys_mode, gateway.keys_file, "600")
+    if gateway and gateway.pair and gateway.pair.key_mode[-1:] not in ("", "0"):
+        yield _finding(gateway.node, gateway.pair.key_mode, gateway.pair.key, "o=")
 
 
 def _finding(node: str, mode: str, path: str, wanted: str) -> Finding:

@@ -1,7 +1,7 @@
-"""The front door's port is taken.
+"""The gateway's port is taken.
 
-Detects: a socket listens on `serving.door.port` of the head, and it is not this deployment's own door.
-Why: Caddy cannot start beside it. The engine serves on loopback without a front door.
+Detects: a socket listens on `serving.door.port` of the head, and it is not this deployment's own gateway.
+Why: Caddy cannot start beside it. The engine serves on loopback without a gateway.
 Evidence: port and program as `ss` tells them; another user's program has no name there.
 Remedy: stop it, or set another port.
 References: ss(8).
@@ -15,19 +15,19 @@ from sparkwright.rules.rule import Context
 CODE = "DOOR006"
 STATUS = "stable"
 SEVERITY = Severity.WARN
-TITLE = "the front door's port is taken"
+TITLE = "the gateway's port is taken"
 
 
 def check(context: Context) -> Iterator[Finding]:
-    door = context.door
-    if door and door.holder and not door.ours:
-        who = "a program of another user" if door.holder == "?" else door.holder
+    gateway = context.gateway
+    if gateway and gateway.holder and not gateway.ours:
+        who = "a program of another user" if gateway.holder == "?" else gateway.holder
         yield Finding(
             CODE,
             SEVERITY,
-            door.node,
-            f"port {door.port} is taken by {who}: no front door",
-            f"ss: port {door.port} {door.holder}",
-            "something listens there already, another deployment's door perhaps, and two cannot",
-            f"stop it (on {door.node}: sudo ss -ltnp 'sport = :{door.port}'), or set another serving.door.port",
+            gateway.node,
+            f"port {gateway.port} is taken by {who}: no gateway",
+            f"ss: port {gateway.port} {gateway.holder}",
+            "something listens there already, another deployment's gateway perhaps, and two cannot",
+            f"stop it (on {gateway.node}: sudo ss -ltnp 'sport = :{gateway.port}'), or set another serving.door.port",
         )

@@ -1,7 +1,7 @@
 """A keys file that cannot be read.
 
 Detects: the head's keys file is no JSON of ours, or of a newer sparkwright.
-Why: a door that starts with it knows no key and answers 401 to everybody; one that runs keeps what it read before.
+Why: a gateway that starts with it knows no key and answers 401 to everybody; one that runs keeps what it read before.
 Evidence: the file, and what is wrong with it.
 Remedy: put back the last good one, or move it away and make new keys.
 References: docs/security.md.
@@ -15,19 +15,19 @@ from sparkwright.rules.rule import Context
 CODE = "DOOR007"
 STATUS = "stable"
 SEVERITY = Severity.WARN
-TITLE = "the keys of the front door cannot be read"
+TITLE = "the keys of the gateway cannot be read"
 
 
 def check(context: Context) -> Iterator[Finding]:
-    door = context.door
-    if not door or not door.keys_wrong:
+    gateway = context.gateway
+    if not gateway or not gateway.keys_wrong:
         return
     yield Finding(
         CODE,
         SEVERITY,
-        door.node,
+        gateway.node,
         "the keys cannot be read: nobody gets in with one",
-        f"{door.keys_file}: {door.keys_wrong}",
+        f"{gateway.keys_file}: {gateway.keys_wrong}",
         "it was edited by hand, cut short by a full disk, or written by a newer sparkwright",
-        f"on {door.node}: mv {door.keys_file} {door.keys_file}.bad; then `sparkwright keys add NAME`",
+        f"on {gateway.node}: mv {gateway.keys_file} {gateway.keys_file}.bad; then `sparkwright keys add NAME`",
     )

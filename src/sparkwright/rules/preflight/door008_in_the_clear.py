@@ -10,7 +10,7 @@ References: docs/security.md.
 from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.recipe import DoorTls, Expose
+from sparkwright.domain.recipe import Expose, GatewayTls
 from sparkwright.rules.rule import Context
 
 CODE = "DOOR008"
@@ -20,13 +20,13 @@ TITLE = "keys and prompts travel in the clear"
 
 
 def check(context: Context) -> Iterator[Finding]:
-    door, serving = context.door, context.recipe.serving if context.recipe else None
-    if door and serving and serving.door.tls is DoorTls.OFF and serving.expose is Expose.ALL:
+    gateway, serving = context.gateway, context.recipe.serving if context.recipe else None
+    if gateway and serving and serving.door.tls is GatewayTls.OFF and serving.expose is Expose.ALL:
         yield Finding(
             CODE,
             SEVERITY,
-            door.node,
-            "the front door is open to the network without TLS",
+            gateway.node,
+            "the gateway is open to the network without TLS",
             "serving.door.tls: off, serving.expose: all",
             "the recipe switches TLS off, perhaps for something in front of it that has its own",
             "remove `tls: off`, or let expose be loopback or fabric behind your own proxy on this node",

@@ -1,4 +1,4 @@
-"""All detectors behind one door: what was seen goes in, what is new comes out. `at`: the head's clock, epoch."""
+"""All detectors behind one interface: what was seen goes in, what is new comes out. `at`: the head's clock, epoch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

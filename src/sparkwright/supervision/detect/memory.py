@@ -17,7 +17,7 @@ from sparkwright.supervision.detect.slope import Point, slope
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 
-# Back above the floor by a twentieth of it, at least 256 MiB, for three samples: else the door opens and closes.
+# Back above the floor by a twentieth of it, at least 256 MiB, for three samples: else the gateway closes and opens.
 _BACK, _LEAST_BACK, _CALM = 0.05, 256 * MIB, 3
 # A spike of 7.4 GiB has been seen (RYD, F1), so a fall that will pass the second floor within two samples is acted on.
 _STRIKES, _FALLING, _AHEAD = 2, 4, 2.0

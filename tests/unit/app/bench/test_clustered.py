@@ -1,16 +1,16 @@
-"""Which front doors are the cluster's own: its keys are shown to no other."""
+"""Which gateways are the cluster's own: its keys are shown to no other."""
 
 import pytest
 
-from sparkwright.app.bench.clustered import behind, door_of
+from sparkwright.app.bench.clustered import behind, gateway_url
 from sparkwright.domain.errors import UsageError
 from unit.app.scene import Scene, scene
 from unit.app.test_status_supervised import watched
 
-DOOR = "https://spark-1:8443/v1"
+GATEWAY = "https://spark-1:8443/v1"
 
 
-def served(endpoint: str = DOOR) -> Scene:
+def served(endpoint: str = GATEWAY) -> Scene:
     return watched(scene(), endpoint=endpoint)
 
 
@@ -26,15 +26,15 @@ def served(endpoint: str = DOOR) -> Scene:
         ("spark-1:8443", False, ""),
     ],
 )
-async def test_an_address_is_a_door_by_its_name_or_its_certificate(url: str, proven: bool, found: str) -> None:
+async def test_an_address_is_a_gateway_by_its_name_or_its_certificate(url: str, proven: bool, found: str) -> None:
     """Scheme and port must be the same in any case."""
     assert await behind(served().world, url, proven) == found
 
 
-async def test_what_has_no_door_is_behind_none() -> None:
+async def test_what_has_no_gateway_is_behind_none() -> None:
     """Neither the engine's own address nor that of nothing counts as one."""
     here = served("").world
     assert await behind(here, "http://127.0.0.1:8000/v1", True) == ""
-    with pytest.raises(UsageError, match="twin has no front door"):
-        await door_of(here, "twin")
-    assert await door_of(served().world, "twin") == DOOR
+    with pytest.raises(UsageError, match="twin has no gateway"):
+        await gateway_url(here, "twin")
+    assert await gateway_url(served().world, "twin") == GATEWAY

@@ -217,7 +217,7 @@ async def test_sent_away_altogether() -> None:
 
 
 async def test_what_was_only_refused_is_measured_when_it_is_gone_on_with() -> None:
-    """A door whose engine is away refuses a level in no time; with the engine back, --resume measures it."""
+    """A gateway whose engine is away refuses a level in no time; with the engine back, --resume measures it."""
     scene = Scene()
     scene.client.answer = lambda number, job: failed(number, "http-503", 503)
     work = replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1)

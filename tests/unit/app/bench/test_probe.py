@@ -130,11 +130,11 @@ def test_the_root_however_it_is_written(written: str) -> None:
     assert Target(written).root == URL
 
 
-async def test_behind_a_front_door_the_engine_tells_of_itself() -> None:
-    """The door passes on answers only: version, figures and tokenizer come from the engine, by its own address."""
-    door = {path: VLLM[path] for path in ("/v1/models", "/v1/chat/completions")}
-    engine = {path: answer for path, answer in VLLM.items() if path not in door}
-    asker = TableAsker({**{f"/door{path}": answer for path, answer in door.items()}, **engine})
+async def test_behind_a_gateway_the_engine_tells_of_itself() -> None:
+    """The gateway passes on answers only: version, figures and tokenizer come from the engine, by its own address."""
+    gateway = {path: VLLM[path] for path in ("/v1/models", "/v1/chat/completions")}
+    engine = {path: answer for path, answer in VLLM.items() if path not in gateway}
+    asker = TableAsker({**{f"/door{path}": answer for path, answer in gateway.items()}, **engine})
     target = Target(f"{URL}/door", behind=Target(URL))
     found = await probe(asker, FakeClock(), target)
     assert (found.engine, found.engine_version, found.metrics, found.tokenize) == ("vllm", "0.21.0", "/metrics", True)

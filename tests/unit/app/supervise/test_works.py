@@ -59,11 +59,11 @@ async def test_evidence_is_numbered_and_told_before_anything_is_read() -> None:
     it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
     words = Words(it.site)
     await words.tell(Announce("opened", "rank 1 has ended"), STATE)
-    assert it.keep.herald.news == []
+    assert it.keep.notifier.news == []
     await Works(it.senses).begin(Capture(0, "rank-exited", "rank 1 has ended", ("the last line",), turn=1), STATE)
     told = await answer(it)
     assert isinstance(told, Captured) and told.incident == 7
-    (news,) = it.keep.herald.news
+    (news,) = it.keep.notifier.news
     assert (news.what, news.incident, news.folder) == ("opened", 7, "/evidence/7")
     await it.senses.explained()
     files = it.scene.nodes[0].files
@@ -95,7 +95,7 @@ async def test_what_is_closed_is_closed_once_more_without_harm() -> None:
 
 
 async def test_when_it_should_be_back() -> None:
-    """Guards the door's Retry-After: when the launch is due and as long as the last start took; else not known."""
+    """Guards the gateway's Retry-After: when the launch is due and as long as the last start took; else not known."""
     it = tower()
     words = Words(it.site)
     await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
@@ -116,7 +116,7 @@ async def test_a_node_out_of_reach_is_no_launch() -> None:
 
 
 async def test_a_finding_that_forbids_the_launch_is_its_reason() -> None:
-    """Guards what the door and the incident tell: the code and the sentence, after a wait in which it may go away."""
+    """Guards what gateway and incident report: the code and the sentence, after a wait in which it may go away."""
     it = tower()
     odd = replace(it.site.desired.recipe, flags={"no-such-flag": True})
     it.site.desired = replace(it.site.desired, recipe=odd, force="")

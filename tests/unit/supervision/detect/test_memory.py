@@ -29,7 +29,7 @@ def test_floors_are_parts_of_what_a_recipe_leaves_free() -> None:
 
 
 def test_below_the_floor_no_new_work_until_it_is_back_for_good() -> None:
-    """With hysteresis: a level that swings about the floor does not open and close the door."""
+    """With hysteresis: a level that swings about the floor does not open and close the gateway."""
     swing = [9.0, 7.9, 8.05, 7.95, 8.1, 8.0, 8.5, 8.6, 8.3, 8.5, 8.6, 8.7, 8.0]
     told = play(swing, floor=8 * GIB, stop_floor=4 * GIB)
     assert told == ["", *["memory-low"] * 10, "", ""]

@@ -1,4 +1,4 @@
-"""The keys of the front door: what one looks like, and the file on the head node that knows them by their hashes.
+"""The keys of the gateway: what one looks like, and the file on the head node that knows them by their hashes.
 
 A key is 24 random bytes: no list of guesses finds it from its hash, so the hash needs neither salt nor slowness.
 """

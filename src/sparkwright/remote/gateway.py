@@ -1,4 +1,4 @@
-"""The front door's files on the head node: what is there, keys swapped in, a running Caddy told of a change."""
+"""The gateway's files on the head node: what is there, keys swapped in, a running Caddy told of a change."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ NO_FIGURES = "no figures"
 _SOON = 14 * 24 * 3600
 
 # Nothing of the private key leaves the node; what is compared is the public half. The last line of `port` is a process
-# of this deployment's door, told by the folder it runs in.
+# of this deployment's gateway, told by the folder it runs in.
 _LOOK = r"""
 d="$(x "$1")/door"; h="$(x "$2")/door"
 printf '@@ keys\n'; cat "$d/keys.json" 2>/dev/null
@@ -83,11 +83,11 @@ def answers():
             if "tls" in apps: ssl._create_unverified_context().wrap_socket(link, server_hostname=name).close()
     with socket.socket(socket.AF_UNIX) as link: link.connect("service.sock")
 def figures():
-    door = json.load(open("door.json"))
+    own = json.load(open("door.json"))
     for _ in range(20):
         try:
-            link = http.client.HTTPConnection("127.0.0.1", door["metrics"], timeout=2); link.request("GET", "/metrics")
-            return 'deployment="%s"' % door["deployment"] in link.getresponse().read().decode("utf-8", "replace")
+            link = http.client.HTTPConnection("127.0.0.1", own["metrics"], timeout=2); link.request("GET", "/metrics")
+            return 'deployment="%s"' % own["deployment"] in link.getresponse().read().decode("utf-8", "replace")
         except ConnectionRefusedError: time.sleep(0.25)
         except (OSError, http.client.HTTPException): break
     return False
@@ -113,13 +113,13 @@ done
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
-    """Sections of facts/door.py. pair: paths of certificate and key, where the recipe names them."""
+    """Sections of facts/gateway.py. pair: paths of certificate and key, where the recipe names them."""
     return script(_LOOK, state, home, str(port), IMAGE, *pair, str(_SOON), timeout=20.0)
 
 
 def folders(state: str, home: str, certificates: Iterable[str]) -> Command:
     """The folders of keys and CA, which outlive the deployment, and the deployment's own; nobody else can enter."""
-    return script(_FOLDERS, state, home, *certificates, changes=f"front door: folders {state}/door and {home}/door")
+    return script(_FOLDERS, state, home, *certificates, changes=f"gateway: folders {state}/door and {home}/door")
 
 
 def contained(name: str, user: str, folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:
@@ -143,11 +143,11 @@ def swap_keys(state: str, known: str, content: str, why: str) -> Command:
 def reload(python: str, folder: str) -> Command:
     """A running Caddy takes over caddy.json without cutting a connection; exit 0 when none runs."""
     text = 'cd "$1" && exec "$2" -I -c "$3"'
-    return script(text, folder, python, _RELOAD, changes="front door: Caddy takes over its new configuration")
+    return script(text, folder, python, _RELOAD, changes="gateway: Caddy takes over its new configuration")
 
 
 def settled(python: str, folder: str, port: int, root: str) -> Command:
-    """Waits until the door answers by each of its names; prints `root`, the CA's certificate, where it is in use."""
+    """Waits until the gateway answers by each of its names; prints `root`, the CA's certificate, where it is in use."""
     text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5"'
     return script(text, folder, python, _SETTLED, str(port), root, timeout=40.0)
 

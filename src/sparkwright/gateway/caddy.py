@@ -1,9 +1,9 @@
 """What Caddy is told, as its own JSON.
 
-Every request to /v1/* is first shown to the door service (without its body), which answers 200 with the engine's own
+Every request to /v1/* is first shown to the key check (without its body), which answers 200 with the engine's own
 key, 204 for an engine without one, or what the client is to get instead. A browser's preflight (CORS) has no key: it is
 answered here and goes no further. Paths of sockets are relative to the folder
-that Caddy and the door service run in: a socket's path may have no more than 107 bytes.
+that Caddy and the key check run in: a socket's path may have no more than 107 bytes.
 
 Caddy's documentation of each part: https://caddyserver.com/docs/json/
 """
@@ -11,8 +11,8 @@ Caddy's documentation of each part: https://caddyserver.com/docs/json/
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.domain.recipe import DoorTls
-from sparkwright.door.answers import Answer, door_broken, engine_silent, no_such_path, too_large
+from sparkwright.domain.recipe import GatewayTls
+from sparkwright.gateway.answers import Answer, engine_silent, gateway_broken, no_such_path, too_large
 
 ADMIN = "admin.sock"
 SERVICE = "service.sock"
@@ -28,7 +28,7 @@ _HEADERS_WITHIN, _REST = "10s", "5m"
 
 
 @dataclass(frozen=True, slots=True)
-class FrontDoor:
+class GatewayConfig:
     """addresses: to listen on, '' for all. engine: `host:port`. names: host names and addresses in the certificate.
 
     store: folder of Caddy's own CA, kept for good. certificate, key: files on the head, where tls says so. limit: of a
@@ -39,7 +39,7 @@ class FrontDoor:
     port: int
     engine: str
     store: str
-    tls: DoorTls = DoorTls.INTERNAL
+    tls: GatewayTls = GatewayTls.INTERNAL
     names: tuple[str, ...] = ()
     certificate: str = ""
     key: str = ""
@@ -47,21 +47,21 @@ class FrontDoor:
     websockets: tuple[str, ...] = ()
 
 
-def config(door: FrontDoor) -> dict[str, Any]:
-    apps = {"http": {"servers": {"door": _server(door), "fallback": _fallback()}, "grace_period": 0}}
-    apps |= {} if door.tls is DoorTls.OFF else {"tls": _tls(door), "pki": _authority()}
+def config(gateway: GatewayConfig) -> dict[str, Any]:
+    apps = {"http": {"servers": {"door": _server(gateway), "fallback": _fallback()}, "grace_period": 0}}
+    apps |= {} if gateway.tls is GatewayTls.OFF else {"tls": _tls(gateway), "pki": _authority()}
     return {
         "admin": {"listen": f"unix/{ADMIN}", "config": {"persist": False}},
         "logging": {"logs": {"default": {"level": "ERROR", "exclude": ["http.log.error", "http.log.access"]}}},
-        "storage": {"module": "file_system", "root": door.store},
+        "storage": {"module": "file_system", "root": gateway.store},
         "apps": apps,
     }
 
 
-def _server(door: FrontDoor) -> dict[str, Any]:
-    encrypted = door.tls is not DoorTls.OFF
+def _server(gateway: GatewayConfig) -> dict[str, Any]:
+    encrypted = gateway.tls is not GatewayTls.OFF
     server: dict[str, Any] = {
-        "listen": [f"{_bracketed(address)}:{door.port}" for address in door.addresses],
+        "listen": [f"{_bracketed(address)}:{gateway.port}" for address in gateway.addresses],
         "protocols": ["h1", "h2"] if encrypted else ["h1"],
         "read_header_timeout": _HEADERS_WITHIN,
         "idle_timeout": _REST,
@@ -69,13 +69,13 @@ def _server(door: FrontDoor) -> dict[str, Any]:
         "automatic_https": {"disable": True},
         "routes": [
             _preflight() | {"terminal": True},
-            {"match": [{"path": ["/v1/*"]}], "handle": _api(door)},
+            {"match": [{"path": ["/v1/*"]}], "handle": _api(gateway)},
             {"handle": [_says(no_such_path())]},
         ],
-        "errors": {"routes": _errors(door)},
+        "errors": {"routes": _errors(gateway)},
     }
-    chosen: dict[str, Any] = {"default_sni": door.names[0]} if door.names else {}
-    if door.tls is DoorTls.FILES:
+    chosen: dict[str, Any] = {"default_sni": gateway.names[0]} if gateway.names else {}
+    if gateway.tls is GatewayTls.FILES:
         chosen["certificate_selection"] = {"any_tag": [_CERTIFICATE]}
     return server | ({"tls_connection_policies": [chosen]} if encrypted else {})
 
@@ -84,7 +84,7 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _api(door: FrontDoor) -> list[dict[str, Any]]:
+def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
     """Asked, its key taken away or replaced, then sent on as it is; the answer flows back byte by byte.
 
     No flush_interval: Caddy passes on at once what has no length. With -1, Debian's 2.6.2 does not tell the engine of
@@ -92,7 +92,7 @@ def _api(door: FrontDoor) -> list[dict[str, Any]]:
     """
     engine = {
         "handler": "reverse_proxy",
-        "upstreams": [{"dial": door.engine}],
+        "upstreams": [{"dial": gateway.engine}],
         "transport": {
             "protocol": "http",
             "compression": False,
@@ -104,12 +104,12 @@ def _api(door: FrontDoor) -> list[dict[str, Any]]:
     }
     # Caddy deletes after it sets: what a client brings of ours is taken away in a step of its own.
     clean = {"handler": "headers", "request": {"delete": ["X-Door-*"]}}
-    return [clean, _plain(door), {"handler": "request_body", "max_size": door.limit}, _asking(), engine]
+    return [clean, _plain(gateway), {"handler": "request_body", "max_size": gateway.limit}, _asking(), engine]
 
 
-def _plain(door: FrontDoor) -> dict[str, Any]:
+def _plain(gateway: GatewayConfig) -> dict[str, Any]:
     """A request stays a request where the engine has no websocket: its wish for another protocol is taken away."""
-    elsewhere = [{"not": [{"path": list(door.websockets)}]}] if door.websockets else []
+    elsewhere = [{"not": [{"path": list(gateway.websockets)}]}] if gateway.websockets else []
     route = {"handle": [{"handler": "headers", "request": {"delete": ["Upgrade", "Sec-Websocket-*"]}}]}
     return {"handler": "subroute", "routes": [route | ({"match": elsewhere} if elsewhere else {})]}
 
@@ -150,9 +150,9 @@ def _let_in(request: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"handle": [marked, {"handler": "headers", "request": request}]}]
 
 
-def _errors(door: FrontDoor) -> list[dict[str, Any]]:
-    """A body that grew too large; the engine gave no answer: the door service says why; the door service is away."""
-    large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_says(too_large(door.limit))]}
+def _errors(gateway: GatewayConfig) -> list[dict[str, Any]]:
+    """A body that grew too large; the engine gave no answer: the key check says why; the key check is away."""
+    large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_says(too_large(gateway.limit))]}
     telling = {
         "handler": "reverse_proxy",
         "upstreams": [{"dial": f"unix/{SERVICE}"}, {"dial": f"unix/{FALLBACK}"}],
@@ -161,7 +161,7 @@ def _errors(door: FrontDoor) -> list[dict[str, Any]]:
         "health_checks": {"passive": {"fail_duration": "1s", "max_fails": 1}},
     }
     silent = {"match": [{"vars": {"stage": ["engine"]}}], "handle": [telling]}
-    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_says(door_broken())]}]
+    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_says(gateway_broken())]}]
 
 
 def _fallback() -> dict[str, Any]:
@@ -175,17 +175,17 @@ def _says(answer: Answer) -> dict[str, Any]:
     return {"handler": "static_response", "status_code": answer.status, "headers": headers, "body": answer.body}
 
 
-def _tls(door: FrontDoor) -> dict[str, Any]:
+def _tls(gateway: GatewayConfig) -> dict[str, Any]:
     quiet = {"disable_ocsp_stapling": True}
-    if door.tls is DoorTls.FILES:
-        pair = {"certificate": door.certificate, "key": door.key, "tags": [_CERTIFICATE]}
+    if gateway.tls is GatewayTls.FILES:
+        pair = {"certificate": gateway.certificate, "key": gateway.key, "tags": [_CERTIFICATE]}
         return quiet | {"certificates": {"load_files": [pair]}}
-    policy = {"subjects": list(door.names), "issuers": [{"module": "internal"}]}
-    return quiet | {"certificates": {"automate": list(door.names)}, "automation": {"policies": [policy]}}
+    policy = {"subjects": list(gateway.names), "issuers": [{"module": "internal"}]}
+    return quiet | {"certificates": {"automate": list(gateway.names)}, "automation": {"policies": [policy]}}
 
 
 def _authority() -> dict[str, Any]:
-    local = {"name": "Sparkwright front door", "install_trust": False}
+    local = {"name": "Sparkwright gateway", "install_trust": False}
     return {"certificate_authorities": {"local": local}}
 
 
@@ -194,7 +194,7 @@ def root_certificate(store: str) -> str:
     return f"{store}/pki/authorities/local/root.crt"
 
 
-def certificate_folders(front: FrontDoor) -> tuple[str, ...]:
+def certificate_folders(front: GatewayConfig) -> tuple[str, ...]:
     """Below `store`: where Caddy will keep the certificate of each name."""
-    names = (name.lower().replace(":", "-") for name in front.names) if front.tls is DoorTls.INTERNAL else ()
+    names = (name.lower().replace(":", "-") for name in front.names) if front.tls is GatewayTls.INTERNAL else ()
     return tuple(f"{front.store}/certificates/local/{name}" for name in names)

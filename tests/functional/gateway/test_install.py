@@ -1,4 +1,4 @@
-"""The front door as `up` makes it ready on a head node, with everything that can be wrong there."""
+"""The gateway as `up` makes it ready on a head node, with everything that can be wrong there."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from functional.front_door.doors import has_caddy, hides_cut_streams
-from functional.front_door.head import Head, free_pair
+from functional.gateway.gateways import has_caddy, hides_cut_streams
+from functional.gateway.head import Head, free_pair
 from functional.simulator.process import HEAD_ADDRESS, Twin
 from sparkwright.app import keys
-from sparkwright.app.door import Reach
+from sparkwright.app.gateway import Reach
 from sparkwright.domain.errors import CommandFailed, UsageError
-from sparkwright.domain.recipe import Door, DoorTls
+from sparkwright.domain.recipe import Gateway, GatewayTls
 
 Made = Callable[..., Head]
 USUAL = {"DOOR002"} if hides_cut_streams() else set()
@@ -65,7 +65,7 @@ def pair(folder: Path, days: int, *, of: str = "own") -> tuple[str, str]:
     return str(certificate), str(key)
 
 
-async def test_up_makes_a_door_and_a_key(made: Made) -> None:
+async def test_up_makes_a_gateway_and_a_key(made: Made) -> None:
     """Guards the whole: a key in a file of mine, a CA to trust, a request that is answered; modes of all secrets."""
     head = made()
     furnished, (reach, said) = await head.up()
@@ -89,11 +89,11 @@ async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) 
     furnished, _ = await head.up()
     assert furnished.key == f"{head.folder}/laptop/desk/default.key"
     assert head.key() == key
-    head.door = replace(head.door, names=("spark.example.org",))
+    head.gateway = replace(head.gateway, names=("spark.example.org",))
     await head.up()
-    asked = ["openssl", "s_client", "-connect", f"127.0.0.1:{head.door.port}", "-servername", "spark.example.org"]
+    asked = ["openssl", "s_client", "-connect", f"127.0.0.1:{head.gateway.port}", "-servername", "spark.example.org"]
     told = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10).stdout
-    assert "Sparkwright front door" in told
+    assert "Sparkwright gateway" in told
     assert head.running["caddy"].poll() is None
 
 
@@ -125,7 +125,7 @@ async def test_two_who_add_at_once_both_get_their_key(made: Made) -> None:
 async def test_a_given_certificate_serves(made: Made, tmp_path: Path) -> None:
     """Guards tls: files, and that its near end is told."""
     certificate, key = pair(tmp_path / "pki", 5)
-    head = made(door=Door(free_pair(), DoorTls.FILES, certificate, key))
+    head = made(door=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
     furnished, _ = await head.up()
     assert {finding.code for finding in furnished.findings} == {"DOOR004"} | USUAL
     assert head.status(head.key(), verify=certificate) == 200
@@ -145,7 +145,7 @@ async def test_a_certificate_that_cannot_serve_is_told_and_the_internal_ca_does(
         Path(certificate).write_text("-----BEGIN CERTIFICATE-----\nx\n")
     if wrong == "no key":
         Path(key).unlink()
-    head = made(door=Door(free_pair(), DoorTls.FILES, certificate, key))
+    head = made(door=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
     furnished, _ = await head.up()
     (finding,) = [f for f in furnished.findings if f.code not in USUAL]
     assert finding.code == "DOOR003"
@@ -168,19 +168,19 @@ async def test_without_caddy_there_is_one_finding_and_the_figures(made: Made, tm
 
 
 async def test_figures_that_have_no_port_are_told(made: Made) -> None:
-    """Guards two doors whose ports are neighbours: the door opens, and that nobody can gather its figures is said."""
+    """Guards two gateways whose ports are neighbours: it opens, and the missing figures are reported."""
     head = made()
-    with socket.create_server(("127.0.0.1", head.door.port + 1)) as other:
+    with socket.create_server(("127.0.0.1", head.gateway.port + 1)) as other:
         other.settimeout(0.1)
         _, (reach, said) = await head.up()
-    assert reach and f"port {head.door.port + 1} is taken" in said[0]
+    assert reach and f"port {head.gateway.port + 1} is taken" in said[0]
     assert head.status(head.key()) == 200
 
 
 async def test_a_taken_port_is_told_with_who_has_it(made: Made) -> None:
     """Guards that Caddy is not started to fail again and again; its own port is none that is taken."""
     head = made()
-    with socket.create_server((HEAD_ADDRESS, head.door.port)):
+    with socket.create_server((HEAD_ADDRESS, head.gateway.port)):
         furnished, _ = await head.up()
         assert "DOOR006" in {finding.code for finding in furnished.findings}
         assert [service.name for service in furnished.services] == ["door"]
@@ -189,7 +189,7 @@ async def test_a_taken_port_is_told_with_who_has_it(made: Made) -> None:
 
 
 async def test_keys_with_wrong_rights_or_content_are_told(made: Made) -> None:
-    """Guards both findings; with a broken file the door keeps out, and the command says what to do."""
+    """Guards both findings; with a broken file the gateway keeps out, and the command says what to do."""
     head = made()
     await head.up()
     assert head.status(head.key()) == 200
@@ -201,6 +201,6 @@ async def test_keys_with_wrong_rights_or_content_are_told(made: Made) -> None:
     furnished, _ = await head.up()
     assert {finding.code for finding in furnished.findings} == {"DOOR007"} | USUAL
     assert "no key could be made" in furnished.said[0]
-    assert head.status(head.key()) == 200, "the door that runs keeps what it has read before"
+    assert head.status(head.key()) == 200, "the gateway that runs keeps what it has read before"
     with pytest.raises(CommandFailed, match="cannot be read"):
         await keys.listed(head.world)

@@ -1,12 +1,12 @@
-"""The door's files while it serves, and whether anybody answers at it."""
+"""The gateway's files while it serves, and whether anybody answers at it."""
 
 import asyncio
 from dataclasses import replace
 
 from sparkwright.app.supervise.live import view
-from sparkwright.app.supervise.sources import door
+from sparkwright.app.supervise.sources import gateway
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.recipe import Door, DoorTls
+from sparkwright.domain.recipe import Gateway, GatewayTls
 from sparkwright.remote import service
 from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.state import Recovery, State
@@ -16,7 +16,7 @@ from unit.app.supervise.watchtower import Tower, tower
 PAIR = (
     "@@ pair\n{}\nnotBefore=Nov  1 00:00:00 2025 GMT\nnotAfter=Nov 20 00:00:00 2026 GMT\nnow=Nov 22 00:00:00 2026 GMT\n"
 )
-FILES = Door(tls=DoorTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem")
+FILES = Gateway(tls=GatewayTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem")
 
 
 def seen(it: Tower, certificate: str, keys: str = "", mode: str = "600") -> None:
@@ -33,25 +33,25 @@ async def test_a_certificate_that_expires_while_it_serves_is_a_trouble_until_it_
     it = tower()
     it.site.desired = replace(it.site.desired, recipe=replace(it.site.desired.recipe, serving=serving))
     seen(it, "good")
-    await door.look(it.senses)
+    await gateway.look(it.senses)
     assert it.events == []
     seen(it, "expired")
-    await door.look(it.senses)
+    await gateway.look(it.senses)
     (fault,) = it.events
     assert isinstance(fault, Fault) and (fault.kind, fault.recovery) == ("DOOR003", Recovery.NONE)
     assert "has expired" in fault.what and "Nov 20 00:00:00 2026" in fault.what and "renew it" in fault.what
     it.senses.begin()
     assert it.events == [fault], "a start forgets what was wrong before"
     seen(it, "good")
-    await door.look(it.senses)
+    await gateway.look(it.senses)
     assert it.events == [Cleared(it.site.now(), "DOOR003")]
 
 
 async def test_a_damaged_keys_file_is_a_trouble() -> None:
-    """Guards a door that lets nobody in any more: it is said where somebody looks."""
+    """Guards a gateway that lets nobody in any more: it is said where somebody looks."""
     it = tower()
     seen(it, "good", keys="{ torn")
-    await door.look(it.senses)
+    await gateway.look(it.senses)
     assert [event.kind for event in it.events if isinstance(event, Fault)] == ["DOOR007"]
 
 
@@ -59,7 +59,7 @@ async def test_what_is_wrong_is_looked_at_again_soon() -> None:
     """Guards who has followed the hint: status must not go on complaining for an hour."""
     it = tower()
     seen(it, "good", mode="644")
-    work = asyncio.create_task(door.watch(it.senses))
+    work = asyncio.create_task(gateway.watch(it.senses))
     told: list[Event] = []
     async with asyncio.timeout(5):
         while not told:
@@ -75,13 +75,13 @@ async def test_what_is_wrong_is_looked_at_again_soon() -> None:
     assert it.scene.clock.elapsed <= 2 * 60.0
 
 
-async def knocked(it: Tower, said: int, times: int = 3) -> dict[str, Fault | Cleared]:
-    """What it tells in so many knocks with this answer."""
+async def probed(it: Tower, said: int, times: int = 3) -> dict[str, Fault | Cleared]:
+    """What it tells in so many probes with this answer."""
     it.scene.endpoint.said = said
-    before = len(it.scene.endpoint.knocked)
-    work = asyncio.create_task(door.knock(it.senses))
+    before = len(it.scene.endpoint.probed)
+    work = asyncio.create_task(gateway.probe(it.senses))
     async with asyncio.timeout(5):
-        while len(it.scene.endpoint.knocked) < before + times:
+        while len(it.scene.endpoint.probed) < before + times:
             await asyncio.sleep(0)
     work.cancel()
     return {event.kind: event for event in it.events if isinstance(event, Fault | Cleared)}
@@ -92,26 +92,26 @@ def made(it: Tower, url: str) -> None:
     it.scene.nodes[0].on(lambda command: command == read, url)
 
 
-async def test_a_door_that_does_not_answer_is_a_trouble() -> None:
+async def test_a_gateway_that_does_not_answer_is_a_trouble() -> None:
     """Guards an endpoint that claims to be alive: the engine serves, and no client reaches it."""
     it = tower()
     made(it, "https://spark-1.lan:8443/v1\n")
-    assert await knocked(it, 401) == {}
-    assert it.scene.endpoint.knocked[0] == "https://127.0.0.1:8443/v1/models"
-    assert await knocked(it, 0, times=1) == {}
-    away = (await knocked(it, 0))["door-away"]
+    assert await probed(it, 401) == {}
+    assert it.scene.endpoint.probed[0] == "https://127.0.0.1:8443/v1/models"
+    assert await probed(it, 0, times=1) == {}
+    away = (await probed(it, 0))["door-away"]
     assert isinstance(away, Fault) and away.recovery is Recovery.NONE
     assert "does not answer (https://127.0.0.1:8443)" in away.what and "sparkwright-caddy-twin" in away.what
-    broken = (await knocked(it, 503))["door-away"]
+    broken = (await probed(it, 503))["door-away"]
     assert isinstance(broken, Fault) and "says 503 where it should ask for a key" in broken.what
 
 
-async def test_a_door_that_answers_again_is_none_any_more() -> None:
+async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
     """Guards that it is over by itself."""
     it = tower()
     made(it, "https://spark-1.lan:8443/v1\n")
     it.scene.endpoint.said = 0
-    work = asyncio.create_task(door.knock(it.senses))
+    work = asyncio.create_task(gateway.probe(it.senses))
     kinds = []
     for _ in range(200):
         await asyncio.sleep(0)
@@ -122,11 +122,11 @@ async def test_a_door_that_answers_again_is_none_any_more() -> None:
     assert kinds == [Fault, Cleared]
 
 
-async def test_where_no_door_was_made_there_is_none_to_miss() -> None:
+async def test_where_no_gateway_was_made_there_is_none_to_miss() -> None:
     """Guards heads without Caddy: `up` has said so, and the engine serves without one."""
     it = tower()
     made(it, "")
-    assert await knocked(it, 0, times=4) == {}
+    assert await probed(it, 0, times=4) == {}
 
 
 async def test_a_program_that_is_another_process_was_restarted() -> None:
@@ -135,7 +135,7 @@ async def test_a_program_that_is_another_process_was_restarted() -> None:
     it = tower()
     for said in ("caddy 10\ndoor 11\n", "door 11\n", "caddy 20\ndoor 11\n", "caddy 20\ndoor 11\n"):
         it.scene.nodes[0].on(lambda command: "caddy" in command.argv and "door" in command.argv, said)
-        await door.restarted(it.site)
+        await gateway.restarted(it.site)
     assert it.keep.journal.figures["restarts:gateway (Caddy)"] == 1.0
     assert "restarts:key check" not in it.keep.journal.figures
     assert [(event.kind, number) for event, number in it.keep.store.events] == [("restarted", 0)]

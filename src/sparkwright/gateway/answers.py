@@ -1,4 +1,4 @@
-"""What the front door itself says, in the shape that OpenAI's clients understand."""
+"""What the gateway itself says, in the shape that OpenAI's clients understand."""
 
 import json
 from dataclasses import dataclass
@@ -60,15 +60,15 @@ def away(code: str, message: str, retry_after: int) -> Answer:
 
 
 def keys_unreadable() -> Answer:
-    said = "The front door cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why."
+    said = "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why."
     return away("keys_unreadable", said, 5)
 
 
-def door_broken() -> Answer:
-    """What Caddy says by itself while the door service is away: it cannot check keys, so nobody gets in."""
-    return away("door_unavailable", "The front door cannot check keys at the moment; it is being started again.", 5)
+def gateway_broken() -> Answer:
+    """What Caddy says by itself while the key check is away: it cannot check keys, so nobody gets in."""
+    return away("door_unavailable", "The gateway cannot check keys at the moment; it is being started again.", 5)
 
 
 def engine_silent() -> Answer:
-    """What Caddy says by itself while neither the engine nor the door service answers."""
+    """What Caddy says by itself while neither the engine nor the key check answers."""
     return away("engine_unavailable", "The engine does not answer at the moment.", 5)

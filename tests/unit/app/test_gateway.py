@@ -1,24 +1,26 @@
-"""The front door's plan: where it listens, what it is called, what is run."""
+"""The gateway's plan: where it listens, what it is called, what is run."""
 
 from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.door import _addresses, _caddy, _front, _names, endpoint
+from sparkwright.app.gateway import _addresses, _caddy, _front, _names, endpoint
 from sparkwright.domain.cluster import Cluster, Node
-from sparkwright.domain.door_facts import DoorFacts
+from sparkwright.domain.gateway_facts import GatewayFacts
 from sparkwright.domain.plan import Placement, Plan
-from sparkwright.domain.recipe import Door, DoorTls, EngineChoice, Expose, Model, Recipe, Serving
+from sparkwright.domain.recipe import EngineChoice, Expose, Gateway, GatewayTls, Model, Recipe, Serving
 from sparkwright.domain.service import Where
 
 WHERE = Where("spark-1", "/s/supervision/big", "/s", "/usr/bin/python3", "/s/runtime/1")
-SEEN = DoorFacts("spark-1", 8443, "/usr/bin/caddy", "2.11.4", hostname="promaxgb10", addresses=("10.0.0.1", "fd00::1"))
+SEEN = GatewayFacts(
+    "spark-1", 8443, "/usr/bin/caddy", "2.11.4", hostname="promaxgb10", addresses=("10.0.0.1", "fd00::1")
+)
 AT = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: "192.168.100.10", Expose.ALL: "127.0.0.1"}
 
 
-def plan(expose: Expose = Expose.LOOPBACK, ssh: str = "ann@spark.lan", **door: object) -> Plan:
+def plan(expose: Expose = Expose.LOOPBACK, ssh: str = "ann@spark.lan", **gateway: object) -> Plan:
     recipe = Recipe("big", "Big", Model("org/big"), EngineChoice("vllm", "0.21.0"))
-    recipe = replace(recipe, serving=Serving(expose=expose, door=Door(**door)))  # type: ignore[arg-type]
+    recipe = replace(recipe, serving=Serving(expose=expose, door=Gateway(**gateway)))  # type: ignore[arg-type]
     cluster = Cluster("desk", (Node("spark-1", ssh),), "spark-1")
     return Plan("big", recipe, cluster, Placement(("spark-1",), {}), (), (), (), AT[expose], 8000, "big")
 
@@ -32,21 +34,21 @@ def plan(expose: Expose = Expose.LOOPBACK, ssh: str = "ann@spark.lan", **door: o
     ],
 )
 def test_it_listens_where_the_recipe_says(expose: Expose, addresses: tuple[str, ...], url: str) -> None:
-    """Guards that the door is no wider than `serving.expose`, and that the URL is one that works from there."""
+    """Guards that the gateway is no wider than `serving.expose`, and that the URL is one that works from there."""
     assert _addresses(plan(expose)) == addresses
     assert endpoint(plan(expose), "promaxgb10") == url
-    assert _front(plan(expose), WHERE, SEEN, Door()).engine == f"{AT[expose]}:8000"
+    assert _front(plan(expose), WHERE, SEEN, Gateway()).engine == f"{AT[expose]}:8000"
 
 
 def test_the_url_names_what_clients_call_the_head() -> None:
     """Guards the node itself, and names of the owner's own."""
-    assert endpoint(plan(Expose.ALL, ssh="local", tls=DoorTls.OFF), "promaxgb10") == "http://promaxgb10:8443/v1"
+    assert endpoint(plan(Expose.ALL, ssh="local", tls=GatewayTls.OFF), "promaxgb10") == "http://promaxgb10:8443/v1"
     assert endpoint(plan(Expose.ALL, names=("ai.example.org",)), "x") == "https://ai.example.org:8443/v1"
 
 
 def test_the_certificate_has_every_name_once() -> None:
     """Guards that clients may use the host's own name, the ssh name, mDNS, what the recipe adds, and addresses."""
-    names = _names(plan(), SEEN, Door(names=("ai.example.org", "10.0.0.1")))
+    names = _names(plan(), SEEN, Gateway(names=("ai.example.org", "10.0.0.1")))
     assert names[:2] == ("promaxgb10", "ai.example.org")
     assert set(names) >= {"spark.lan", "spark-1", "promaxgb10.local", "localhost", "127.0.0.1", "10.0.0.1", "fd00::1"}
     assert len(names) == len(set(names))
@@ -54,12 +56,12 @@ def test_the_certificate_has_every_name_once() -> None:
 
 def test_the_program_or_else_the_container() -> None:
     """Guards that the container has the same folders, no image is fetched, and no more rights than it needs."""
-    front = _front(plan(), WHERE, SEEN, Door())
+    front = _front(plan(), WHERE, SEEN, Gateway())
     assert _caddy(plan(), WHERE, SEEN, front).argv == ("/usr/bin/caddy", "run", "--config", "caddy.json")
     bare = replace(SEEN, caddy="", image="sha256:1", user="1000:1000")
     argv = _caddy(plan(), WHERE, bare, front).argv
     assert argv[:2] == ("/bin/sh", "-c") and argv[4] == "sparkwright-caddy-big"
     assert {"--pull=never", "--cap-drop=ALL", "--user=1000:1000", "--network=host"} < set(argv)
     assert {"/s/supervision/big/door:/s/supervision/big/door", "/s/door/ca:/s/door/ca"} < set(argv)
-    given = replace(front, tls=DoorTls.FILES, certificate="/c.pem", key="/k.pem")
+    given = replace(front, tls=GatewayTls.FILES, certificate="/c.pem", key="/k.pem")
     assert {"/c.pem:/c.pem:ro", "/k.pem:/k.pem:ro"} < set(_caddy(plan(), WHERE, bare, given).argv)

@@ -1,31 +1,31 @@
-"""What the head node has for a front door."""
+"""What the head node has for a gateway."""
 
 import re
 from datetime import datetime
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.door_facts import DoorFacts, Pair, PairTrouble
+from sparkwright.domain.gateway_facts import GatewayFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, Plain, address, assignments, not_understood, sections
-from sparkwright.remote import door
+from sparkwright.remote import gateway
 
 _HOLDER = re.compile(r'users:\(\("([^"]*)"')
 _SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}
 _DATE = "%b %d %H:%M:%S %Y GMT"
 
 
-def fact(node: str, state: str, home: str, port: int, pair: tuple[str, str]) -> Fact[DoorFacts]:
-    return Fact(door.look(state, home, port, pair), lambda done: parse(done, node, port, pair))
+def fact(node: str, state: str, home: str, port: int, pair: tuple[str, str]) -> Fact[GatewayFacts]:
+    return Fact(gateway.look(state, home, port, pair), lambda done: parse(done, node, port, pair))
 
 
-def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> DoorFacts | Unknown:
+def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> GatewayFacts | Unknown:
     parts = sections(done.stdout)
     if not set(parts) >= _SECTIONS:
         return not_understood(done, "sh")
     program, _, version = parts["caddy"].partition("\n")
     listening = parts["port"]
     holder = _HOLDER.search(listening)
-    return DoorFacts(
+    return GatewayFacts(
         node=node,
         port=port,
         caddy=Plain.FOLDER.only(program),

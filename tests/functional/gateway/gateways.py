@@ -1,4 +1,4 @@
-"""A real front door on loopback: Caddy and the door service, as `up` starts them, before the engine of a test."""
+"""A real gateway on loopback: Caddy and the key check, as `up` starts them, before the engine of a test."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
 from sparkwright.domain.version import within
-from sparkwright.door.caddy import FrontDoor, certificate_folders, config, root_certificate
-from sparkwright.door.keys import Key, Keys, digest, text_of
-from sparkwright.door.setting import DoorSetting
 from sparkwright.engines.routes import routes
+from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
+from sparkwright.gateway.keys import Key, Keys, digest, text_of
+from sparkwright.gateway.setting import GatewaySetting
 from sparkwright.rules.preflight.door002_old_caddy import HIDES
 
 KEY = "sk-sw-" + "1f" * 24
 ENGINE_KEY = "the-engines-own-key-7d1"
-SERVICE = "import sys,pathlib; from sparkwright.supervisor.door import main; sys.exit(main(pathlib.Path(sys.argv[1])))"
+SERVICE = (
+    "import sys,pathlib; from sparkwright.supervisor.gateway import main; sys.exit(main(pathlib.Path(sys.argv[1])))"
+)
 LIMIT = 200_000
 
 
 @dataclass
-class Door:
+class Gateway:
     """home: as the supervisor's. engine: `host:port` of what is behind it."""
 
     home: Path
@@ -57,15 +59,15 @@ class Door:
         return f"https://localhost:{self.port}"
 
     @property
-    def front(self) -> FrontDoor:
+    def front(self) -> GatewayConfig:
         names = ("localhost", "127.0.0.1")
-        plain = FrontDoor(("127.0.0.1",), self.port, self.engine, str(self.home / "ca"), names=names, limit=LIMIT)
+        plain = GatewayConfig(("127.0.0.1",), self.port, self.engine, str(self.home / "ca"), names=names, limit=LIMIT)
         plain = replace(plain, websockets=routes("twin").websockets)
         return replace(plain, **self.tls)
 
     def write(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        setting = DoorSetting("tiny", str(self.home / "keys.json"), LIMIT, "SOME_KEY", self.metrics, self.routes)
+        setting = GatewaySetting("tiny", str(self.home / "keys.json"), LIMIT, "SOME_KEY", self.metrics, self.routes)
         for certificates in map(Path, certificate_folders(self.front)):  # as `up` does: else Caddy may sweep one away
             certificates.mkdir(parents=True, exist_ok=True)
             (certificates / "keep").touch()
@@ -86,7 +88,7 @@ class Door:
         (self.home / "live.new").write_text(to_json(live))
         (self.home / "live.new").replace(self.home / "live.json")
 
-    def start(self) -> Door:
+    def start(self) -> Gateway:
         self.write()
         self.start_service()
         self.start_caddy()
@@ -94,7 +96,7 @@ class Door:
 
     def start_service(self) -> None:
         self._run("service", [sys.executable, "-c", SERVICE, str(self.home)])
-        wait_until(f"the door service listens: {self.log('service')}", self._serves)
+        wait_until(f"the key check listens: {self.log('service')}", self._serves)
 
     def start_caddy(self) -> None:
         self._run("caddy", ["caddy", "run", "--config", "caddy.json"])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
-from sparkwright.door import answers
-from sparkwright.door.decide import (
+from sparkwright.gateway import answers
+from sparkwright.gateway.decide import (
     CROWD,
     HOLD,
     Hold,
@@ -31,7 +31,7 @@ ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/v1", "/v1x", "/V1/models", "", "//v1/models"])
 def test_nothing_beside_v1(path: str) -> None:
-    """Guards that also the door service, and not Caddy alone, knows what is served; a key changes nothing."""
+    """Guards that also the key check, and not Caddy alone, knows what is served; a key changes nothing."""
     answer = refused(replace(GOOD, path=path), 100, ROUTES)
     assert answer == answers.no_such_path()
 
@@ -93,7 +93,7 @@ def test_the_key_comes_before_all_that_tells_something() -> None:
 
 
 def test_what_is_not_refusing_lets_in() -> None:
-    """Guards that only a fresh word of the supervisor closes the door."""
+    """Guards that only a fresh word of the supervisor closes the gateway."""
     assert admitted(None, NOW, 0.0) is None
     assert admitted(replace(LIVE, refusing=False), NOW, 0.0) is None
     assert admitted(replace(LIVE, at=NOW - 60), NOW, 0.0) is None

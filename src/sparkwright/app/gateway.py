@@ -1,4 +1,4 @@
-"""The front door made ready on the head node: its files, and which programs are to run."""
+"""The gateway made ready on the head node: its files, and which programs are to run."""
 
 import json
 from dataclasses import dataclass, replace
@@ -8,26 +8,26 @@ from sparkwright.app import keys as key_work
 from sparkwright.app.world import World
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.command import Command, Completed
-from sparkwright.domain.door_facts import DoorFacts
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.gateway_facts import GatewayFacts
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.recipe import Door, DoorTls, Expose
+from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
 from sparkwright.domain.service import Service, Where
 from sparkwright.domain.unknown import Unknown
-from sparkwright.door.caddy import FrontDoor, certificate_folders, config, root_certificate
-from sparkwright.door.keys import parse
-from sparkwright.door.setting import FILE, DoorSetting
 from sparkwright.engines.routes import routes
-from sparkwright.facts import door as facts
-from sparkwright.remote import door as commands
-from sparkwright.rules.door_catalog import DOOR, NO_CADDY, PAIR, PORT
+from sparkwright.facts import gateway as facts
+from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
+from sparkwright.gateway.keys import parse
+from sparkwright.gateway.setting import FILE, GatewaySetting
+from sparkwright.remote import gateway as commands
+from sparkwright.rules.door_catalog import GATEWAY, NO_CADDY, PAIR, PORT
 from sparkwright.rules.rule import Context
 
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24
 ENDPOINT = "endpoint"
-"""The file beside the door's own that says its URL: no door was made where it is not."""
+"""The file beside the gateway's own that says its URL: no gateway was made where it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Furnished:
+class GatewayInstall:
     """services: to be run in where.home + `/door`. said: lines for the user. Findings never stop the engine.
 
     Caddy comes first: until another deployment's Caddy on the same port has gone both answer (SO_REUSEPORT), and only
@@ -72,7 +72,7 @@ class Furnished:
         return len(self.services) > 1
 
 
-async def furnish(world: World, plan: Plan, where: Where, handed: int = 0) -> Furnished:
+async def install_gateway(world: World, plan: Plan, where: Where, handed: int = 0) -> GatewayInstall:
     """Idempotent. A Caddy that runs takes over what has changed without cutting a stream. Raises NodeError.
 
     handed: a port that another deployment's gateway holds and gives up for this one.
@@ -80,8 +80,8 @@ async def furnish(world: World, plan: Plan, where: Where, handed: int = 0) -> Fu
     seen = await _look(world, plan, where)
     found = tuple(f for f in _judged(plan, seen) if f.code != PORT or plan.recipe.serving.door.port != handed)
     codes = {finding.code for finding in found}
-    door = plan.recipe.serving.door
-    front = _front(plan, where, seen, replace(door, tls=DoorTls.INTERNAL) if PAIR in codes else door)
+    gateway = plan.recipe.serving.door
+    front = _front(plan, where, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
     await _did(world, where, commands.folders(where.state, where.home, certificate_folders(front)))
     setting = to_json(_setting(plan, where))
     # It reads its setting once: with another one its unit differs, and it is started again.
@@ -89,27 +89,27 @@ async def furnish(world: World, plan: Plan, where: Where, handed: int = 0) -> Fu
     service = Service("door", where.argv("door"), mark, cwd=f"{where.home}/door")
     await _put(world, where, FILE, setting)
     if codes & {NO_CADDY, PORT}:
-        return Furnished((service,), found)
+        return GatewayInstall((service,), found)
     await _put(world, where, "caddy.json", json.dumps(config(front), indent=1))
     await _put(world, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
     await _did(world, where, commands.reload(where.python, f"{where.home}/door"))
     key, said = await _first_key(world, plan)
-    return Furnished((service, _caddy(plan, where, seen, front)), found, said, key)
+    return GatewayInstall((service, _caddy(plan, where, seen, front)), found, said, key)
 
 
 async def findings(world: World, plan: Plan, where: Where) -> tuple[Finding, ...]:
-    """What is wrong with the door's files and programs now; changes nothing. Raises NodeError."""
+    """What is wrong with the gateway's files and programs now; changes nothing. Raises NodeError."""
     return _judged(plan, await _look(world, plan, where))
 
 
-def _judged(plan: Plan, seen: DoorFacts) -> tuple[Finding, ...]:
-    return tuple(f for rule in DOOR for f in rule.check(Context(plan.cluster, recipe=plan.recipe, door=seen)))
+def _judged(plan: Plan, seen: GatewayFacts) -> tuple[Finding, ...]:
+    return tuple(f for rule in GATEWAY for f in rule.check(Context(plan.cluster, recipe=plan.recipe, gateway=seen)))
 
 
-async def _look(world: World, plan: Plan, where: Where) -> DoorFacts:
+async def _look(world: World, plan: Plan, where: Where) -> GatewayFacts:
     """Raises CommandFailed."""
-    door = plan.recipe.serving.door
-    asked = facts.fact(where.node, where.state, where.home, door.port, (door.certificate, door.key))
+    gateway = plan.recipe.serving.door
+    asked = facts.fact(where.node, where.state, where.home, gateway.port, (gateway.certificate, gateway.key))
     seen = asked.read(await world.hosts[where.node].run(asked.command))
     if isinstance(seen, Unknown):
         raise CommandFailed(where.node, f"what it has for a front door: {seen.why} {seen.raw}")
@@ -120,17 +120,17 @@ async def _look(world: World, plan: Plan, where: Where) -> DoorFacts:
     return seen
 
 
-def _front(plan: Plan, where: Where, seen: DoorFacts, door: Door) -> FrontDoor:
-    return FrontDoor(
+def _front(plan: Plan, where: Where, seen: GatewayFacts, gateway: Gateway) -> GatewayConfig:
+    return GatewayConfig(
         addresses=_addresses(plan),
-        port=door.port,
+        port=gateway.port,
         engine=f"{plan.bind}:{plan.port}",
         store=_store(where),
-        tls=door.tls,
-        names=_names(plan, seen, door),
-        certificate=door.certificate,
-        key=door.key,
-        limit=door.body_limit,
+        tls=gateway.tls,
+        names=_names(plan, seen, gateway),
+        certificate=gateway.certificate,
+        key=gateway.key,
+        limit=gateway.body_limit,
         websockets=routes(plan.recipe.engine.name).websockets,
     )
 
@@ -148,17 +148,17 @@ def _addresses(plan: Plan) -> tuple[str, ...]:
     return ("127.0.0.1",)
 
 
-def _names(plan: Plan, seen: DoorFacts, door: Door) -> tuple[str, ...]:
+def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
     """What clients may call the head node; what is asked for without a name gets the first one's certificate."""
     head = plan.cluster.node(plan.head)
     host = "" if head.is_local else head.ssh.rpartition("@")[2]
-    names = (seen.hostname, *door.names, host, head.name, f"{seen.hostname}.local", *_LOCAL, *seen.addresses)
+    names = (seen.hostname, *gateway.names, host, head.name, f"{seen.hostname}.local", *_LOCAL, *seen.addresses)
     return tuple(dict.fromkeys(name for name in names if name))[:_NAMES]
 
 
-def _setting(plan: Plan, where: Where) -> DoorSetting:
+def _setting(plan: Plan, where: Where) -> GatewaySetting:
     serving = plan.recipe.serving
-    return DoorSetting(
+    return GatewaySetting(
         plan.deployment,
         keys=f"{where.state}/door/keys.json",
         limit=serving.door.body_limit,
@@ -168,20 +168,20 @@ def _setting(plan: Plan, where: Where) -> DoorSetting:
     )
 
 
-def _caddy(plan: Plan, where: Where, seen: DoorFacts, front: FrontDoor) -> Service:
+def _caddy(plan: Plan, where: Where, seen: GatewayFacts, front: GatewayConfig) -> Service:
     """The system's own program, else the container that is there already."""
     folder = f"{where.home}/door"
     if seen.caddy:
         return Service("caddy", (seen.caddy, "run", "--config", "caddy.json"), cwd=folder)
     name = f"sparkwright-caddy-{plan.deployment}"
-    pair = (front.certificate, front.key) if front.tls is DoorTls.FILES else ()
+    pair = (front.certificate, front.key) if front.tls is GatewayTls.FILES else ()
     return Service("caddy", commands.contained(name, seen.user, (folder, front.store), pair), cwd=folder)
 
 
 def endpoint(plan: Plan, hostname: str) -> str:
     """The URL that clients use."""
     serving, head = plan.recipe.serving, plan.cluster.node(plan.head)
-    scheme = "http" if serving.door.tls is DoorTls.OFF else "https"
+    scheme = "http" if serving.door.tls is GatewayTls.OFF else "https"
     host = hostname if head.is_local else head.ssh.rpartition("@")[2]
     at = {Expose.LOOPBACK: "127.0.0.1", Expose.FABRIC: plan.bind, Expose.ALL: (*serving.door.names, host)[0]}
     return f"{scheme}://{at[serving.expose]}:{serving.door.port}/v1"
@@ -200,11 +200,11 @@ async def _first_key(world: World, plan: Plan) -> tuple[str, tuple[str, ...]]:
 
 async def settled(world: World, plan: Plan, where: Where) -> tuple[Reach | None, tuple[str, ...]]:
     """Once its programs have been started: waits until the gateway listens; what to print of it. Raises NodeError."""
-    door = plan.recipe.serving.door
-    asked = commands.settled(where.python, f"{where.home}/door", door.port, root_certificate(_store(where)))
+    gateway = plan.recipe.serving.door
+    asked = commands.settled(where.python, f"{where.home}/door", gateway.port, root_certificate(_store(where)))
     done = await world.hosts[where.node].run(asked)
     if not done.ok:
-        return None, (f"the front door does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
+        return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
     ring = world.keyring if done.stdout else None

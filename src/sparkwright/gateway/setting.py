@@ -1,4 +1,4 @@
-"""What the door service of one deployment is told by `up`: a file beside Caddy's own configuration."""
+"""What the key check of one deployment is told by `up`: a file beside Caddy's own configuration."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ FILE = "door.json"
 
 
 @dataclass(frozen=True, slots=True)
-class DoorSetting:
+class GatewaySetting:
     """keys: path of the head's keys file. limit: bytes of a body. key_env: name of the engine's own key in the
 
     supervisor's secrets, '' for an engine without one. metrics: port on loopback for the figures. routes: `METHOD

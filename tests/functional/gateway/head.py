@@ -1,4 +1,4 @@
-"""A head node in a folder of this machine, with a plan whose front door is made ready there."""
+"""A head node in a folder of this machine, with a plan whose gateway is made ready there."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from fakes.calibrations import FakeCalibrations
 from fakes.endpoint import FakeEndpoint
 from fakes.ports import free_port
 from fakes.sink import FakeSink
-from functional.front_door.doors import ENGINE_KEY
+from functional.gateway.gateways import ENGINE_KEY
 from functional.simulator.process import HEAD_ADDRESS, wait_until
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.keyring import FolderKeyring
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.door import Furnished, Reach, furnish, settled
+from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
 from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.plan import Placement, Plan
-from sparkwright.domain.recipe import Door, EngineChoice, Model, Recipe, Serving
+from sparkwright.domain.recipe import EngineChoice, Gateway, Model, Recipe, Serving
 from sparkwright.domain.service import Service, Where
 
 # In place of the bundle: this checkout's own source, for a Python that is told to look nowhere else.
@@ -36,7 +36,7 @@ PROGRAM = """
 import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from sparkwright.supervisor.door import main
+from sparkwright.supervisor.gateway import main
 sys.exit(main(Path(sys.argv[3])))
 """
 
@@ -60,7 +60,7 @@ class Head:
     folder: Path
     engine_port: int
     path: str = os.environ["PATH"]
-    door: Door = field(default_factory=lambda: Door(port=free_pair()))
+    door: Gateway = field(default_factory=lambda: Gateway(port=free_pair()))
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -97,13 +97,13 @@ class Head:
     @property
     def plan(self) -> Plan:
         recipe = Recipe("tiny", "Tiny", Model("org/tiny"), EngineChoice("twin", "0.21.0"))
-        recipe = replace(recipe, serving=Serving(port=self.engine_port, door=self.door, api_key_env="SOME_KEY"))
+        recipe = replace(recipe, serving=Serving(port=self.engine_port, door=self.gateway, api_key_env="SOME_KEY"))
         placed = Placement(("spark-1",), {})
         return Plan("tiny", recipe, self.cluster, placed, (), (), (), HEAD_ADDRESS, self.engine_port, "tiny")
 
-    async def up(self) -> tuple[Furnished, tuple[Reach | None, tuple[str, ...]]]:
+    async def up(self) -> tuple[GatewayInstall, tuple[Reach | None, tuple[str, ...]]]:
         """As `up`: what is to run is run, what runs already is left alone."""
-        furnished = await furnish(self.world, self.plan, self.where)
+        furnished = await install_gateway(self.world, self.plan, self.where)
         for service in furnished.services:
             if service.name not in self.running:
                 self._start(service)
@@ -116,7 +116,7 @@ class Head:
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.door.port}"
+        return f"https://127.0.0.1:{self.gateway.port}"
 
     @property
     def certificate(self) -> str:
@@ -132,12 +132,12 @@ class Head:
 
     def figures(self) -> bool:
         try:
-            return httpx.get(f"http://{HEAD_ADDRESS}:{self.door.port + 1}/metrics").status_code == 200
+            return httpx.get(f"http://{HEAD_ADDRESS}:{self.gateway.port + 1}/metrics").status_code == 200
         except httpx.TransportError:
             return False
 
     def wait_for_figures(self) -> None:
-        wait_until("the door service shows figures", self.figures)
+        wait_until("the key check shows figures", self.figures)
 
     def end(self) -> None:
         for process in self.running.values():

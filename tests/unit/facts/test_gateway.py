@@ -1,11 +1,11 @@
-"""What the head says about a front door's needs; the texts are as the real tools print them."""
+"""What the head says about a gateway's needs; the texts are as the real tools print them."""
 
 import pytest
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.door_facts import DoorFacts, Pair, PairTrouble
+from sparkwright.domain.gateway_facts import GatewayFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.door import parse
+from sparkwright.facts.gateway import parse
 
 PATHS = ("/etc/ssl/c.pem", "/etc/ssl/k.pem")
 BARE = """@@ keys
@@ -35,29 +35,29 @@ FULL = (
 DATES = "notBefore={}\nnotAfter=Nov 21 22:52:01 2027 GMT\nnow=Nov 21 22:52:01 2026 GMT\nmode=640\n"
 
 
-def read(text: str, code: int = 0) -> DoorFacts | Unknown:
+def read(text: str, code: int = 0) -> GatewayFacts | Unknown:
     return parse(Completed(code, text), "spark-1", 8443, PATHS)
 
 
 def pair(text: str) -> Pair:
     found = read(BARE + "@@ pair\n" + text)
-    assert isinstance(found, DoorFacts) and found.pair
+    assert isinstance(found, GatewayFacts) and found.pair
     return found.pair
 
 
 def test_a_bare_node() -> None:
     """Guards that what is not there is empty, and that no keys file is told from an empty one."""
     found = read(BARE)
-    assert isinstance(found, DoorFacts)
+    assert isinstance(found, GatewayFacts)
     assert (found.caddy, found.version, found.image, found.keys, found.keys_mode) == ("", "", "", None, "")
     assert (found.holder, found.ours, found.pair) == ("", False, None)
     assert (found.hostname, found.addresses, found.user) == ("spark-1", ("10.0.0.1", "fd00::1"), "1000:1000")
 
 
 def test_a_node_that_has_all() -> None:
-    """Guards each field, and that the door's own Caddy is known by the folder it runs in."""
+    """Guards each field, and that the gateway's own Caddy is known by the folder it runs in."""
     found = read(FULL)
-    assert isinstance(found, DoorFacts)
+    assert isinstance(found, GatewayFacts)
     assert (found.caddy, found.version, found.image) == ("/usr/bin/caddy", "v2.11.4 h1:x=", "sha256:12ab")
     assert (found.keys, found.keys_mode, found.holder, found.ours) == ('{"keys": []}', "600", "caddy", True)
 
@@ -65,7 +65,7 @@ def test_a_node_that_has_all() -> None:
 def test_another_users_listener_has_no_name() -> None:
     """Guards that a port is taken also where ss may not tell by whom."""
     found = read(BARE.replace("@@ port\n", "@@ port\nLISTEN 0 128 0.0.0.0:8443 0.0.0.0:*\n"))
-    assert isinstance(found, DoorFacts) and found.holder == "?"
+    assert isinstance(found, GatewayFacts) and found.holder == "?"
 
 
 @pytest.mark.parametrize("trouble", [t for t in PairTrouble if t is not PairTrouble.EARLY])

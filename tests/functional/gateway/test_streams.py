@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
-from functional.front_door.conftest import Opened
-from functional.front_door.doors import ENGINE_KEY, KEY, Door, hides_cut_streams
+from functional.gateway.conftest import Opened
+from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, hides_cut_streams
 from functional.simulator.process import HEAD_ADDRESS, Twin
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -80,12 +80,15 @@ def streamed(client: httpx.Client, tokens: int, begun: threading.Event | None = 
     return whole, times
 
 
-def test_a_stream_is_the_engines_own(engine: Twin, door: Door) -> None:
+def test_a_stream_is_the_engines_own(engine: Twin, gateway: Gateway) -> None:
     """Guards that not a byte is changed or held back: equal text, a chunk a token, the first as early as without us."""
     direct_headers = {"Authorization": f"Bearer {ENGINE_KEY}"}
     firsts: dict[str, list[float]] = {"direct": [], "door": []}
     chunks: list[int] = []
-    with httpx.Client(base_url=f"http://{door.engine}", headers=direct_headers) as direct, door.client() as client:
+    with (
+        httpx.Client(base_url=f"http://{gateway.engine}", headers=direct_headers) as direct,
+        gateway.client() as client,
+    ):
         for _ in range(5):
             own, own_times = streamed(direct, 30)
             ours, our_times = streamed(client, 30)
@@ -97,18 +100,18 @@ def test_a_stream_is_the_engines_own(engine: Twin, door: Door) -> None:
     assert min(firsts["door"]) - min(firsts["direct"]) < 0.05, firsts
 
 
-def test_a_reload_drops_no_stream(door: Door) -> None:
+def test_a_reload_drops_no_stream(gateway: Gateway) -> None:
     """Guards that a changed configuration is taken over while answers flow on."""
-    with door.client() as client:
+    with gateway.client() as client:
         whole: list[bytes] = []
         begun = threading.Event()
         going = threading.Thread(target=lambda: whole.append(streamed(client, 120, begun)[0]))
         going.start()
         assert begun.wait(10)
-        door.engine = f"{HEAD_ADDRESS}:1"
-        door.write()
-        door.reload()
-        assert door.post("/v1/completions", {"prompt": "x"}).status_code == 503
+        gateway.engine = f"{HEAD_ADDRESS}:1"
+        gateway.write()
+        gateway.reload()
+        assert gateway.post("/v1/completions", {"prompt": "x"}).status_code == 503
         assert going.is_alive(), "the stream ended before the reload: nothing was shown"
         going.join(20)
     assert whole and whole[0].rstrip().endswith(b"data: [DONE]")
@@ -126,26 +129,26 @@ def test_an_engine_without_an_answer_is_503(opened: Opened, when: str) -> None:
             link.sendall(HEAD[:20])
 
     with engine_that(plays) as address:
-        door = opened(f"{HEAD_ADDRESS}:1" if when == "nobody listens" else address)
-        door.live()
-        refused = door.post("/v1/chat/completions", {"messages": []})
+        gateway = opened(f"{HEAD_ADDRESS}:1" if when == "nobody listens" else address)
+        gateway.live()
+        refused = gateway.post("/v1/chat/completions", {"messages": []})
     assert refused.status_code == 503
     assert refused.headers["Retry-After"] == "5"
     assert refused.json()["error"]["code"] == "engine_unavailable"
-    door.end("service")
-    assert door.post("/v1/chat/completions", {"messages": []}).json()["error"]["code"] == "door_unavailable"
+    gateway.end("service")
+    assert gateway.post("/v1/chat/completions", {"messages": []}).json()["error"]["code"] == "door_unavailable"
 
 
-def test_the_engine_and_the_door_service_die_together(opened: Opened) -> None:
+def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None:
     """Guards the last resort: let through, then both gone; Caddy alone still answers in the right shape."""
-    door_of: list[Door] = []
+    gateway_url: list[Gateway] = []
 
     def plays(link: socket.socket) -> None:
-        door_of[0].end("service")
+        gateway_url[0].end("service")
 
     with engine_that(plays) as address:
-        door_of.append(opened(address))
-        refused = door_of[0].post("/v1/chat/completions", {"messages": []}, timeout=20)
+        gateway_url.append(opened(address))
+        refused = gateway_url[0].post("/v1/chat/completions", {"messages": []}, timeout=20)
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "engine_unavailable"
 
@@ -162,8 +165,8 @@ def test_a_stream_that_is_cut_does_not_look_whole(opened: Opened, how: str) -> N
             reset(link)
 
     with engine_that(plays) as address:
-        door = opened(address)
-        with pytest.raises(httpx.RemoteProtocolError), door.client() as client:
+        gateway = opened(address)
+        with pytest.raises(httpx.RemoteProtocolError), gateway.client() as client:
             client.post("/v1/completions", json={"prompt": "x"})
 
 
@@ -178,9 +181,12 @@ def test_slow_clients_are_cut_and_long_answers_are_not(opened: Opened) -> None:
         link.sendall(b"0\r\n\r\n")
 
     with engine_that(plays) as address:
-        door = opened(address)
-        slow = socket.create_connection((HEAD_ADDRESS, door.port))
-        with door.client(timeout=20) as client, door.trusted.wrap_socket(slow, server_hostname="localhost") as half:
+        gateway = opened(address)
+        slow = socket.create_connection((HEAD_ADDRESS, gateway.port))
+        with (
+            gateway.client(timeout=20) as client,
+            gateway.trusted.wrap_socket(slow, server_hostname="localhost") as half,
+        ):
             half.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n")
             began = time.monotonic()
             answer = client.post("/v1/completions", json={"prompt": "x"})
@@ -203,16 +209,16 @@ def test_a_client_that_leaves_frees_the_engine(opened: Opened, said: bytes) -> N
                 left.set()
 
     with engine_that(plays) as address:
-        door = opened(address)
-        with door.client(timeout=httpx.Timeout(10.0, read=1.5)) as client, pytest.raises(httpx.ReadTimeout):
+        gateway = opened(address)
+        with gateway.client(timeout=httpx.Timeout(10.0, read=1.5)) as client, pytest.raises(httpx.ReadTimeout):
             answer = client.post("/v1/completions", json={"prompt": "x"})
             pytest.fail(f"an answer came: {answer.status_code} {answer.text}")
         assert left.wait(8.0)
 
 
-def test_many_at_once(engine: Twin, door: Door) -> None:
+def test_many_at_once(engine: Twin, gateway: Gateway) -> None:
     """Guards that sixty streams side by side are all whole."""
-    with door.client(KEY, timeout=30) as client:
+    with gateway.client(KEY, timeout=30) as client:
         whole: list[bytes] = []
         tasks = [threading.Thread(target=lambda: whole.append(streamed(client, 20)[0])) for _ in range(60)]
         for task in tasks:

@@ -1,21 +1,21 @@
-"""The front door, looked at now and then: a certificate expires while it serves, a keys file gets damaged, and an
-engine whose door does not answer serves nobody."""
+"""The gateway, looked at now and then: a certificate expires while it serves, a keys file gets damaged, and an
+engine whose gateway does not answer serves nobody."""
 
-from sparkwright.app.door import ENDPOINT, findings
+from sparkwright.app.gateway import ENDPOINT, findings
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import LOOPBACK, Site
 from sparkwright.app.supervise.words import note_restart
 from sparkwright.domain.errors import NodeError
-from sparkwright.domain.recipe import DoorTls
+from sparkwright.domain.recipe import GatewayTls
 from sparkwright.domain.service import Where
 from sparkwright.facts.service import parse_programs
-from sparkwright.remote import door as commands
+from sparkwright.remote import gateway as commands
 from sparkwright.remote import service
 from sparkwright.rules.door_catalog import KEYS, MODES, PAIR
 
 _EVERY, _AGAIN = 3600.0, 60.0
 # Twice in vain: Caddy begins anew within a second, and so does the service behind it.
-_KNOCK_EVERY, _IN_VAIN = 15.0, 2
+_PROBE_EVERY, _IN_VAIN = 15.0, 2
 # What it says to who has no key, whatever the engine does meanwhile.
 _NO_KEY = 401
 AWAY = "door-away"
@@ -39,30 +39,30 @@ async def look(senses: Senses) -> None:
     try:
         found = {one.code: one for one in await findings(site.world, site.outline, _where(site))}
     except NodeError as error:
-        site.say(f"the front door's files cannot be looked at: {error.message}", warning=True)
+        site.say(f"the gateway's files cannot be looked at: {error.message}", warning=True)
         return
     for code in _WATCHED:
         one = found.get(code)
         senses.stands(code, f"front door: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
 
 
-async def knock(senses: Senses) -> None:
-    """A trouble while clients find nobody at the door. Where none was made there is none to knock at."""
+async def probe(senses: Senses) -> None:
+    """A trouble while clients find nobody at the gateway. Where none was made nothing is probed."""
     site, vain = senses.site, 0
     while True:
-        await site.pause(_KNOCK_EVERY)
+        await site.pause(_PROBE_EVERY)
         said = await _said(site)
         vain = 0 if said == _NO_KEY else vain + 1
         senses.stands(AWAY, _away(site, said) if vain >= _IN_VAIN else "")
 
 
 async def _said(site: Site) -> int:
-    said = await site.world.endpoint.knock(f"{_root(site)}/v1/models")
+    said = await site.world.endpoint.probe(f"{_root(site)}/v1/models")
     return said if said == _NO_KEY or await _made(site) else _NO_KEY
 
 
 async def _made(site: Site) -> bool:
-    """Whether `up` has made a door; one that answers needs no such look."""
+    """Whether `up` has made a gateway; one that answers needs no such look."""
     try:
         read = service.read(f"{_where(site).home}/door", ENDPOINT)
         return bool((await site.world.hosts[site.head].run(read)).stdout.strip())
@@ -71,7 +71,7 @@ async def _made(site: Site) -> bool:
 
 
 async def programs(senses: Senses) -> None:
-    """Restarts of the front door's own programs: clients had no answer for a moment, and systemd says nothing of it."""
+    """Restarts of the gateway's own programs: clients had no answer for a moment, and systemd says nothing of it."""
     site = senses.site
     while True:
         await restarted(site)
@@ -96,15 +96,15 @@ async def restarted(site: Site) -> None:
 def _away(site: Site, said: int) -> str:
     how = f"says {said} where it should ask for a key" if said else "does not answer"
     return (
-        f"the front door {how} ({_root(site)}): clients do not reach the engine; its programs are the services "
+        f"the gateway {how} ({_root(site)}): clients do not reach the engine; its programs are the services "
         f"sparkwright-caddy-{site.name} and sparkwright-door-{site.name} on {site.head}, the same `sparkwright up` "
         "sets it up anew"
     )
 
 
 def _root(site: Site) -> str:
-    door = site.desired.recipe.serving.door
-    return f"{'http' if door.tls is DoorTls.OFF else 'https'}://{LOOPBACK}:{door.port}"
+    gateway = site.desired.recipe.serving.door
+    return f"{'http' if gateway.tls is GatewayTls.OFF else 'https'}://{LOOPBACK}:{gateway.port}"
 
 
 def _where(site: Site) -> Where:

@@ -1,4 +1,4 @@
-"""Who gets in, to what, and what others are told: the real Caddy and the real door service before the twin."""
+"""Who gets in, to what, and what others are told: the real Caddy and the real key check before the twin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from functional.front_door.doors import ENGINE_KEY, KEY, LIMIT, Door
+from functional.gateway.gateways import ENGINE_KEY, KEY, LIMIT, Gateway
 from functional.simulator.process import HEAD_ADDRESS, Twin
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
@@ -50,50 +50,52 @@ def error(answer: httpx.Response) -> dict[str, object]:
     return dict(told)
 
 
-def raw(door: Door, path: str, *words: str) -> tuple[int, str]:
+def raw(gateway: Gateway, path: str, *words: str) -> tuple[int, str]:
     """With curl, which sends the path as it is given."""
-    argv = ["curl", "-sk", "--path-as-is", "-o", "-", "-w", "\n%{http_code}", *words, f"{door.url}{path}"]
+    argv = ["curl", "-sk", "--path-as-is", "-o", "-", "-w", "\n%{http_code}", *words, f"{gateway.url}{path}"]
     said, _, code = subprocess.run(argv, capture_output=True, text=True, timeout=20).stdout.rpartition("\n")
     return int(code), said
 
 
-def test_a_known_key_gets_in(door: Door) -> None:
-    """Guards that each of the headers that clients use opens the door, with the engine's own key put in its place."""
-    assert door.get("/v1/models").json()["data"][0]["id"] == "tiny"
+def test_a_known_key_gets_in(gateway: Gateway) -> None:
+    """Guards that each header that clients use opens the gateway, with the engine's own key put in its place."""
+    assert gateway.get("/v1/models").json()["data"][0]["id"] == "tiny"
     for name in ("X-Api-Key", "Api-Key"):
-        assert door.get("/v1/models", key="", **{name: KEY}).status_code == 200
-    assert door.get("/v1/models", key=ENGINE_KEY).status_code == 200
-    assert httpx.get(f"http://{door.engine}/v1/models", headers={"Authorization": f"Bearer {KEY}"}).status_code == 401
+        assert gateway.get("/v1/models", key="", **{name: KEY}).status_code == 200
+    assert gateway.get("/v1/models", key=ENGINE_KEY).status_code == 200
+    assert (
+        httpx.get(f"http://{gateway.engine}/v1/models", headers={"Authorization": f"Bearer {KEY}"}).status_code == 401
+    )
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_any_other_key_is_refused(door: Door, wrong: str) -> None:
+def test_any_other_key_is_refused(gateway: Gateway, wrong: str) -> None:
     """Guards that nothing near a key, around a key or without one gets further than 401."""
-    refused = door.get("/v1/models", key=wrong)
+    refused = gateway.get("/v1/models", key=wrong)
     assert refused.status_code == 401
     assert error(refused)["code"] == "invalid_api_key"
 
 
-def test_a_revoked_key_is_refused_at_once_and_its_stream_goes_on(door: Door) -> None:
+def test_a_revoked_key_is_refused_at_once_and_its_stream_goes_on(gateway: Gateway) -> None:
     """Guards that revoking is immediate for new requests and cuts no answer that is under way."""
     body = {"model": "tiny", "prompt": "count", "max_tokens": 60, "stream": True}
-    with door.client() as client, client.stream("POST", "/v1/completions", json=body) as stream:
+    with gateway.client() as client, client.stream("POST", "/v1/completions", json=body) as stream:
         lines = stream.iter_lines()
         assert next(lines).startswith("data:")
-        door.keys("sk-sw-" + "2e" * 24)
-        assert door.get("/v1/models").status_code == 401
+        gateway.keys("sk-sw-" + "2e" * 24)
+        assert gateway.get("/v1/models").status_code == 401
         assert "data: [DONE]" in list(lines)
 
 
 @pytest.mark.parametrize("path", [*OPEN_IN_VLLM, *TRICKS])
-def test_only_v1_is_there(door: Door, path: str) -> None:
+def test_only_v1_is_there(gateway: Gateway, path: str) -> None:
     """Guards that what engines leave open beside /v1 cannot be reached, however the path is written."""
-    code, said = raw(door, path, "-H", f"Authorization: Bearer {KEY}")
+    code, said = raw(gateway, path, "-H", f"Authorization: Bearer {KEY}")
     assert code == 404
     assert json.loads(said)["error"]["code"] == "unknown_url"
 
 
-def test_a_body_over_the_limit_is_413(door: Door) -> None:
+def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
     """Guards the limit for a length that is announced and for one that is not; the engine sees neither."""
     big = b'{"prompt": "' + b"x" * LIMIT + b'"}'
 
@@ -101,7 +103,7 @@ def test_a_body_over_the_limit_is_413(door: Door) -> None:
         yield big[:1000]
         yield big[1000:]
 
-    with door.client() as client:
+    with gateway.client() as client:
         for body in (big, in_parts()):
             refused = client.post("/v1/completions", content=body, headers={"Content-Type": "application/json"})
             assert refused.status_code == 413, refused.text
@@ -110,124 +112,124 @@ def test_a_body_over_the_limit_is_413(door: Door) -> None:
         assert client.post("/v1/completions", json=fits).status_code == 200
 
 
-def test_keys_stand_in_no_log(door: Door) -> None:
+def test_keys_stand_in_no_log(gateway: Gateway) -> None:
     """Guards that neither a client's key nor the engine's is written down, also when the engine fails."""
-    door.engine = f"{HEAD_ADDRESS}:1"
-    door.write()
-    door.reload()
+    gateway.engine = f"{HEAD_ADDRESS}:1"
+    gateway.write()
+    gateway.reload()
     for name in ("Authorization", "X-Api-Key", "Api-Key"):
         value = f"Bearer {KEY}" if name == "Authorization" else KEY
-        assert door.get("/v1/models", key="", **{name: value}).status_code == 503
-    said = door.log("caddy") + door.log("service")
+        assert gateway.get("/v1/models", key="", **{name: value}).status_code == 503
+    said = gateway.log("caddy") + gateway.log("service")
     assert KEY not in said
     assert ENGINE_KEY not in said
 
 
-def test_http_2_is_spoken(door: Door) -> None:
+def test_http_2_is_spoken(gateway: Gateway) -> None:
     """Guards both versions of HTTP."""
     for version, said in (("--http2", "2"), ("--http1.1", "1.1")):
         told = ["-w", "%{http_version} %{http_code}", "-o", "/dev/null", "-H", f"Authorization: Bearer {KEY}"]
-        argv = ["curl", "-sk", version, *told, f"{door.url}/v1/models"]
+        argv = ["curl", "-sk", version, *told, f"{gateway.url}/v1/models"]
         assert subprocess.check_output(argv, text=True, timeout=20) == f"{said} 200"
 
 
-def test_a_client_that_does_not_trust_the_ca_is_warned(door: Door) -> None:
+def test_a_client_that_does_not_trust_the_ca_is_warned(gateway: Gateway) -> None:
     """Guards that the certificate is from our own CA, and good for the name and the address alike."""
     with pytest.raises(httpx.ConnectError, match="certificate"):
-        httpx.get(f"{door.url}/v1/models")
+        httpx.get(f"{gateway.url}/v1/models")
     for host in ("localhost", "127.0.0.1"):
-        assert httpx.get(f"https://{host}:{door.port}/", verify=door.trusted).status_code == 404
-    assert ssl.get_server_certificate(("127.0.0.1", door.port)).startswith("-----BEGIN")
+        assert httpx.get(f"https://{host}:{gateway.port}/", verify=gateway.trusted).status_code == 404
+    assert ssl.get_server_certificate(("127.0.0.1", gateway.port)).startswith("-----BEGIN")
 
 
-def test_while_refusing_it_says_why_and_until_when(door: Door) -> None:
+def test_while_refusing_it_says_why_and_until_when(gateway: Gateway) -> None:
     """Guards what a client reads while the engine is away: 503, what happens, and when to come back."""
     now = time.time()
     why = "rank 1 on spark-2 exited with 137"
-    door.live(phase=DeploymentState.LOADING, since=now - 65, refusing=True, why=why, back_at=now + 200)
-    refused = door.get("/v1/models")
+    gateway.live(phase=DeploymentState.LOADING, since=now - 65, refusing=True, why=why, back_at=now + 200)
+    refused = gateway.get("/v1/models")
     assert refused.status_code == 503
     assert 190 <= int(refused.headers["Retry-After"]) <= 200
     told = error(refused)
     assert told["type"] == "service_unavailable"
     assert why in str(told["message"]) and "3 min" in str(told["message"])
-    assert door.get("/v1/models", key="x").status_code == 401
+    assert gateway.get("/v1/models", key="x").status_code == 401
 
 
-def test_a_short_gap_is_waited_for(door: Door) -> None:
+def test_a_short_gap_is_waited_for(gateway: Gateway) -> None:
     """Guards that a request in a gap of a second or two is answered late and not refused."""
     now = time.time()
-    door.live(phase=DeploymentState.LOADING, since=now - 5, refusing=True, back_at=now + 8)
-    with door.client() as client:
+    gateway.live(phase=DeploymentState.LOADING, since=now - 5, refusing=True, back_at=now + 8)
+    with gateway.client() as client:
         began = time.monotonic()
-        held = httpx.Request("GET", f"{door.url}/v1/models", headers=client.headers)
-        threading.Timer(1.0, door.live).start()
+        held = httpx.Request("GET", f"{gateway.url}/v1/models", headers=client.headers)
+        threading.Timer(1.0, gateway.live).start()
         answer = client.send(held)
     assert answer.status_code == 200
     assert 0.9 < time.monotonic() - began < 7
 
 
 @pytest.mark.parametrize("state", ["missing", "old", "broken"])
-def test_without_a_supervisor_the_engine_is_asked(door: Door, state: str) -> None:
-    """Guards that a supervisor that has ended closes no door: serving goes on."""
+def test_without_a_supervisor_the_engine_is_asked(gateway: Gateway, state: str) -> None:
+    """Guards that a supervisor that has ended closes no gateway: serving goes on."""
     now = time.time()
     if state == "old":
-        door.live(at=now - 60, phase=DeploymentState.LOADING, refusing=True)
+        gateway.live(at=now - 60, phase=DeploymentState.LOADING, refusing=True)
     if state == "broken":
-        (door.home / "live.json").write_text("{half")
-    assert door.get("/v1/models").status_code == 200
+        (gateway.home / "live.json").write_text("{half")
+    assert gateway.get("/v1/models").status_code == 200
 
 
-def test_a_dead_door_service_lets_nobody_in(door: Door) -> None:
+def test_a_dead_gateway_service_lets_nobody_in(gateway: Gateway) -> None:
     """Guards that without somebody to check keys the answer is 503, and that it is good again by itself."""
-    door.end("service")
-    refused = door.get("/v1/models")
+    gateway.end("service")
+    refused = gateway.get("/v1/models")
     assert (refused.status_code, error(refused)["code"]) == (503, "door_unavailable")
-    door.start_service()
-    assert door.get("/v1/models").status_code == 200
+    gateway.start_service()
+    assert gateway.get("/v1/models").status_code == 200
 
 
-def test_a_knock_tells_a_door_that_works_from_any_other(door: Door) -> None:
+def test_a_probe_tells_a_gateway_that_works_from_any_other(gateway: Gateway) -> None:
     """Guards what the supervisor believes: it is asked for a key, by a server whose CA nobody here trusts."""
 
-    def knock() -> int:
-        return asyncio.run(OpenAiEndpoint(SystemClock()).knock(f"{door.url}/v1/models"))
+    def probe() -> int:
+        return asyncio.run(OpenAiEndpoint(SystemClock()).probe(f"{gateway.url}/v1/models"))
 
-    assert knock() == 401
-    door.live(refusing=True, why="it is away", phase=DeploymentState.DRAINING)
-    assert knock() == 401
-    door.end("service")
-    assert knock() == 503
-    door.end("caddy")
-    assert knock() == 0
+    assert probe() == 401
+    gateway.live(refusing=True, why="it is away", phase=DeploymentState.DRAINING)
+    assert probe() == 401
+    gateway.end("service")
+    assert probe() == 503
+    gateway.end("caddy")
+    assert probe() == 0
 
 
-def test_both_programs_come_back_after_a_power_cut(door: Door) -> None:
+def test_both_programs_come_back_after_a_power_cut(gateway: Gateway) -> None:
     """Guards that sockets that were left lying about stop neither of them."""
-    door.end("service", "caddy")
-    assert (door.folder / "service.sock").exists() and (door.folder / "admin.sock").exists()
-    door.start_service()
-    door.start_caddy()
-    assert door.get("/v1/models").status_code == 200
+    gateway.end("service", "caddy")
+    assert (gateway.folder / "service.sock").exists() and (gateway.folder / "admin.sock").exists()
+    gateway.start_service()
+    gateway.start_caddy()
+    assert gateway.get("/v1/models").status_code == 200
 
 
-def test_the_sockets_are_for_nobody_else(door: Door) -> None:
+def test_the_sockets_are_for_nobody_else(gateway: Gateway) -> None:
     """Guards modes: the folder 0700, the service's socket 0600; the admin side of Caddy is no TCP port."""
-    assert door.folder.stat().st_mode & 0o777 == 0o700
-    assert (door.folder / "service.sock").stat().st_mode & 0o777 == 0o600
+    assert gateway.folder.stat().st_mode & 0o777 == 0o700
+    assert (gateway.folder / "service.sock").stat().st_mode & 0o777 == 0o600
     with pytest.raises(httpx.ConnectError):
         httpx.get("http://127.0.0.1:2019/config/")
 
 
-def test_figures_are_on_loopback_and_nothing_else_is(door: Door) -> None:
+def test_figures_are_on_loopback_and_nothing_else_is(gateway: Gateway) -> None:
     """Guards that the figures' port does not check keys for whoever can reach it."""
-    at = f"http://127.0.0.1:{door.metrics}"
+    at = f"http://127.0.0.1:{gateway.metrics}"
     assert httpx.get(f"{at}/metrics").status_code == 200
     assert httpx.get(f"{at}/check", headers={"Authorization": f"Bearer {KEY}"}).status_code == 404
 
 
-def test_the_twin_stays_behind(engine: Twin, door: Door) -> None:
-    """Guards that a client can tell the door nothing that only Caddy may tell."""
+def test_the_twin_stays_behind(engine: Twin, gateway: Gateway) -> None:
+    """Guards that a client can tell the gateway nothing that only Caddy may tell."""
     fake = {"X-Door-Uri": "/v1/models", "X-Door-Engine-Key": "Bearer x", "X-Door-Method": "OPTIONS"}
-    assert door.get("/v1/models", key="", **fake, **{"Access-Control-Request-Method": "GET"}).status_code == 401
-    assert door.get("/v1/models", **fake).status_code == 200
+    assert gateway.get("/v1/models", key="", **fake, **{"Access-Control-Request-Method": "GET"}).status_code == 401
+    assert gateway.get("/v1/models", **fake).status_code == 200

@@ -9,7 +9,7 @@ from math import ceil
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
 from sparkwright.domain.units import duration
-from sparkwright.door.answers import Answer, away, keys_unreadable, no_key, no_such_path, no_such_route, too_large
+from sparkwright.gateway.answers import Answer, away, keys_unreadable, no_key, no_such_path, no_such_route, too_large
 
 HOLD = 10.0
 YOUNG = 1.0
@@ -37,7 +37,7 @@ _WAITS_FOR_A_PERSON = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """path: as the client wrote it, without its query. known: a key that opens this door was shown.
+    """path: as the client wrote it, without its query. known: a key that opens this gateway was shown.
 
     length: of the body in bytes as announced, None when it is not. readable: the keys file can be read.
     """

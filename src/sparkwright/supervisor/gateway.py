@@ -1,4 +1,4 @@
-"""The door service: Caddy shows it every request before the engine sees it. One small process beside the supervisor.
+"""The key check: Caddy shows it every request before the engine sees it. One small process beside the supervisor.
 
 It lives on when the supervisor ends: what is not known to be away is let through. It listens on a unix socket in a
 folder that nobody else can enter, and on loopback for those who gather figures.
@@ -21,11 +21,11 @@ from starlette.types import Receive, Scope, Send
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
-from sparkwright.door import caddy, decide
-from sparkwright.door.answers import Answer
-from sparkwright.door.keys import Key as DoorKey
-from sparkwright.door.keys import Keys, digest, owner, parse, shown_in
-from sparkwright.door.setting import FILE, DoorSetting
+from sparkwright.gateway import caddy, decide
+from sparkwright.gateway.answers import Answer
+from sparkwright.gateway.keys import Key as GatewayKey
+from sparkwright.gateway.keys import Keys, digest, owner, parse, shown_in
+from sparkwright.gateway.setting import FILE, GatewaySetting
 from sparkwright.ports import Clock
 from sparkwright.supervisor.exporter import exporter
 from sparkwright.supervisor.watched import Watched
@@ -37,21 +37,21 @@ _FILES = 65536
 _REST = 300
 
 
-class Door:
+class KeyCheck:
     """Decides about one request after the other, from files that the supervisor and `sparkwright keys` write."""
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._clock, now = clock, clock.monotonic
         file = home / "door" / FILE
-        first = from_json(DoorSetting, file.read_bytes())
-        self._setting = Watched(file, lambda text: from_json(DoorSetting, text), first, now)
+        first = from_json(GatewaySetting, file.read_bytes())
+        self._setting = Watched(file, lambda text: from_json(GatewaySetting, text), first, now)
         self._live: Watched[Live | None] = Watched(home / "live.json", lambda text: from_json(Live, text), None, now)
         self._keys = Watched(Path(first.keys), parse, Keys(), now, _KEYS_PATIENCE)
         self._secrets: Watched[dict[str, str]] = Watched(home / "secrets.json", _secrets, {}, now)
         self._waiting = 0
 
     @property
-    def setting(self) -> DoorSetting:
+    def setting(self) -> GatewaySetting:
         return self._setting.value
 
     async def check(self, asked: Asked) -> Response:
@@ -74,7 +74,7 @@ class Door:
     def _request(self, asked: Asked) -> decide.Request:
         shown = shown_in(asked.headers)
         own, deployment = self._engine_key, self.setting.deployment
-        keys = (*self._keys.value.keys, *([DoorKey("", digest(own))] if own else []))
+        keys = (*self._keys.value.keys, *([GatewayKey("", digest(own))] if own else []))
         length = asked.headers.get(caddy.LENGTH, "")
         return decide.Request(
             method=asked.headers.get(caddy.METHOD, ""),
@@ -111,11 +111,11 @@ def _response(answer: Answer) -> Response:
     return Response(answer.body, answer.status, answer.headers)
 
 
-class Doors:
-    """One server, two doors: Caddy comes by the unix socket, whoever gathers figures by loopback."""
+class Listeners:
+    """One server, two listeners: Caddy comes by the unix socket, whoever gathers figures by loopback."""
 
-    def __init__(self, home: Path, door: Door) -> None:
-        self._inside = Starlette(routes=[Route(caddy.CHECK, door.check), Route(caddy.TROUBLE, door.trouble)])
+    def __init__(self, home: Path, checker: KeyCheck) -> None:
+        self._inside = Starlette(routes=[Route(caddy.CHECK, checker.check), Route(caddy.TROUBLE, checker.trouble)])
         self._figures = Starlette(routes=[Route("/metrics", exporter(home))])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,10 +125,10 @@ class Doors:
 
 async def run(home: Path) -> None:
     """Until SIGTERM. Raises Unreadable or OSError when there is no setting to serve."""
-    door = Door(home, SystemClock())
+    checker = KeyCheck(home, SystemClock())
     server = uvicorn.Server(
         uvicorn.Config(
-            Doors(home, door),
+            Listeners(home, checker),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -140,7 +140,7 @@ async def run(home: Path) -> None:
             h11_max_incomplete_event_size=_HEADERS,
         )
     )
-    await server.serve(sockets=_sockets(home / "door", door.setting.metrics))
+    await server.serve(sockets=_sockets(home / "door", checker.setting.metrics))
 
 
 def _sockets(folder: Path, metrics: int) -> list[socket.socket]:

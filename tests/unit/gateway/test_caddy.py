@@ -4,55 +4,55 @@ import json
 
 import pytest
 
-from sparkwright.domain.recipe import DoorTls
-from sparkwright.door.answers import Answer, away, door_broken, no_key
-from sparkwright.door.caddy import FrontDoor, config, root_certificate
+from sparkwright.domain.recipe import GatewayTls
+from sparkwright.gateway.answers import Answer, away, gateway_broken, no_key
+from sparkwright.gateway.caddy import GatewayConfig, config, root_certificate
 
-DOOR = FrontDoor(("",), 8443, "127.0.0.1:8000", "/state/door/ca", names=("spark-1", "10.0.0.1"), limit=1000)
+GATEWAY = GatewayConfig(("",), 8443, "127.0.0.1:8000", "/state/door/ca", names=("spark-1", "10.0.0.1"), limit=1000)
 
 
-def servers(door: FrontDoor) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = config(door)["apps"]["http"]["servers"]
+def servers(gateway: GatewayConfig) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = config(gateway)["apps"]["http"]["servers"]
     return found
 
 
-@pytest.mark.parametrize("tls", DoorTls)
-def test_only_the_door_listens(tls: DoorTls) -> None:
-    """Guards that the door's own port is the only one in the whole configuration, admin side included."""
-    door = FrontDoor(("127.0.0.1", "fd00::1"), 8443, "127.0.0.1:8000", "/ca", tls, ("a",), "/c", "/k", 9)
-    listening = [address for server in servers(door).values() for address in server["listen"]]  # type: ignore[attr-defined]
+@pytest.mark.parametrize("tls", GatewayTls)
+def test_only_the_gateway_listens(tls: GatewayTls) -> None:
+    """Guards that the gateway's own port is the only one in the whole configuration, admin side included."""
+    gateway = GatewayConfig(("127.0.0.1", "fd00::1"), 8443, "127.0.0.1:8000", "/ca", tls, ("a",), "/c", "/k", 9)
+    listening = [address for server in servers(gateway).values() for address in server["listen"]]  # type: ignore[attr-defined]
     assert listening == ["127.0.0.1:8443", "[fd00::1]:8443", "unix/fallback.sock"]
-    assert config(door)["admin"] == {"listen": "unix/admin.sock", "config": {"persist": False}}
+    assert config(gateway)["admin"] == {"listen": "unix/admin.sock", "config": {"persist": False}}
 
 
 def test_all_addresses_are_one_listener() -> None:
     """Guards IPv4 and IPv6 alike where the recipe says `all`."""
-    assert servers(DOOR)["door"]["listen"] == [":8443"]
+    assert servers(GATEWAY)["door"]["listen"] == [":8443"]
 
 
 def test_tls_by_its_three_kinds() -> None:
     """Guards who issues the certificate, and that without TLS nothing of it is left."""
-    internal = config(DOOR)["apps"]
+    internal = config(GATEWAY)["apps"]
     assert internal["tls"]["automation"]["policies"][0]["subjects"] == ["spark-1", "10.0.0.1"]
     assert internal["pki"]["certificate_authorities"]["local"]["install_trust"] is False
-    files = config(FrontDoor(("",), 1, "e", "/ca", DoorTls.FILES, ("a",), "/c.pem", "/k.pem"))["apps"]
+    files = config(GatewayConfig(("",), 1, "e", "/ca", GatewayTls.FILES, ("a",), "/c.pem", "/k.pem"))["apps"]
     assert files["tls"]["certificates"]["load_files"][0] == {"certificate": "/c.pem", "key": "/k.pem", "tags": ["door"]}
-    off = config(FrontDoor(("",), 1, "e", "/ca", DoorTls.OFF))["apps"]
+    off = config(GatewayConfig(("",), 1, "e", "/ca", GatewayTls.OFF))["apps"]
     assert set(off) == {"http"}
     assert "tls_connection_policies" not in off["http"]["servers"]["door"]
 
 
 def test_no_connection_is_kept() -> None:
     """Guards good requests from a rested connection that just ends, and checks from one that Caddy dialled wrongly."""
-    *_, asking, engine = servers(DOOR)["door"]["routes"][1]["handle"]  # type: ignore[index]
+    *_, asking, engine = servers(GATEWAY)["door"]["routes"][1]["handle"]  # type: ignore[index]
     assert [one["transport"]["keep_alive"] for one in (asking, engine)] == [{"enabled": False}] * 2
 
 
 def test_no_secret_is_in_it() -> None:
-    """Guards that the engine's key comes with each answer of the door service, and that requests are not logged."""
-    text = json.dumps(config(DOOR))
+    """Guards that the engine's key comes with each answer of the key check, and that requests are not logged."""
+    text = json.dumps(config(GATEWAY))
     assert "{http.reverse_proxy.header.X-Door-Engine-Key}" in text
-    assert config(DOOR)["logging"]["logs"]["default"]["exclude"] == ["http.log.error", "http.log.access"]
+    assert config(GATEWAY)["logging"]["logs"]["default"]["exclude"] == ["http.log.error", "http.log.access"]
 
 
 def test_the_root_certificate_is_where_caddy_keeps_it() -> None:
@@ -60,7 +60,7 @@ def test_the_root_certificate_is_where_caddy_keeps_it() -> None:
     assert root_certificate("/ca") == "/ca/pki/authorities/local/root.crt"
 
 
-@pytest.mark.parametrize("answer", [no_key(True), door_broken(), away("c", 'with "quotes" and ü', 7)])
+@pytest.mark.parametrize("answer", [no_key(True), gateway_broken(), away("c", 'with "quotes" and ü', 7)])
 def test_answers_are_in_openais_shape(answer: Answer) -> None:
     """Guards that clients find message, type and code where they look."""
     error = json.loads(answer.body)["error"]

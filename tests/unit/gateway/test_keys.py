@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import UsageError
-from sparkwright.door.keys import Key, Keys, added, digest, key_from, owner, parse, shown_in, text_of, without
+from sparkwright.gateway.keys import Key, Keys, added, digest, key_from, owner, parse, shown_in, text_of, without
 
 ONE, TWO = key_from(bytes(24)), key_from(bytes([1]) * 24)
 KNOWN = Keys((Key("laptop", digest(ONE.reveal()), 5.0, "ann@desk"), Key("ci", digest(TWO.reveal()), deployment="big")))

@@ -1,4 +1,4 @@
-"""Which calls reach the engine: the real Caddy and the real door service before a server that notes what it is sent."""
+"""Which calls reach the engine: the real Caddy and the real key check before a server that notes what it is sent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from functional.front_door.doors import ENGINE_KEY, KEY, Door
-from functional.front_door.test_front_door import error, raw
+from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway
+from functional.gateway.test_gateway import error, raw
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.routes import routes
 
@@ -93,74 +93,74 @@ def backend() -> Iterator[Backend]:
 
 
 @pytest.fixture
-def door(backend: Backend, opened: Callable[..., Door]) -> Door:
+def gateway(backend: Backend, opened: Callable[..., Gateway]) -> Gateway:
     return opened(backend.address, engine_key=ENGINE_KEY)
 
 
 @pytest.mark.parametrize("call", REFUSED)
-def test_what_is_not_listed_is_not_there(door: Door, backend: Backend, call: str) -> None:
+def test_what_is_not_listed_is_not_there(gateway: Gateway, backend: Backend, call: str) -> None:
     """Guards that routes and methods nobody has listed get 404 from the gateway and never reach the engine."""
     method, _, path = call.partition(" ")
-    code, said = raw(door, path, *WITH_KEY, "-X", method, "-d", '{"lora_name": "x", "lora_path": "/x"}')
+    code, said = raw(gateway, path, *WITH_KEY, "-X", method, "-d", '{"lora_name": "x", "lora_path": "/x"}')
     assert (code, json.loads(said)["error"]["code"]) == (404, "unknown_url")
     assert backend.seen == []
 
 
 @pytest.mark.parametrize("path", SPELLINGS)
-def test_odd_spellings_do_not_get_past_the_list(door: Door, backend: Backend, path: str) -> None:
+def test_odd_spellings_do_not_get_past_the_list(gateway: Gateway, backend: Backend, path: str) -> None:
     """Guards that what is compared is what the engine would be sent: nothing is decoded, cleaned or folded."""
-    code, said = raw(door, path, *WITH_KEY, "-X", "POST", "-d", "{}")
+    code, said = raw(gateway, path, *WITH_KEY, "-X", "POST", "-d", "{}")
     assert (code, json.loads(said)["error"]["code"]) == (404, "unknown_url")
     assert backend.seen == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_listed_route_reaches_the_engine_as_written(
-    backend: Backend, opened: Callable[..., Door], engine: str
+    backend: Backend, opened: Callable[..., Gateway], engine: str
 ) -> None:
     """Guards that the list closes nothing which it names, query included, for each engine."""
-    door = opened(backend.address, engine_key=ENGINE_KEY, routes=routes(engine).calls)
+    gateway = opened(backend.address, engine_key=ENGINE_KEY, routes=routes(engine).calls)
     for call in routes(engine).calls:
         method, _, path = call.replace("{id}", "resp_1-a.b").replace("{path}", "org/tiny%2Fx").partition(" ")
-        assert raw(door, f"{path}?a=/v1/../x", *WITH_KEY, "-X", method)[0] == 200, call
+        assert raw(gateway, f"{path}?a=/v1/../x", *WITH_KEY, "-X", method)[0] == 200, call
         assert backend.seen[-1][:3] == (method, f"{path}?a=/v1/../x", f"Bearer {ENGINE_KEY}")
-    assert raw(door, "/v1/models", *WITH_KEY, "-I")[0] == 200, "HEAD is a GET"
+    assert raw(gateway, "/v1/models", *WITH_KEY, "-I")[0] == 200, "HEAD is a GET"
 
 
-def test_a_recipe_may_open_one_more_route_while_it_serves(door: Door, backend: Backend) -> None:
-    """Guards the opt-in, and that a running door service takes over what `up` has written anew."""
+def test_a_recipe_may_open_one_more_route_while_it_serves(gateway: Gateway, backend: Backend) -> None:
+    """Guards the opt-in, and that a running key check takes over what `up` has written anew."""
     call = ("/v1/load_lora_adapter", *WITH_KEY, "-X", "POST", "-d", "{}")
-    assert raw(door, *call)[0] == 404
-    door.routes = (*door.routes, "POST /v1/load_lora_adapter")
-    door.write()
-    assert raw(door, *call)[0] == 200
-    assert raw(door, "/v1/unload_lora_adapter", *WITH_KEY, "-X", "POST")[0] == 404
+    assert raw(gateway, *call)[0] == 404
+    gateway.routes = (*gateway.routes, "POST /v1/load_lora_adapter")
+    gateway.write()
+    assert raw(gateway, *call)[0] == 200
+    assert raw(gateway, "/v1/unload_lora_adapter", *WITH_KEY, "-X", "POST")[0] == 404
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/load_lora_adapter"])
-def test_a_preflight_is_answered_by_the_gateway(door: Door, backend: Backend, path: str) -> None:
+def test_a_preflight_is_answered_by_the_gateway(gateway: Gateway, backend: Backend, path: str) -> None:
     """Guards that without a key nothing reaches the engine, neither a body nor its key, and browsers may still ask."""
     asked = ["-X", "OPTIONS", "-H", "Origin: http://x", "-H", "Access-Control-Request-Method: POST"]
     asked += ["--http1.1", "-H", "Access-Control-Request-Headers: authorization,x-stainless-os", "-d", "x" * 1000, "-i"]
-    code, said = raw(door, path, *asked)
+    code, said = raw(gateway, path, *asked)
     assert (code, backend.seen) == (204, [])
     headers = dict(line.lower().split(": ", 1) for line in said.splitlines() if ": " in line)
     assert headers["access-control-allow-origin"] == "*"
     assert "post" in headers["access-control-allow-methods"]
     assert headers["access-control-allow-headers"] == "authorization,x-stainless-os"
     assert (
-        error(door.get("/v1/models", key=""))
-        and door.get("/v1/models", key="").headers["Access-Control-Allow-Origin"] == "*"
+        error(gateway.get("/v1/models", key=""))
+        and gateway.get("/v1/models", key="").headers["Access-Control-Allow-Origin"] == "*"
     ), "a page may read why it was refused"
 
 
-def _upgrade(door: Door, path: str, key: str = KEY) -> None:
+def _upgrade(gateway: Gateway, path: str, key: str = KEY) -> None:
     """A websocket's opening, to the end of the answer."""
     text = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nConnection: Upgrade, close\r\n"
     text += "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
     with (
-        socket.create_connection(("127.0.0.1", door.port), 10) as plain,
-        _tls(door).wrap_socket(plain, server_hostname="localhost") as link,
+        socket.create_connection(("127.0.0.1", gateway.port), 10) as plain,
+        _tls(gateway).wrap_socket(plain, server_hostname="localhost") as link,
     ):
         link.sendall(text.encode())
         link.settimeout(10)
@@ -168,20 +168,20 @@ def _upgrade(door: Door, path: str, key: str = KEY) -> None:
             pass
 
 
-def _tls(door: Door) -> ssl.SSLContext:
-    context = door.trusted
+def _tls(gateway: Gateway) -> ssl.SSLContext:
+    context = gateway.trusted
     context.set_alpn_protocols(["http/1.1"])
     return context
 
 
-def test_only_listed_paths_become_websockets(door: Door, backend: Backend) -> None:
+def test_only_listed_paths_become_websockets(gateway: Gateway, backend: Backend) -> None:
     """Guards that a client cannot turn any other call into a connection of its own, and needs a key for those."""
-    _upgrade(door, "/v1/models")
-    _upgrade(door, "/v1/realtime")
+    _upgrade(gateway, "/v1/models")
+    _upgrade(gateway, "/v1/realtime")
     assert [(call[1], upgrade) for call, upgrade in zip(backend.seen, backend.upgrades, strict=True)] == [
         ("/v1/models", ""),
         ("/v1/realtime", "websocket"),
     ]
-    _upgrade(door, "/v1/realtime", key="x")
-    _upgrade(door, "/v1/Realtime")
+    _upgrade(gateway, "/v1/realtime", key="x")
+    _upgrade(gateway, "/v1/Realtime")
     assert len(backend.seen) == 2

@@ -1,4 +1,4 @@
-"""Fixtures: a front door before a real twin; whatever a test leaves is ended."""
+"""Fixtures: a gateway before a real twin; whatever a test leaves is ended."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from functional.front_door.doors import ENGINE_KEY, KEY, Door, has_caddy
+from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, has_caddy
 from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin
 
-Opened = Callable[..., Door]
+Opened = Callable[..., Gateway]
 
 
 @pytest.fixture(scope="module")
@@ -30,23 +30,23 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Opened]:
-    """opened(engine address, ...) -> Door with one key, everything running."""
+    """opened(engine address, ...) -> Gateway with one key, everything running."""
     if not has_caddy():
         pytest.skip("caddy is not installed")
-    doors: list[Door] = []
+    gateways: list[Gateway] = []
 
-    def make(engine: str, **how: object) -> Door:
-        door = Door(tmp_path / f"home-{len(doors)}", engine, **how)  # type: ignore[arg-type]
-        doors.append(door)
-        door.home.mkdir()
-        door.keys(KEY)
-        return door.start()
+    def make(engine: str, **how: object) -> Gateway:
+        gateway = Gateway(tmp_path / f"home-{len(gateways)}", engine, **how)  # type: ignore[arg-type]
+        gateways.append(gateway)
+        gateway.home.mkdir()
+        gateway.keys(KEY)
+        return gateway.start()
 
     yield make
-    for door in doors:
-        door.end()
+    for gateway in gateways:
+        gateway.end()
 
 
 @pytest.fixture
-def door(engine: Twin, opened: Opened) -> Door:
+def gateway(engine: Twin, opened: Opened) -> Gateway:
     return opened(f"{HEAD_ADDRESS}:{engine.port}", engine_key=ENGINE_KEY)
