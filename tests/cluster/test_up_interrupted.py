@@ -38,7 +38,7 @@ def goes_on(drive: Drive, nodes: list[Node], recipe: str, done: Done) -> None:
     assert [lease(n) for n in nodes] == ["", ""]
     before = running(nodes)
     assert [len(ids) for ids in before.values()] == [1, 1]
-    assert "answer SIMULATED" in drive.good("up", recipe).out
+    assert "already serving" in drive.good("up", recipe).out
     assert running(nodes) == before
 
 

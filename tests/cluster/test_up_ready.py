@@ -79,7 +79,7 @@ def test_a_second_up_does_nothing(drive: Drive, nodes: list[Node], runtime: str)
     drive.good("up", recipe)
     before = running(nodes)
     again = drive.good("up", recipe)
-    assert "already serving" in again.out and again.seconds < 3
+    assert "already serving" in again.out
     assert running(nodes) == before
     notes = "".join(n.sh("cat /home/spark/.local/state/sparkwright/audit.log") for n in nodes)
     assert notes.count("take lease") == 2

@@ -61,7 +61,9 @@ def test_a_key_that_is_not_set_is_asked_for(drive: Drive, nodes: list[Node]) -> 
 def test_an_old_key_does_not_outlive_its_recipe(drive: Drive, nodes: list[Node]) -> None:
     """A deployment that is replaced by one without a key has none, in either runtime."""
     drive.good("up", drive.recipe("docker", serving={"api_key_env": "DRILL_KEY"}), env=ENV)
-    drive.good("up", drive.recipe("process"))
+    refused = drive.run("up", drive.recipe("process"))
+    assert refused.code == 2 and "DRILL_KEY is not set" in refused.err and "--no-rollback" in refused.err, str(refused)
+    drive.good("up", drive.recipe("process"), "--no-rollback")
     assert asks(nodes[0], "http://127.0.0.1:8000") == "200"
     assert nodes[0].sh(f"find {STATE} -name secrets.env") == ""
 

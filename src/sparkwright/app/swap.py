@@ -21,6 +21,7 @@ from sparkwright.domain.desired import Ask, Request
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
+from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.supervised import Supervised
 from sparkwright.domain.units import duration
 from sparkwright.remote import request as commands
@@ -74,10 +75,19 @@ class Swap:
             said = f"{old.name} serves, and what it was started from is not recorded: it could not be started again"
             raise UsageError(said, "`--no-rollback` replaces it all the same")
         if self.again and old.desired and not old.supervised:
-            api_key(self.world, old.desired.recipe)
+            self._key_of_the_old(old.name, old.desired.recipe)
         back = "; it serves until weights and image are there, and is started again if the new one is not ready"
         text = replaced_text(old, self.wish.recipe) + (back if self.again else "; it is not started again")
         self.world.sink.tell(Notice(text))
+
+    def _key_of_the_old(self, name: str, recipe: Recipe) -> None:
+        try:
+            api_key(self.world, recipe)
+        except UsageError as error:
+            message = (
+                f"{name} serves with a key and could not be started again: {recipe.serving.api_key_env} is not set"
+            )
+            raise UsageError(message, "set it to the key in use, or replace it with `--no-rollback`") from error
 
     async def begin(self) -> None:
         """Raises CommandFailed where its supervisor does not answer; nothing has been stopped then."""
