@@ -26,8 +26,8 @@ from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gather import gather
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed
+from sparkwright.facts.identity import identity
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.remote.host import identity
 
 HELP = (sys.executable, "-m", "sparkwright", "--help")
 

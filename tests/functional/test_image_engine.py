@@ -19,9 +19,8 @@ from functional.command import Shell
 from functional.dockerd import BASE
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
-from sparkwright.facts.engine_found import parse
+from sparkwright.facts.engine_image import Question, engine_of_image, engine_of_node, known_engine, parse_found
 from sparkwright.images.archive import archive
-from sparkwright.remote.image import Question, engine_of_image, engine_of_node, known_engine
 
 pytestmark = dockerd.skipped()
 SITE = "/usr/lib/python3/dist-packages"
@@ -59,7 +58,7 @@ def foreign(name: str, arch: str) -> bytes:
 def asked(docker: dockerd.Dockerd, command: Command) -> EngineFound | Unknown | None:
     environ = {**os.environ, "DOCKER_HOST": docker.host}
     done = subprocess.run(command.argv, env=environ, capture_output=True, text=True)
-    return parse(Completed(done.returncode, done.stdout, done.stderr))
+    return parse_found(Completed(done.returncode, done.stdout, done.stderr))
 
 
 def test_the_version_of_each_package(docker: dockerd.Dockerd, tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from functional.command import Shell
 from functional.hub_cache import CONFIGS, REVISION, SHARDS, hub_entry
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.domain.inventory import Stored
-from sparkwright.facts.inventory import _FILE_TYPES, parse
-from sparkwright.remote.inventory import inventory
+from sparkwright.facts.inventory import _FILE_TYPES, inventory, parse
 
 
 def folder(path: Path, config: str = "qwen3-8b") -> Path:

@@ -17,8 +17,8 @@ from fakes.sh import SHELLS, Sh
 from sparkwright.domain.facts import Memory
 from sparkwright.domain.sample import GpuSample, PortTraffic, Sample
 from sparkwright.domain.unknown import Unknown
+from sparkwright.facts import sample
 from sparkwright.facts.sample import Samples, parse
-from sparkwright.remote import sample
 from sparkwright.simulator.nodes import make_cluster
 
 _HZ = os.sysconf("SC_CLK_TCK")

@@ -20,15 +20,14 @@ from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.command import Completed
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
-from sparkwright.facts.store import Told, parse_incidents
-from sparkwright.remote.store import incidents
+from sparkwright.facts.store import Told, incidents, parse_incidents
 
 # Writes as a supervisor does and says each number once the store has answered: what was said must be there afterwards.
 WRITER = """
 import asyncio, sys, time
 from pathlib import Path
 from sparkwright.adapters.sqlite.store import SqliteStore
-from sparkwright.remote.store import incidents
+from sparkwright.facts.store import incidents
 from sparkwright.domain.command import Completed
 from sparkwright.domain.incident import Incident, IncidentEvent
 

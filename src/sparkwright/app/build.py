@@ -21,13 +21,13 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, prevented
 from sparkwright.domain.progress import Notice, Progress, StepDone, StepStarted
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.facts.built_image import BuiltImage, parse
+from sparkwright.facts import engine_image as commands
+from sparkwright.facts.engine_image import BuiltImage, parse
 from sparkwright.images.archive import archive
 from sparkwright.images.dockerfile import FREEZE, context
 from sparkwright.images.fit import no_room, room_to_build, wrong_machine
 from sparkwright.images.name import image_name
 from sparkwright.images.provenance import labels
-from sparkwright.remote import image as commands
 from sparkwright.remote import staging
 from sparkwright.rules.preflight import dock001_no_daemon, dock002_no_rights
 from sparkwright.rules.rule import Context

@@ -17,8 +17,7 @@ from sparkwright.domain.facts import Gid, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.progress import StepDone, StepStarted
-from sparkwright.facts import measured as read
-from sparkwright.remote import bandwidth, clock_test
+from sparkwright.facts import deep_check
 from sparkwright.rules.fabric import Rail, link_local_index, network_of, rails
 from sparkwright.rules.foreign import engine_of
 from sparkwright.rules.preflight import deep001_bandwidth, deep002_wedged, deep003_not_measured
@@ -68,7 +67,7 @@ async def _bandwidths(world: World, facts: Sequence[NodeFacts]) -> tuple[tuple[B
             skipped.append(Skipped(_RDMA, f"{one.node}, {other.node}", why))
         for number, lane in enumerate(lanes):
             over = f"{lane.source.node} to {lane.target.node} over {lane.source.port.device}"
-            async with _step(world, _RDMA, over, bandwidth.SECONDS):
+            async with _step(world, _RDMA, over, deep_check.SECONDS):
                 moved.append(await _sent(world, lane, _PORT + number))
     return tuple(moved), tuple(skipped)
 
@@ -114,11 +113,11 @@ def _bare(twin: Rail | None, far: Rail | None, way: tuple[str, str]) -> Iterator
 async def _sent(world: World, lane: _Lane, port: int) -> Bandwidth:
     """The server ends with the client, and is ended when the client never came to it."""
     source, target = lane.source, lane.target
-    serve = bandwidth.server(target.port.device, lane.gids[1], port, lane.way[1])
-    send = bandwidth.client(source.port.device, lane.gids[0], port, lane.way)
+    serve = deep_check.server(target.port.device, lane.gids[1], port, lane.way[1])
+    send = deep_check.client(source.port.device, lane.gids[0], port, lane.way)
     server = asyncio.ensure_future(world.hosts[target.node].run(serve))
     try:
-        gbit = read.bandwidth(await world.hosts[source.node].run(send))
+        gbit = deep_check.bandwidth(await world.hosts[source.node].run(send))
     except NodeError as error:
         gbit = Unknown(error.message, "the connection to a node was lost")
     finally:
@@ -128,7 +127,7 @@ async def _sent(world: World, lane: _Lane, port: int) -> Bandwidth:
 
 
 async def _all_clocks(world: World, facts: Sequence[NodeFacts]) -> list[Clocks | Skipped]:
-    async with _step(world, _CLOCKS, ", ".join(one.node for one in facts), clock_test.SECONDS):
+    async with _step(world, _CLOCKS, ", ".join(one.node for one in facts), deep_check.CLOCK_SECONDS):
         return await together(_clocks(world, one) for one in facts)
 
 
@@ -148,13 +147,13 @@ async def _clocks(world: World, facts: NodeFacts) -> Clocks | Skipped:
     host, name = world.hosts[facts.node], f"sparkwright-clock-{world.nonce}"
     image = _image(facts)
     try:
-        return read.clocks(await host.run(clock_test.clocks(image, name, busy=bool(ranks))), facts.node)
+        return deep_check.clocks(await host.run(deep_check.sample_clocks(image, name, busy=bool(ranks))), facts.node)
     except NodeError as error:
         return Skipped(_CLOCKS, facts.node, error.message)
     finally:
         if image and not ranks:
             with suppress(NodeError):
-                await finished(host.run(clock_test.end(name)))
+                await finished(host.run(deep_check.end_clocks(name)))
 
 
 def _image(facts: NodeFacts) -> str:

@@ -16,7 +16,7 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import FabricChoice, RankStatus
 from sparkwright.domain.finding import Finding
 from sparkwright.logscan.book import Book
-from sparkwright.remote import diagnose as ask
+from sparkwright.remote import evidence as ask
 from sparkwright.supervision.detect.kernel import OOM
 
 Named = tuple[str, Iterable[bytes]]

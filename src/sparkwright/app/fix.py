@@ -16,9 +16,8 @@ from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.changes import RIGHTS, recorded, rights_with, text
+from sparkwright.facts.changes import RIGHTS, as_root, file, recorded, rights_with, text
 from sparkwright.facts.fact import Fact, first_line
-from sparkwright.remote.changes import as_root, file
 
 _OTHERS = "somebody else changed it meanwhile: it is left as it is"
 

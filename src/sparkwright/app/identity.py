@@ -11,8 +11,8 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.identity import question
-from sparkwright.facts.engine_found import parse
-from sparkwright.remote import image
+from sparkwright.facts import engine_image
+from sparkwright.facts.engine_image import parse_found
 
 Engines = dict[str, EngineFound | Unknown]
 
@@ -28,11 +28,11 @@ def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Com
     if engine.runtime is not Runtime.DOCKER:
         # A worker of llama.cpp runs rpc-server, which names what it lacks itself.
         lends = engine.name == "llama-cpp" and node.name != world.cluster.head
-        return None if lends else image.engine_of_node(asked)
+        return None if lends else engine_image.engine_of_node(asked)
     if look:
         # Only a program that tells its version itself loads the driver's libraries.
-        return image.engine_of_image(engine.image, asked, node.paths.cache, gpu=asked.says_version)
-    return image.known_engine(engine.image, asked, node.paths.cache) if engine.image else None
+        return engine_image.engine_of_image(engine.image, asked, node.paths.cache, gpu=asked.says_version)
+    return engine_image.known_engine(engine.image, asked, node.paths.cache) if engine.image else None
 
 
 async def engines(world: World, nodes: Sequence[Node], recipe: Recipe | None, look: bool = False) -> Engines:
@@ -54,7 +54,7 @@ async def looked_at(world: World, recipe: Recipe, nodes: Sequence[str], found: S
 
 async def _one(world: World, node: str, command: Command, look: bool) -> EngineFound | Unknown | None:
     try:
-        return parse(await world.hosts[node].run(command))
+        return parse_found(await world.hosts[node].run(command))
     except NodeError as error:
         # Before a plan that is said by whoever gathers the node's facts.
         return Unknown(error.message, "the node could not be asked") if look else None

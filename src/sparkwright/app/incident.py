@@ -18,8 +18,8 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.logscan.logline import when
-from sparkwright.remote import diagnose as ask
 from sparkwright.remote import evidence
+from sparkwright.remote import evidence as ask
 
 # Bytes of one rank's log; what decides stands in its first error and its last lines.
 HEAD, TAIL = 256 * 1024, 768 * 1024

@@ -12,8 +12,8 @@ from sparkwright.app.world import World
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident
+from sparkwright.facts import store
 from sparkwright.facts.store import Told, incidents_command, parse_incidents
-from sparkwright.remote import store
 
 _RANK_LOG = re.compile(r"rank(\d+)-(.+)\.log")
 

@@ -10,9 +10,9 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.inventory import Stored
 from sparkwright.domain.recipe import Recipe
+from sparkwright.facts import inventory as commands
 from sparkwright.facts import inventory as facts
 from sparkwright.facts.fact import Fact
-from sparkwright.remote import inventory as commands
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from sparkwright.domain.units import duration
 from sparkwright.engines.blame import lost_a_peer
 from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import why_stuck
-from sparkwright.facts.figures import Figures
+from sparkwright.facts.engine_log import Figures
 
 TAIL = 25
 # Where neither engine nor recipe says how long a phase may be silent.

@@ -42,7 +42,7 @@ def _other(error: BaseException) -> dict[str, Any]:
 
 
 def hint_json(hint: str) -> dict[str, str]:
-    """`hint` is the older name of the same key."""
+    """`cure` is the older name of the same key."""
     return {"hint": hint, "cure": hint}
 
 

@@ -38,7 +38,7 @@ class Nic:
     """The ConnectX-7 and what goes with it. functions: on the PCI bus now; DGX OS takes an uncabled NIC off it.
 
     armed: the hot-plug handler's marker is there. verbs: device nodes for user programs (`uverbs0`).
-    bonds: bond -> its member netdevs. tools: those of _TOOLS in remote/nic.py that are on the PATH.
+    bonds: bond -> its member netdevs. tools: those of _TOOLS in facts/nic.py that are on the PATH.
     """
 
     functions: tuple[PciFunction, ...] | Unknown = NOT_ASKED

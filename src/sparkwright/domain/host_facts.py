@@ -23,7 +23,7 @@ class KernelNote:
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """lines: how many were read; notes: what may matter of them, in order (remote/kernel.py says which)."""
+    """lines: how many were read; notes: what may matter of them, in order (facts/kernel.py says which)."""
 
     lines: int
     notes: tuple[KernelNote, ...] = ()

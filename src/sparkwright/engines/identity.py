@@ -11,8 +11,8 @@ from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.engine import PYTHON
+from sparkwright.facts.engine_image import Question
 from sparkwright.images.fit import MACHINES
-from sparkwright.remote.image import Question
 
 # Engine -> its program, and the packages that it cannot do without; the first one carries its version.
 _KNOWN = {

@@ -2,11 +2,33 @@
 
 import re
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.host_facts import Activity, Process
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, decimal, not_understood, sections, whole
-from sparkwright.remote import activity
+from sparkwright.remote.host import SHOW, script
+
+SECONDS = 0.4
+# No arguments of any process: they may hold keys.
+_ACTIVITY = r"""
+count() { printf '\n@@ %s\n' "$1"; grep -sE '^(pswpin|pswpout|oom_kill) ' "$R/proc/vmstat"; }
+count before
+[ -n "$R" ] || { sleep "$1" & }
+show pressure "$R/proc/pressure/memory"
+if [ -z "$R" ]; then
+  p=$(LC_ALL=C ps -eo pid=,rss=,user=,unit=,comm= --sort=-rss 2>/dev/null)
+  printf '\n@@ processes\n%s\n' "$p" | head -n 24
+elif [ -r "$R/proc/ps" ]; then show processes "$R/proc/ps"; fi
+wait
+count after
+exit 0
+"""
+
+
+def activity() -> Command:
+    """Sections `before` and `after` (of /proc/vmstat), `pressure`, `processes` (pid, rss KiB, user, unit, name)."""
+    return script(SHOW + _ACTIVITY, f"{SECONDS:g}", timeout=10.0)
+
 
 _PROCESS = re.compile(r"\s*([0-9]{1,12})\s+([0-9]{1,15})\s+(\S+)\s+(\S+)\s+(\S.*)", re.ASCII)
 _STALL = re.compile(r"(some|full) avg10=(\S+)", re.ASCII)
@@ -25,7 +47,7 @@ def parse(done: Completed) -> Activity | Unknown:
         _percent(stall, "full"),
         after.get("oom_kill", _untold("oom_kill")),
         _processes(parts.get("processes", "")),
-        activity.SECONDS,
+        SECONDS,
     )
 
 
@@ -55,4 +77,4 @@ def _processes(text: str) -> tuple[Process, ...] | Unknown:
     return read or Unknown("", "ps gave no table")
 
 
-ACTIVITY: Fact[Activity] = Fact(activity.activity(), parse)
+ACTIVITY: Fact[Activity] = Fact(activity(), parse)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sparkwright.domain.change import Change, Rights
@@ -11,7 +11,60 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
-from sparkwright.remote import changes
+from sparkwright.remote.host import script
+
+NO_SUDO = 127
+_RIGHTS = r"""
+if [ "$(id -u)" = 0 ]; then echo root; exit 0; fi
+command -v sudo >/dev/null 2>&1 || exit 127
+LC_ALL=C exec sudo -n true
+"""
+# sudo empties the environment: what says where a test's tree is goes along by hand.
+_AS_ROOT = r"""
+[ "$(id -u)" != 0 ] || exec "$@"
+exec sudo -n ${SPARKWRIGHT_SYSROOT:+env "SPARKWRIGHT_SYSROOT=$SPARKWRIGHT_SYSROOT"} "$@"
+"""
+
+# sudo takes the first line of stdin. -k: also where it remembers a password, or the line would go to the command.
+_SUDO = r"""LC_ALL=C exec sudo -k -S -p '' """
+_WITH_PASSWORD = (
+    _SUDO
+    + r"""${SPARKWRIGHT_SYSROOT:+env "SPARKWRIGHT_SYSROOT=$SPARKWRIGHT_SYSROOT"} """
+    + r"""sh -c 'exec "$@" </dev/null' sparkwright "$@" """
+)
+
+
+def file(state: str) -> str:
+    """Where the record is; state: Node.paths.state."""
+    return f"{state}/fixes.json"
+
+
+def show(state: str) -> Command:
+    """The record as JSON; nothing where there is none."""
+    return script('f="$(x "$1")"; [ ! -e "$f" ] || exec cat "$f"', file(state))
+
+
+def rights(password: Secret | None = None) -> Command:
+    """Prints `root` where the ssh user is root; else exit 0 when sudo asks for no password, 127 when there is none.
+
+    password: one attempt with it.
+    """
+    if password:
+        return script(f"{_SUDO} true", timeout=20.0, stdin=_line(password))
+    return script(_RIGHTS, timeout=10.0)
+
+
+def as_root(command: Command, password: Secret | None = None) -> Command:
+    """The same without stdin, by sudo where the ssh user is not root. password: what sudo wants, if anything."""
+    if password:
+        argv = ("sh", "-c", _WITH_PASSWORD, "sparkwright", *command.argv)
+        return replace(command, argv=argv, stdin=_line(password))
+    return replace(command, argv=("sh", "-c", _AS_ROOT, "sparkwright", *command.argv))
+
+
+def _line(password: Secret) -> bytes:
+    return f"{password.reveal()}\n".encode()
+
 
 VERSION = 1
 # sudo, and sudo-rs.
@@ -21,7 +74,7 @@ _REFUSED = re.compile("incorrect password|incorrect authentication|try again")
 
 def recorded(state: str) -> Fact[tuple[Change, ...]]:
     """In the order in which they were made. state: Node.paths.state."""
-    return Fact(changes.show(state), _parse)
+    return Fact(show(state), _parse)
 
 
 def text(made: Sequence[Change]) -> bytes:
@@ -60,7 +113,7 @@ def _command(row: Any) -> Command:
 def _rights(done: Completed) -> Rights:
     if done.ok:
         return Rights(root=done.stdout.strip() == "root")
-    if done.exit_code == changes.NO_SUDO:
+    if done.exit_code == NO_SUDO:
         return Rights(why="sudo is not installed there")
     if _ASKS.search(done.stderr):
         return Rights(why="sudo wants a password there (--ask-become-pass)", asks=True)
@@ -78,7 +131,7 @@ def rights_with(password: Secret) -> Fact[Rights]:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), f"exit {done.exit_code}")
         return Rights(why=f"sudo failed there: {last.strip()[:200]}")
 
-    return Fact(changes.rights(password), read)
+    return Fact(rights(password), read)
 
 
-RIGHTS: Fact[Rights] = Fact(changes.rights(), _rights)
+RIGHTS: Fact[Rights] = Fact(rights(), _rights)

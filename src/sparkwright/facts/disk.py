@@ -1,12 +1,97 @@
 """Space under the folders that sparkwright writes to; a folder that is not there yet is told by its first parent."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.fabric_facts import Ref, Store
 from sparkwright.domain.facts import Disk, Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections, whole
-from sparkwright.remote import disk
+from sparkwright.remote.host import script
+
+# Only the cache's own folders are looked into, never the snapshots: thousands of links there say nothing of this.
+_STORES = r"""
+me=$(id -un); n=0
+for a in "$@"; do
+  n=$((n + 1)); p=$(x "$a"); [ -d "$p" ] || continue
+  printf '@@ %s fs\n' "$n"; stat -f -L -c '%T %c %d' -- "$p"
+  m=$(df -P -- "$p" 2>/dev/null | tail -n 1); awk -v m="${m##* }" '$2 == m { t = $3 } END { print t }' /proc/mounts
+  printf '@@ %s foreign\n' "$n"
+  timeout 1 find "$p" -maxdepth 3 ! -user "$me" -printf '%u %p\n' -quit 2>/dev/null
+  printf '@@ %s partial\n' "$n"
+  timeout 1 find "$p" -maxdepth 3 -path '*/blobs/*' -name '*.incomplete' -printf '%s %P\n' 2>/dev/null | head -n 50
+  printf '@@ %s refs\n' "$n"
+  for r in "$p"/models--*/refs/main; do
+    [ -f "$r" ] || continue
+    t=$(cat "$r"; printf .); t="${t%.}"; e="${r%/refs/main}"; s=absent
+    [ ! -d "$e/snapshots/$(cat "$r")" ] || s=there
+    printf '%s %s %s\n' "${e##*/}" "$s" "$(printf %s "$t" | od -An -c | tr -d ' \n')"
+  done
+done
+printf '@@ end\n'
+exit 0
+"""
+
+
+def stores(paths: Iterable[str]) -> Command:
+    """Sections `N fs` (type and inodes as stat says, then the mount's type), `N foreign` (OWNER PATH of the first),
+    `N partial` (BYTES FILE), `N refs` (ENTRY there|absent TEXT, a newline in it as `\\n`); none for a folder that is
+    not there; at last `end`."""
+    return script(_STORES, *paths, timeout=10.0)
+
+
+_FS = re.compile(r"(\S+) ([0-9]{1,18}) ([0-9]{1,18})", re.ASCII)
+_PARTIAL = re.compile(r"([0-9]{1,18}) (\S.*)", re.ASCII)
+_REF = re.compile(r"(models--\S+) (there|absent) ?(.*)")
+
+
+def model_stores(paths: Sequence[str]) -> Fact[tuple[Store, ...]]:
+    """One Store for each of `paths` that is there; Store.path is the path as given."""
+    asked = tuple(dict.fromkeys(paths))
+
+    def parse(done: Completed) -> tuple[Store, ...] | Unknown:
+        parts = sections(done.stdout)
+        if "end" not in parts:
+            return not_understood(done, "sh")
+        return tuple(_store(path, str(n), parts) for n, path in enumerate(asked, 1) if f"{n} fs" in parts)
+
+    return Fact(stores(asked), parse)
+
+
+def _store(path: str, number: str, parts: dict[str, str]) -> Store:
+    first, _, mounted = parts[f"{number} fs"].partition("\n")
+    told = _FS.fullmatch(first.strip())
+    rows = [_PARTIAL.fullmatch(line.strip()) for line in parts.get(f"{number} partial", "").splitlines()]
+    refs = [_REF.fullmatch(line.strip()) for line in parts.get(f"{number} refs", "").splitlines()]
+    return Store(
+        path=path,
+        fs=mounted.strip() or (told[1] if told else ""),
+        inodes=int(told[2]) if told else 0,
+        inodes_free=int(told[3]) if told else 0,
+        foreign=parts.get(f"{number} foreign", "").partition("\n")[0],
+        partial={found[2]: int(found[1]) for found in rows if found},
+        refs=tuple(Ref(m[1], m[3].replace("\\n", "\n"), m[2] == "there") for m in refs if m),
+    )
+
+
+_SPACE = """
+n=0
+for a in "$@"; do
+  n=$((n + 1)); p=$(x "$a")
+  while [ ! -e "$p" ]; do
+    case "$p" in */*) p="${p%/*}" ;; *) p=. ;; esac
+    [ -n "$p" ] || p=/
+  done
+  printf '@@ %s\\n' "$n"
+  LC_ALL=C df -P -B1 -- "$p"
+done
+"""
+
+
+def space(paths: Iterable[str]) -> Command:
+    """Sections `1`, `2`, ... with df's table, in bytes, of each path or of its first parent that exists."""
+    return script(_SPACE, *paths, timeout=10.0)
+
 
 # Read from the right: the file system's and the mount's names may hold blanks.
 _ROW = re.compile(r".*?\s([0-9]+)\s+[0-9]+\s+(-?[0-9]+)\s+(?:[0-9]+%|-)\s+(/.*)", re.ASCII)
@@ -22,7 +107,7 @@ def disks(paths: Sequence[str]) -> Fact[tuple[Disk, ...]]:
         read = tuple(entry for entry in found if entry)
         return read if len(read) == len(asked) else not_understood(done, "df")
 
-    return Fact(disk.space(asked), parse)
+    return Fact(space(asked), parse)
 
 
 def _disk(path: str, text: str) -> Disk | None:

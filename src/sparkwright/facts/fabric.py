@@ -7,12 +7,108 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from ipaddress import AddressValueError, IPv6Address
 
-from sparkwright.domain.command import Completed
-from sparkwright.domain.facts import RdmaPort, Unknown
-from sparkwright.facts import gids
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.facts import Gid, RdmaPort, Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
-from sparkwright.remote import fabric
+from sparkwright.remote.host import script
+
+Port = tuple[str, int]
+Tables = dict[Port, tuple[Gid, ...]]
+
+_FILE = re.compile(r"([^/\s]+)/ports/([0-9]{1,5})/(gids|gid_attrs/types|gid_attrs/ndevs)/([0-9]{1,5}):(.*)", re.ASCII)
+_VERSIONS = {"RoCE v2": "v2", "IB/RoCE v1": "v1", "RoCE v1": "v1"}
+_IPV4 = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}", re.ASCII)
+
+
+def from_sysfs(text: str) -> Tables:
+    """From `device/ports/1/gids/3:0000:...` lines. All-zero rows are free slots, not GIDs."""
+    cells = _cells(text)
+    tables: dict[Port, list[Gid]] = {}
+    for (device, port, index), row in sorted(cells.items()):
+        gid = row.get("gids", "")
+        if Plain.GID.fits(gid) and not _is_zero(gid):
+            version = _VERSIONS.get(row.get("gid_attrs/types", ""), "")
+            entry = Gid(index, gid, version, ipv4_of(gid), Plain.DEVICE.only(row.get("gid_attrs/ndevs", "")))
+            tables.setdefault((device, port), []).append(entry)
+    return {port: tuple(rows) for port, rows in tables.items()}
+
+
+def netdevs(text: str) -> dict[Port, str]:
+    """The netdev of each port as its own GID table names it."""
+    cells = sorted(_cells(text).items(), reverse=True)
+    return {key[:2]: row["gid_attrs/ndevs"] for key, row in cells if row.get("gid_attrs/ndevs")}
+
+
+def from_show_gids(text: str) -> Tables:
+    """From Mellanox' `show_gids`, by the shape of each word: the IPv4 column is empty for link-local rows."""
+    tables: dict[Port, list[Gid]] = {}
+    for line in text.splitlines():
+        row = _shown(line.split())
+        if row and not _is_zero(row[1].gid):
+            tables.setdefault(row[0], []).append(row[1])
+    return {port: tuple(rows) for port, rows in tables.items()}
+
+
+def ipv4_of(gid: str) -> str:
+    """`0000:0000:0000:0000:0000:ffff:c0a8:640a` -> `192.168.100.10`; '' for other GIDs."""
+    try:
+        mapped = IPv6Address(gid).ipv4_mapped
+    except AddressValueError:
+        return ""
+    return str(mapped) if mapped else ""
+
+
+def _cells(text: str) -> dict[tuple[str, int, int], dict[str, str]]:
+    cells: dict[tuple[str, int, int], dict[str, str]] = {}
+    for line in text.splitlines():
+        if found := _FILE.fullmatch(line.strip()):
+            cells.setdefault((found[1], int(found[2]), int(found[4])), {})[found[3]] = found[5].strip()
+    return cells
+
+
+def _shown(words: list[str]) -> tuple[Port, Gid] | None:
+    """DEV PORT INDEX GID [IPv4] VER [DEV]"""
+    if len(words) < 5 or not (":" in words[3] and Plain.GID.fits(words[3])):
+        return None
+    port, index = whole(words[1]), whole(words[2])
+    version = next((word for word in words[4:6] if word in ("v1", "v2")), "")
+    if port is None or index is None or not version:
+        return None
+    netdev = Plain.DEVICE.only(words[-1]) if words[-1] != version else ""
+    shown = words[4] if _IPV4.fullmatch(words[4]) else ""
+    return (words[0], port), Gid(index, words[3], version, ipv4_of(words[3]) or shown, netdev)
+
+
+def _is_zero(gid: str) -> bool:
+    return not gid.strip("0:")
+
+
+# One grep reads the hundreds of small files of all GID tables; a process for each would take seconds. Reading an empty
+# slot's attributes fails (-s), its GID reads as all zero (dropped here: it is most of the table).
+_RDMA = """
+out=$(LC_ALL=C rdma -j link 2>/dev/null || LC_ALL=C rdma link 2>/dev/null); e=$?
+printf '@@ exit\\n%s\\n@@ rdma\\n%s\\n' "$e" "$out"
+if cd "$R/sys/class/infiniband" 2>/dev/null; then
+  printf '@@ sysfs\\n'
+  LC_ALL=C grep -sH . */ports/*/state */ports/*/phys_state */ports/*/gids/* */ports/*/gid_attrs/types/* \\
+    */ports/*/gid_attrs/ndevs/* /dev/null | grep -v ':0000:0000:0000:0000:0000:0000:0000:0000$'
+  printf '@@ netdevs\\n'
+  for n in */device/net/*; do [ ! -e "$n" ] || echo "$n"; done
+fi
+[ "$e" -eq 0 ] || { printf '@@ ibdev2netdev\\n'; LC_ALL=C ibdev2netdev 2>/dev/null; }
+set -- */ports/*/gid_attrs/types/*
+[ -e "$1" ] || { printf '@@ show_gids\\n'; LC_ALL=C show_gids 2>/dev/null; }
+exit 0
+"""
+
+
+def rdma() -> Command:
+    """Sections `exit` and `rdma` (JSON, or text of an old iproute2), `sysfs` and `netdevs` (path:line, paths below
+    /sys/class/infiniband), and as stand-ins `ibdev2netdev` (no rdma) and `show_gids` (no GIDs in sysfs)."""
+    return script(_RDMA, timeout=10.0)
+
 
 # `link rocep1s0f0/1 state ...`; iproute2 before 5.2 wrote `1/1: mlx5_0/1: ...`.
 _LINK = re.compile(r"(?:link |[0-9]+/[0-9]+: )(\S+?)/([0-9]{1,5}):?\s+(.*)", re.ASCII)
@@ -47,7 +143,7 @@ def parse(done: Completed) -> tuple[RdmaPort, ...] | Unknown:
 
 
 def _with_gids(ports: Iterable[RdmaPort], parts: dict[str, str]) -> tuple[RdmaPort, ...]:
-    tables = gids.from_sysfs(parts.get("sysfs", "")) or gids.from_show_gids(parts.get("show_gids", ""))
+    tables = from_sysfs(parts.get("sysfs", "")) or from_show_gids(parts.get("show_gids", ""))
     return tuple(replace(port, gids=tables.get((port.device, port.port), ())) for port in ports)
 
 
@@ -91,13 +187,13 @@ def _sysfs(parts: dict[str, str]) -> _Listed:
     """States from `4: ACTIVE` and `5: LinkUp`, said in rdma's words; the netdev from the device's folder."""
     text = parts.get("sysfs", "")
     states = {(m[1], int(m[2]), m[3]): m[4] for line in text.splitlines() if (m := _SYSFS.match(line))}
-    netdevs = {m[1]: m[2] for line in parts.get("netdevs", "").splitlines() if (m := _NET.match(line))}
-    by_gid = gids.netdevs(text)
+    interfaces = {m[1]: m[2] for line in parts.get("netdevs", "").splitlines() if (m := _NET.match(line))}
+    by_gid = netdevs(text)
     ports = []
     for device, port, kind in states:
         if kind == "state" and Plain.DEVICE.fits(device):
             physical = _CAPITAL.sub("_", states.get((device, port, "phys_state"), "")).upper()
-            netdev = by_gid.get((device, port)) or netdevs.get(device, "")
+            netdev = by_gid.get((device, port)) or interfaces.get(device, "")
             ports.append(RdmaPort(device, port, states[device, port, kind], physical, Plain.DEVICE.only(netdev)))
     return _Listed(tuple(ports))
 
@@ -111,4 +207,4 @@ def _ibdev2netdev(text: str) -> _Listed:
     return _Listed(tuple(ports))
 
 
-RDMA: Fact[tuple[RdmaPort, ...]] = Fact(fabric.rdma(), parse)
+RDMA: Fact[tuple[RdmaPort, ...]] = Fact(rdma(), parse)

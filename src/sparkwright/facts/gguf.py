@@ -17,8 +17,7 @@ from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import gib
-from sparkwright.facts.gguf_config import shape_of
-from sparkwright.facts.gguf_types import TYPES, tensor_bytes
+from sparkwright.facts.gguf_config import TYPES, shape_of, tensor_bytes
 
 MOST = 16 * 1024 * 1024
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}

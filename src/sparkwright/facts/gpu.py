@@ -6,12 +6,42 @@ whatever the exit code: both have been seen with exit 0.
 """
 
 import re
+from collections.abc import Iterator
 
-from sparkwright.domain.command import Completed
-from sparkwright.domain.facts import Gpu, GpuProcess, Unknown
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Unknown
 from sparkwright.domain.units import MIB
-from sparkwright.facts.fact import Fact, decimal, not_understood, whole
-from sparkwright.remote import gpu
+from sparkwright.facts.fact import Fact, decimal, first_line, not_understood, sections, whole
+from sparkwright.remote.host import SHOW, script
+
+_HEALTH = ("temperature.gpu", "power.draw", "clocks.sm", "utilization.gpu")
+GPU_FIELDS = ("name", "driver_version", "compute_cap", "memory.total", *_HEALTH)
+PROCESS_FIELDS = ("pid", "process_name", "used_gpu_memory")
+# A driver that waits for a dead GSP answers after some 6 s for each call (field guide, dmesg failure set).
+_TIMEOUT = 20.0
+_QUERY = 'command -v nvidia-smi >/dev/null 2>&1 || exit 127; LC_ALL=C exec nvidia-smi "$@"'
+_DRIVER = """
+show module "$R/proc/driver/nvidia/version"
+printf '\\n@@ nvidia-smi\\n'
+command -v nvidia-smi >/dev/null 2>&1 || exit 127
+LC_ALL=C nvidia-smi -q
+"""
+
+
+def gpus() -> Command:
+    """CSV with a header, one row for each GPU."""
+    return script(_QUERY, f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv", timeout=_TIMEOUT)
+
+
+def processes() -> Command:
+    """CSV with a header, one row for each process that holds GPU memory."""
+    return script(_QUERY, f"--query-compute-apps={','.join(PROCESS_FIELDS)}", "--format=csv", timeout=_TIMEOUT)
+
+
+def driver() -> Command:
+    """Sections `module` (the loaded kernel module) and `nvidia-smi` (the long listing)."""
+    return script(SHOW + _DRIVER, timeout=_TIMEOUT)
+
 
 _UNAVAILABLE = re.compile(r"\[.*\]|N/A|Not Supported|", re.IGNORECASE)
 _ALIASES = {"clocks.current.sm": "clocks.sm", "used_memory": "used_gpu_memory"}
@@ -20,14 +50,14 @@ Row = dict[str, str]
 
 def parse_gpus(done: Completed) -> tuple[Gpu, ...] | Unknown:
     """One per row that names a GPU and its driver; Unknown when there is none, also when nvidia-smi exits 0."""
-    rows = _rows(done.stdout, gpu.GPU_FIELDS)
+    rows = _rows(done.stdout, GPU_FIELDS)
     found = tuple(_gpu(row) for row in rows if _named(row.get("name", "")) and _named(row.get("driver_version", "")))
     return found if found and len(found) == len(rows) else not_understood(done, "nvidia-smi")
 
 
 def parse_processes(done: Completed) -> tuple[GpuProcess, ...] | Unknown:
     """Processes with GPU memory, () when there is none. Given on GB10 although the GPU's totals are not."""
-    lines = [line for line in done.stdout.splitlines() if line.strip() and not _is_header(line, gpu.PROCESS_FIELDS)]
+    lines = [line for line in done.stdout.splitlines() if line.strip() and not _is_header(line, PROCESS_FIELDS)]
     found = [_process(line) for line in lines]
     read = tuple(process for process in found if process)
     return read if done.ok and len(read) == len(lines) else not_understood(done, "nvidia-smi")
@@ -92,5 +122,65 @@ def _number(row: Row, field: str) -> float | Unknown:
     return Unknown(cell, f"nvidia-smi does not tell {field}") if value is None else value
 
 
-GPUS: Fact[tuple[Gpu, ...]] = Fact(gpu.gpus(), parse_gpus)
-GPU_PROCESSES: Fact[tuple[GpuProcess, ...]] = Fact(gpu.processes(), parse_processes)
+GPUS: Fact[tuple[Gpu, ...]] = Fact(gpus(), parse_gpus)
+GPU_PROCESSES: Fact[tuple[GpuProcess, ...]] = Fact(processes(), parse_processes)
+
+
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
+_PERSISTENCE = {"Enabled": True, "Disabled": False}
+# `Idle`, `SW Power Cap` and the like belong to every GPU at rest; these mean that something is wrong.
+_SLOWDOWN = re.compile(r"(HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowdown)\s*", re.ASCII)
+
+
+def parse(done: Completed) -> Driver | Unknown:
+    """Unknown only when nothing tells a version: with a dead GPU the loaded module is still known from /proc."""
+    parts = sections(done.stdout)
+    listed = parts.get("nvidia-smi", "")
+    versions = (_field(listed, "Driver Version"), _module(parts.get("module", "")))
+    version = next((v for v in versions if v), None)
+    firmware = _field(listed, "GSP Firmware Version")
+    if version is None and firmware is None:
+        return not_understood(done, "nvidia-smi")
+    said = first_line(Completed(done.exit_code, listed, done.stderr))
+    return Driver(
+        version or _untold(said, "the driver"),
+        firmware or _untold(said, "the GSP firmware"),
+        _persistence(listed),
+        tuple(name for name, value in _listed(listed) if value == "Active" and _SLOWDOWN.fullmatch(name)),
+    )
+
+
+def _field(text: str, name: str) -> str | None:
+    """The version on the `name : value` line; None for `N/A` and for no such line."""
+    return next((value for key, value in _listed(text) if key == name and _VERSION.fullmatch(value)), None)
+
+
+def _listed(text: str) -> Iterator[tuple[str, str]]:
+    """The long listing's `name : value` lines."""
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            yield name.strip(), value.strip()
+
+
+def _persistence(text: str) -> bool | Unknown:
+    found = next((_PERSISTENCE[value] for name, value in _listed(text) if _is_persistence(name, value)), None)
+    return Unknown("", "nvidia-smi does not tell the persistence mode") if found is None else found
+
+
+def _is_persistence(name: str, value: str) -> bool:
+    return name == "Persistence Mode" and value in _PERSISTENCE
+
+
+def _module(text: str) -> str | None:
+    """From /proc/driver/nvidia/version: the first dotted number of the `NVRM version` line."""
+    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
+    found = _VERSION.search(line)
+    return found[0] if found else None
+
+
+def _untold(said: str, what: str) -> Unknown:
+    return Unknown(said, f"nothing on the node tells the version of {what}")
+
+
+DRIVER: Fact[Driver] = Fact(driver(), parse)

@@ -2,10 +2,10 @@
 
 import re
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Memory, Unknown
 from sparkwright.facts.fact import Fact, not_understood, whole
-from sparkwright.remote import host
+from sparkwright.remote.host import script
 
 _LINE = re.compile(r"([A-Za-z_()0-9]+):\s+([0-9]+)( kB)?\s*", re.ASCII)
 # Kernels print all of these since 3.14; where one lacks, the text was cut off and nothing in it can be relied on.
@@ -13,6 +13,10 @@ _ALWAYS = ("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "AnonPage
 # Field guide A1 (#68529745704): what remains after these is held by nobody that the kernel can name.
 _KERNEL = ("Slab", "KernelStack", "PageTables", "SecPageTables", "Percpu", "Hugetlb")
 _EXPLAINED = ("MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", *_KERNEL)
+
+
+def meminfo() -> Command:
+    return script('exec cat "$R/proc/meminfo"')
 
 
 def parse(done: Completed) -> Memory | Unknown:
@@ -54,4 +58,4 @@ def _unaccounted(count: dict[str, int]) -> int:
     return max(0, count["MemTotal"] - sum(parts.get(name, 0) for name in _EXPLAINED))
 
 
-MEMORY: Fact[Memory] = Fact(host.meminfo(), parse)
+MEMORY: Fact[Memory] = Fact(meminfo(), parse)

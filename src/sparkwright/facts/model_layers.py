@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkwright.facts.config_values import Config, mappings, number, numbers, part, word, words
+from sparkwright.facts.model_values import Config, mappings, number, numbers, part, word, words
 
 # Nemotron-H writes its layers as letters: Mamba, attention, experts, dense FFN. EXAONE: local and global attention.
 _LETTERS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp", "L": "sliding_attention", "G": "full_attention"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.facts.config_values import Config, number, part
+from sparkwright.facts.model_values import Config, number, part
 
 _PLAIN = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", "bf16": "bf16", "fp16": "bf16"}
 _ALGORITHMS = {

@@ -3,11 +3,47 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
-from sparkwright.remote import nic
+from sparkwright.remote.host import script
+
+MARKER = "/etc/nvidia/cx7-hotplug-enabled"
+_TOOLS = ("ib_write_bw", "show_gids", "rdma", "ethtool")
+# 0x15b3 is Mellanox' vendor number, class 0x02.... a network controller. One grep reads every small file of a kind.
+_NIC = r"""
+marker="$R$1"; shift; tools="$*"
+if cd "$R/sys/bus/pci/devices" 2>/dev/null; then
+  printf '@@ pci\n'
+  set -- $(grep -slx 0x15b3 */vendor)
+  for v in "$@"; do d="${v%/vendor}"
+    grep -qs '^0x02' "$d/class" && grep -sH . "$d/class" "$d/current_link_speed" "$d/current_link_width"
+  done
+fi
+printf '@@ devices\n'
+if cd "$R/sys/class/infiniband" 2>/dev/null; then
+  grep -sH . */fw_ver */ports/1/rate */ports/1/counters/link_downed */ports/1/counters/symbol_error \
+    */ports/1/counters/port_rcv_errors */ports/1/hw_counters/out_of_sequence */ports/1/hw_counters/packet_seq_err \
+    */ports/1/hw_counters/local_ack_timeout_err /dev/null
+fi
+printf '@@ bonds\n'
+cd "$R/sys/class/net" 2>/dev/null && grep -sH . */bonding/slaves /dev/null
+[ -n "$R" ] && [ ! -d "$R/dev" ] || printf '@@ verbs\n'
+for v in "$R"/dev/infiniband/uverbs*; do [ ! -e "$v" ] || echo "${v##*/}"; done
+printf '@@ marker\n'
+[ ! -e "$marker" ] || echo armed
+printf '@@ tools\n'
+for t in $tools; do ! command -v "$t" >/dev/null 2>&1 || echo "$t"; done
+exit 0
+"""
+
+
+def nic() -> Command:
+    """Sections `pci` (ADDRESS/FILE:value) and `verbs`, where there is a place to look at, `devices` (below
+    /sys/class/infiniband), `bonds`, `marker`, `tools`."""
+    return script(_NIC, MARKER, *_TOOLS, timeout=10.0)
+
 
 _CELL = re.compile(r"([^/:\s][^/\s]*)/([^:\s]+):(.*)")
 _NUMBER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\b.*", re.ASCII)
@@ -73,4 +109,4 @@ def _device(name: str, cells: dict[str, str]) -> RdmaDevice:
     return RdmaDevice(name, cells.get("fw_ver", ""), _number(cells.get("ports/1/rate", "")), counters)
 
 
-NIC: Fact[Nic] = Fact(nic.nic(), parse)
+NIC: Fact[Nic] = Fact(nic(), parse)

@@ -3,14 +3,25 @@
 import re
 from ipaddress import IPv4Address, IPv6Address
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Listener, Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections, whole
-from sparkwright.remote import host
+from sparkwright.remote.host import SHOW, script
 
+_LISTENERS = r"""
+if s=$(LC_ALL=C ss -ltnpH 2>/dev/null); then printf '@@ ss\n%s\n' "$s"; exit 0; fi
+[ -r "$(at /proc/net/tcp)" ] || exit 1
+show tcp "$(at /proc/net/tcp)"
+show tcp6 "$(at /proc/net/tcp6)"
+"""
 _LISTEN = "0A"
 _PROCESS = re.compile(r'users:\(\("([^"]*)"')
 _WORDS = (8, 32)
+
+
+def listeners() -> Command:
+    """Section `ss`, or where ss is missing `tcp` and `tcp6` as in /proc/net."""
+    return script(SHOW + _LISTENERS)
 
 
 def parse(done: Completed) -> tuple[Listener, ...] | Unknown:
@@ -53,4 +64,4 @@ def _proc(words: list[str]) -> Listener | Unknown:
     return Listener(str(IPv4Address(packed) if len(packed) == 4 else IPv6Address(packed)), int(port, 16))
 
 
-LISTENERS: Fact[tuple[Listener, ...]] = Fact(host.listeners(), parse)
+LISTENERS: Fact[tuple[Listener, ...]] = Fact(listeners(), parse)

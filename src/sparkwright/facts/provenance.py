@@ -4,10 +4,32 @@ import json
 import re
 from collections.abc import Sequence
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.probed import Launched
 from sparkwright.facts.fact import not_understood
+from sparkwright.remote.host import script
+
+# One JSON list or text a line: entry point, words, id of the image, its digests (none where it was built here).
+_CONTAINER = r"""
+docker inspect -f '{{json .Config.Entrypoint}}{{println}}{{json .Config.Cmd}}{{println}}{{json .Image}}' "$1" || exit 1
+docker image inspect -f '{{json .RepoDigests}}' "$(docker inspect -f '{{.Image}}' "$1")" 2>/dev/null
+exit 0
+"""
+# The leader's own words: `sh -c TEXT rank FOLDER env NAME=VALUE ... PROGRAM ...`, a NUL after each.
+_PROCESS = r"""
+read -r p s <"$(x "$1")/pid" && exec tr '\0\n' '\n ' <"/proc/$p/cmdline"
+"""
+
+
+def of_container(name: str) -> Command:
+    return script(_CONTAINER, name)
+
+
+def of_process(directory: str) -> Command:
+    """A word a line."""
+    return script(_PROCESS, directory)
+
 
 _SECRET = re.compile(r"(?i)(^--?[\w.-]*(?:api-?key|token|password|secret)s?)(=.*)?$")
 _MASK = "***"

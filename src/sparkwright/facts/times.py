@@ -1,10 +1,25 @@
 """The node's clock, who keeps it, how long the node runs and how its last run ended."""
 
-from sparkwright.domain.command import Completed
+from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.host_facts import Times
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections
-from sparkwright.remote import times
+from sparkwright.remote.host import SHOW, script
+
+_TIMES = r"""
+printf '@@ now\n'; date +%s.%N
+show uptime "$R/proc/uptime"
+[ -z "$R" ] || exit 0
+printf '\n@@ sync\n'; LC_ALL=C timeout 3 timedatectl show -p NTP -p NTPSynchronized 2>/dev/null
+printf '@@ boots\n'; LC_ALL=C last -x -n 12 reboot shutdown 2>/dev/null
+exit 0
+"""
+
+
+def times() -> Command:
+    """Sections `now` (seconds since the epoch), `uptime`, `sync` (timedatectl), `boots` (last)."""
+    return script(SHOW + _TIMES, timeout=10.0)
+
 
 _YES_NO = {"yes": True, "no": False}
 
@@ -41,4 +56,4 @@ def _unclean(text: str) -> bool | Unknown:
     return words[1] == "reboot"
 
 
-TIMES: Fact[Times] = Fact(times.times(), parse)
+TIMES: Fact[Times] = Fact(times(), parse)

@@ -3,13 +3,66 @@
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Iterator
 
-from sparkwright.domain.command import Completed
-from sparkwright.domain.host_facts import Unit, Upkeep
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.host_facts import Package, Unit, Upkeep
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, assignments, not_understood, sections, whole
-from sparkwright.remote import upkeep
+from sparkwright.remote.host import SHOW, script
+
+SLEEP_TARGETS = ("sleep.target", "suspend.target", "hibernate.target", "hybrid-sleep.target")
+AVAHI = "avahi-daemon.service"
+UNITS = (
+    *SLEEP_TARGETS,
+    "graphical.target",
+    "display-manager.service",
+    "earlyoom.service",
+    "systemd-oomd.service",
+    "apport.service",
+    "unattended-upgrades.service",
+    "nvidia-persistenced.service",
+    AVAHI,
+)
+SYSCTLS = (
+    "vm/min_free_kbytes",
+    "vm/swappiness",
+    "vm/dirty_ratio",
+    "vm/dirty_background_ratio",
+    "vm/overcommit_memory",
+    "vm/max_map_count",
+    "vm/nr_hugepages",
+    "vm/zone_reclaim_mode",
+    "kernel/dmesg_restrict",
+    "kernel/core_pattern",
+)
+_UPKEEP = r"""
+echo '@@ sysctl'
+(cd "$R/proc/sys" 2>/dev/null && grep -sH . @SYSCTLS@ /dev/null)
+printf '@@ locale\n'; grep -sE '^(LANG|LC_MESSAGES|LC_ALL)=' "$R/etc/default/locale"
+printf '@@ grub\n'; grep -sE '^GRUB_TIMEOUT=' "$R/etc/default/grub"
+printf '@@ host-keys\n'; cat "$R"/etc/ssh/ssh_host_*_key.pub 2>/dev/null
+[ ! -e "$R/run/reboot-required" ] || echo '@@ reboot'
+show reboot-for "$R/run/reboot-required.pkgs"
+w=; while read -r i d _; do [ "$d" != 00000000 ] || { w=$i; break; }; done <"$(at /proc/net/route)"
+case $w in wl*) printf '@@ wifi\n%s\n@@ power-save\n' "$w"
+  [ -n "$R" ] || LC_ALL=C iw dev "$w" get power_save 2>/dev/null ;;
+esac
+[ -z "$R" ] || exit 0
+printf '@@ memlock\n'; ulimit -l
+printf '@@ target\n'; LC_ALL=C systemctl get-default 2>/dev/null
+printf '@@ units\n'
+LC_ALL=C systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState -p StatusText "$@" 2>/dev/null
+exit 0
+"""
+
+
+def upkeep() -> Command:
+    """Sections sysctl (path:value), locale, grub, host-keys, reboot, reboot-for, wifi, power-save, memlock (KiB),
+    target, units (systemctl's blocks)."""
+    return script(SHOW + _UPKEEP.replace("@SYSCTLS@", " ".join(SYSCTLS)), *UNITS, timeout=10.0)
+
 
 _NO_LIMIT = "unlimited"
 _ON_OFF = {"Power save: on": True, "Power save: off": False}
@@ -79,4 +132,53 @@ def _fingerprints(text: str) -> Iterator[str]:
             yield "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
-UPKEEP: Fact[Upkeep] = Fact(upkeep.upkeep(), parse)
+UPKEEP: Fact[Upkeep] = Fact(upkeep(), parse)
+
+
+# Driver, its firmware and kernel modules, the kernel's own name, NIC firmware, firmware updater, NVIDIA's extras.
+PATTERNS = (
+    "nvidia-driver-*",
+    "nvidia-firmware-*",
+    "nvidia-dkms-*",
+    "nvidia-kernel-*",
+    "nvidia-fabricmanager*",
+    "nvidia-nvswitch*",
+    "nvidia-drm-options*",
+    "nvidia-spark*",
+    "linux-modules-nvidia-*",
+    "linux-nvidia*",
+    "libnvidia-compute-*",
+    "mlnx-fw-updater*",
+    "fwupd",
+    "libfwupd*",
+)
+_FORMAT = r"${db:Status-Abbrev}\t${Package}\t${Version}\n"
+# Exit 1 says only that some pattern fits no package.
+_PACKAGES = r"""
+command -v dpkg-query >/dev/null 2>&1 || exit 127
+[ -z "$R" ] || [ -e "$R/var/lib/dpkg/status" ] || exit 1
+echo '@@ packages'
+LC_ALL=C dpkg-query --admindir="$R/var/lib/dpkg" -W -f "$@" 2>/dev/null
+exit 0
+"""
+
+
+def packages() -> Command:
+    """Section `packages`: state (`ii `, held: `hi `), name, version, parted by tabs."""
+    return script(_PACKAGES, _FORMAT, *PATTERNS, timeout=10.0)
+
+
+# dpkg's three letters: what is wanted (i, h for hold), what is (i: installed), and an error or a blank.
+_ROW = re.compile(r"([a-z])i.\t([a-z0-9][a-z0-9+.-]*)\t(\S+)", re.ASCII)
+
+
+def parse_packages(done: Completed) -> tuple[Package, ...] | Unknown:
+    """() where none of them is installed; Unknown on a system without dpkg."""
+    parts = sections(done.stdout)
+    if "packages" not in parts:
+        return not_understood(done, "dpkg-query")
+    rows = (found for found in map(_ROW.fullmatch, parts["packages"].splitlines()) if found)
+    return tuple(Package(row[2], row[3], row[1] == "h") for row in rows)
+
+
+PACKAGES: Fact[tuple[Package, ...]] = Fact(packages(), parse_packages)

@@ -1,7 +1,7 @@
 """The one change of MTU that may be made by itself: up to what the other end or the twin already has."""
 
 from sparkwright.domain.finding import Fix
-from sparkwright.remote.fabric_repair import mtu_fix
+from sparkwright.remote.repair import mtu_fix
 from sparkwright.rules.fabric import Rail
 from sparkwright.rules.reading import known, running
 from sparkwright.rules.rule import Context

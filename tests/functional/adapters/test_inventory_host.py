@@ -4,8 +4,7 @@ from pathlib import Path
 
 from functional.hub_cache import hub_entry
 from sparkwright.adapters.node_host import NodeHost
-from sparkwright.facts.inventory import parse
-from sparkwright.remote.inventory import inventory
+from sparkwright.facts.inventory import inventory, parse
 
 
 async def test_all_of_a_cache_in_one_round_trip(host: NodeHost, tmp_path: Path) -> None:

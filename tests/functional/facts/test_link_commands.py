@@ -9,8 +9,8 @@ from functional.facts.shell import SHELLS, ask, put, run, tool
 from sparkwright.domain.command import Command
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, PciFunction, Ref, Settings
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts.stores import model_stores
-from sparkwright.remote import fabric_repair
+from sparkwright.facts.disk import model_stores
+from sparkwright.remote import repair
 from unit.facts.subjects import ALL_FACTS
 
 
@@ -147,7 +147,7 @@ def test_a_ref_is_mended_and_comes_back(tmp_path: Path) -> None:
     put(tmp_path / "hub" / "models--org--big", {"refs/main": "abc\n"})
     file = tmp_path / "hub" / "models--org--big" / "refs" / "main"
     for text in ("abc", "abc\n"):
-        assert run(fabric_repair.write_ref("~/hub", "models--org--big", text), HOME=str(tmp_path)).ok
+        assert run(repair.write_ref("~/hub", "models--org--big", text), HOME=str(tmp_path)).ok
         assert file.read_text() == text
 
 
@@ -155,5 +155,5 @@ def test_a_mode_is_set_and_comes_back(tmp_path: Path) -> None:
     """Guards the repair of a file's mode and its undo."""
     put(tmp_path, {"40 cx7.yaml": ""})
     for mode in ("600", "644"):
-        assert run(fabric_repair.set_mode(str(tmp_path / "40 cx7.yaml"), mode)).ok
+        assert run(repair.set_mode(str(tmp_path / "40 cx7.yaml"), mode)).ok
         assert oct((tmp_path / "40 cx7.yaml").stat().st_mode)[-3:] == mode

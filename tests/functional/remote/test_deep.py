@@ -12,8 +12,7 @@ import pytest
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.measured import Clocks, Skipped
-from sparkwright.facts import measured
-from sparkwright.remote import bandwidth, clock_test
+from sparkwright.facts import deep_check
 
 BARE = "/usr/bin:/bin"
 # The table of the real tool; it says what it was given, and a client finds nobody until the file `there` exists.
@@ -64,8 +63,8 @@ def run(command: Command, folder: Path) -> Completed:
 def test_client_waits_for_its_server_and_binds_to_its_own_address(shims: Path, option: str) -> None:
     """Guards that a server which needs a moment is waited for, with the option that this perftest knows."""
     put(shims, "ib_write_bw", PERFTEST.replace("OPTION", option).replace("TRIES", "3"))
-    done = run(bandwidth.client("rocep1s0f0", 3, 18515, ("10.40.0.1", "10.40.0.2")), shims)
-    assert measured.bandwidth(done) == 97.41
+    done = run(deep_check.client("rocep1s0f0", 3, 18515, ("10.40.0.1", "10.40.0.2")), shims)
+    assert deep_check.bandwidth(done) == 97.41
     asked = (shims / "asked").read_text().splitlines()
     assert asked == [f"-d rocep1s0f0 -x 3 -p 18515 -D 3 {option} 10.40.0.1 -q 4 -F --report_gbits 10.40.0.2"] * 3
 
@@ -76,7 +75,7 @@ def test_a_link_that_refuses_is_not_asked_again(shims: Path) -> None:
         "Couldn't connect to 10.40.0.2:18515", "Failed to modify QP 306 to RTR\n Unable to Connect"
     )
     put(shims, "ib_write_bw", failed.replace("OPTION", "--bind_source_ip").replace("TRIES", "9"))
-    found = measured.bandwidth(run(bandwidth.client("rocep1s0f0", 9, 18515, ("10.40.0.1", "10.40.0.2")), shims))
+    found = deep_check.bandwidth(run(deep_check.client("rocep1s0f0", 9, 18515, ("10.40.0.1", "10.40.0.2")), shims))
     assert isinstance(found, Unknown)
     assert found.raw == "Failed to modify QP 306 to RTR"
     assert len((shims / "asked").read_text().splitlines()) == 1
@@ -85,15 +84,15 @@ def test_a_link_that_refuses_is_not_asked_again(shims: Path) -> None:
 def test_server_listens_on_the_fabric_alone(shims: Path) -> None:
     """Guards that the server is given an address of its own."""
     put(shims, "ib_write_bw", PERFTEST.replace("OPTION", "--bind_source_ip").replace("TRIES", "1"))
-    assert run(bandwidth.server("rocep1s0f0", 3, 18515, "10.40.0.2"), shims).ok
+    assert run(deep_check.server("rocep1s0f0", 3, 18515, "10.40.0.2"), shims).ok
     wanted = "-d rocep1s0f0 -x 3 -p 18515 -D 3 --bind_source_ip 10.40.0.2 -q 4 -F --report_gbits\n"
     assert (shims / "asked").read_text() == wanted
 
 
 def short(busy: bool = False, image: str = "") -> Command:
     """The clock test with one sample instead of ten."""
-    command = clock_test.clocks(image, "sparkwright-clock-test", busy)
-    at = command.argv.index(str(clock_test.SECONDS))
+    command = deep_check.sample_clocks(image, "sparkwright-clock-test", busy)
+    at = command.argv.index(str(deep_check.CLOCK_SECONDS))
     return Command((*command.argv[:at], "1", *command.argv[at + 1 :]))
 
 
@@ -105,7 +104,7 @@ def test_load_is_ended_when_the_samples_are_there(shims: Path) -> None:
     """Guards that the clocks are taken under the load, and that the load does not outlive them."""
     put(shims, "nvidia-smi", SMI)
     put(shims, "python3", TORCH)
-    found = measured.clocks(run(short(), shims), "spark-1")
+    found = deep_check.clocks(run(short(), shims), "spark-1")
     assert isinstance(found, Clocks)
     assert found.load == "torch on the node"
     assert [(s.sm_mhz, s.power_w, s.utilization) for s in found.samples] == [(2411.0, 45.1, 96.0)]
@@ -131,7 +130,7 @@ def test_beside_a_rank_nothing_is_started(shims: Path) -> None:
     """Guards that a GPU that is busy anyway is watched only."""
     put(shims, "nvidia-smi", SMI)
     put(shims, "python3", TORCH)
-    found = measured.clocks(run(short(busy=True), shims), "spark-1")
+    found = deep_check.clocks(run(short(busy=True), shims), "spark-1")
     assert isinstance(found, Clocks)
     assert found.load == "what runs there"
     assert not (shims / "load").exists()
@@ -155,7 +154,7 @@ def test_what_cannot_be_measured_says_why(shims: Path, programs: dict[str, str],
     """Guards that a node without the means, or with a load that fails, gives a reason."""
     for name, text in programs.items():
         put(shims, name, text)
-    assert measured.clocks(run(short(), shims), "n") == Skipped("clocks under load", "n", why)
+    assert deep_check.clocks(run(short(), shims), "n") == Skipped("clocks under load", "n", why)
 
 
 def test_an_image_with_an_engine_makes_the_load(shims: Path) -> None:
@@ -165,7 +164,7 @@ def test_an_image_with_an_engine_makes_the_load(shims: Path) -> None:
     put(
         shims, "docker", '#!/bin/sh\nprintf "%s " "$1 $2 $3 $4 $5 $6 $7 $8 $9" >"$TEST_DIR/docker-asked"\n' + TORCH[10:]
     )
-    found = measured.clocks(run(short(image="vllm/vllm-openai:v0.21.0"), shims), "n")
+    found = deep_check.clocks(run(short(image="vllm/vllm-openai:v0.21.0"), shims), "n")
     assert isinstance(found, Clocks)
     assert found.load == "torch in vllm/vllm-openai:v0.21.0"
     wanted = "run --rm --init --name sparkwright-clock-test --gpus all --network none "

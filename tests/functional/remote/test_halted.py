@@ -12,8 +12,9 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.domain.halted import Halt
+from sparkwright.facts import halted
 from sparkwright.facts.halted import parse
-from sparkwright.remote import halted, process
+from sparkwright.remote import process
 
 FOLDER = process.rank_dir("~/state dir", "demo", 0)
 # The rank's first process and two workers; each tells its PID.

@@ -7,7 +7,7 @@ import pytest
 
 from functional import netns
 from sparkwright.domain.command import Command
-from sparkwright.remote import fabric_repair, repair
+from sparkwright.remote import repair
 
 NAME = "vm.min_free_kbytes"
 FILE = "etc/sysctl.d/90-sparkwright-vm-min-free-kbytes.conf"
@@ -59,7 +59,7 @@ def test_a_value_that_the_kernel_refuses_is_told(tree: Path) -> None:
 @pytest.mark.skipif(netns.MISSING, reason="hardware: network namespaces need root and iproute2")
 def test_a_real_interface_takes_the_mtu_and_gives_it_back() -> None:
     """Guards the look beside the change: what the kernel's own `ip` says is what the fix sets, and then what was."""
-    fix = fabric_repair.mtu_fix("a", "fab0", 4000, 1500)
+    fix = repair.mtu_fix("a", "fab0", 4000, 1500)
 
     def asked(command: Command) -> str:
         words = ("ip", "netns", "exec", namespace, *command.argv)
@@ -81,8 +81,8 @@ def test_looks_say_what_is_set(tree: Path) -> None:
     file.write_text("")
     file.chmod(0o644)
     for fix in (
-        fabric_repair.mode_fix("a", "/40 cx7.yaml", "600", "644"),
-        fabric_repair.ref_fix("a", f"{tree}/hub", "models--org--big", "abc\n"),
+        repair.mode_fix("a", "/40 cx7.yaml", "600", "644"),
+        repair.ref_fix("a", f"{tree}/hub", "models--org--big", "abc\n"),
     ):
         before = run(tree, fix.look)
         run(tree, fix.do[0])

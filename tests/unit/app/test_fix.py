@@ -15,8 +15,8 @@ from sparkwright.app.check import check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
-from sparkwright.remote import changes
-from sparkwright.remote.upkeep import upkeep
+from sparkwright.facts import changes
+from sparkwright.facts.upkeep import upkeep
 from unit.app.scene import Scene
 
 GPU = "name, driver_version, compute_cap, memory.total\nNVIDIA GB10, 580.142, 12.1, [N/A]\n"

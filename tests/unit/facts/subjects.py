@@ -15,20 +15,15 @@ from sparkwright.facts import (
     containers,
     disk,
     docker,
-    driver,
     fabric,
-    gids,
     gpu,
     identity,
     kernel,
-    kernel_log,
     memory,
     network,
     nic,
-    packages,
     ports,
     settings,
-    stores,
     times,
     upkeep,
 )
@@ -42,23 +37,23 @@ ALL_FACTS: dict[str, Fact[object]] = {
     "memory": memory.MEMORY,
     "gpus": gpu.GPUS,
     "gpu_processes": gpu.GPU_PROCESSES,
-    "driver": driver.DRIVER,
+    "driver": gpu.DRIVER,
     "rdma": fabric.RDMA,
     "interfaces": addresses.ADDRESSES,
     "docker": docker.DOCKER,
     "listeners": ports.LISTENERS,
     "disks": disk.disks(("~/models",)),
-    "kernel_log": kernel_log.KERNEL_LOG,
+    "kernel_log": kernel.KERNEL_LOG,
     "activity": activity.ACTIVITY,
     "times": times.TIMES,
-    "packages": packages.PACKAGES,
+    "packages": upkeep.PACKAGES,
     "upkeep": upkeep.UPKEEP,
     "board": board.BOARD,
     "nic": nic.NIC,
     "network": network.NETWORK,
     "settings": settings.SETTINGS,
     "containers": containers.CONTAINERS,
-    "stores": stores.model_stores(("~/models", "~/.cache/huggingface/hub")),
+    "stores": disk.model_stores(("~/models", "~/.cache/huggingface/hub")),
 }
 
 
@@ -68,14 +63,14 @@ def below(mark: str, fact: Fact[object]) -> Callable[[Completed], object]:
 
 
 def show_gids(done: Completed) -> object:
-    return {f"{device}/{port}": rows for (device, port), rows in gids.from_show_gids(done.stdout).items()}
+    return {f"{device}/{port}": rows for (device, port), rows in fabric.from_show_gids(done.stdout).items()}
 
 
 SUBJECTS: dict[str, Callable[[Completed], object]] = {
     "meminfo": memory.MEMORY.read,
     "nvidia-smi-gpu": gpu.GPUS.read,
     "nvidia-smi-processes": gpu.GPU_PROCESSES.read,
-    "driver": driver.DRIVER.read,
+    "driver": gpu.DRIVER.read,
     "kernel": kernel.KERNEL.read,
     "identity": identity.IDENTITY.read,
     "rdma-link": below("@@ exit\n0\n@@ rdma\n", fabric.RDMA),
@@ -85,10 +80,10 @@ SUBJECTS: dict[str, Callable[[Completed], object]] = {
     "docker": docker.DOCKER.read,
     "df": below("@@ 1\n", ALL_FACTS["disks"]),
     "ss": ports.LISTENERS.read,
-    "kernel-log": kernel_log.KERNEL_LOG.read,
+    "kernel-log": kernel.KERNEL_LOG.read,
     "activity": activity.ACTIVITY.read,
     "times": times.TIMES.read,
-    "packages": packages.PACKAGES.read,
+    "packages": upkeep.PACKAGES.read,
     "upkeep": upkeep.UPKEEP.read,
     "board": board.BOARD.read,
     "nic": nic.NIC.read,

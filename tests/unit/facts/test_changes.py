@@ -11,7 +11,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.finding import Fix
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, recorded, text
-from sparkwright.remote import fabric_repair, repair
+from sparkwright.remote import repair
 
 FIXES = (
     repair.sysctl_fix("spark-1", "vm.min_free_kbytes", 3145728, 67584),
@@ -19,9 +19,9 @@ FIXES = (
     repair.hold_fix("spark-1", ["mlnx-fw-updater"]),
     repair.mask_fix("spark-1", ["sleep.target", "suspend.target"]),
     repair.ntp_fix("spark-1"),
-    fabric_repair.mtu_fix("spark-1", "enp1s0f0np0", 9000, 1500),
-    fabric_repair.mode_fix("spark-1", "/etc/netplan/40 cx7.yaml", "600", "644"),
-    fabric_repair.ref_fix("spark-1", "~/hub", "models--org--big", "abc\n"),
+    repair.mtu_fix("spark-1", "enp1s0f0np0", 9000, 1500),
+    repair.mode_fix("spark-1", "/etc/netplan/40 cx7.yaml", "600", "644"),
+    repair.ref_fix("spark-1", "~/hub", "models--org--big", "abc\n"),
 )
 FACT = recorded("~/state")
 

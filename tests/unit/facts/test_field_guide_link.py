@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Nic
 from sparkwright.domain.host_facts import KernelLog, KernelNote
-from sparkwright.facts.measured import bandwidth
+from sparkwright.facts.deep_check import bandwidth
 from sparkwright.rules.preflight import deep001_bandwidth, rdma001_hot_attached
 from unit.facts.subjects import ALL_FACTS
 from unit.facts.test_field_guide import GUIDE, blocks, guide

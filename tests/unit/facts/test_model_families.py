@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sparkwright.domain.model import ModelShape
+from sparkwright.facts.checkpoint import doubts
 from sparkwright.facts.model_config import parse
-from sparkwright.facts.model_doubts import doubts
 
 DATA = Path(__file__).parents[2] / "data" / "models"
 

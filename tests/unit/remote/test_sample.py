@@ -2,8 +2,8 @@
 
 import pytest
 
-from sparkwright.remote import sample
-from sparkwright.remote.kernel import WORTH
+from sparkwright.facts import sample
+from sparkwright.facts.kernel import WORTH
 
 
 def test_its_pace_reaches_the_script() -> None:

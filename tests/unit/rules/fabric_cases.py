@@ -30,7 +30,7 @@ from sparkwright.domain.facts import (
 )
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Unit, Upkeep
 from sparkwright.domain.measured import Bandwidth, Clocks, ClockSample, Measured, Skipped
-from sparkwright.remote.upkeep import AVAHI
+from sparkwright.facts.upkeep import AVAHI
 from sparkwright.rules.rule import Context
 from unit.rules.samples import (
     CLUSTER,

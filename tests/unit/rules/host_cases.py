@@ -8,7 +8,7 @@ from sparkwright.domain.host_facts import KernelLog, KernelNote, Library, Packag
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB
-from sparkwright.remote.upkeep import SLEEP_TARGETS
+from sparkwright.facts.upkeep import SLEEP_TARGETS
 from sparkwright.rules.rule import Context
 from unit.rules.host_samples import ACTIVITY, BOARD, LOADED, PACKAGES, TIMES, UPKEEP
 from unit.rules.samples import DGX, EMBEDDED, ODD, PLAYED, TOTAL, context, memory, rank, specs

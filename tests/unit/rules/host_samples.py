@@ -17,7 +17,7 @@ from sparkwright.domain.host_facts import (
     Upkeep,
 )
 from sparkwright.domain.units import MIB
-from sparkwright.remote.upkeep import SLEEP_TARGETS
+from sparkwright.facts.upkeep import SLEEP_TARGETS
 
 KERNEL = Kernel("6.17.0-1014-nvidia", "quiet splash", "Ubuntu 24.04.3 LTS")
 LOADED = "580.142"

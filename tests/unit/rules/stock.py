@@ -7,7 +7,7 @@ from sparkwright.domain.fabric_facts import Containers, Network, PciFunction, Pr
 from sparkwright.domain.facts import Docker, Driver, Gpu, Identity, Kernel, Memory, NodeFacts
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Library, Package, Unit, Upkeep
 from sparkwright.domain.units import GIB, MIB
-from sparkwright.remote.upkeep import SLEEP_TARGETS
+from sparkwright.facts.upkeep import SLEEP_TARGETS
 from sparkwright.rules.rule import Context
 from unit.rules.host_samples import BOARD, host_facts
 from unit.rules.samples import CLUSTER, NIC, NODES, ODD, RAILS, healthy

@@ -15,8 +15,8 @@ from sparkwright.domain.facts import NOT_ASKED, Docker, Driver, Gpu, GpuProcess,
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.host_facts import KernelLog
 from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
+from sparkwright.facts.kernel import WORTH
 from sparkwright.planner.ledger import ledger
-from sparkwright.remote.kernel import WORTH
 from sparkwright.rules import compat, preflight
 from sparkwright.rules.catalog import RULES, check_all, worst_first
 from unit.rules import door_cases, fabric_cases, host_cases, host_values, link_values, recipe_cases, samples, test_rules

@@ -11,7 +11,7 @@ from sparkwright.domain.fabric_facts import Firewall, Ref, Setting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Fix, Severity
 from sparkwright.domain.measured import ClockSample
-from sparkwright.facts.measured import NO_ROW
+from sparkwright.facts.deep_check import NO_ROW
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.link_catalog import LINK
 from sparkwright.rules.rule import Context

@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.remote.kernel import WORTH
+from sparkwright.facts.kernel import WORTH
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.rule import Context
 from unit.rules.fabric_cases import second_cage

@@ -25,7 +25,7 @@ from sparkwright.domain.facts import (
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.host_facts import Package, Unit
 from sparkwright.domain.units import GIB, MIB
-from sparkwright.remote.kernel import WORTH
+from sparkwright.facts.kernel import WORTH
 from sparkwright.rules.catalog import check_all
 from sparkwright.rules.rule import Context
 from unit.rules.host_samples import BOARD

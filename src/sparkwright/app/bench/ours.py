@@ -17,9 +17,9 @@ from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.probed import Launched
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
+from sparkwright.facts import provenance
 from sparkwright.facts.memory import MEMORY
 from sparkwright.facts.provenance import parse_container, parse_process
-from sparkwright.remote import provenance
 
 _LOOPBACK = "127.0.0.1"
 

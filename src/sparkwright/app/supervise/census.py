@@ -11,9 +11,9 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.unknown import Unknown
+from sparkwright.facts import sample as asking
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.facts.sample import parse
-from sparkwright.remote import sample as asking
 
 # Of a node that hangs; one that is down is told sooner by ssh itself.
 _LIMIT = 20.0

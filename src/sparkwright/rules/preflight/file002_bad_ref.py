@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from sparkwright.domain.fabric_facts import Ref
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.remote.fabric_repair import ref_fix
+from sparkwright.remote.repair import ref_fix
 from sparkwright.rules.reading import known, simulated
 from sparkwright.rules.rule import Context
 

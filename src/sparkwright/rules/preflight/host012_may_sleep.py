@@ -11,8 +11,8 @@ References: https://github.com/thatcooperguy/NVCheckup (suspend failure of DGX S
 from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.facts.upkeep import SLEEP_TARGETS
 from sparkwright.remote import repair
-from sparkwright.remote.upkeep import SLEEP_TARGETS
 from sparkwright.rules.reading import known, sparks
 from sparkwright.rules.rule import Context
 

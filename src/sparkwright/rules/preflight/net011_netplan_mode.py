@@ -10,7 +10,7 @@ References: https://github.com/eugr/spark-vllm-docker (docs/NETWORKING.md: 40-cx
 from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.remote.fabric_repair import mode_fix
+from sparkwright.remote.repair import mode_fix
 from sparkwright.rules.reading import known, simulated
 from sparkwright.rules.rule import Context
 

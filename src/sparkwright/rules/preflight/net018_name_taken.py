@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.remote.upkeep import AVAHI
+from sparkwright.facts.upkeep import AVAHI
 from sparkwright.rules.reading import known, node_of, sparks
 from sparkwright.rules.rule import Context
 

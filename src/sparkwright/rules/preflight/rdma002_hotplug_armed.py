@@ -12,7 +12,7 @@ References: package dgx-spark-mlnx-hotplug; NVIDIA developer forum 378945
 from collections.abc import Iterator
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.remote.nic import MARKER
+from sparkwright.facts.nic import MARKER
 from sparkwright.rules.fabric import nics
 from sparkwright.rules.rule import Context
 

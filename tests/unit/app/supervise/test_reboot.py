@@ -4,7 +4,7 @@ from fakes.rank_node import RankNode
 from sparkwright.app.supervise.works.reboot import reboot
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Unreachable
-from sparkwright.remote import reboot as commands
+from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Rebooted, RebootFailed
 from unit.app.supervise.watchtower import AVAILABLE, Tower, tower
 

@@ -17,7 +17,8 @@ from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.live import LiveEngine
-from sparkwright.remote import halted, process
+from sparkwright.facts import halted
+from sparkwright.remote import process
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 from unit.app.supervise.watchtower import Tower, tower

@@ -9,7 +9,7 @@ from fakes.rank_node import STATE, Rank
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
 from sparkwright.domain.desired import Desired
-from sparkwright.remote import sample as asking
+from sparkwright.facts import sample as asking
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Event

@@ -4,8 +4,8 @@ from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.sources.lines import lines
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.sample import Sample
+from sparkwright.facts import sample as asking
 from sparkwright.facts.sample import Samples
-from sparkwright.remote import sample as asking
 
 # The stream of a node that hangs stays open: so many samples missed, and the node counts as not seen.
 _MISSED = 4

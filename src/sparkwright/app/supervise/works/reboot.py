@@ -7,7 +7,7 @@ from sparkwright.app.supervise.site import Site
 from sparkwright.app.tasks import each
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.units import duration
-from sparkwright.remote import reboot as commands
+from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Rebooted, RebootFailed
 
 # A GB10 is back within two minutes; one that checks its disks takes longer.

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sparkwright.domain.model import ModelShape
+from sparkwright.facts.checkpoint import doubts
 from sparkwright.facts.model_config import parse
-from sparkwright.facts.model_doubts import doubts
 from unit.planner.memory_samples import shape
 
 PLAIN = {"num_hidden_layers": 30, "num_attention_heads": 8, "hidden_size": 2048, "vocab_size": 262400}

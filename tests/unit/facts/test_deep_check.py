@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.measured import Clocks, ClockSample, Skipped
-from sparkwright.facts.measured import NO_ROW, bandwidth, clocks
+from sparkwright.facts.deep_check import NO_ROW, bandwidth, clocks
 
 HEAD = """---------------------------------------------------------------------------------------
                     RDMA_Write BW Test

@@ -1,12 +1,37 @@
-"""Building an image on a node, and asking an image what is in it."""
+"""An image that sparkwright built, as the node's Docker tells of it."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from shlex import quote
 
-from sparkwright.domain.command import Command
+from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.facts import EngineFound, Unknown
+from sparkwright.facts.fact import not_understood, sections, whole
+from sparkwright.images.provenance import own
 from sparkwright.remote.host import script
 from sparkwright.remote.staging import copied_tag
+
+# `version: 11549 (0f1e2d3)` of llama-server and its kin.
+_VERSION = re.compile(r"^version: (\d+)\b", re.MULTILINE)
+_ROW = re.compile(r"([A-Za-z0-9_.-]+) (\S+)")
+
+
+def parse_found(done: Completed) -> EngineFound | Unknown | None:
+    """Of engine_of_image and its kin; None when there is no image, or nothing is known of it yet."""
+    parts = sections(done.stdout)
+    if done.ok and not parts:
+        return None
+    if "end" not in parts:
+        return not_understood(done, "docker")
+    rows = [match for line in parts.get("found", "").splitlines() if (match := _ROW.fullmatch(line))]
+    versions = {row[1]: row[2] for row in rows if row[1] != "program"}
+    program = next((row[2] for row in rows if row[1] == "program"), "")
+    if said := _VERSION.search(parts.get("said", "")):
+        versions[program.rpartition("/")[2]] = said[1]
+    return EngineFound(parts.get("arch", ""), versions, program)
+
 
 # Without --force-rm a failed or interrupted step of the classic builder leaves its container behind.
 _BUILD = 'exec docker build --force-rm "$@" - 2>&1'
@@ -143,3 +168,44 @@ def engine_of_node(question: Question) -> Command:
         return script(_HOME + _ASK_PROGRAM, *question.words)
     text = f"VERSIONS={quote(_VERSIONS)}\nask() {{ {_ASK} }}\nprintf '@@ found\\n'; ask \"$@\"; printf '@@ end\\n'"
     return script(_HOME + text, *question.words)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """labels: ours, without prefix. base: id and digests of the image it began with, as far as the node has it.
+
+    packages: `pip freeze` of the image, one `name==version` each; () where it has no Python.
+    """
+
+    id: str
+    arch: str
+    size: int
+    labels: Mapping[str, str]
+    base: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def as_record(self) -> dict[str, object]:
+        """For the record on the nodes."""
+        return {
+            "id": self.id,
+            "architecture": self.arch,
+            "size": self.size,
+            "provenance": dict(self.labels),
+            "base": list(self.base),
+            "packages": list(self.packages),
+        }
+
+
+def parse(done: Completed) -> BuiltImage | Unknown:
+    """Of `describe`."""
+    parts = sections(done.stdout)
+    size = whole(parts.get("size", ""))
+    try:
+        name, found = json.loads(parts.get("image", "")), json.loads(parts.get("labels", ""))
+    except ValueError:
+        return not_understood(done, "docker")
+    if not isinstance(name, str) or not isinstance(found, dict) or size is None:
+        return not_understood(done, "docker")
+    labels = own({str(key): str(value) for key, value in found.items()})
+    base, packages = parts.get("base", "").split(), parts.get("packages", "").splitlines()
+    return BuiltImage(name, parts.get("arch", ""), size, labels, tuple(base), tuple(packages))
