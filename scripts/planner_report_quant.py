@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sparkwright.domain.model import ModelShape
-from sparkwright.planner import extra_parts, parameters
+from sparkwright.planner import parts as model_parts
 
 # Word -> our name of the format. GGUF's mixed formats by their bulk; those below 4 bits and EXL3 have no name here.
 _FORMATS = (
@@ -70,7 +70,7 @@ def _with_tables(way: ModelShape) -> tuple[ModelShape, ...]:
 
 def weight(shape: ModelShape) -> float:
     """Bytes of all parts that are counted, without draft layers; 0 when a dimension is missing."""
-    return 0.0 if parameters.missing(shape) else sum(part.bytes for part in extra_parts.main(shape))
+    return 0.0 if model_parts.missing(shape) else sum(part.bytes for part in model_parts.main(shape))
 
 
 def in_bytes(size: int, shape: ModelShape) -> int:

@@ -24,7 +24,7 @@ from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, 
 from sparkwright.domain.units import GIB
 from sparkwright.facts.model_config import parse
 from sparkwright.planner.limits import VLLM, number
-from sparkwright.planner.parameters import settled, table_size
+from sparkwright.planner.parts import settled, table_size
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 # What CUDA sees of a GB10's 128 GB: 121.6-121.69 GiB in all published logs; the data's own conversions use the latter.

@@ -16,11 +16,11 @@ from sparkwright.domain.speed import Load, Speed
 from sparkwright.domain.verdict import Goal, Optimum, Remedy, Verdict
 from sparkwright.engines.flag_data import flag_data
 from sparkwright.planner import limits
-from sparkwright.planner.actions import actions
 from sparkwright.planner.judge import Ground, RealJudge, verdict
 from sparkwright.planner.knobs import Surroundings, context_of
 from sparkwright.planner.ledger import memory_fraction, simulated
 from sparkwright.planner.optimize import optimize
+from sparkwright.planner.pool import actions
 from sparkwright.planner.remedies import remedies
 from sparkwright.planner.usable import other_checkpoints
 

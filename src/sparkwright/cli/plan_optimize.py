@@ -11,7 +11,7 @@ from sparkwright.domain.speed import Estimate, Speed
 from sparkwright.domain.units import gib
 from sparkwright.domain.verdict import Choice, Goal, Optimum
 from sparkwright.planner import limits
-from sparkwright.planner.variants import yaml_lines
+from sparkwright.planner.search import yaml_lines
 
 goal_option = click.option(
     "--optimize",

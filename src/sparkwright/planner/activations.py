@@ -11,7 +11,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.planner import limits
-from sparkwright.planner.extra_parts import drafter, drafts
+from sparkwright.planner.parts import drafter, drafts
 
 _NUMBER = 2  # bytes of a BF16 number
 # Of each logit: BF16 as computed, FP32 as sampled from, its probabilities, and the noise that draws from them.

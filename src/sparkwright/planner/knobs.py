@@ -28,8 +28,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Variant
 from sparkwright.planner import limits
-from sparkwright.planner.parallelism import splits
-from sparkwright.planner.split_limits import refusals
+from sparkwright.planner.parallelism import refusals, splits
 
 FINE, COARSE, LONG = 1024, 4096, 32768
 _LEAST_CONTEXT = 2048

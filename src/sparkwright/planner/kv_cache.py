@@ -10,8 +10,8 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.kv import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.planner import kv_drafts, kv_release, kv_sglang, kv_vllm
-from sparkwright.planner.kv_layout import layers
+from sparkwright.planner import kv_release, kv_sglang, kv_vllm
+from sparkwright.planner.kv_layout import assumed_draft, layers, unknown_draft
 from sparkwright.planner.limits import VLLM
 
 _TRTLLM_BLOCK = 32  # tokens_per_block of KvCacheConfig
@@ -25,10 +25,10 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     """
     kinds = _kinds(recipe, shape)
     # SGLang keeps a draft's rows in a pool of its own.
-    unknown = "" if recipe.engine.name == "sglang" else kv_drafts.unknown(recipe, shape)
+    unknown = "" if recipe.engine.name == "sglang" else unknown_draft(recipe, shape)
     if unknown or isinstance(kinds, Unknown):
         return KvCapacity(kv_bytes, unknown=kinds.why if isinstance(kinds, Unknown) else unknown)
-    found, doubt = _ranged(recipe, shape, kinds, kv_bytes), kv_drafts.assumed(recipe, shape)
+    found, doubt = _ranged(recipe, shape, kinds, kv_bytes), assumed_draft(recipe, shape)
     return replace(found, why=(*found.why, doubt)) if doubt else found
 
 

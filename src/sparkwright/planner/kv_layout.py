@@ -1,7 +1,8 @@
-"""What each kind of layer keeps in the cache of one rank: rows a token, windows, states.
+"""What each kind of layer keeps in the cache of one rank: rows a token, windows, states, layers of drafts.
 
-Learned from vLLM 0.19.0 to 0.33.0 (kv_cache_interface.py, mamba_utils.py, the models' own cache specs) and SGLang
-0.5.10 to 0.5.23 (memory_pool.py); the figures are in the docstrings where they are used.
+Read in vLLM 0.19.0 to 0.33.0 (kv_cache_interface.py, mamba_utils.py, the models' own cache specs) and SGLang 0.5.10 to
+0.5.23 (memory_pool.py). A shape that lacks a dimension gives no figure instead of a wrong one: shapes in recipes are
+written by hand, and what a config.json leaves out is known when it is read.
 """
 
 from collections import Counter
@@ -11,11 +12,112 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.kv import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.planner.kv_drafts import drafted, foreign, indexed_layers, own_layers
-from sparkwright.planner.kv_gaps import gap
 from sparkwright.planner.kv_numbers import V4_OVERLAP, V4_ROW, V4_STATE_PAGE, heads_row, index_row, known, mla_row
 from sparkwright.planner.limits import flag
 from sparkwright.planner.once import once
+
+# What all models of a class have (the classes' own configs in vLLM 0.33.0): without it something was left out.
+_CLASSES = {
+    "compress": ("DeepseekV4",),
+    "index_layers": ("DeepseekV32", "GlmMoeDsa", "Glm5Next", "MiniMaxM3Sparse", "Qwen4Exp"),
+    "state_layers": ("Glm5Next", "KimiLinear", "NemotronH", "Qwen3Next", "Qwen3_5", "Qwen4Exp"),
+}
+_MISSING = {
+    "compress": "how many tokens share an entry of compressed KV",
+    "index_layers": "how many layers keep rows of an indexer",
+    "state_layers": "how many layers keep a state instead of KV",
+}
+
+
+def gap(shape: ModelShape) -> str:
+    """The first thing that is missing to count what is kept; '' when nothing is."""
+    return next(_gaps(shape), "")
+
+
+def _gaps(shape: ModelShape) -> Iterator[str]:
+    odd = sorted(set(shape.compress) - {0, *V4_STATE_PAGE})
+    if odd:
+        yield f"compressed KV of {odd} tokens an entry: its pages are not known"
+    if (shape.index_layers or V4_OVERLAP in shape.compress) and not shape.index_dim:
+        yield "the width of the indexer's rows is not known"
+    if shape.state_layers and not (shape.state_matrix or shape.state_conv):
+        yield "the size of the state layers' states is not known"
+    if shape.window_layers and not shape.window:
+        yield "the window of the sliding-window layers is not known"
+    if not (shape.compress or shape.latent or shape.head_dim):
+        yield "the width of an attention head is not known"
+    # A positional part of its own is that of latent or compressed rows.
+    if shape.rope_dim and not (shape.latent or shape.compress):
+        yield "neither the width of a latent row nor how KV is compressed is known"
+    for name, classes in _CLASSES.items():
+        if shape.architecture.startswith(classes) and not getattr(shape, name):
+            yield f"{_MISSING[name]} is not known; all {shape.architecture} have such"
+
+
+# Drafts that are made without a model have no cache.
+_MODELLESS = ("", "ngram", "ngram_gpu", "suffix", "prompt_lookup", "medusa", "mlp_speculator")
+# A draft model of its own, whose config the recipe does not hold.
+_ITS_OWN = ("dflash", "dflash2", "draft_model", "standalone")
+# Published DFlash drafts for GQA models of 26-36 B have 8 layers (5 for small ones); for MLA models DFlash2 keeps a
+# window of 2048 tokens. Their cache is in the model's own type. Of other pairs nothing is published that would tell: a
+# build with DFlash for an MLA model has room for 0.37 of what such a window leaves.
+_OWN_LAYERS = 8
+_OWN_WINDOW = 2048
+_DSPARK_LAYERS = 3  # DeepSeek V4's DSpark reads layers 40 to 42 and keeps a window for each of its own three
+
+
+def drafted(recipe: Recipe) -> int:
+    """Tokens drafted a step: hybrids keep a state for each of them."""
+    return recipe.speculation.tokens if recipe.speculation.method else 0
+
+
+def indexed_layers(recipe: Recipe, shape: ModelShape) -> int:
+    """Drafted layers that are like the model's own: they have rows of its indexer, too."""
+    method = recipe.speculation.method.lower()
+    inside = "mtp" in method or method == "nextn" or (method == "eagle" and recipe.engine.name == "sglang")
+    return own_layers(recipe, shape) if inside else 0
+
+
+def own_layers(recipe: Recipe, shape: ModelShape) -> int:
+    """Drafted layers that cache like the model's: MTP inside the checkpoint, one of EAGLE, three of DSpark."""
+    method = recipe.speculation.method.lower()
+    if method in _MODELLESS or method in _ITS_OWN:
+        return 0
+    if method == "dspark":
+        return _DSPARK_LAYERS
+    if method.startswith("eagle") and recipe.engine.name != "sglang":
+        return 1
+    # A block of such models is attention or FFN: a drafted layer is one of each.
+    return max(1, -(-shape.mtp_layers // 2) if shape.single_blocks else shape.mtp_layers)
+
+
+def unknown_draft(recipe: Recipe, shape: ModelShape) -> str:
+    """Why nobody here knows what drafts keep; '' where it is known, or assumed_draft after published ones."""
+    method = recipe.speculation.method.lower()
+    if method not in _ITS_OWN or method == "dflash2" or (method == "dflash" and not shape.latent):
+        return ""
+    return f"{method}: a draft model of its own, whose layers are not known"
+
+
+def assumed_draft(recipe: Recipe, shape: ModelShape) -> str:
+    """What is taken to be true of another model that drafts; '' without one."""
+    method = recipe.speculation.method.lower()
+    if method not in _ITS_OWN:
+        return ""
+    what = f"a window of {_OWN_WINDOW} tokens" if shape.latent else f"{_OWN_LAYERS} layers as wide as the model's"
+    return f"{method}: a draft model of its own, not known; assumed_draft {what}"
+
+
+def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLayers]:
+    """Layers of a draft model that nothing is known of: assumed_draft. row: of a full-attention layer of the model."""
+    why = assumed_draft(recipe, shape)
+    if not why:
+        return
+    if shape.latent:
+        yield CacheLayers(CacheKind.WINDOW, 1, row, window=_OWN_WINDOW, why=why)
+    else:
+        yield CacheLayers(CacheKind.FULL, _OWN_LAYERS, row, why=why)
+
 
 _FP32, _BF16 = 4, 2
 _V4_PAGE = 64  # tokens a page of DeepSeek V4's windows of 128

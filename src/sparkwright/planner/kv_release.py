@@ -5,7 +5,7 @@ A version between two that were read does as the newer one where a published log
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.planner.kv_drafts import drafted
+from sparkwright.planner.kv_layout import drafted
 from sparkwright.planner.limits import batched_tokens, flag, version
 
 READ = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")

@@ -11,8 +11,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.kv import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
-from sparkwright.planner.kv_drafts import drafted
-from sparkwright.planner.kv_layout import layers
+from sparkwright.planner.kv_layout import drafted, layers
 from sparkwright.planner.limits import flag, number, sequences, since
 
 _WINDOW_SHARE = 0.8  # swa_full_tokens_ratio: tokens of the window pool for each of the whole-context pool

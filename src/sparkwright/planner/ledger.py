@@ -18,9 +18,8 @@ from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.kv_sglang import token_pool
 from sparkwright.planner.limits import VLLM
-from sparkwright.planner.load_peak import load_peak
 from sparkwright.planner.once import once
-from sparkwright.planner.overhead import before, outside, overhead
+from sparkwright.planner.overhead import before, load_peak, outside, overhead
 from sparkwright.planner.parallelism import known_shape
 from sparkwright.planner.pool import POOL, Pool, pool
 from sparkwright.planner.weights import Found, rank_weights

@@ -25,8 +25,7 @@ from sparkwright.planner.knobs import (
     fractions,
     setting,
 )
-from sparkwright.planner.search import Judge, Tries, first
-from sparkwright.planner.variants import changed
+from sparkwright.planner.search import Judge, Tries, changed, first
 
 BUDGET = 499
 # What a larger fraction leaves free beside everything: the least with which a soak of 8 hours ran without errors on two

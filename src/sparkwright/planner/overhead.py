@@ -14,6 +14,7 @@ from sparkwright.domain.ledger import (
     CONTEXT,
     GRAPHS,
     LOADER,
+    LOADING,
     OVERHEAD,
     PROCESSES,
     LedgerLine,
@@ -24,6 +25,8 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.planner import limits
 from sparkwright.planner.activations import peak, spread
+from sparkwright.planner.limits import flag
+from sparkwright.planner.parts import Spread, missing, parts, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +171,34 @@ def _graphs(recipe: Recipe, shape: ModelShape | None, unified: bool) -> LedgerLi
     why = f"{sizes} batch sizes up to {largest}, {kinds * models} kinds, {gib(each)} each + {gib(first)} for the first"
     high = size * 2 + (_FIRST_MOST if several and unified else 0.2) * GIB
     return LedgerLine(GRAPHS, int(size), Origin.ASSUMED, why, int(size / 2), int(high))
+
+
+_REPACKED = ("nvfp4", "mxfp4", "int4", "int8", "fp8")
+# GiB that a loader holds beside the page cache: one tensor at a time, or several files at once.
+_BUFFERS = {"instanttensor": (4.0, 1.0, 8.0), "fastsafetensors": (8.0, 4.0, 20.0), "runai_streamer": (5.0, 1.0, 20.0)}
+_PLAIN = (1.0, 0.3, 3.0)
+
+
+def load_peak(recipe: Recipe, shape: ModelShape | None, weights: LedgerLine) -> LedgerLine | None:
+    """Of the ranks that the line of weights is about; None where none are read or their size is not known."""
+    if not weights.bytes:
+        return None
+    loader = str(flag(recipe, "load-format") or "")
+    if loader == "dummy":
+        return None
+    buffers, least, most = (int(size * GIB) for size in _BUFFERS.get(loader, _PLAIN))
+    again = _repacking(recipe, shape)
+    why = f"{gib(weights.bytes)} weights + {gib(buffers)} of the loader" + (
+        f" + {gib(again)} repacked" if again else ""
+    )
+    low = (weights.low or weights.bytes) + least
+    high = (weights.high or weights.bytes) + most + 2 * again
+    return LedgerLine(LOADING, weights.bytes + buffers + again, Origin.ASSUMED, why, low, high)
+
+
+def _repacking(recipe: Recipe, shape: ModelShape | None) -> int:
+    """One layer's share of what kernels want in another order, held twice for a moment."""
+    if shape is None or missing(shape) or (shape.expert_format or shape.format) not in _REPACKED:
+        return 0
+    inner = (part for part in parts(shape) if not part.ends and part.spread is not Spread.COPY)
+    return int(sum(part.bytes * share(part, shape, recipe.parallelism) for part in inner) / shape.layers)

@@ -12,15 +12,14 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.speed import Estimate, Load, Speed
+from sparkwright.domain.units import duration
 from sparkwright.planner.kv_layout import layers
-from sparkwright.planner.parameters import missing, settled
-from sparkwright.planner.speed_drafts import draft_seconds, drafted, method, yielded
-from sparkwright.planner.speed_loading import loading
+from sparkwright.planner.limits import captures, eager, flag
+from sparkwright.planner.parts import missing, settled
+from sparkwright.planner.speed_decode import Model, draft_seconds, drafted, kernels, method, step, together, yielded
 from sparkwright.planner.speed_prefill import Prefill, prefill, waiting
 from sparkwright.planner.speed_rates import Rates, rates
-from sparkwright.planner.speed_step import Model, step, together
 from sparkwright.planner.speed_weights import weighed
-from sparkwright.planner.speed_why import of_decode, of_loading, of_prefill
 
 _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing beside the weights
 # One measured point fixes the curve within a tenth (seeds 003 and 004), less surely where steps are longer or shorter.
@@ -142,3 +141,89 @@ def _started(recipe: Recipe, shape: ModelShape, size: int) -> Estimate:
         return Estimate(0.0, why=("the checkpoint's size is not known",))
     fast, likely, slow = loading(recipe, shape, size)
     return Estimate(likely.seconds, fast.seconds, slow.seconds, of_loading(likely))
+
+
+# Bytes/s at which a rank gets its share (fast, likely, slow). Slow is vLLM's default loader on cold files (80 GB in 552
+# s; 69 GB in 216 s is nearer), fast a parallel loader with files in the page cache (80 GB in 80 s; field guide C2).
+_RATES = (1.4e9, 0.45e9, 0.14e9)
+_PARALLEL = ("instanttensor", "fastsafetensors", "runai_streamer")
+_PARALLEL_RATE = 0.9e9
+# Seconds of imports, rendezvous, profile run and warm-up (field guide C2: 45-80; cold kernels take minutes).
+_AROUND = (25.0, 70.0, 240.0)
+# Our own captures (vLLM 0.21.0): compiling took 10 s for 4 layers, 31 s for 36; graphs 0.08 s a batch size for 36.
+_COMPILE = (8.0, 0.64)
+_GRAPH = (0.03, 0.0015)
+_UNSURE = (1 / 3, 1.0, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """Seconds: of the rank's share of the files, of compiling and graphs, of everything around."""
+
+    files: float
+    prepared: float
+    around: float
+
+    @property
+    def seconds(self) -> float:
+        return self.files + self.prepared + self.around
+
+
+def loading(recipe: Recipe, shape: ModelShape, size: int) -> tuple[Loading, Loading, Loading]:
+    """(fast, likely, slow) for a checkpoint of so many bytes."""
+    held = size / (recipe.parallelism.tp * recipe.parallelism.pp)
+    prepared = 0.0 if eager(recipe) else _prepared(recipe, shape)
+    rates = (_RATES[0], _PARALLEL_RATE, _RATES[2]) if flag(recipe, "load-format") in _PARALLEL else _RATES
+    every = zip(rates, _UNSURE, _AROUND, strict=True)
+    fast, likely, slow = (Loading(held / rate, prepared * times, around) for rate, times, around in every)
+    return fast, likely, slow
+
+
+def _prepared(recipe: Recipe, shape: ModelShape) -> float:
+    sizes, _ = captures(recipe)
+    return _COMPILE[0] + _COMPILE[1] * shape.layers + sizes * (_GRAPH[0] + _GRAPH[1] * shape.layers)
+
+
+Lines = tuple[str, ...]
+
+
+def of_decode(model: Model, load: Load, rates: Rates, yielded: float) -> Lines:
+    """yielded: tokens that a step gives one sequence."""
+    tokens = drafted(model.recipe.speculation)
+    one, running = step(model, load, rates, 1 + tokens), together(model.recipe, load)
+    lines = [
+        f"weights: {_ms(one.weights)} a step at {rates.read / 1e9:.0f} GB/s, {running * (1 + tokens)} tokens in it"
+    ]
+    if one.cache:
+        lines.append(f"cache of {load.depth + load.prompt:,} tokens x {running}: {_ms(one.cache)}")
+    lines.append(f"{kernels(model.shape):,} kernels x {rates.kernel * 1e6:g} us: {_ms(one.kernels)}")
+    if one.exchanges:
+        lines.append(f"exchanges between nodes at {rates.exchange * 1e6:.0f} us: {_ms(one.exchanges)}")
+    if one.host:
+        reason = "no CUDA graphs" if eager(model.recipe) else "no graph for so many tokens"
+        lines.append(f"{reason}: the CPU needs {_ms(one.host)} to launch them, at the same time")
+    if tokens:
+        drafts = _ms(draft_seconds(model, load, rates))
+        lines.append(f"{model.recipe.speculation.method} drafts {tokens}: {drafts}; {yielded:.2f} tokens a step")
+    return tuple(lines)
+
+
+def of_prefill(one: Prefill) -> Lines:
+    lines = [f"{one.tokens:,} tokens in {one.chunks} chunk{'s' * (one.chunks > 1)}: products {duration(one.products)}"]
+    lines.append(f"attention {duration(one.attention)}, weights {duration(one.weights)}, start {duration(one.fixed)}")
+    if one.exchanges:
+        lines.append(f"exchanges between nodes {duration(one.exchanges)}")
+    return tuple(lines)
+
+
+def of_loading(one: Loading) -> Lines:
+    files = f"the rank's share of the files: {duration(one.files)}"
+    return (
+        files,
+        f"compiling and graphs: {duration(one.prepared)}",
+        f"imports, profile, warm-up: {duration(one.around)}",
+    )
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"

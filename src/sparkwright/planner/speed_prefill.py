@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.speed import Load
 from sparkwright.planner.limits import batched_tokens
-from sparkwright.planner.speed_cache import attended, reading
+from sparkwright.planner.speed_decode import Model, attended, kernels, reading
 from sparkwright.planner.speed_rates import Rates
-from sparkwright.planner.speed_step import Model, kernels
 from sparkwright.planner.speed_weights import products, weighed
 from sparkwright.planner.split_cost import collectives, read, sent
 

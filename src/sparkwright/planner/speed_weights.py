@@ -5,8 +5,7 @@ from functools import lru_cache
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism
-from sparkwright.planner.extra_parts import draft_layers, main
-from sparkwright.planner.parameters import Spread, Weights, missing, share, size
+from sparkwright.planner.parts import Spread, Weights, draft_layers, main, missing, share, size
 
 _BF16 = 2.0
 # A checkpoint that differs more from the count is another thing than the shape says.

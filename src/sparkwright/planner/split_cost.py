@@ -12,10 +12,9 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.kv import CacheKind
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
-from sparkwright.planner.extra_parts import main
 from sparkwright.planner.kv_layout import cache_type, kv_heads, layers
 from sparkwright.planner.kv_numbers import number
-from sparkwright.planner.parameters import Spread, Weights, settled, share
+from sparkwright.planner.parts import Spread, Weights, main, settled, share
 
 # Bytes a second that decoding really reads: 240e9 is the most measured (field guide D4). The least on one node was 80 %
 # of the nominal 273e9 for dense models and 57 % for sparse ones, whose small kernels wait for launches.

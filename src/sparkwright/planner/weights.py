@@ -1,27 +1,97 @@
-"""Bytes of weights that a rank holds: by the checkpoint's own tensors, else by the model's shape, else evenly split."""
+"""Bytes of weights that a rank holds: by the checkpoint's own tensors, else by the model's shape, else evenly split.
 
-from collections.abc import Sequence
+How tensors are shared out follows from the layers that hold them, as in vLLM 0.21.0 (model_executor/layers/linear.py,
+vocab_parallel_embedding.py, mla.py, fused_moe/layer.py and the models of the families in tests/data/models); SGLang
+shares this code. Scales, zero points and biases are split with their weights: only the last part of the name differs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import WEIGHTS, LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import gib
-from sparkwright.planner.extra_parts import (
-    DRAFT,
+from sparkwright.domain.units import GIB, gib
+from sparkwright.planner.limits import VLLM, batched_tokens, flag
+from sparkwright.planner.parts import (
     ENCODER,
-    beside,
+    STREAMS,
+    UNTOLD_TABLES,
+    Spread,
+    Weights,
     draft_layers,
+    drafter,
     drafts,
     main,
-    repacked,
-    spread_encoder,
+    missing,
+    settled,
 )
-from sparkwright.planner.parameters import UNTOLD_TABLES, Spread, Weights, missing, settled
 from sparkwright.planner.split_cost import held
-from sparkwright.planner.tensor_parts import tensor_parts
+
+DRAFT = "draft model"
+# Tiles of MXFP4 experts, of hidden and of intermediate width (0.21.0, fused_moe/oracle/mxfp4.py).
+_MARLIN, _CUTLASS = (256, 128), (128, 128)
+# SGLang calls weights what free memory fell by while it loaded them: 0.35-0.44 GiB more on ten of eleven GB10 logs.
+_SGLANG_MORE = 0.38 * GIB
+# A draft model of its own, in layers of the target's width: DFlash and plain drafts have several, EAGLE one.
+_DRAFT_LAYERS = {"eagle": 1.5, "medusa": 1.0}
+_DRAFT_OTHERS = 6.0
+
+# The first pattern that a name has decides. Every rank makes the latents of MLA, routes and normalizes for itself.
+_SPREADS = (
+    (r"\bexperts\.(#\.|gate_up|gate_proj|up_proj|down_proj|w[\d#])|_exps\b", Spread.EXPERTS),
+    (r"kv_a_proj|q_a_proj|qkv_a_proj|\bwq_a\b|\bwkv\b|attn_(q|kv)_a\b", Spread.COPY),
+    (r"index|compressor|\bhc_|norm|\bgate\.(weight|e_score|bias|tid)|router|e_score_correction", Spread.COPY),
+    (r"\b[kv]_proj|attn_[kv]\b|\bw[kv]\b", Spread.KV),
+    (r"eh_proj|mtp\.fc\b|latent_proj|_latent_", Spread.COPY),
+)
+_FUSED = re.compile(r"\b(qkv_proj|query_key_value|wqkv|c_attn|attn_qkv)\b")
+_ENCODER = re.compile(r"\b(visual|vision_\w+|vision|audio_\w+|audio|multi_modal_projector|mm_projector|embed_vision)\b")
+_LAYER = re.compile(r"\b(layers|blk|h|blocks|block)\.#\.")
+_DRAFT = re.compile(r"\b(mtp\w*|nextn\w*|draft\w*)\b")
+# In a draft layer that is numbered like the others: its own embedding and head are shared with the model's.
+_DRAFT_ONLY = re.compile(r"layers\.#\.(eh_proj|enorm|hnorm|shared_head|embed_tokens|shared_head\.head)\b")
+_SHARED_AGAIN = re.compile(r"layers\.#\.(embed_tokens|shared_head\.head)\b")
+_EMBEDDING = re.compile(r"embed_tokens|wte\b|token_embd|word_embeddings|\bembed\.weight|\bembeddings\b")
+_HEAD = re.compile(r"lm_head|\boutput\.weight|\bhead\.weight")
+
+
+def tensor_parts(
+    groups: Iterable[TensorGroup], shape: ModelShape, drafts: bool, encoder: Spread = Spread.HEADS
+) -> tuple[Weights, ...]:
+    """What is loaded of them. drafts: the draft layers too; encoder: how its tensors are spread."""
+    listed = tuple(groups)
+    together = any(_DRAFT_ONLY.search(group.name) for group in listed) and shape.mtp_layers > 0
+    kept = shape.layers / (shape.layers + shape.mtp_layers) if together and not drafts else 1.0
+    return tuple(part for group in listed for part in _parts(group, shape, drafts, encoder, kept))
+
+
+def _parts(group: TensorGroup, shape: ModelShape, drafts: bool, encoder: Spread, kept: float) -> Iterator[Weights]:
+    name = group.name
+    if _SHARED_AGAIN.search(name) or ((_DRAFT.search(name) or _DRAFT_ONLY.search(name)) and not drafts):
+        return
+    if _ENCODER.search(name):
+        yield Weights(name, group.bytes, encoder, ends=True, idle=True)
+        return
+    inner = bool(_LAYER.search(name)) and not _DRAFT.search(name)
+    size = group.bytes * (kept if inner else 1.0)
+    if _FUSED.search(name):
+        keys = 2 * shape.kv_heads / (shape.heads + 2 * shape.kv_heads)
+        yield Weights(name, size * keys, Spread.KV, ends=not inner)
+        yield Weights(name, size * (1 - keys), Spread.HEADS, ends=not inner)
+        return
+    yield Weights(name, size, _spread(name, shape), ends=not inner, idle=bool(_EMBEDDING.search(name)))
+
+
+def _spread(name: str, shape: ModelShape) -> Spread:
+    found = next((spread for pattern, spread in _SPREADS if re.search(pattern, name)), Spread.HEADS)
+    # Where experts are few the shared one is named like them; linear attention's keys have heads of their own.
+    linear = "linear_attn" in name or "mamba" in name or "mixer" in name
+    return Spread.HEADS if found is Spread.KV and (linear and shape.state_layers) else found
+
 
 Found = Checkpoint | Unknown | None
 # How far off each way of counting was, as a share: tensors, shape scaled to the files, shape alone, size / ranks.
@@ -163,3 +233,56 @@ def _even(recipe: Recipe, size: int, source: str, ranks_here: int) -> LedgerLine
     return LedgerLine(
         WEIGHTS, each, Origin.ASSUMED, why, low=int(each * (1 - _EVEN[0])), high=int(each * (1 + _EVEN[1]))
     )
+
+
+def beside(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
+    """What no checkpoint holds and the engine counts as weights: positions' tables, buffers, another model's drafts."""
+    found = []
+    if recipe.engine.name in VLLM:
+        found.append(Weights("tables of positions", _positions(shape), Spread.COPY, ends=True))
+        if shape.compress:
+            rows = batched_tokens(recipe) * (STREAMS * shape.hidden * 2 + shape.index_topk * 4)
+            found.append(Weights("buffers of the streams", rows, Spread.COPY, ends=True))
+    if recipe.engine.name == "sglang":
+        found.append(Weights("kernels loaded meanwhile", _SGLANG_MORE, Spread.COPY, ends=True))
+    if drafter(recipe, shape):
+        # Split like the target unless draft_tensor_parallel_size says otherwise (0.21.0, config/speculative.py).
+        found.append(Weights(DRAFT, _drafter(recipe.speculation.method.lower(), shape), Spread.HEADS, ends=True))
+    return tuple(found)
+
+
+def _positions(s: ModelShape) -> float:
+    """cos and sin of every position: FP32 where YaRN makes them, twice where two bases are in use."""
+    width = s.rope_dim or min(s.head_dim, 128)
+    return s.positions * width * (4.0 if s.latent or s.compress else 2.0) * (2 if s.compress else 1)
+
+
+def _drafter(method: str, s: ModelShape) -> float:
+    layers = next((n for word, n in _DRAFT_LAYERS.items() if word in method), _DRAFT_OTHERS)
+    return layers * 16 * s.hidden**2 * 2.0
+
+
+def repacked(everything: tuple[Weights, ...], recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
+    """As the engine's kernels hold them: MXFP4 experts are padded to whole tiles, of each rank's slice."""
+    if recipe.engine.name not in VLLM or "mxfp4" not in (shape.expert_format or shape.format):
+        return everything
+    ranks = 1 if recipe.parallelism.ep else recipe.parallelism.tp * recipe.parallelism.dp
+    slice_ = max(1, shape.expert_intermediate // ranks)
+    hidden, inner = _CUTLASS if _asks_cutlass(recipe) else _MARLIN
+    more = _up(shape.hidden, hidden) / shape.hidden * _up(slice_, inner) / slice_
+    return tuple(replace(p, bytes=p.bytes * more) if p.spread is Spread.EXPERTS else p for p in everything)
+
+
+def _asks_cutlass(recipe: Recipe) -> bool:
+    """By the option, or by one of vLLM's variables for it, such as VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
+    told = (name for name, value in recipe.env.items() if str(value).lower() in ("1", "true"))
+    return "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *told)).lower()
+
+
+def _up(width: int, tile: int) -> int:
+    return -(-width // tile) * tile
+
+
+def spread_encoder(recipe: Recipe) -> Spread:
+    """vLLM splits an encoder like the rest unless told to give every rank the whole and a part of the images."""
+    return Spread.COPY if flag(recipe, "mm-encoder-tp-mode") == "data" else Spread.HEADS

@@ -9,7 +9,7 @@ from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, WEIGHTS, Led
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.calibrate import conditions
-from sparkwright.planner.calibrated import calibrated
+from sparkwright.planner.judge import calibrated
 from sparkwright.planner.ledger import ledger
 from unit.planner.memory_samples import node, recipe, shape
 

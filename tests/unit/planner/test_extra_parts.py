@@ -6,17 +6,19 @@ import pytest
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Speculation
-from sparkwright.planner.extra_parts import (
+from sparkwright.planner.parts import (
     ENCODER,
+    Spread,
+    Weights,
     beside,
     draft_layers,
     drafter,
     drafts,
     main,
+    parts,
     repacked,
     spread_encoder,
 )
-from sparkwright.planner.parameters import Spread, Weights, parts
 from unit.planner.memory_samples import recipe, shape
 
 V4 = shape("deepseek-v4-flash")

@@ -11,10 +11,10 @@ from sparkwright.domain.ledger import KV_POOL, Lack, LedgerLine, MemoryLedger, O
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import ActionKind, Goal
-from sparkwright.planner.actions import actions
 from sparkwright.planner.judge import Ground, RealJudge, verdict
 from sparkwright.planner.knobs import Surroundings
 from sparkwright.planner.optimize import BUDGET, optimize
+from sparkwright.planner.pool import actions
 from sparkwright.planner.remedies import remedies
 from unit.planner.memory_samples import node, recipe, shape
 

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.planner.kv_cache import capacity
-from sparkwright.planner.kv_gaps import gap
+from sparkwright.planner.kv_layout import gap
 from unit.planner.kv_samples import CONFIGS, recipe, shape
 
 V41 = shape("deepseek-v4.1-flash")

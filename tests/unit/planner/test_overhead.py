@@ -18,8 +18,7 @@ from sparkwright.domain.ledger import (
 )
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.domain.units import GIB
-from sparkwright.planner.load_peak import load_peak
-from sparkwright.planner.overhead import before, outside, overhead
+from sparkwright.planner.overhead import before, load_peak, outside, overhead
 from unit.planner.memory_samples import recipe, shape
 
 DENSE = shape("qwen3-8b")

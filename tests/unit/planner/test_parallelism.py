@@ -18,7 +18,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.planner.parallelism import advise, known_shape, splits
-from sparkwright.planner.parameters import Spread, Weights, parts
+from sparkwright.planner.parts import Spread, Weights, parts
 from sparkwright.planner.split_cost import busiest, collectives, cost, held, touched
 from sparkwright.recipes.load import load_recipe
 from sparkwright.rules.rule import Context

@@ -20,7 +20,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.model_config import parse
-from sparkwright.planner.extra_parts import main
+from sparkwright.planner.parts import main
 from unit.planner.report_samples import FACTS, MIXED, ROOT, ROW, row
 
 

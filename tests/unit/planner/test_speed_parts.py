@@ -10,13 +10,10 @@ from sparkwright.domain.kv import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
 from sparkwright.domain.speed import Load
-from sparkwright.planner.speed import Measured, speed
-from sparkwright.planner.speed_cache import attended, reading
-from sparkwright.planner.speed_drafts import drafted, method, yielded
-from sparkwright.planner.speed_loading import loading
+from sparkwright.planner.speed import Measured, loading, speed
+from sparkwright.planner.speed_decode import Model, attended, drafted, method, reading, step, together, yielded
 from sparkwright.planner.speed_prefill import prefill
 from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, rates
-from sparkwright.planner.speed_step import Model, step, together
 from sparkwright.planner.speed_weights import products, weighed
 from sparkwright.planner.split_cost import read
 from unit.planner.speed_samples import GB, GEMMA, M27, OSS, QWEN8, QWEN8_FP4, QWEN30, RDMA, SUPER, V4, recipe, shape

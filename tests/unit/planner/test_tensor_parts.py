@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.checkpoint import TensorGroup
-from sparkwright.planner.parameters import Spread, Weights
-from sparkwright.planner.tensor_parts import tensor_parts
+from sparkwright.planner.parts import Spread, Weights
+from sparkwright.planner.weights import tensor_parts
 from unit.planner.memory_samples import shape
 
 DENSE = shape("qwen3-8b")

@@ -12,7 +12,7 @@ from sparkwright.domain.ledger import LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, gib
-from sparkwright.planner.parameters import settled
+from sparkwright.planner.parts import settled
 from sparkwright.planner.weights import Fit, checkpoint_size, fitted, rank_weights
 from unit.planner.memory_samples import recipe, shape
 from unit.rules.samples import ABSENT, WHOLE

@@ -17,7 +17,7 @@ from sparkwright.engines.catalog import engine
 from sparkwright.engines.review import review
 from sparkwright.facts.model_config import parse
 from sparkwright.planner.ledger import ledger
-from sparkwright.planner.parameters import missing
+from sparkwright.planner.parts import missing
 from sparkwright.recipes.load import load_recipe
 from sparkwright.rules.catalog import check_all
 from unit.engines.samples import hub_context, local_context

@@ -7,9 +7,8 @@ import pytest
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.speed import Load
-from sparkwright.planner.extra_parts import main
 from sparkwright.planner.kv_cache import capacity
-from sparkwright.planner.parameters import settled
+from sparkwright.planner.parts import main, settled
 from sparkwright.planner.speed import speed
 from unit.planner.memory_samples import shape
 from unit.recipes.test_shipped import NAMES, TINY, VARIANTS, shipped

@@ -1,11 +1,16 @@
-"""How many bytes the parts of a model take, and how a split shares each of them out."""
+"""How many bytes the parts of a model take, and how a split shares each of them out.
+
+Dimensions as vLLM 0.21.0 makes the layers: models/deepseek_v4.py, layers/deepseek_compressor.py, models/deepseek_v2.py,
+layers/rotary_embedding. Encoders and drafts outside the checkpoint have no dimensions here: assumed, and marked so.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.recipe import Parallelism
+from sparkwright.domain.recipe import Parallelism, Recipe
 
 # Bytes of a number without its scales.
 _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4": 0.5, "mxfp4": 0.5,
@@ -54,7 +59,7 @@ def missing(shape: ModelShape) -> str:
 
 def parts(shape: ModelShape) -> tuple[Weights, ...]:
     """The parts of the main model; draft layers and encoders of other senses are not counted."""
-    return (*_attention(shape), *_feed_forward(shape), *_ends(shape))
+    return (*_plain_attention(shape), *_feed_forward(shape), *_ends(shape))
 
 
 def share(part: Weights, shape: ModelShape, split: Parallelism) -> float:
@@ -92,7 +97,7 @@ def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelSh
     return replace(shape, tables=max(0, int(shape.tables - on_disk / table_size(shape))))
 
 
-def _attention(s: ModelShape) -> Iterator[Weights]:
+def _plain_attention(s: ModelShape) -> Iterator[Weights]:
     each, layers = size(s.format, s.group), s.attention_layers
     value = s.value_dim or s.head_dim
     queries = s.query_rank * s.heads * s.head_dim if s.query_rank else s.hidden * s.heads * s.head_dim
@@ -141,3 +146,103 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
     if not s.tied:
         yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)
     yield Weights("output", table, Spread.HEADS, ends=True)
+
+
+ENCODER = "encoder"
+# Bytes of an encoder of images: 0.4 to 0.6 billion BF16 numbers in the families that models.jsonl has.
+_ENCODER = 0.9e9
+STREAMS = 4  # residual streams of compressed attention's models (hc_mult of DeepSeek-V4's config.json)
+_MIX = (2 + STREAMS) * STREAMS
+# What a tool that quantizes afterwards leaves as it is: the MTP layers (Qwen3.5-122B: 4.7 GiB more with them).
+_LEFT_OUT = ("nvfp4", "int4", "int8")
+_OWN_DRAFTS = ("mtp", "nextn", "dspark")
+_NO_MODEL = ("ngram", "suffix", "custom")
+
+
+def drafts(recipe: Recipe, shape: ModelShape) -> bool:
+    """Whether the draft layers in the checkpoint are loaded: engines leave them out without speculation."""
+    method = recipe.speculation.method.lower()
+    return bool(shape.mtp_layers) and "model" not in recipe.speculation.options and _own(method)
+
+
+def drafter(recipe: Recipe, shape: ModelShape) -> bool:
+    """Whether another model drafts, of which nothing is known here but that it is loaded beside this one."""
+    method = recipe.speculation.method.lower()
+    return bool(method) and not drafts(recipe, shape) and not any(word in method for word in _NO_MODEL)
+
+
+def _own(method: str) -> bool:
+    return any(word in method for word in _OWN_DRAFTS)
+
+
+@lru_cache(maxsize=64)
+def main(shape: ModelShape) -> tuple[Weights, ...]:
+    """The model without its draft layers, each kind of layer by its own dimensions."""
+    rest = [part for part in parts(shape) if part.name not in ("keys and values", "attention", "state layers")]
+    return (*_attention(shape), *_state(shape), *rest, *_indexers(shape), *_streams(shape), *_encoder(shape))
+
+
+def _attention(s: ModelShape) -> Iterator[Weights]:
+    names = ("keys and values", "attention")
+    own = s.window_head_dim or s.window_kv_heads or s.window_value_dim
+    if not own or not s.full_layers:
+        yield from (part for part in parts(s) if part.name in names)
+        return
+    full = replace(s, layers=s.full_layers, window_layers=0, state_layers=0, experts=0, single_blocks=False)
+    window = replace(
+        full,
+        layers=s.window_layers,
+        full_layers=s.window_layers,
+        head_dim=s.window_head_dim or s.head_dim,
+        kv_heads=s.window_kv_heads or s.kv_heads,
+        value_dim=s.window_value_dim or s.value_dim,
+    )
+    yield from (part for each in (full, window) for part in parts(each) if part.name in names)
+
+
+def _state(s: ModelShape) -> Iterator[Weights]:
+    """In: what the convolution sees and a gate as wide as the state; out: the state. All linear kinds have these."""
+    if s.state_layers:
+        into = (s.state_conv_width or 3 * s.state_width) + s.state_width
+        numbers = s.state_layers * (into + s.state_width) * s.hidden
+        yield Weights("state layers", numbers * size(s.format, s.group), Spread.HEADS)
+
+
+def _indexers(s: ModelShape) -> Iterator[Weights]:
+    """The lightning indexers (queries, keys, head weights) and what compresses tokens: whole on every rank."""
+    layers = s.index_layers or sum(1 for ratio in s.compress if ratio == 4)
+    if layers and s.index_dim:
+        queries = (s.query_rank or s.hidden) * s.index_heads * s.index_dim * size(s.format, s.group)
+        keys = s.hidden * (s.index_dim * (4 if s.compress else 1) + s.index_heads) * 2.0
+        yield Weights("indexers", layers * (queries + keys), Spread.COPY)
+    if s.compress:
+        # Keys and gates, of two overlapping windows where four tokens become one.
+        wide = sum(4 if ratio == 4 else 2 for ratio in s.compress[: s.layers] if ratio > 1)
+        yield Weights("compressors", wide * s.hidden * s.head_dim * 2.0, Spread.COPY)
+
+
+def _streams(s: ModelShape) -> Iterator[Weights]:
+    if s.compress:
+        yield Weights("hyper-connections", s.layers * 2 * _MIX * STREAMS * s.hidden * 4.0, Spread.COPY)
+
+
+def _encoder(s: ModelShape) -> Iterator[Weights]:
+    if s.senses:
+        yield Weights(ENCODER, _ENCODER, Spread.HEADS, ends=True, idle=True)
+
+
+@lru_cache(maxsize=64)
+def draft_layers(s: ModelShape) -> tuple[Weights, ...]:
+    """The MTP layers: each a layer with full attention and the model's own FFN, and a way in twice as wide.
+
+    A block of Nemotron-H's is one of the two: a drafted layer has two blocks.
+    """
+    n = -(-s.mtp_layers // 2) if s.single_blocks else s.mtp_layers
+    if not n:
+        return ()
+    one = replace(s, layers=n, full_layers=n, window_layers=0, state_layers=0, single_blocks=False, ffn_layers=0)
+    one = replace(one, moe_layers=n if s.experts else 0, compress=(0,) * n if s.compress else (), mtp_layers=0)
+    if {s.format, s.expert_format} & set(_LEFT_OUT):
+        one = replace(one, format="bf16", group=0, expert_format="", expert_group=0)
+    layers = (replace(part, name=f"draft {part.name}", ends=True) for part in parts(one) if not part.ends)
+    return (*layers, Weights("draft input", n * 2 * s.hidden**2 * size(one.format, one.group), Spread.COPY, ends=True))

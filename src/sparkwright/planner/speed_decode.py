@@ -1,0 +1,231 @@
+"""Seconds of one decoding step: weights, cache, kernels, exchanges, CPU launches without graphs, drafts."""
+
+from dataclasses import dataclass
+
+from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe, Speculation
+from sparkwright.domain.speed import Load
+from sparkwright.planner.limits import captures, eager, flag, number
+from sparkwright.planner.speed_rates import Rates
+from sparkwright.planner.speed_weights import products, weighed
+from sparkwright.planner.split_cost import collectives, read, sent
+
+Cache = tuple[CacheLayers, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Of one sequence at one depth on one rank. bytes: of rows. state: bytes of states, which are also written.
+
+    flop: of the indexer, for each token that is decoded or verified.
+    """
+
+    bytes: float
+    state: float
+    flop: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """How many of these layers read only rows that an indexer picked, and how many rows those and the others read."""
+
+    sparse: int
+    picked: float
+    whole: int
+    rows: float
+
+
+def reading(cache: Cache, shape: ModelShape, depth: float) -> Reading:
+    """Every kind reads what it must: rows of all tokens, of the window, or the tokens that an indexer picked."""
+    state = sum(2.0 * one.state * one.layers for one in cache if one.kind is CacheKind.STATE)
+    scanned = sum(one.layers * _rows(one, depth) for one in cache if one.kind is CacheKind.INDEX)
+    read = ((one.row, _read(one, cache, shape, depth)) for one in cache if one.kind is not CacheKind.STATE)
+    return Reading(
+        bytes=sum(row * (r.sparse * r.picked + r.whole * r.rows) for row, r in read),
+        state=state,
+        flop=scanned * 2.0 * shape.index_heads * shape.index_dim,
+    )
+
+
+def attended(cache: Cache, shape: ModelShape, depth: float) -> tuple[float, float]:
+    """Scores (query x row) that one token of a prompt asks for at a depth: of picked rows, and of all others."""
+    kinds = (CacheKind.INDEX, CacheKind.STATE)
+    read = [_read(one, cache, shape, depth) for one in cache if one.kind not in kinds]
+    return sum(r.sparse * r.picked for r in read), sum(r.whole * r.rows for r in read)
+
+
+def _read(one: CacheLayers, cache: Cache, shape: ModelShape, depth: float) -> _Rows:
+    sparse, rows = _sparse(one, cache, shape), _rows(one, depth)
+    return _Rows(sparse, min(rows, shape.index_topk), one.layers - sparse, rows)
+
+
+def _sparse(one: CacheLayers, cache: Cache, shape: ModelShape) -> int:
+    """MLA layers all read what is picked, as they may share an indexer; others as many as there are indexers."""
+    index = [other for other in cache if other.kind is CacheKind.INDEX]
+    if not index or not shape.index_topk:
+        return 0
+    if one.kind is CacheKind.MLA:
+        return one.layers
+    own = one.kind is CacheKind.FULL or (one.kind is CacheKind.COMPRESSED and one.ratio == index[0].ratio)
+    return min(one.layers, sum(other.layers for other in index)) if own else 0
+
+
+def _rows(one: CacheLayers, depth: float) -> float:
+    return (min(depth, one.window) if one.window else depth) / one.ratio
+
+
+# Kernels of one layer part as vLLM 0.21.0's model code launches them for a few tokens: norms, products, rotation, cache
+# writes, attention and its merge; of experts routing, alignment, two products, activation and sum.
+_ATTENTION, _STATE, _DENSE, _EXPERTS, _SHARED, _INDEX, _COMPRESS = 7, 7, 4, 9, 3, 7, 6
+_EXPOSED = 0.5  # share of a batch's arithmetic that reading does not hide: fits 8B to 70B at 16 to 128 sequences
+_WIDE = 256  # heads wider than this leave sm_121's shared memory no room for a second tile
+_WIDE_RATE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is asked about. size: bytes of the checkpoint, 0 if not known; cache: () where nobody knows its layout."""
+
+    recipe: Recipe
+    shape: ModelShape
+    size: int
+    cache: Cache
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Seconds, part by part. host: what the CPU needs to launch every kernel; it and the GPU work at the same time."""
+
+    weights: float
+    cache: float
+    kernels: float
+    exchanges: float
+    host: float
+    fixed: float
+
+    @property
+    def seconds(self) -> float:
+        return max(self.weights + self.cache + self.kernels + self.exchanges, self.host) + self.fixed
+
+
+def step(model: Model, load: Load, rates: Rates, tokens: int = 1) -> Step:
+    """One step in which each of the running sequences decodes or verifies so many tokens."""
+    shape, split = model.shape, model.recipe.parallelism
+    running, count = together(model.recipe, load), kernels(shape)
+    return Step(
+        weights=_weights(model, rates, running, tokens),
+        cache=_cache(model, load, rates, tokens),
+        kernels=count * rates.kernel,
+        exchanges=_waits(model) * rates.exchange + sent(shape, split, running * tokens) / rates.link,
+        host=count * rates.host if _launched(model.recipe, running * tokens) else 0.0,
+        fixed=rates.step * split.pp,
+    )
+
+
+def together(recipe: Recipe, load: Load) -> int:
+    """Sequences that run at once, one at least: the others wait for a place."""
+    return max(1, min(load.concurrency, recipe.serving.sequences or load.concurrency))
+
+
+def kernels(shape: ModelShape) -> int:
+    """Kernels of a step of the main model."""
+    mixers = shape.attention_layers * _ATTENTION + shape.state_layers * _STATE
+    ffn = shape.dense_layers * _DENSE + shape.sparse_layers * (_EXPERTS + (_SHARED if shape.shared_experts else 0))
+    return mixers + ffn + shape.index_layers * _INDEX + sum(_COMPRESS for ratio in shape.compress if ratio)
+
+
+def _waits(model: Model) -> int:
+    """Exchanges of a step; queries and results cross the link too where the context is spread over ranks."""
+    spread = number(flag(model.recipe, "decode-context-parallel-size")) > 1
+    return collectives(model.shape, model.recipe.parallelism) + (2 * model.shape.attention_layers if spread else 0)
+
+
+def _weights(model: Model, rates: Rates, sequences: int, tokens: int) -> float:
+    """Reading, and the arithmetic that does not hide behind it. Tokens of one text share experts."""
+    shape, split = model.shape, model.recipe.parallelism
+    needed = max(1, round(sequences**rates.crowd * tokens**rates.alike))
+    seconds = read(weighed(shape, model.size, rates.rest), shape, split, needed) / rates.read
+    batch = sequences * tokens
+    return seconds + (_EXPOSED * batch * products(shape, split) / rates.gemm if batch > 1 else 0.0)
+
+
+def _cache(model: Model, load: Load, rates: Rates, tokens: int) -> float:
+    """All that a rank's sequences have in the cache, read once, stage after stage; an indexer asks for every token."""
+    shape, serving, split = model.shape, model.recipe.serving, model.recipe.parallelism
+    held = reading(model.cache, shape, load.depth + load.prompt)
+    rate = rates.cache * (_WIDE_RATE if shape.head_dim > _WIDE and not shape.compress else 1.0)
+    # A quantized checkpoint may bring scales for FP8 KV, which `auto` then takes (GGUF has none); V4's rows are FP8.
+    unsaid = shape.quantization not in ("", "gguf") and not serving.kv_dtype and not shape.compress
+    one = held.bytes / rate * (rates.unsaid if unsaid else 1.0) + held.state / rates.read
+    turns = split.pp * -(-together(model.recipe, load) // (split.pp * split.dp))
+    return turns * (one + tokens * held.flop / rates.scan)
+
+
+def _launched(recipe: Recipe, batch: int) -> bool:
+    """Whether the CPU launches each kernel: no graphs, or none for so many tokens."""
+    return eager(recipe) or batch > captures(recipe)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """low, likely, high: probability that a draft token is accepted when those before it were.
+
+    each: every token of a draft is a pass of its own. layers: of one pass, 0 where no model drafts.
+    """
+
+    low: float
+    likely: float
+    high: float
+    each: bool = True
+    layers: int = 1
+
+
+# What published GB10 runs imply: MTP 0.4 to 0.93, DSpark 0.45 (prose) to 0.99 (counting), DFlash about as DSpark,
+# n-gram 0.2 to 0.8 by how much of the answer is in the question.
+_METHODS = {
+    "mtp": Method(0.4, 0.73, 0.95),
+    "nextn": Method(0.4, 0.75, 0.95),
+    "eagle": Method(0.2, 0.6, 0.9),
+    "dspark": Method(0.4, 0.83, 0.99, each=False, layers=3),
+    "dflash": Method(0.35, 0.78, 0.98, each=False, layers=5),
+    "ngram": Method(0.05, 0.4, 0.9, each=False, layers=0),
+}
+_OTHER = Method(0.2, 0.6, 0.95)
+_TOKENS = 3  # when nobody says how many are drafted
+_HOST = 1.5e-3  # seconds of a pass beside its reading: sampling, and the input of the next
+
+
+def drafted(speculation: Speculation) -> int:
+    """Tokens that each step drafts; 0 without speculation."""
+    return (speculation.tokens or _TOKENS) if speculation.method else 0
+
+
+def method(speculation: Speculation) -> Method:
+    name = speculation.method.lower()
+    return next((one for word, one in _METHODS.items() if word in name), _OTHER)
+
+
+def yielded(tokens: int, accepted: float) -> float:
+    """Tokens of a step that verifies so many drafts: those accepted in a row, and one of the model itself."""
+    return sum(accepted**n for n in range(tokens + 1))
+
+
+def draft_seconds(model: Model, load: Load, rates: Rates) -> float:
+    """Of all passes before one step: the draft's layers, the vocabulary, two exchanges a layer, the host between."""
+    tokens, how = drafted(model.recipe.speculation), method(model.recipe.speculation)
+    if not tokens:
+        return 0.0
+    passes, batch = (tokens, 1) if how.each else (1, tokens)
+    waits = 2 * how.layers * rates.exchange if model.recipe.parallelism.tp > 1 else 0.0
+    loaded = _loaded(model, rates, how, batch * together(model.recipe, load)) if how.layers else 0.0
+    return passes * (loaded / rates.read + waits + _HOST)
+
+
+def _loaded(model: Model, rates: Rates, how: Method, batch: int) -> float:
+    """Bytes of a pass: layers like the model's own, and its vocabulary."""
+    shape, split = model.shape, model.recipe.parallelism
+    counted = weighed(shape, model.size, rates.rest)
+    inner = tuple(part for part in counted if not part.ends)
+    ends = tuple(part for part in counted if part.ends)
+    return read(inner, shape, split, batch) * how.layers / shape.layers + read(ends, shape, split, batch)
