@@ -22,9 +22,9 @@ from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
-from sparkwright.engines.blame import lost_a_peer
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.stuck import lost_a_peer
 from sparkwright.facts.engine_log import read_log
 
 WHERE = os.environ.get("SPARKWRIGHT_LLAMA_CPP", "")

@@ -23,9 +23,9 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
-from sparkwright.engines.blame import lost_a_peer
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext, files_at
+from sparkwright.engines.stuck import lost_a_peer
 from sparkwright.facts.engine_log import read_log
 
 pytestmark = pytest.mark.skipif(not shutil.which("mpirun"), reason="hardware: Open MPI's mpirun is not installed")

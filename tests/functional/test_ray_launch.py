@@ -19,9 +19,9 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime
-from sparkwright.engines import ray_args
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext, files_at
+from sparkwright.engines.vllm import ray as ray_args
 from sparkwright.facts.engine_log import read_log
 
 pytest.importorskip("ray", reason="hardware: Ray has no wheel for this Python")

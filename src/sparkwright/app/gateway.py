@@ -15,7 +15,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
 from sparkwright.domain.service import Service, Where
 from sparkwright.domain.unknown import Unknown
-from sparkwright.engines.routes import routes
+from sparkwright.engines.catalog import routes
 from sparkwright.facts import gateway as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
 from sparkwright.gateway.keys import parse

@@ -18,10 +18,9 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.catalog import review
 from sparkwright.engines.engine import RenderContext, served_name
-from sparkwright.engines.identity import check_identity
-from sparkwright.engines.quantization import check_quantization
-from sparkwright.engines.review import review
+from sparkwright.engines.identity import check_identity, check_quantization
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe

@@ -14,9 +14,8 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
-from sparkwright.engines.blame import lost_a_peer
 from sparkwright.engines.engine import Engine
-from sparkwright.engines.stuck import why_stuck
+from sparkwright.engines.stuck import lost_a_peer, why_stuck
 from sparkwright.facts.engine_log import Figures
 
 TAIL = 25

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.load import families
@@ -115,12 +116,19 @@ def _unwrapped(text: str) -> str:
 def _elsewhere() -> Iterator[Page]:
     """What docstrings say of a code, and the findings that are made with it."""
     for prefix, package in _ELSEWHERE.items():
-        sources = (path for path in sorted(files(package).iterdir(), key=str) if path.name.endswith(".py"))
-        trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sources]
+        trees = [ast.parse(path.read_text(encoding="utf-8")) for path in _sources(files(package))]
         said = dict(reversed([pair for tree in trees for pair in _documented(tree, prefix)]))
         made = dict(reversed([pair for tree in trees for pair in _made(tree, prefix)]))
         for code in sorted({*said, *made}):
             yield _page(code, said.get(code, ""), made.get(code, {}))
+
+
+def _sources(package: Traversable) -> Iterator[Traversable]:
+    for path in sorted(package.iterdir(), key=str):
+        if path.is_dir() and path.joinpath("__init__.py").is_file():
+            yield from _sources(path)
+        elif path.name.endswith(".py"):
+            yield path
 
 
 def _page(code: str, said: str, made: Mapping[str, str]) -> Page:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe
-from sparkwright.engines.rehearsal import rehearse
+from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe
 from sparkwright.rules.compat.catalog import COMPAT

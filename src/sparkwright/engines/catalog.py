@@ -1,15 +1,28 @@
 """The engines that sparkwright drives, by the name a recipe gives. A plain table: nothing registers itself."""
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
-from sparkwright.domain.errors import RecipeError
-from sparkwright.engines.engine import Engine
+from sparkwright.domain.cluster import NodePaths
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import RecipeError, SparkwrightError
+from sparkwright.domain.facts import FabricChoice
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.plan import Placement, RankSpec
+from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.engine import Engine, RenderContext
+from sparkwright.engines.environment import check_rdma
+from sparkwright.engines.flag_data import DATA_OF
+from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
+from sparkwright.engines.simulator import Twin
 from sparkwright.engines.trtllm import Trtllm
-from sparkwright.engines.twin import Twin
 from sparkwright.engines.vllm import Vllm
-from sparkwright.engines.vllm_ray import VllmRay
+from sparkwright.engines.vllm.ray import VllmRay
 
 ENGINES: Mapping[str, Engine] = {
     "vllm": Vllm(),
@@ -30,3 +43,60 @@ def engine(name: str) -> Engine:
             hint="write one of the known names",
         )
     return found
+
+
+def review(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[Finding, ...]:
+    """Findings ENG001-ENG039 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    choice = recipe.engine
+    found = [*engine(choice.name).check(recipe)]
+    for spec in specs:
+        found += check_flags(choice.name, choice.version, spec.engine_words, choice.extra_flags)
+    found += check_rdma(specs)
+    found += check_variables(choice.name, choice.version, recipe.env, choice.extra_env)
+    return tuple(dict.fromkeys(found))
+
+
+_HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/home/user/state")
+
+
+def rehearse(recipe: Recipe) -> tuple[Finding, ...]:
+    """All that can be said of the recipe's engine, version, flags and variables. Raises RecipeError: unknown engine."""
+    return review(recipe, _specs(recipe))
+
+
+def _specs(recipe: Recipe) -> tuple[RankSpec, ...]:
+    """The ranks on imagined nodes; none where the recipe cannot be rendered: `check` says why."""
+    if recipe.parallelism.world_size != recipe.nodes:
+        return ()
+    nodes = tuple(f"node-{i + 1}" for i in range(recipe.nodes))
+    fabric = {node: FabricChoice(f"192.0.2.{i + 1}", "eth0", ("mlx5_0",)) for i, node in enumerate(nodes)}
+    context = RenderContext(
+        dict.fromkeys(nodes, _HOME),
+        dict.fromkeys(nodes, recipe.model.path or f"{_HOME.hub}/models--x/snapshots/y"),
+        from_hub=not recipe.model.path,
+        api_key=Secret("made-up") if recipe.serving.api_key_env else None,
+        simulated=recipe.model.simulated,
+        deployment="rehearsal",
+        launch_key=Secret("made-up"),
+    )
+    try:
+        return engine(recipe.engine.name).render(recipe, Placement(nodes, fabric), context)
+    except SparkwrightError:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """calls: `METHOD /v1/path` with `{id}` and `{path}`. websockets: paths that a client may upgrade."""
+
+    calls: tuple[str, ...]
+    websockets: tuple[str, ...]
+
+
+@cache
+def routes(engine: str) -> Routes:
+    """Those of an engine in the catalog, whatever its version: an older one answers 404 itself."""
+    table = tomllib.loads(files(__package__).joinpath("data", "routes.toml").read_text())
+    found = table[DATA_OF.get(engine, engine)]
+    sockets = tuple(found["websockets"])
+    return Routes((*found["routes"], *(f"GET {path}" for path in sockets)), sockets)

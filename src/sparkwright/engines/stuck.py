@@ -1,12 +1,13 @@
-"""Who holds a start-up up. Pure: the caller keeps the clock.
+"""Which rank holds a start-up up, and which of several ranks that ended is the cause. Pure: the caller keeps the clock.
 
-How to use it: the silence that counts is that of all ranks together, since the last event of any rank that was neither
-an error nor a mere sign of life. Ranks other than the head print nothing while weights load, and nothing more at all
-once they are warm, so one quiet rank means nothing. When that silence is longer than `stuck_after` of the phase of the
-rank furthest behind, that rank is stuck, and `why_stuck` says so in one sentence.
+The silence that counts is that of all ranks together, since the last event of any rank that was neither an error nor a
+mere sign of life: ranks other than the head print nothing while weights load, and nothing at all once they are warm.
+When it is longer than `stuck_after` of the phase of the rank furthest behind, that rank is stuck; `why_stuck` gives the
+reason in one sentence.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from sparkwright.domain.deployment import PHASE_ORDER, Phase
 
@@ -51,3 +52,18 @@ def _ranks(ranks: tuple[int, ...], verb: str = "has") -> str:
         return f"rank {ranks[0]} {verb}"
     plural = {"has": "have", "stands": "stand"}[verb]
     return f"ranks {', '.join(str(r) for r in ranks)} {plural}"
+
+
+_LOST_A_PEER = re.compile(
+    r"remote process exited|ncclRemoteError|closed by (?:remote )?peer|Connection reset by peer"
+    r"|Connection was likely closed|Did the remote server shutdown or crash"
+    r"|Remote RPC server crashed|mpi: agent on \S+ is gone|mpi: agent: the head is gone"
+    r"|ray: error: the head's Ray is gone|ActorDiedError|ActorUnavailableError|NodeDiedError"
+)
+# The end of a long log tells; a peer that came and went while the ranks met does not.
+_LAST = 200
+
+
+def lost_a_peer(lines: Iterable[str]) -> bool:
+    """Whether a rank's log ends with the loss of another rank (NCCL, Gloo, c10d: captures m1, m2)."""
+    return any(_LOST_A_PEER.search(line) for line in tuple(lines)[-_LAST:])

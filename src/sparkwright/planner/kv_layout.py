@@ -92,7 +92,7 @@ def own_layers(recipe: Recipe, shape: ModelShape) -> int:
 
 
 def unknown_draft(recipe: Recipe, shape: ModelShape) -> str:
-    """Why nobody here knows what drafts keep; '' where it is known, or assumed_draft after published ones."""
+    """Why nobody here knows what drafts keep; '' where it is known, or assumed after published ones."""
     method = recipe.speculation.method.lower()
     if method not in _ITS_OWN or method == "dflash2" or (method == "dflash" and not shape.latent):
         return ""
@@ -105,11 +105,11 @@ def assumed_draft(recipe: Recipe, shape: ModelShape) -> str:
     if method not in _ITS_OWN:
         return ""
     what = f"a window of {_OWN_WINDOW} tokens" if shape.latent else f"{_OWN_LAYERS} layers as wide as the model's"
-    return f"{method}: a draft model of its own, not known; assumed_draft {what}"
+    return f"{method}: a draft model of its own, not known; assumed {what}"
 
 
 def foreign(recipe: Recipe, shape: ModelShape, row: float) -> Iterator[CacheLayers]:
-    """Layers of a draft model that nothing is known of: assumed_draft. row: of a full-attention layer of the model."""
+    """Layers of a draft model that nothing is known of: assumed. row: of a full-attention layer of the model."""
     why = assumed_draft(recipe, shape)
     if not why:
         return

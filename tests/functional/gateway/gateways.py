@@ -23,7 +23,7 @@ from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
 from sparkwright.domain.version import within
-from sparkwright.engines.routes import routes
+from sparkwright.engines.catalog import routes
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
 from sparkwright.gateway.keys import Key, Keys, digest, text_of
 from sparkwright.gateway.setting import GatewaySetting

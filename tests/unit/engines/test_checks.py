@@ -8,10 +8,9 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
-from sparkwright.engines.catalog import ENGINES, engine
+from sparkwright.engines.catalog import ENGINES, engine, review
 from sparkwright.engines.engine import served_name
 from sparkwright.engines.environment import check_rdma, fabric
-from sparkwright.engines.review import review
 from unit.engines.samples import hub_context, local_context, one_node_recipe, placement, shipped, small
 
 VLLM = EngineChoice("vllm", "0.21.0", Runtime.PROCESS, venv="/opt/venv")

@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.engines.flag_variables import check_variables
+from sparkwright.engines.flags import check_variables
 
 
 def one(engine: str, version: str, name: str) -> Finding:

@@ -10,7 +10,7 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
 from sparkwright.engines.catalog import engine
-from sparkwright.engines.llama_cpp_log import read_llama_cpp
+from sparkwright.engines.llama_cpp import read_llama_cpp
 from unit.engines.samples import local_context, placement, small
 
 DOCKER = EngineChoice("llama-cpp", "2026.10.11549", Runtime.DOCKER, image="llama.cpp:full")

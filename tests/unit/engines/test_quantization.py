@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.recipe import EngineChoice
 from sparkwright.engines.flag_data import versions
-from sparkwright.engines.quantization import check_quantization
+from sparkwright.engines.identity import check_quantization
 from unit.engines.samples import small
 
 VLLM = small(EngineChoice("vllm", "0.21.0"))

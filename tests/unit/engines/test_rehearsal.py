@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkwright.engines.rehearsal import rehearse
+from sparkwright.engines.catalog import rehearse
 from unit.engines.samples import one_node_recipe, shipped
 
 

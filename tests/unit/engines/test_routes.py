@@ -2,8 +2,7 @@
 
 import pytest
 
-from sparkwright.engines.catalog import ENGINES
-from sparkwright.engines.routes import routes
+from sparkwright.engines.catalog import ENGINES, routes
 from sparkwright.recipes.schema import GatewayPart
 
 POWER = ("lora", "load", "weights", "health", "metrics", "control", "hints", "profile", "sleep", "rpc", "cache")

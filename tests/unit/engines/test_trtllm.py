@@ -9,8 +9,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Expose, Parallelism, Parsers, Recipe, Runtime, Serving, Speculation
-from sparkwright.engines.catalog import engine
-from sparkwright.engines.review import review
+from sparkwright.engines.catalog import engine, review
 from unit.engines.samples import hub_context, placement, small
 
 DOCKER = EngineChoice("trtllm", "1.3.0rc13", Runtime.DOCKER, image="trtllm:1")

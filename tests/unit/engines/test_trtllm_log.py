@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.domain.deployment import Phase
-from sparkwright.engines.trtllm_log import read_trtllm
+from sparkwright.engines.trtllm import read_trtllm
 from sparkwright.facts.engine_log import read_log
 
 AT = "[12/20/2025-04:21:10] [TRT-LLM]"

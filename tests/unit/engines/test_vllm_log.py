@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
-from sparkwright.engines import vllm_log
 from sparkwright.engines.catalog import ENGINES, engine
+from sparkwright.engines.vllm import log as vllm_log
 from sparkwright.facts.engine_log import LogStory, read_log
 from unit.engines.samples import DATA
 

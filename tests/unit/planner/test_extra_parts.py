@@ -10,15 +10,13 @@ from sparkwright.planner.parts import (
     ENCODER,
     Spread,
     Weights,
-    beside,
     draft_layers,
     drafter,
     drafts,
     main,
     parts,
-    repacked,
-    spread_encoder,
 )
+from sparkwright.planner.weights import beside, repacked, spread_encoder
 from unit.planner.memory_samples import recipe, shape
 
 V4 = shape("deepseek-v4-flash")

@@ -13,8 +13,7 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.ledger import WEIGHTS
 from sparkwright.domain.plan import Placement
 from sparkwright.domain.recipe import RecipeState, Runtime
-from sparkwright.engines.catalog import engine
-from sparkwright.engines.review import review
+from sparkwright.engines.catalog import engine, review
 from sparkwright.facts.model_config import parse
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parts import missing

@@ -11,9 +11,7 @@ from sparkwright.cli.explain_pages import pages
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Parsers, Recipe, Serving, Speculation
-from sparkwright.engines.catalog import engine
-from sparkwright.engines.rehearsal import rehearse
-from sparkwright.engines.review import review
+from sparkwright.engines.catalog import engine, rehearse, review
 from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import advise
 from sparkwright.remote import docker

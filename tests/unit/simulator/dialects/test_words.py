@@ -12,10 +12,10 @@ import pytest
 from starlette.requests import Request
 
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.engines.llama_cpp_log import read_llama_cpp
+from sparkwright.engines.llama_cpp import read_llama_cpp
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS, SGLANG_METRICS, TRTLLM_METRICS
-from sparkwright.engines.sglang_log import read_sglang
-from sparkwright.engines.trtllm_log import read_trtllm
+from sparkwright.engines.sglang.log import read_sglang
+from sparkwright.engines.trtllm import read_trtllm
 from sparkwright.simulator.core import Core, Trouble
 from sparkwright.simulator.dialects import llama, sglang, trtllm
 from sparkwright.simulator.dialects.site import Site

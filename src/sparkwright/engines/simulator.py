@@ -7,12 +7,12 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines import vllm_args
-from sparkwright.engines.checks import check_distributed
 from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, phase_times
+from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.metrics import VLLM_METRICS
-from sparkwright.engines.vllm import EMITS, Vllm, docker_entrypoint
-from sparkwright.engines.vllm_log import read_vllm
+from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint
+from sparkwright.engines.vllm import EMITS, Vllm, args
+from sparkwright.engines.vllm.log import read_vllm
 
 VERSION = "0.21.0"
 SHM_BYTES = 64 * 1024**2
@@ -41,7 +41,7 @@ class Twin:
         return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return check_distributed(recipe, vllm_args.PER_RANK)
+        return check_distributed(recipe, args.PER_RANK)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         """vLLM's ranks with another program, no devices, and nothing compiled that would want a cache."""
@@ -55,8 +55,8 @@ class Twin:
 def _as_twin(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:
     arguments = spec.argv[spec.argv.index("serve") :]
     shm = recipe.shm_bytes or SHM_BYTES
-    env = {name: value for name, value in spec.env.items() if name not in vllm_args.CACHES}
-    mounts = tuple(m for m in spec.mounts if m.container != vllm_args.CACHE_AT)
+    env = {name: value for name, value in spec.env.items() if name not in args.CACHES}
+    mounts = tuple(m for m in spec.mounts if m.container != CACHE_AT)
     spec = replace(spec, env=env, mounts=mounts, shm_bytes=shm, labels={**spec.labels, "simulated": "true"})
     if recipe.engine.runtime is Runtime.DOCKER:
         return replace(spec, argv=arguments, entrypoint=docker_entrypoint(recipe, ("python3", *MODULE)))

@@ -7,18 +7,17 @@ entrypoints/engine.py. Field guide C3.
 from collections.abc import Mapping
 
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.domain.finding import Finding
+from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines import sglang_args
-from sparkwright.engines.checks import check_distributed
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, files_at, phase_times
+from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.launchers import script
 from sparkwright.engines.metrics import SGLANG_METRICS
-from sparkwright.engines.sglang_checks import check_sglang
-from sparkwright.engines.sglang_log import read_sglang
-from sparkwright.engines.vllm import docker_entrypoint
-from sparkwright.engines.vllm_args import mounts
+from sparkwright.engines.mounts import docker_entrypoint, mounts
+from sparkwright.engines.options import merge
+from sparkwright.engines.sglang import args
+from sparkwright.engines.sglang.log import read_sglang
 
 READ_FOR = "0.5.23"
 MODULE = ("-m", "sglang.launch_server")
@@ -40,7 +39,7 @@ class Sglang:
     name = "sglang"
     metric_names = SGLANG_METRICS
     metrics_page = "metrics"
-    emits: Mapping[str, str] = dict.fromkeys(sglang_args.EMITS, READ_FOR)
+    emits: Mapping[str, str] = dict.fromkeys(args.EMITS, READ_FOR)
     # A worker ignores SIGTERM until rank 0 tells it to stop (0.5.20 and later): all ranks are stopped together.
     stop = Stop("SIGTERM", 30.0)
 
@@ -48,7 +47,7 @@ class Sglang:
         return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return (*check_distributed(recipe, sglang_args.PER_RANK), *check_sglang(recipe))
+        return (*check_distributed(recipe, args.PER_RANK), *check_sglang(recipe))
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         return tuple(self._rank(recipe, placement, context, rank) for rank in range(placement.world))
@@ -59,19 +58,19 @@ class Sglang:
     def _rank(self, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
         node = placement.nodes[rank]
         keyed = rank == 0 and context.api_key is not None
-        words = sglang_args.rank_words(recipe, placement, context, rank)
+        words = args.rank_words(recipe, placement, context, rank)
         program = _program(recipe, node, context, files_at(recipe, context, node, rank) if keyed else "")
         return RankSpec(
             rank=rank,
             node=node,
             argv=(*program, *words),
-            env=sglang_args.environment(recipe, placement, context, rank),
+            env=args.environment(recipe, placement, context, rank),
             runtime=recipe.engine.runtime,
             image=recipe.engine.image,
             entrypoint=docker_entrypoint(recipe, ("python3",)) if recipe.engine.runtime is Runtime.DOCKER else None,
             mounts=mounts(recipe, node, context),
-            files=(script(KEEPS_SECRETS), sglang_args.key_file(context)) if keyed else (),
-            listens=sglang_args.listens(recipe, placement, context, rank),
+            files=(script(KEEPS_SECRETS), args.key_file(context)) if keyed else (),
+            listens=args.listens(recipe, placement, context, rank),
             gpu=not context.simulated,
             rdma=placement.world > 1 and bool(placement.fabric[node].hcas) and not context.simulated,
             shm_bytes=recipe.shm_bytes or SHM_BYTES,
@@ -86,3 +85,66 @@ def _program(recipe: Recipe, node: str, context: RenderContext, files: str) -> t
         return () if docker else recipe.engine.entrypoint
     python = () if docker else (context.python(recipe, node),)
     return (*python, *((f"{files}/{KEEPS_SECRETS}",) if files else MODULE))
+
+
+def check_sglang(recipe: Recipe) -> tuple[Finding, ...]:
+    return (*_stages(recipe), *_pinned_bytes(recipe), *_graphs(recipe), *_key(recipe))
+
+
+def _stages(recipe: Recipe) -> tuple[Finding, ...]:
+    """ENG024; check_server_args (0.5.10) and check_pipeline_parallel_compat (0.5.23)."""
+    p, method = recipe.parallelism, recipe.speculation.method
+    if p.pp == 1 or not method:
+        return ()
+    return (
+        Finding(
+            "ENG024", Severity.OVERRIDE, "parallelism.pp", "SGLang does not speculate across pipeline stages",
+            evidence=f"pp {p.pp} with speculation.method {method}",
+            cause="its own argument check refuses the two together in nearly every version and mode",
+            remedy=f"set tp: {p.tp * p.pp} and pp: 1, or leave speculation out",
+        ),
+    )  # fmt: skip
+
+
+def _pinned_bytes(recipe: Recipe) -> tuple[Finding, ...]:
+    size = recipe.serving.kv_cache_bytes
+    if not size:
+        return ()
+    return (
+        Finding(
+            "ENG025", Severity.BLOCK, "serving.kv_cache_bytes", "SGLang pins the KV cache in tokens, not in bytes",
+            evidence=f"kv_cache_bytes: {size}",
+            cause="there is no option for it, and a limit that is dropped silently is none",
+            remedy="set flags.max-total-tokens, or serving.memory_fraction",
+        ),
+    )  # fmt: skip
+
+
+def _graphs(recipe: Recipe) -> tuple[Finding, ...]:
+    """ENG026; seed 001: a variable that 0.5.12 does not read was taken for the switch."""
+    flags = merge({}, recipe.flags)
+    off = [name for name in flags if name.startswith("disable-") and "cuda-graph" in name]
+    if recipe.nodes == 1 or off or any(name.startswith("cuda-graph-") for name in flags):
+        return ()
+    return (
+        Finding(
+            "ENG026", Severity.WARN, "flags.disable-cuda-graph", "graph capture across nodes has deadlocked in SGLang",
+            evidence="github.com/sgl-project/sglang/issues/19991; al-engr.com/minimax-sglang-debug.html: at 0 of 36 "
+            "graphs for 34 minutes, SMs at 96 %, memory idle",
+            cause="the ranks go out of step while they capture their collectives",
+            remedy="if a start stands still in that phase: flags.disable-cuda-graph: true (a variable does not do it)",
+        ),
+    )  # fmt: skip
+
+
+def _key(recipe: Recipe) -> tuple[Finding, ...]:
+    if not (recipe.serving.api_key_env and recipe.engine.entrypoint):
+        return ()
+    return (
+        Finding(
+            "ENG027", Severity.WARN, "engine.entrypoint", "SGLang prints its API key into its own log",
+            evidence=f"entrypoint: {' '.join(recipe.engine.entrypoint)}",
+            cause="it logs all its arguments at start; our wrapper masks that, and this entrypoint goes around it",
+            remedy="leave engine.entrypoint out, or keep the log to yourself",
+        ),
+    )  # fmt: skip

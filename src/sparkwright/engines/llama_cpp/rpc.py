@@ -12,8 +12,8 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.mounts import CACHE_AT, parse_mount
 from sparkwright.engines.options import Options, merge
-from sparkwright.engines.vllm_args import CACHE_AT, parse_mount
 
 ALL_LAYERS = 99
 # $0: where the image keeps its programs. The program was renamed in June 2026 (b9824).

@@ -1,6 +1,10 @@
-"""llama.cpp's server on one node, or with `rpc-server` on others (llama_rpc.py).
+"""llama.cpp's server on one node, or with `rpc-server` on others (rpc.py).
 
-Read for the server inside the xllamacpp wheel 2026.10.11549 (`data/llama-cpp-2026.10.11549.json`); field guide C5.
+Read for the server inside the xllamacpp wheel 2026.10.11549 (`data/llama-cpp.json`) and older builds. A log line is
+`0.00.009.517 I srv          init: listening on http://...`: uptime, level, component, function, text; without
+`--log-prefix` only the text. Facts: kv_tokens (context of all slots), context (of one), max_concurrency, weights_mib,
+kv_mib, url. Every device and cache has a line of its own: MiB of this node are added up, those that RPC workers hold
+are not.
 """
 
 import re
@@ -11,15 +15,13 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines import llama_rpc
-from sparkwright.engines.checks import check_distributed
+from sparkwright.engines.dialect import first, most_telling, pieces, says
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times, served_name
-from sparkwright.engines.environment import Variable, as_env, offline
-from sparkwright.engines.llama_cpp_log import read_llama_cpp
+from sparkwright.engines.environment import Variable, as_env, check_distributed, offline
+from sparkwright.engines.llama_cpp import rpc
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS
+from sparkwright.engines.mounts import docker_entrypoint, parse_mount
 from sparkwright.engines.options import Options, merge, words
-from sparkwright.engines.vllm import docker_entrypoint
-from sparkwright.engines.vllm_args import parse_mount
 
 READ_FOR = "2026.10.11549"
 PER_RANK = ("model", "host", "port", "api-key", "api-key-file", "rpc")
@@ -52,13 +54,13 @@ class LlamaCpp:
         return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        rpc = llama_rpc.check_rpc(recipe, on_cpu(recipe))
-        return (*check_distributed(recipe, PER_RANK), *_check_model(recipe), *rpc)
+        workers = rpc.check_rpc(recipe, on_cpu(recipe))
+        return (*check_distributed(recipe, PER_RANK), *_check_model(recipe), *workers)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         head = _head(recipe, placement, context)
-        workers = (llama_rpc.worker(head, recipe, placement, context, rank) for rank in range(1, placement.world))
-        return (llama_rpc.patient(head, recipe, placement), *workers)
+        workers = (rpc.worker(head, recipe, placement, context, rank) for rank in range(1, placement.world))
+        return (rpc.patient(head, recipe, placement), *workers)
 
     def read(self, line: str) -> LogEvent | None:
         return read_llama_cpp(line)
@@ -80,7 +82,7 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
         secrets={"LLAMA_API_KEY": context.api_key} if context.api_key else {},
         listens=((context.bind, context.port),),
         gpu=not (on_cpu(recipe) or context.simulated),
-        rdma=llama_rpc.rdma(placement, context, 0),
+        rdma=rpc.rdma(placement, context, 0),
         shm_bytes=recipe.shm_bytes or SHM_BYTES,
     )
 
@@ -126,7 +128,7 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
         "batch-size": s.batched_tokens or None,
         **dict.fromkeys(KV_OPTIONS, s.kv_dtype or None),
         **({} if on_cpu(recipe) or _says_how_to_load(recipe) else _unmapped(recipe.engine.version)),
-        **llama_rpc.head_options(recipe, placement),
+        **rpc.head_options(recipe, placement),
         "jinja": True,
         "metrics": True,
     }
@@ -166,3 +168,49 @@ def _mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, .
 
 def _variables() -> tuple[Variable, ...]:
     return (*offline(), Variable("LLAMA_ARG_OFFLINE", "1", "no download behind our back", "--offline, 2026.10.11549"))
+
+
+_PREFIX = re.compile(r"(?:\d+\.\d\d\.\d{3}\.\d{3} )?(?:(?P<level>[DIWE]) )?")
+_NEVER = re.compile(r"(?!x)x")
+_RULES = (
+    says(Phase.SERVER, r"(?:server is )?listening on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}, ready=True),
+    says(Phase.SERVER, r"all slots are idle", "server is idle", ready=True),
+    says(Phase.START, r"build_info: (?P<b>\S+)", "", facts={"start": "b", "version": "b"}),
+    says(Phase.START, r"initializing \.\.\.|main: loading model$", ""),
+    says(Phase.LOAD, r"load_model: loading model '(?P<m>[^']+)'", "loading {m}"),
+    says(Phase.LOAD, r"init: loading model", "loading"),
+    says(Phase.LOAD, r"^(?!.* RPC).* model buffer size = +(?P<m>[\d.]+) MiB", "{m} MiB of weights",
+         facts={"weights_mib+": "m"}),
+    says(Phase.LOAD, r"^(?:llama_model_loader|print_info|load_tensors|llama_prepare_model_devices)\b", ""),
+    says(Phase.LOAD, r"^\.{3,}$", "reading weights"),
+    says(Phase.WARMUP, r"n_slots = (?P<n>\d+), n_ctx_slot = (?P<c>\d+)", "{n} slots of {c} tokens",
+         facts={"max_concurrency": "n", "context": "c"}),
+    says(Phase.WARMUP, r"^(?!.* RPC).* (?:KV|RS) buffer size = +(?P<m>[\d.]+) MiB", "KV cache of {m} MiB",
+         facts={"kv_mib+": "m"}),
+    says(Phase.WARMUP, r"llama_context: n_ctx +=+ (?P<n>\d+)", "context of {n} tokens", facts={"kv_tokens": "n"}),
+    says(Phase.WARMUP, r"warming up the model|llama threadpool init|llama_context: ", ""),
+    says(Phase.SERVER, r"(?:init|main|llama_server): model loaded", "model loaded"),
+    # A worker's last word of start-up: how far the model is loaded, only the head tells.
+    says(Phase.SERVER, r"^Starting RPC server v(?P<v>\S+)", "RPC {v}: lends its devices", facts={"rpc": "v"}),
+    says(Phase.SERVER, r"^  endpoint +: (?P<a>\S+)$", "lends its devices at {a}"),
+    says(Phase.SERVER, r"^(?:Accepted client connection|Client connection closed)$", "", alive=True),
+)  # fmt: skip
+_ERROR = re.compile(
+    r"error loading model|failed to load model|failed to fit params|couldn't bind|unable to allocate|out of memory|"
+    r"error: invalid argument|^error: |exiting due to|GGML_ASSERT|^Traceback|^[\w.]+Error: |"
+    r"Remote RPC server crashed|RPC server version mismatch|: Failed to connect to \S+|Failed to create server socket|"
+    r"RPC not supported in this build"
+)
+
+
+def read_llama_cpp(line: str) -> LogEvent | None:
+    return most_telling(e for piece in pieces(line, _NEVER) if (e := _piece(piece)))
+
+
+def _piece(piece: str) -> LogEvent | None:
+    prefix = _PREFIX.match(piece)
+    body = piece[prefix.end() :] if prefix else piece
+    level = prefix["level"] if prefix else None
+    if level == "E" or _ERROR.search(body):
+        return LogEvent(Phase.START, body.strip()[:500], error=True)
+    return first(_RULES, body)

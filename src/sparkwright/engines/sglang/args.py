@@ -1,4 +1,4 @@
-"""SGLang's command line and environment per rank. Read for 0.5.10 to 0.5.23: see sglang.py."""
+"""SGLang's command line and environment per rank. Read for 0.5.10 to 0.5.23: see __init__.py."""
 
 import json
 import re
@@ -8,8 +8,8 @@ from sparkwright.domain.plan import Placement, RankFile
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.engines.engine import RenderContext, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, Variable, as_env, fabric, offline
+from sparkwright.engines.mounts import caches, model_word
 from sparkwright.engines.options import Options, merge, words
-from sparkwright.engines.vllm_args import caches, model_word
 
 KEY_FILE = "sglang.yaml"
 TIMEOUT = 1800  # seconds; field guide C3: the defaults (300) end a rank that still loads or compiles

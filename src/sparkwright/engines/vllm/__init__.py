@@ -9,11 +9,12 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines import vllm_args
-from sparkwright.engines.checks import check_distributed
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times
+from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.metrics import VLLM_METRICS
-from sparkwright.engines.vllm_log import read_vllm
+from sparkwright.engines.mounts import docker_entrypoint, mounts
+from sparkwright.engines.vllm import args
+from sparkwright.engines.vllm.log import read_vllm
 
 READ_FOR = "0.21.0"
 PHASES = (
@@ -47,7 +48,7 @@ class Vllm:
         return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
-        return check_distributed(recipe, vllm_args.PER_RANK)
+        return check_distributed(recipe, args.PER_RANK)
 
     def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
         return tuple(self._rank(recipe, placement, context, rank) for rank in range(placement.world))
@@ -63,23 +64,18 @@ class Vllm:
         return RankSpec(
             rank=rank,
             node=node,
-            argv=(*program, *vllm_args.rank_words(recipe, placement, context, rank)),
-            env=vllm_args.environment(recipe, placement, context, rank),
+            argv=(*program, *args.rank_words(recipe, placement, context, rank)),
+            env=args.environment(recipe, placement, context, rank),
             runtime=recipe.engine.runtime,
             image=recipe.engine.image,
             entrypoint=docker_entrypoint(recipe, ("vllm",)) if docker else None,
-            mounts=vllm_args.mounts(recipe, node, context),
+            mounts=mounts(recipe, node, context),
             secrets={"VLLM_API_KEY": context.api_key} if context.api_key and rank == 0 else {},
-            listens=vllm_args.listens(recipe, placement, context, rank),
+            listens=args.listens(recipe, placement, context, rank),
             gpu=not context.simulated,
             rdma=rdma,
             shm_bytes=recipe.shm_bytes or SHM_BYTES,
         )
-
-
-def docker_entrypoint(recipe: Recipe, usual: tuple[str, ...]) -> tuple[str, ...]:
-    """The recipe's program instead of the usual one. Images differ: `vllm serve`, a shell, nothing."""
-    return recipe.engine.entrypoint or usual
 
 
 def process_program(recipe: Recipe) -> tuple[str, ...]:

@@ -3,20 +3,15 @@
 Read for vLLM 0.21.0: vllm/engine/arg_utils.py, vllm/entrypoints/openai/cli_args.py, vllm/entrypoints/cli/serve.py.
 """
 
-import hashlib
-from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
-from sparkwright.domain.plan import Mount, Placement
-from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.plan import Placement
+from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.environment import LOOPBACK, Variable, as_env, fabric, offline
+from sparkwright.engines.mounts import caches, model_word
 from sparkwright.engines.options import Options, compact_json, merge, words
 
-HUB_AT = "/models/hub"
-MODELS_AT = "/models"
-CACHE_AT = "/cache"
 DP_RPC_PORT = 29550  # ParallelConfig.data_parallel_rpc_port, vLLM 0.21.0
 CACHES = {
     "VLLM_CACHE_ROOT": "vllm",  # torch.compile and DeepGEMM write below it
@@ -40,18 +35,6 @@ def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
     """ours: who the rank is and where the others are; limits, parsers and the recipe's flags follow."""
     flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
     return ("serve", model, *words(merge(ours | limits(recipe) | parsers(recipe), flags)))
-
-
-def model_word(recipe: Recipe, node: str, context: RenderContext) -> str:
-    """The hub id, or the folder as the engine sees it."""
-    folder = context.models.get(node, "") or recipe.model.path
-    if context.from_hub or not folder:
-        return recipe.model.label
-    return container_folder(folder) if recipe.engine.runtime is Runtime.DOCKER else folder
-
-
-def container_folder(folder: str) -> str:
-    return f"{MODELS_AT}/{PurePosixPath(folder).name}"
 
 
 def identity(recipe: Recipe) -> Options:
@@ -152,47 +135,8 @@ def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank
     )
 
 
-def caches(recipe: Recipe, node: str, context: RenderContext, folders: Mapping[str, str]) -> tuple[Variable, ...]:
-    """Compile caches that outlive the rank. One root per image: a stale kernel cache gives garbled text (E62)."""
-    root = CACHE_AT if recipe.engine.runtime is Runtime.DOCKER else cache_root(recipe, node, context)
-    why = "compiled kernels outlive the rank; one root per image, for stale ones garble output"
-    hub = HUB_AT if recipe.engine.runtime is Runtime.DOCKER else context.paths[node].hub
-    found = (Variable("HF_HUB_CACHE", hub, "where the staged weights lie", "C1"),) if context.from_hub else ()
-    return (*found, *(Variable(name, f"{root}/{folder}", why, "E62") for name, folder in folders.items()))
-
-
-def cache_root(recipe: Recipe, node: str, context: RenderContext) -> str:
-    """`<cache>/vllm-0.21.0-1a2b3c4d`: the last part tells images (or venvs) of one version apart."""
-    e = recipe.engine
-    mark = hashlib.sha256((e.image or e.venv or "path").encode()).hexdigest()[:8]
-    return f"{context.paths[node].cache}/{e.name}-{e.version}-{mark}"
-
-
 def environment(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
     """Ours, then the recipe's over it; what identifies the rank stays ours."""
     table = variables(recipe, placement, context, rank)
     ours = as_env(table)
     return {**ours, **{k: str(v) for k, v in recipe.env.items()}, "VLLM_HOST_IP": ours["VLLM_HOST_IP"]}
-
-
-def mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
-    """Docker runtime: weights read-only at one place in every container, caches writable, then the recipe's own."""
-    if recipe.engine.runtime is not Runtime.DOCKER:
-        return ()
-    staged = context.models.get(node, "")
-    folder = staged or recipe.model.path
-    weights: tuple[Mount, ...] = ()
-    # Docker would make a missing folder, as root: a simulated model without files has none.
-    if context.from_hub and (staged or not recipe.model.simulated):
-        weights = (Mount(context.paths[node].hub, HUB_AT, read_only=True),)
-    elif folder and not context.from_hub and (staged or not recipe.model.simulated):
-        weights = (Mount(folder, container_folder(folder), read_only=True),)
-    cache = Mount(cache_root(recipe, node, context), CACHE_AT)
-    return (*weights, cache, *(parse_mount(text) for text in recipe.mounts))
-
-
-def parse_mount(text: str) -> Mount:
-    """`host:container` or `host:container:ro`, as Docker writes it."""
-    host, _, rest = text.partition(":")
-    container, _, mode = rest.partition(":")
-    return Mount(host, container or host, read_only=mode == "ro")

@@ -1,0 +1,70 @@
+"""Where weights and caches are, as a rank sees them: folders of the node, or their places in the container."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from sparkwright.domain.plan import Mount
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.environment import Variable
+
+HUB_AT = "/models/hub"
+MODELS_AT = "/models"
+CACHE_AT = "/cache"
+
+
+def model_word(recipe: Recipe, node: str, context: RenderContext) -> str:
+    """The hub id, or the folder as the engine sees it."""
+    folder = context.models.get(node, "") or recipe.model.path
+    if context.from_hub or not folder:
+        return recipe.model.label
+    return container_folder(folder) if recipe.engine.runtime is Runtime.DOCKER else folder
+
+
+def container_folder(folder: str) -> str:
+    return f"{MODELS_AT}/{PurePosixPath(folder).name}"
+
+
+def caches(recipe: Recipe, node: str, context: RenderContext, folders: Mapping[str, str]) -> tuple[Variable, ...]:
+    """Compile caches that outlive the rank. One root per image: a stale kernel cache gives garbled text (E62)."""
+    root = CACHE_AT if recipe.engine.runtime is Runtime.DOCKER else cache_root(recipe, node, context)
+    why = "compiled kernels outlive the rank; one root per image, for stale ones garble output"
+    hub = HUB_AT if recipe.engine.runtime is Runtime.DOCKER else context.paths[node].hub
+    found = (Variable("HF_HUB_CACHE", hub, "where the staged weights lie", "C1"),) if context.from_hub else ()
+    return (*found, *(Variable(name, f"{root}/{folder}", why, "E62") for name, folder in folders.items()))
+
+
+def cache_root(recipe: Recipe, node: str, context: RenderContext) -> str:
+    """`<cache>/vllm-0.21.0-1a2b3c4d`: the last part tells images (or venvs) of one version apart."""
+    e = recipe.engine
+    mark = hashlib.sha256((e.image or e.venv or "path").encode()).hexdigest()[:8]
+    return f"{context.paths[node].cache}/{e.name}-{e.version}-{mark}"
+
+
+def mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
+    """Docker runtime: weights read-only at one place in every container, caches writable, then the recipe's own."""
+    if recipe.engine.runtime is not Runtime.DOCKER:
+        return ()
+    staged = context.models.get(node, "")
+    folder = staged or recipe.model.path
+    weights: tuple[Mount, ...] = ()
+    # Docker would make a missing folder, as root: a simulated model without files has none.
+    if context.from_hub and (staged or not recipe.model.simulated):
+        weights = (Mount(context.paths[node].hub, HUB_AT, read_only=True),)
+    elif folder and not context.from_hub and (staged or not recipe.model.simulated):
+        weights = (Mount(folder, container_folder(folder), read_only=True),)
+    cache = Mount(cache_root(recipe, node, context), CACHE_AT)
+    return (*weights, cache, *(parse_mount(text) for text in recipe.mounts))
+
+
+def parse_mount(text: str) -> Mount:
+    """`host:container` or `host:container:ro`, as Docker writes it."""
+    host, _, rest = text.partition(":")
+    container, _, mode = rest.partition(":")
+    return Mount(host, container or host, read_only=mode == "ro")
+
+
+def docker_entrypoint(recipe: Recipe, usual: tuple[str, ...]) -> tuple[str, ...]:
+    """The recipe's program instead of the usual one. Images differ: `vllm serve`, a shell, nothing."""
+    return recipe.engine.entrypoint or usual

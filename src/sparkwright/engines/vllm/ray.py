@@ -1,0 +1,235 @@
+"""vLLM on Ray: a Ray cluster of all nodes, checked, then one `vllm serve` on the head that spreads its workers over it.
+
+Read for vLLM 0.19.0 to 0.33.0 (vllm/ray/ray_env.py, vllm/v1/executor/ray_*.py) and Ray 2.60.0. Ray sends what the
+workers on all nodes print to the head's log, `(RayWorkerProc pid=12, ip=10.0.0.2) text`; a worker rank's own log ends
+when its node has joined.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sparkwright.domain.command import Secret
+from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.plan import Placement, RankFile, RankSpec
+from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.engines.dialect import first, most_telling, pieces, says
+from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, files_at, phase_times
+from sparkwright.engines.environment import SECRETS, Variable, as_env, check_distributed
+from sparkwright.engines.launchers import script
+from sparkwright.engines.metrics import VLLM_METRICS
+from sparkwright.engines.mounts import model_word
+from sparkwright.engines.options import option_name
+from sparkwright.engines.vllm import EMITS, PHASES, READ_FOR, Vllm, args, process_program
+from sparkwright.engines.vllm.log import read_vllm
+
+# What belongs to vLLM's own way to span nodes.
+NATIVE = ("nnodes", "node-rank", "master-addr", "master-port", "headless")
+PER_RANK = (*(name for name in args.PER_RANK if name not in NATIVE), "distributed-executor-backend")
+START = PhaseDefault(Phase.START, 75, 300, "Ray's cluster (measured: 6 s a node), then vLLM's imports")
+
+
+class VllmRay:
+    name = "vllm-ray"
+    metric_names = VLLM_METRICS
+    metrics_page = "metrics"
+    emits: Mapping[str, str] = dict.fromkeys((name for name in EMITS if name not in NATIVE), READ_FOR)
+    stop = Stop("SIGTERM", 30.0)
+
+    def phases(self) -> Mapping[Phase, PhaseTime]:
+        return phase_times((*PHASES, START))
+
+    def check(self, recipe: Recipe) -> tuple[Finding, ...]:
+        return (*check_distributed(recipe, PER_RANK), *_native(recipe), *_replicas(recipe), *_alone(recipe))
+
+    def render(self, recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[RankSpec, ...]:
+        """vLLM's ranks with a launcher before the program, and that only on the head."""
+        ranks = Vllm().render(recipe, placement, context)
+        return tuple(_on_ray(spec, recipe, placement, context) for spec in ranks)
+
+    def read(self, line: str) -> LogEvent | None:
+        return read_vllm_ray(line)
+
+
+def _on_ray(spec: RankSpec, recipe: Recipe, placement: Placement, context: RenderContext) -> RankSpec:
+    words = () if spec.rank else _serve(recipe, placement, context)
+    env = {**as_env(variables(recipe, placement, context, spec.rank)), **spec.env}
+    launcher = launcher_words(recipe, placement, context, spec.rank)
+    return replace(
+        spec,
+        argv=(*launcher, *(("--", *_program(recipe), *words) if words else ())),
+        env=env,
+        entrypoint=("python3",) if recipe.engine.runtime is Runtime.DOCKER else None,
+        secrets={**spec.secrets, **secrets(context)},
+        files=rank_files(tuple(env), spec.rank),
+        listens=(*_api(spec, context), *listens(recipe, placement, spec.rank)),
+        engine_argv=words,
+    )
+
+
+def _serve(recipe: Recipe, placement: Placement, context: RenderContext) -> tuple[str, ...]:
+    ours = args.identity(recipe) | args.listening(context, 0) | args.sizes(recipe)
+    model = model_word(recipe, placement.head, context)
+    return args.serve_words(recipe, model, ours | {"distributed-executor-backend": "ray"})
+
+
+def _program(recipe: Recipe) -> tuple[str, ...]:
+    if recipe.engine.runtime is Runtime.DOCKER:
+        return recipe.engine.entrypoint or ("vllm",)
+    return process_program(recipe)
+
+
+def _api(spec: RankSpec, context: RenderContext) -> tuple[tuple[str, int], ...]:
+    return () if spec.rank else ((context.bind, context.port),)
+
+
+def _native(recipe: Recipe) -> tuple[Finding, ...]:
+    """ENG028."""
+    return tuple(
+        Finding(
+            "ENG028", Severity.BLOCK, f"flags.{name}", f"--{option_name(name)} has no place on Ray",
+            evidence=f"{name}: {value}",
+            cause="it belongs to vLLM's own multi-node mode; on Ray one `vllm serve` starts the workers of all nodes",
+            remedy="remove it, or set engine.name: vllm",
+        )
+        for name, value in recipe.flags.items() if option_name(name) in NATIVE
+    )  # fmt: skip
+
+
+def _replicas(recipe: Recipe) -> tuple[Finding, ...]:
+    """ENG029."""
+    dp = recipe.parallelism.dp
+    if dp == 1:
+        return ()
+    return (
+        Finding(
+            "ENG029", Severity.BLOCK, "parallelism.dp", "data parallelism over Ray is not driven by sparkwright",
+            evidence=f"dp: {dp}",
+            cause="vLLM gives it a backend and placement of its own (--data-parallel-backend ray)",
+            remedy="set engine.name: vllm, which spreads replicas without Ray, or use tp",
+        ),
+    )  # fmt: skip
+
+
+def _alone(recipe: Recipe) -> tuple[Finding, ...]:
+    """ENG031."""
+    if recipe.nodes > 1:
+        return ()
+    return (
+        Finding(
+            "ENG031", Severity.BLOCK, "nodes", "Ray on one node has nothing to spread",
+            evidence="nodes: 1",
+            cause="it would only take memory and open ports",
+            remedy="set engine.name: vllm",
+        ),
+    )  # fmt: skip
+
+
+LAUNCHER = "ray_launch.py"
+# vLLM reads it from VLLM_CONFIG_ROOT in every version from 0.19.0 to 0.33.0 (vllm/ray/ray_env.py).
+NOT_CARRIED = "ray_non_carry_over_env_vars.json"
+WAIT = 240  # seconds for all nodes to join: images are there, containers start together
+PORTS = 6  # next to serving.master_port, as ray_launch.py counts them
+# The executor of vLLM 0.21 and later hands the head's whole environment to workers: what a node owns stays there.
+_OF_A_NODE = (
+    "HOME", "HOSTNAME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "SHLVL", "TMPDIR",
+    "USER", "VIRTUAL_ENV", "XDG_RUNTIME_DIR", "SPARKWRIGHT_RANK_DIR", "SPARKWRIGHT_RAY", "SPT_NOENV", "RAY_AUTH_TOKEN",
+)  # fmt: skip
+
+
+def launcher_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
+    """The interpreter (process runtime), the script in the rank's folder and its own options."""
+    own = placement.fabric[placement.nodes[rank]].address
+    head = placement.fabric[placement.head].address
+    nodes = ",".join(placement.fabric[node].address for node in placement.nodes)
+    mode = ("worker", "--head", head) if rank else ("head", "--nodes", nodes)
+    place = ("--listen", own, "--port", str(recipe.serving.master_port), "--wait", str(WAIT))
+    node = placement.nodes[rank]
+    program, files = _interpreter(recipe, node, context), files_at(recipe, context, node, rank)
+    return (*program, f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
+
+
+def _interpreter(recipe: Recipe, node: str, context: RenderContext) -> tuple[str, ...]:
+    return () if recipe.engine.runtime is Runtime.DOCKER else (context.python(recipe, node),)
+
+
+def folder(context: RenderContext) -> str:
+    """Ray's own folder, the same on all nodes. Short: the sockets below it may have 107 characters."""
+    return f"/tmp/sparkwright-ray-{hashlib.sha256(context.deployment.encode()).hexdigest()[:8]}"
+
+
+def rank_files(names: tuple[str, ...], rank: int) -> tuple[RankFile, ...]:
+    """names: variables that every rank has of its own, so that the head's values must not travel."""
+    if rank:
+        return (script(LAUNCHER),)
+    listed = json.dumps(sorted({*names, *_OF_A_NODE, *SECRETS}), indent=0)
+    return (script(LAUNCHER), RankFile(NOT_CARRIED, f"{listed}\n"))
+
+
+def secrets(context: RenderContext) -> dict[str, Secret]:
+    """Ray listens on all interfaces, whatever address it is given: only ranks of this launch may talk to it."""
+    return {"RAY_AUTH_TOKEN": context.launch_key} if context.launch_key else {}
+
+
+def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[Variable, ...]:
+    files = files_at(recipe, context, placement.nodes[rank], rank)
+    token = Variable(
+        "RAY_AUTH_MODE", "token", "Ray listens on all interfaces; 2.52 and later ask for a token", "2.60.0"
+    )
+    config = Variable("VLLM_CONFIG_ROOT", files, f"where vLLM finds {NOT_CARRIED}", "vllm/ray/ray_env.py")
+    return (
+        Variable(
+            "RAY_memory_monitor_refresh_ms", "0", "it kills workers when the load peaks: the model is there", "B5"
+        ),
+        # Measured with vLLM 0.21.0 on Ray 2.55.1: without it all phases came at once, 50 s late.
+        Variable(
+            "PYTHONUNBUFFERED", "1", "the engine core prints its Ray workers' lines, into a pipe", "docs/acceptance"
+        ),
+        # Seen with Ray 2.60.0: of lines that differ in numbers only it prints one; a rank's figures were missing.
+        Variable("RAY_DEDUP_LOGS", "0", "each rank's lines are wanted", "ray/_private/ray_logging 2.60.0"),
+        Variable("RAY_USAGE_STATS_ENABLED", "0", "no telemetry", "ray/_common/usage/usage_lib.py 2.60.0"),
+        *((token,) if context.launch_key else ()),
+        *(() if rank else (config,)),
+    )
+
+
+def listens(recipe: Recipe, placement: Placement, rank: int) -> tuple[tuple[str, int], ...]:
+    """Ray's fixed ports on this rank's node; the head's first one is the cluster's."""
+    own = placement.fabric[placement.nodes[rank]].address
+    first = recipe.serving.master_port
+    return tuple((own, first + n) for n in range(1 if rank else 0, PORTS + 1))
+
+
+_OF_A_WORKER = re.compile(r"\((?:[A-Za-z]\w*|\w+\.\w+)? ?pid=\d+(?:, ip=[\d.]+)?\) ")
+_REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
+_OURS = (
+    says(Phase.START, r"^ray: (?P<d>\d+) of (?P<t>\d+) nodes active, \d+ of \d+ GPUs", "{d} of {t} nodes in Ray",
+         done="d", total="t", unit="nodes"),
+    says(Phase.START, r"^ray: (?P<w>cluster is complete.*)", "{w}"),
+    says(Phase.START, r"^ray: waits for the head's Ray at (?P<a>\S+)", "waits for Ray at {a}"),
+    # The last line of a worker: from here on the head tells how far all are.
+    says(Phase.SERVER, r"^ray: joined the cluster at (?P<a>\S+);", "joined Ray at {a}"),
+    says(Phase.START, r"^ray: (?P<w>warning: .*|stopping)", "{w}", alive=True),
+)  # fmt: skip
+_FAILED = re.compile(r"^ray: error: (?P<why>.*)|^(?P<sick>\[[^\]]*\] .*Unauthenticated: .*)")
+
+
+def read_vllm_ray(line: str) -> LogEvent | None:
+    return most_telling(e for piece in pieces(line, _OF_A_WORKER) if (e := _log_event(piece)))
+
+
+def _log_event(piece: str) -> LogEvent | None:
+    if found := _FAILED.match(piece):
+        return LogEvent(Phase.START, f"Ray: {found['why'] or found['sick']}"[:500], error=True)
+    if piece.startswith("ray: "):
+        return first(_OURS, piece)
+    return read_vllm(_REPEATED.sub("", _bare(piece)))
+
+
+def _bare(piece: str) -> str:
+    """Without Ray's prefix; vLLM's own `(Worker pid=1) ` looks alike and is understood by vLLM's dialect as well."""
+    prefix = _OF_A_WORKER.match(piece)
+    return piece[prefix.end() :] if prefix else piece
