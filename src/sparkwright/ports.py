@@ -73,6 +73,9 @@ class Endpoint(Protocol):
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         """What the server shows there (`/metrics`); None when it does not answer, or not with 200."""
 
+    async def in_flight(self, socket: str) -> int:
+        """Requests at the engine behind the gateway with this admin socket; 0 also when that is silent."""
+
     async def probe(self, url: str) -> int:
         """The status that a GET without a key has there, 0 for no answer; whose certificate it is does not matter."""
 
@@ -150,8 +153,7 @@ class Journal(Protocol):
     def request(self) -> Request | None:
         """What a person asks of this supervisor now."""
 
-    def answered(self) -> None:
-        """The request is fulfilled, or void."""
+    def answered(self) -> None: ...
 
     def recall(self) -> dict[str, float]: ...
 
@@ -181,18 +183,16 @@ class Store(Protocol):
     async def counts(self, deployment: str) -> tuple[int, int]:
         """How many incidents it had, and the last one's number."""
 
-    async def trim(self, number: int) -> None:
-        """Cuts the incident's folder to what may be kept of one."""
+    async def trim(self, number: int) -> None: ...
 
     def wrong(self) -> str:
         """Why it keeps no history now, or what was lost of it, with the hint; '' when nothing is wrong."""
 
 
 class Notifier(Protocol):
-    """Tells whoever asked to be told: hooks."""
+    """Hooks. Returns at once and never fails."""
 
-    def announce(self, news: News) -> None:
-        """Returns at once and never fails."""
+    def announce(self, news: News) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

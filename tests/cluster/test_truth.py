@@ -123,6 +123,19 @@ def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
     assert incident["away"] == pytest.approx(was_away, abs=5)
 
 
+def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, nodes: list[Node]) -> None:
+    """Frozen while nobody asks: the engine's last figures report no request for ever, and the gateway has one."""
+    asking, head = clients(drive), nodes[0]
+    pids = " ".join(str(p.pid) for p in head.processes() if "-m sparkwright.twin serve" in p.command)
+    head.sh(f"kill -STOP {pids}")
+    threading.Thread(target=asking.ask, daemon=True).start()
+    took, said = first(drive, lambda done: "1 request in flight at the gateway" in done.out and done.code == 1, 15)
+    print(f"shown after {took:.1f} s\n{said.out}")
+    assert "none reported by the engine, no token for" in said.out
+    head.sh(f"kill -CONT {pids}")
+    first(drive, lambda done: done.code == 0, 60)
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
     drive: Drive, nodes: list[Node], rank: int

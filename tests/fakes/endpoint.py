@@ -37,6 +37,9 @@ class FakeEndpoint:
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         return self.shown.get(path)
 
+    async def in_flight(self, socket: str) -> int:
+        return 0
+
     async def probe(self, url: str) -> int:
         self.probed.append(url)
         return self.said

@@ -4,10 +4,12 @@ On httpcore, the transport under httpx: importing httpx takes 0.15 s more, which
 """
 
 import json
+import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpcore
@@ -21,6 +23,8 @@ from sparkwright.ports import Clock
 
 _SHOWN = 300
 _HINT = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
+_UPSTREAMS, _SOON = "http://gateway/reverse_proxy/upstreams", {"timeout": {"connect": 2.0, "read": 2.0}}
+_NO_HOST = [("Host", "")]  # what Caddy's admin API wants on a socket
 _SIMULATED = "x-sparkwright-simulated"
 # ValueError: a URL that is none.
 _ERRORS = (
@@ -85,6 +89,17 @@ class OpenAiEndpoint:
             return None
         return body.decode("utf-8", "replace") if response.status == 200 else None
 
+    async def in_flight(self, socket: str) -> int:
+        """By https://caddyserver.com/docs/api#get-reverse-proxyupstreams."""
+        try:
+            with _short(Path(socket)) as path:
+                async with httpcore.AsyncConnectionPool(uds=path) as pool:
+                    told = await pool.request("GET", _UPSTREAMS, headers=_NO_HOST, extensions=_SOON)
+            counted = [one["num_requests"] for one in json.loads(told.content) if ".sock" not in one["address"]]
+            return sum(map(int, counted))
+        except (*_ERRORS, KeyError, TypeError, AttributeError, RecursionError):
+            return 0
+
     async def probe(self, url: str) -> int:
         whoever = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         whoever.check_hostname, whoever.verify_mode = False, ssl.CERT_NONE
@@ -133,6 +148,16 @@ class OpenAiEndpoint:
             ) as response,
         ):
             yield response
+
+
+@contextmanager
+def _short(socket: Path) -> Iterator[str]:
+    """A socket's path may have no more than 107 bytes."""
+    folder = os.open(socket.expanduser().parent, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{folder}/{socket.name}"
+    finally:
+        os.close(folder)
 
 
 def _context(url: str) -> ssl.SSLContext:

@@ -104,7 +104,7 @@ class Samples:
     _block: list[str] | None = None
     _kernel: list[str] = field(default_factory=list)
     _blind: str = ""
-    _gpu: GpuSample | Unknown = NOT_ASKED
+    gpu: GpuSample | Unknown = NOT_ASKED
     _fresh: bool = False
     _gpu_at: float = 0.0
     _pids: tuple[int, ...] | Unknown = NOT_ASKED
@@ -131,7 +131,7 @@ class Samples:
         elif word == "pids":
             self._pids = tuple(pid for text in rest.split() if (pid := whole(text)) is not None)
         else:
-            self._gpu = Unknown(rest, "there is no GPU to ask") if word == "gpu!" else _gpu(rest)
+            self.gpu = Unknown(rest, "there is no GPU to ask") if word == "gpu!" else _gpu(rest)
             self._fresh = True
 
     def _sample(self, lines: list[str]) -> Sample | None:
@@ -160,7 +160,7 @@ class Samples:
         )
 
     def _with_pids(self) -> GpuSample | Unknown:
-        gpu = self._gpu
+        gpu = self.gpu
         if isinstance(gpu, Unknown):
             return gpu
         return GpuSample(gpu.utilization, gpu.memory_busy, gpu.power, gpu.clock, gpu.temperature, self._pids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import threading
@@ -16,6 +17,8 @@ from fakes.ports import free_port
 from functional.gateway.conftest import Opened
 from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, hides_cut_streams
 from functional.simulator.process import HEAD_ADDRESS, Twin
+from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.openai_http import OpenAiEndpoint
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 PART = b"6\r\ndata:\n\r\n"
@@ -227,3 +230,29 @@ def test_many_at_once(engine: Twin, gateway: Gateway) -> None:
             task.join(40)
     assert len(whole) == 60
     assert all(one.rstrip().endswith(b"data: [DONE]") for one in whole)
+
+
+async def test_requests_in_flight_are_counted_until_their_answer_ends(opened: Opened) -> None:
+    """Guards what shows a stall when the engine's own figures do not: a request that hangs, and one that streams."""
+    over = threading.Event()
+
+    def hangs(link: socket.socket) -> None:
+        link.sendall(HEAD + PART)
+        over.wait(20)
+
+    with engine_that(hangs) as address:
+        gateway, endpoint = opened(address), OpenAiEndpoint(SystemClock())
+        admin = str(gateway.folder / "admin.sock")
+        assert await endpoint.in_flight(admin) == 0
+        threading.Thread(target=asked, args=(gateway,), daemon=True).start()
+        while await endpoint.in_flight(admin) != 1:
+            await asyncio.sleep(0.05)
+        over.set()
+        while await endpoint.in_flight(admin) != 0:
+            await asyncio.sleep(0.05)
+        assert await endpoint.in_flight(str(gateway.folder / "none.sock")) == 0
+
+
+def asked(gateway: Gateway) -> None:
+    with suppress(httpx.HTTPError):
+        gateway.post("/v1/chat/completions", {"model": "tiny", "messages": []})

@@ -192,6 +192,7 @@ class Loop:
         self._ranks.begin("causes", partial(suspicion.weigh_all, self.senses))
         self._ranks.begin("figures", partial(engine.figures, self.senses))
         self._ranks.begin("canary", partial(engine.canary, self.senses))
+        self._ranks.begin("requests in flight", partial(gateway.in_flight, self.senses))
         self._ranks.begin("listing", partial(listing.look, self.senses))
         self._ranks.begin("stillness", partial(stillness.look_into, self.senses))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sparkwright.domain.halted import Halt
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
-from sparkwright.domain.sample import Sample
+from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.canary import STRIKES, Canary
 from sparkwright.supervision.detect.drift import Drift
@@ -143,6 +143,17 @@ class Detectors:
             self.tick(at),
         )
 
+    def gateway(self, flights: int, at: float) -> Found:
+        """flights: requests that it has sent to the engine and that are not answered yet."""
+        self.stall.gateway(flights, at)
+        return self.tick(at)
+
+    def glance(self, node: str, gpu: GpuSample, at: float) -> Found:
+        """A reading of a GPU between two samples."""
+        if node in self.nodes:
+            self.nodes[node].gpu.glance(gpu, at)
+        return self.tick(at)
+
     def canary(self, answer: LiveCanary, at: float) -> Found:
         """answer.at: when it was asked; seconds None: nothing came, said: why."""
         self.canaries.answer(answer)
@@ -159,7 +170,8 @@ class Detectors:
 
     def hurries(self, at: float) -> bool:
         """Whether not to wait for the next canary's turn."""
-        return self.serving and (bool(self.stall.since) or self.canaries.hurried(self.life, at))
+        hurried = bool(self.stall.since) or self.canaries.hurried(self.life, at)
+        return self.serving and (hurried or self.stall.unexplained(self.life, self.canaries, at))
 
     def asked(self, at: float) -> None:
         """A canary is under way."""

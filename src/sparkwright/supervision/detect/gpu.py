@@ -53,6 +53,10 @@ class GpuWatch:
             self._seen, self.read_at, self.last = sample.gpu_at, at, gpu
             self._read(gpu, working)
 
+    def glance(self, gpu: GpuSample, at: float) -> None:
+        """What it does now; only readings of samples are counted."""
+        self.doing, self.read_at = self._doing(gpu), at
+
     def _read(self, gpu: GpuSample, working: bool) -> None:
         busy, power = known(gpu.utilization), known(gpu.power)
         if working and busy is not None and busy >= _BUSY / 2:

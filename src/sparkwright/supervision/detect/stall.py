@@ -20,26 +20,41 @@ _QUIET, _SILENT = 3.0, 5.0
 _STEPS = 0.5
 # Where the planned speed is not known: an assumed step of 8,192 prompt tokens at 1,400 a second.
 _UNKNOWN = 6.0
+# Requests in flight at the gateway of which the engine reports none may be uploads: a probe that waits so long, too,
+# shows that they are not.
+_PROBED = 1.5
 # A reading of a GPU is about the second before it.
 _READ_LATE = 1.0
+_UNEXPLAINED = 1.0
 
 
 @dataclass
 class Stall:
     """since: when the last sign of life came, or the first request after it; 0 while there is no stall.
 
-    told: when the engine's figures came last. busy: since when there is work, 0 without any.
+    told: when the engine's figures came last. busy: since when there is work, 0 without any. flights: requests that the
+    gateway has sent to the engine and that are not answered yet; flying: since when there are any, 0 without.
     """
 
     setting: Setting
     since: float = 0.0
     told: float = 0.0
     busy: float = 0.0
+    flights: int = 0
+    flying: float = 0.0
     _deaf: bool = False
     _what: str = ""
 
     def begin(self, at: float) -> None:
-        self.since, self.told, self.busy, self._deaf = 0.0, at, 0.0, False
+        self.since, self.told, self.busy, self.flying, self._deaf = 0.0, at, 0.0, 0.0, False
+
+    def gateway(self, flights: int, at: float) -> None:
+        self.flights, self.flying = flights, (self.flying or at) if flights else 0.0
+
+    def unexplained(self, life: Life, canary: Canary, at: float) -> bool:
+        """Whether requests are in flight, the engine reports none, and nothing was asked since it gave something."""
+        quiet = self.flying and not has_work(life.last) and at - max(life.worked, self.flying) >= _UNEXPLAINED
+        return bool(quiet) and canary.asked <= max(canary.traffic, self.flying)
 
     def look(self, life: Life, canary: Canary, gpus: Mapping[str, GpuWatch], at: float) -> Fault | None:
         """A trouble until something moves: work that has gone with its clients is no recovery."""
@@ -59,7 +74,7 @@ class Stall:
             return ""
         silent = life.last is not None and at - self.told >= _SILENT
         also = ", and the engine answers nothing, not even its figures" if silent else ""
-        return f"{_work(life.last)}no token for {duration(at - since)}{also}"
+        return f"{self._work(life.last)}no token for {duration(at - since)}{also}"
 
     def excuse(self, life: Life, gpus: Mapping[str, GpuWatch]) -> Allowance:
         """How long one step of a prompt may show nothing: not at all where no GPU computes meanwhile, and as long as a
@@ -102,21 +117,26 @@ class Stall:
     def _load(self, life: Life, canary: Canary, at: float) -> None:
         """Requests that run or wait, or one of our own without an answer."""
         own = [when for when in (canary.pending, canary.failed_since) if when]
+        own += [self.flying] if self.flying and own and at - min(own) >= _PROBED else []
         since = min([*own, *([at] if has_work(life.last) else [])], default=0.0)
         self.busy = min(self.busy or since, since)
 
     def _quiet_since(self, life: Life) -> float:
         return max(life.worked, self.busy) if self.busy else 0.0
 
+    def _work(self, live: LiveEngine | None) -> str:
+        """As the engine said it last, else as the gateway counts it."""
+        running, waiting = int((live and live.running) or 0), int((live and live.waiting) or 0)
+        if not running and not waiting:
+            return f"{_requests(self.flights)} in flight at the gateway, none reported by the engine, " * bool(
+                self.flying
+            )
+        return f"{_requests(running)} running, " + (f"{waiting} waiting, " if waiting else "")
+
 
 def has_work(live: LiveEngine | None) -> bool:
     return live is not None and ((live.running or 0) > 0 or (live.waiting or 0) > 0)
 
 
-def _work(live: LiveEngine | None) -> str:
-    """As the engine said it last."""
-    running, waiting = int((live and live.running) or 0), int((live and live.waiting) or 0)
-    if not running and not waiting:
-        return ""
-    said = f"{running} request{'' if running == 1 else 's'} running, "
-    return said + (f"{waiting} waiting, " if waiting else "")
+def _requests(count: int) -> str:
+    return f"{count} request{'' if count == 1 else 's'}"

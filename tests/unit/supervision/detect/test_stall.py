@@ -144,3 +144,42 @@ def test_a_fault_counts_from_the_last_sign_of_life() -> None:
     assert watch.lost_since(last + 41) == last
     watch.engine(engine(last + 42, generation_tokens=400.0), last + 42)
     assert watch.lost_since(last + 50) == last + 50, "nobody waits"
+
+
+def hanging(watch: Detectors, since: float, seconds: int, answers: bool = False) -> list[int]:
+    """A request is in flight at the gateway, and the engine says that none runs: the seconds at which a stall begins.
+
+    answers: the probe gets an answer within a second.
+    """
+    told: list[int] = []
+    for second in range(1, seconds + 1):
+        now = since + second
+        found = (*watch.gateway(1, now), *watch.engine(engine(now, generation_tokens=360.0), now))
+        told += [second] if "stalled" in faults(found) else []
+        if watch.canaries.pending and answers:
+            watch.canary(answered(watch.canaries.pending), now)
+        elif not watch.canaries.pending and watch.wants_canary(now):
+            watch.asked(now)
+    return told
+
+
+def test_requests_that_hang_while_the_engine_reports_none_are_seen_within_seconds() -> None:
+    """A frozen head or scheduler shows its last figures, `running 0`: the gateway knows that somebody waits."""
+    watch = settled(**QUICK)
+    watch.canary(answered(SETTLED), SETTLED)
+    asked = SETTLED + 9.0
+    for second in range(10):
+        watch.engine(engine(SETTLED + second, generation_tokens=360.0), SETTLED + second)
+    assert hanging(watch, asked, 6) == [4]
+    assert watch.quiet(asked + 6).startswith(
+        "1 request in flight at the gateway, none reported by the engine, no token for 5.0 s"
+    )
+    assert watch.lost_since(asked + 6) == asked + 1
+
+
+def test_a_client_that_sends_its_body_slowly_is_no_stall() -> None:
+    """The probe is answered, once: an upload of minutes neither degrades the service nor makes it answer probes."""
+    watch = settled(**QUICK)
+    watch.canary(answered(SETTLED), SETTLED)
+    assert hanging(watch, SETTLED, 60, answers=True) == []
+    assert watch.canaries.asked < SETTLED + 55  # as often as without a client

@@ -11,7 +11,7 @@ from sparkwright.supervision.detect.stall import has_work
 
 # While requests run, whether anything moves is seen sooner.
 _FIGURES_EVERY, _AT_WORK = 2.0, 1.0
-_LOOK_EVERY = 1.0
+_LOOK_EVERY = 0.5
 # Garbage cannot be told from one token; three answers at the start are what later ones are held against.
 QUESTION, TOKENS, RECORDED = "Count from one to five in words.", 8, 3
 

@@ -9,6 +9,7 @@ from sparkwright.domain.errors import NodeError
 from sparkwright.domain.recipe import GatewayTls
 from sparkwright.domain.service import Where
 from sparkwright.facts.service import parse_programs
+from sparkwright.gateway.caddy import ADMIN
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service
 from sparkwright.rules.door_catalog import KEYS, MODES, PAIR
@@ -21,6 +22,7 @@ _NO_KEY = 401
 AWAY = "door-away"
 _WATCHED = (PAIR, KEYS, MODES)
 _PROGRAMS_EVERY, _LEAST = 5.0, 1.0
+_FLIGHTS_EVERY = 1.0
 _PROCESS = "process:"
 # By their services' names.
 PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check"}
@@ -68,6 +70,16 @@ async def _made(site: Site) -> bool:
         return bool((await site.world.hosts[site.head].run(read)).stdout.strip())
     except NodeError:
         return False
+
+
+async def in_flight(senses: Senses) -> None:
+    """Requests that the engine got, whatever it says of them: one that hangs shows its last figures."""
+    site = senses.site
+    socket = f"{_where(site).home}/door/{ADMIN}"
+    while True:
+        flights = await site.world.endpoint.in_flight(socket)
+        senses.found(senses.detectors.gateway(flights, site.now()))
+        await site.pause(_FLIGHTS_EVERY / 2 if flights else _FLIGHTS_EVERY)
 
 
 async def programs(senses: Senses) -> None:
