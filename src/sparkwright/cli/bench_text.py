@@ -9,6 +9,7 @@ from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.text import mark
 from sparkwright.domain.summary import Comparison, RunSummary
 from sparkwright.domain.units import duration
+from sparkwright.loadgen.validity import always_late
 from sparkwright.report.agentic import gap_words, turns_table
 from sparkwright.report.tables import (
     Table,
@@ -23,6 +24,9 @@ from sparkwright.report.tables import (
 from sparkwright.report.words import engine_text, with_percent
 
 _MISSED_LEAST = ("accepted a step", "cached", "TPOT", "goodput, requests/s", "TTFT p99", "output, tokens/s")
+_SHORT_OF_CPU = (
+    "the client was short of CPU time: stop other programs on this machine, or run bench on another one that is idle"
+)
 _IN_THE_REPORT = ("ITL p99", "end to end", "requests/s")
 
 
@@ -93,4 +97,6 @@ def _title(summary: RunSummary) -> str:
 def _doubts(summary: RunSummary) -> str:
     told = [fold(f"  doubt: {doubt}", 9) for doubt in doubts(summary)]
     told += [fold(f"  note:  {note}", 9) for note in notes(summary)]
+    if always_late(summary.run):
+        told.append(fold(f"  hint:  {_SHORT_OF_CPU}", 9))
     return "\n".join(told)

@@ -16,7 +16,7 @@ docker inspect -f '{{json .Config.Entrypoint}}{{println}}{{json .Config.Cmd}}{{p
 docker image inspect -f '{{json .RepoDigests}}' "$(docker inspect -f '{{.Image}}' "$1")" 2>/dev/null
 exit 0
 """
-# The leader's own words: `sh -c TEXT rank FOLDER env NAME=VALUE ... PROGRAM ...`, a NUL after each.
+# The leader's own words: `sh -c TEXT rank FOLDER PRINTER env NAME=VALUE ... PROGRAM ...`, a NUL after each.
 _PROCESS = r"""
 read -r p s <"$(x "$1")/pid" && exec tr '\0\n' '\n ' <"/proc/$p/cmdline"
 """
@@ -34,7 +34,7 @@ def of_process(directory: str) -> Command:
 _SECRET = re.compile(r"(?i)(^--?[\w.-]*(?:api-?key|token|password|secret)s?)(=.*)?$")
 _MASK = "***"
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_BEFORE = 5  # sh -c TEXT rank FOLDER
+_BEFORE = 6  # sh -c TEXT rank FOLDER PRINTER
 
 
 def parse_container(done: Completed) -> Launched | Unknown:

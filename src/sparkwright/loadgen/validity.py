@@ -35,11 +35,15 @@ def invalid(run: Run) -> tuple[str, ...]:
     found = [f"provenance is incomplete: {', '.join(missing)} of {whose} is not known"] if missing else []
     if not any(samples.good(samples.counted(level)) for level in run.levels):
         found.append("no request went well")
-    levels = by_level(run)
-    behind = [repeats for repeats in levels if late(repeats)]
-    if len(behind) == len(levels):  # one level of several is in doubt, and says so; the others stand
-        found += [f"{repeats[0].plan.name}: {text}" for repeats in behind for text in late(repeats)]
+    if always_late(run):  # one level of several is in doubt only
+        found += [f"{repeats[0].plan.name}: {text}" for repeats in by_level(run) for text in late(repeats)]
     return tuple(found)
+
+
+def always_late(run: Run) -> bool:
+    """Whether the client was behind at every level."""
+    levels = by_level(run)
+    return bool(levels) and all(late(repeats) for repeats in levels)
 
 
 def by_level(run: Run) -> list[tuple[Level, ...]]:

@@ -9,25 +9,30 @@ from sparkwright.report.series import Axis, Curve, Plot, Point
 from sparkwright.report.words import percent
 
 _MOST = 300
+_LEAST_KV = 1.0  # percent in use: below it the plot is empty
+_LEAST_CHANGE = 0.01  # of the memory available: below it the plot is a flat line
 _TIME = Axis("time since the run began", "s")
 
 
 def resource_plots(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
-    """KV cache in use, requests waiting, and memory available by node; only what was seen."""
+    """KV cache in use, requests waiting, and memory available by node; only what was seen and changed."""
     kv = _figure_curves(runs, names, "kv_cache_usage", 100.0)
     waiting = _figure_curves(runs, names, "requests_waiting", 1.0)
     memory = _memory_curves(runs, names)
     plots = []
-    if kv:
-        most = max(point.y.value for curve in kv for point in curve.points)
+    if (most := max(_values(kv), default=0.0)) >= _LEAST_KV:
         says = f"At most {percent(most / 100) if most >= 10 else f'{most:.1f} %'} of the KV cache was in use."
         plots.append(Plot("kv-time", "KV cache during the run", _TIME, Axis("in use", "%"), kv, says))
-    if any(point.y.value for curve in waiting for point in curve.points):
+    if any(_values(waiting)):
         plots.append(Plot("waiting-time", "Requests waiting in the server", _TIME, Axis("requests"), waiting))
-    if memory:
+    if memory and min(_values(memory)) < (1 - _LEAST_CHANGE) * max(_values(memory)):
         says = f"{_least(memory)}."
         plots.append(Plot("memory-time", "Memory during the run", _TIME, Axis("available", "B"), memory, says))
     return plots
+
+
+def _values(curves: Sequence[Curve]) -> list[float]:
+    return [point.y.value for curve in curves for point in curve.points]
 
 
 def _figure_curves(runs: Sequence[Run], names: Sequence[str], word: str, scale: float) -> tuple[Curve, ...]:

@@ -15,8 +15,11 @@ from fakes.sh import Sh
 from sparkwright.domain.command import Command
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.probed import Launched
 from sparkwright.domain.recipe import Runtime
 from sparkwright.facts import ranks
+from sparkwright.facts.provenance import parse_process
+from sparkwright.facts import provenance
 from sparkwright.remote import process
 
 STATE = "~/state dir"
@@ -74,6 +77,13 @@ def test_the_words_of_a_start() -> None:
     command = process.start(spec("x"), FOLDER, LABELS)
     assert command.argv[-5:] == ("env", "NAME=it's me", "sh", "-c", "x")
     assert command.changes == f"start {FOLDER}"
+
+
+def test_the_flags_of_an_engine_are_its_own(node: Sh) -> None:
+    """Guards a report's flags against the scripts and variables that a rank is started with."""
+    assert start(node, PATIENT) == 0
+    launched = parse_process(node.run(provenance.of_process(FOLDER)))
+    assert launched == Launched(("sh", "-c", PATIENT))
 
 
 def test_a_rank_runs_and_is_found(node: Sh) -> None:

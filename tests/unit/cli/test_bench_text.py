@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from fakes import measured
 from fakes.runs import agent_plans, depth_plans
 from sparkwright.cli.bench_text import comparison_text, fitting, next_text, summary_text
+from sparkwright.domain.traffic import Lag
+from sparkwright.loadgen.stats import summarize
 from sparkwright.report.tables import levels_table
 from unit.report.made import compared, level, loop, summary
 from unit.report.test_agentic import TTFT
@@ -15,6 +18,13 @@ def test_simulated_comes_first_and_doubts_are_below() -> None:
     text = summary_text(summary([one]))
     assert text.startswith("SIMULATED  r-20261122-7f3a  deepseek-v4-flash on vllm 0.21.1: valid, with doubts\n")
     assert text.index("40.0 ±7.5 %") < text.index("doubt: 5 of 48 requests failed")
+
+
+def test_a_client_that_was_behind_everywhere_is_told_what_to_do() -> None:
+    """Guards a first run on a busy laptop: the figures are shown, and the way to ones that count."""
+    late = measured.run(measured.level([measured.row()], lag=Lag(p99=0.011)))
+    assert "hint:  the client was short of CPU time" in summary_text(summarize(late))
+    assert "hint:" not in summary_text(summarize(measured.run(measured.level([measured.row()]))))
 
 
 def test_agents_turns_and_their_sentence_are_shown() -> None:

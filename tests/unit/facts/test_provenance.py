@@ -19,7 +19,7 @@ def test_a_container() -> None:
 
 def test_a_process() -> None:
     """The leader's words without itself and the environment that it is given."""
-    text = "sh\n-c\nTEXT OF THE LEADER\nrank\n/state/rank0\nenv\nA=1\nB=x y\nvllm\nserve\nm\n"
+    text = "sh\n-c\nTEXT OF THE LEADER\nrank\n/state/rank0\nTEXT OF THE PRINTER\nenv\nA=1\nB=x y\nvllm\nserve\nm\n"
     assert parse_process(done(text)) == Launched(("vllm", "serve", "m"))
 
 

@@ -39,6 +39,13 @@ def test_an_endpoint_without_metrics_has_no_such_plots() -> None:
     assert resource_plots([replace(one, levels=tuple(replace(level, scrapes=()) for level in one.levels))], ["a"]) == []
 
 
+def test_what_did_not_change_has_no_plot() -> None:
+    """Guards the page against half-empty charts: the table of the server's figures has these values."""
+    one = run(depth_plans((0,)))
+    scrapes = tuple(Scrape(n, {"kv_cache_usage": 0.009}, {"a": 9 * GIB, "b": 9 * GIB + n}) for n in range(30))
+    assert resource_plots([replace(one, levels=(replace(one.levels[0], scrapes=scrapes),))], ["a"]) == []
+
+
 def test_requests_that_waited_are_drawn_only_if_some_did() -> None:
     """Sixteen users wait where twelve fit."""
     ids = [[plot.id for plot in resource_plots([run(user_plans((n,)), machine=Machine())], ["a"])] for n in (4, 16)]
