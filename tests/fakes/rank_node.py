@@ -43,6 +43,7 @@ class RankNode(FakeHost):
     """journal: (node, what changed) in the order of all nodes that share it. script: what each rank's log does.
 
     refuses: the answer to a start instead of starting. holder: content of the lease, None when free; its age in s.
+    started: when its ranks were, as `stat` prints it.
     """
 
     clock: FakeClock = field(default_factory=FakeClock)
@@ -53,6 +54,7 @@ class RankNode(FakeHost):
     refuses: Completed | None = None
     holder: str | None = None
     age: int = 0
+    started: str = "1"
 
     def __post_init__(self) -> None:
         self.default = self.default or Completed(127, "", "not found")
@@ -118,7 +120,7 @@ class RankNode(FakeHost):
 
     def _row(self, handle: str, rank: Rank) -> str:
         state = rank.state if rank.state == "running" else f"exited {rank.exit.code}"
-        return f"rank\t{handle}\t{state}\t1\t{json.dumps(dict(rank.labels))}\n"
+        return f"rank\t{handle}\t{state}\t{self.started}\t{json.dumps(dict(rank.labels))}\n"
 
     def _start(self, words: tuple[str, ...]) -> Completed:
         handle, _, _, labels, *program = words

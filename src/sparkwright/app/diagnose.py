@@ -2,46 +2,69 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from math import inf
 
 from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
-from sparkwright.causes.diagnose import Reader, book, clients_faults, diagnosis
+from sparkwright.causes.diagnose import Reader, SplitReader, book, clients_faults, diagnosis, ending
 from sparkwright.causes.whole_log import ends
-from sparkwright.domain.diagnosis import Diagnosis
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.errors import NodeError
-from sparkwright.domain.facts import FabricChoice, RankStatus
+from sparkwright.domain.facts import FabricChoice, RankStatus, Unknown
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.live import Live
+from sparkwright.facts.store import supervised_fact
 from sparkwright.logscan.book import Book
+from sparkwright.logscan.logline import when, zone_seconds
 from sparkwright.remote import evidence as ask
 from sparkwright.supervision.detect.kernel import OOM
 
 Named = tuple[str, Iterable[bytes]]
 _ROUND_TRIP = 2.0  # seconds: less says nothing about a clock
+_LATE = 5.0  # seconds: what a log's times may be off, and what comes just before an answer may belong to a fault
+_FIRST_LINE = 600.0  # seconds in which a rank logs something after its start
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """findings: what is known to be wrong with the nodes; trouble: sentences about what could not be asked."""
+    """findings: what is known to be wrong with the nodes; trouble: sentences about what could not be asked.
+
+    since: epoch seconds from which on lines can show what is wrong now, None for all; answered: a probe request was
+    answered then, else its ranks were started. earlier: causes that only lines from before show. serves: it is ready.
+    """
 
     diagnosis: Diagnosis
     findings: tuple[Finding, ...] = ()
     trouble: tuple[str, ...] = ()
     simulated: bool = False
+    since: float | None = None
+    answered: bool = False
+    earlier: tuple[Cause, ...] = ()
+    serves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """One node beside its ranks' logs: its kernel log, what its GPU does now, and how far its clock is ahead."""
+    """One node beside its ranks' logs: its kernel log, and what its GPU does now."""
 
     node: str
     kernel_log: str
-    kernel: Reader
     gpu: Reader
-    ahead: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Of a node. ahead: seconds, of this machine's; zone: seconds east of UTC. lives: what its supervisors say."""
+
+    ahead: float = 0.0
+    zone: float = 0.0
+    lives: tuple[Live, ...] = ()
 
 
 def examine(
@@ -64,26 +87,126 @@ def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
 async def examine_deployment(world: World, deployment: str) -> Examined:
     """All ranks' logs, the kernel logs, what the GPUs do now, and the nodes' facts. Changes nothing.
 
+    What was logged before the last good answer, or before its start, does not explain what is wrong now: it is apart.
     Raises UsageError when there is no such deployment.
     """
-    rules, year = book(), year_of(world)
-    ranks = await queries.chosen(world, deployment, None)
+    ranks, clocks = await asyncio.gather(queries.chosen(world, deployment, None), _clocks(world, deployment))
+    since, answered = _since(ranks, clocks)
     nodes = tuple(dict.fromkeys(rank.node for rank in ranks))
     async with asyncio.TaskGroup() as group:
-        logs = group.create_task(_rank_logs(world, rules, deployment))
-        asked = group.create_task(_around_all(world, rules, nodes, year))
+        logs = group.create_task(_rank_logs(world, ranks, clocks, since))
+        asked = group.create_task(_around_all(world, nodes))
         looking = group.create_task(check_nodes(world))
     (around, trouble), checked = asked.result(), looking.result()
-    kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in around}
-    over = [rank for rank in ranks if not rank.running]
-    ended = _read(rules, ends.SOURCE, [ends.lines(over, kernels).encode()], year)
-    beside = (ended, *(reader for one in around for reader in (one.kernel, one.gpu)))
-    readers = [*logs.result().values(), *(reader for reader in beside if reader.source().lines)]
-    ahead = {one.node: one.ahead for one in around}
-    clocks = {name_of(rank): -ahead.get(rank.node, 0.0) for rank in ranks}
-    words = words_of(ranks) | _fabric(checked.fabric, nodes[0])
-    told = diagnosis(readers, words, clocks, clients_faults() if over else frozenset())
-    return Examined(told, _of(checked, nodes), trouble, any(rank.simulated for rank in ranks))
+    year = year_of(world)
+    kernels = [_kernel(one, year, (since or -inf) + clocks[one.node].ahead) for one in around]
+    told, earlier = _judged(
+        _Read(logs.result(), kernels, around, ranks, answered),
+        words_of(ranks) | _fabric(checked.fabric, nodes[0]),
+        {name_of(rank): -clocks[rank.node].ahead for rank in ranks},
+        year,
+    )
+    serves = answered and any(live.phase is DeploymentState.READY for clock in clocks.values() for live in clock.lives)
+    simulated = any(rank.simulated for rank in ranks)
+    return Examined(told, _of(checked, nodes), trouble, simulated, since, answered, earlier, serves)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """All that was read of a deployment."""
+
+    logs: Sequence[SplitReader]
+    kernels: Sequence[SplitReader]
+    around: Sequence[_Around]
+    ranks: Sequence[RankStatus]
+    answered: bool
+
+
+def _judged(
+    read: _Read, words: Mapping[str, str], clocks: Mapping[str, float], year: int
+) -> tuple[Diagnosis, tuple[Cause, ...]]:
+    """What is wrong now, and the causes that only earlier lines show."""
+    kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in read.around}
+    over = [rank for rank in read.ranks if not rank.running]
+    ended = _read(book(), ends.SOURCE, [ends.lines(over, kernels).encode()], year)
+    beside = [reader for reader in (ended, *(one.gpu for one in read.around)) if reader.source().lines]
+    every = (*read.logs, *read.kernels)
+    current = [*(reader for log in every for reader in log.current), *beside]
+    early = [log.early for log in every if log.early]
+    clients = clients_faults()
+    now = diagnosis(current, words, clocks, clients if over else frozenset(), early)
+    known = {cause.key for cause in now.causes}
+    slow = [log.early for log in read.logs if log.early] if read.answered else []
+    still = [
+        cause
+        for cause in diagnosis(slow, words, clocks, clients | ending()).causes
+        if cause.key not in known and not cause.severity.stops
+    ]
+    known |= {cause.key for cause in still}
+    old = diagnosis(early, words, clocks, frozenset(known)).causes
+    return replace(now, causes=(*now.causes, *still)), old
+
+
+async def _clocks(world: World, deployment: str) -> dict[str, _Clock]:
+    """Of all nodes; a node that does not answer is named by whatever else is asked of it."""
+    found = await together(_clock(world, name, deployment) for name in world.cluster.names)
+    return dict(zip(world.cluster.names, found, strict=True))
+
+
+async def _clock(world: World, node: str, deployment: str) -> _Clock:
+    fact, before = supervised_fact(node, world.cluster.node(node).paths.state), world.clock.now()
+    try:
+        clock, watched = await world.hosts[node].run_all([ask.clock(), fact.command])
+    except NodeError:
+        return _Clock()
+    text, _, zone = clock.stdout.strip().partition(" ")
+    ahead = float(text) - before if text.replace(".", "", 1).isdigit() else 0.0
+    told = fact.read(watched)
+    mine = () if isinstance(told, Unknown) else tuple(one for one in told if one.deployment == deployment)
+    lives = tuple(live for one in mine if (live := one.current))
+    return _Clock(ahead if abs(ahead) > _ROUND_TRIP else 0.0, zone_seconds(zone), lives)
+
+
+def _since(ranks: Sequence[RankStatus], clocks: Mapping[str, _Clock]) -> tuple[float | None, bool]:
+    """By this machine's clock: the last good answer, True; without one the start of what runs, False."""
+    answers = [
+        live.canary.at - clock.ahead - _LATE
+        for clock in clocks.values()
+        for live in clock.lives
+        if live.canary and live.canary.seconds is not None
+    ]
+    starts = [at - clocks[rank.node].ahead for rank in ranks if rank.running and (at := _started(rank)) is not None]
+    start = min(starts, default=None)
+    if answers and max(answers) > (start or 0.0):
+        return max(answers), True
+    return start, False
+
+
+def _started(rank: RankStatus) -> float | None:
+    """By its node's clock; of a container as Docker writes it."""
+    return float(rank.started) if rank.started.isdigit() else when(rank.started, 1970)
+
+
+def _border(rank: RankStatus, clock: _Clock, since: float | None, first: float) -> float:
+    """`since` in the times of the rank's own log, which name no zone. first: the log's first time, from which the zone
+
+    is known: a log begins with the start, by UTC (a container) or by the node's zone. -inf where it is not known.
+    """
+    started = _started(rank)
+    if since is None or started is None:
+        return -inf
+    zone = next((one for one in (0.0, clock.zone) if -_LATE <= first - started - one <= _FIRST_LINE), None)
+    if zone is None and first < started:
+        return -inf
+    return since + clock.ahead + (min(0.0, clock.zone) if zone is None else zone)
+
+
+def _kernel(around: _Around, year: int, border: float) -> SplitReader:
+    log = SplitReader(f"kernel log of {around.node}", year, lambda _: border)
+    for line in around.kernel_log.splitlines():
+        log.feed(line)
+    log.close()
+    return log
 
 
 def year_of(world: World) -> int:
@@ -113,15 +236,19 @@ def _fabric(ways: Mapping[str, FabricChoice | None], node: str) -> dict[str, str
     return {"iface": way.interface, "hca": ",".join(way.hcas)} if way else {}
 
 
-async def _rank_logs(world: World, rules: Book, deployment: str) -> dict[str, Reader]:
-    readers: dict[str, Reader] = {}
-    async for rank, line in queries.logs(world, deployment, None, 0, False):
-        name = name_of(rank)
-        reader = readers.setdefault(name, Reader(rules, name, year_of(world)))
-        reader.feed(f"{line}\n".encode("utf-8", "replace"))
-    for reader in readers.values():
-        reader.close()
-    return readers
+async def _rank_logs(
+    world: World, ranks: Sequence[RankStatus], clocks: Mapping[str, _Clock], since: float | None
+) -> list[SplitReader]:
+    year = year_of(world)
+    logs = {
+        rank.rank: SplitReader(name_of(rank), year, partial(_border, rank, clocks[rank.node], since)) for rank in ranks
+    }
+    async for rank, line in queries.logs(world, ranks[0].deployment, None, 0, False):
+        if rank.rank in logs:
+            logs[rank.rank].feed(line)
+    for log in logs.values():
+        log.close()
+    return list(logs.values())
 
 
 def oom_killed(log: str, lately: str) -> bool | None:
@@ -129,28 +256,18 @@ def oom_killed(log: str, lately: str) -> bool | None:
     return bool(OOM.search(lately)) if log.strip() else None
 
 
-async def _around_all(
-    world: World, rules: Book, nodes: Sequence[str], year: int
-) -> tuple[list[_Around], tuple[str, ...]]:
-    asked = await together(_around(world, rules, node, year) for node in nodes)
+async def _around_all(world: World, nodes: Sequence[str]) -> tuple[list[_Around], tuple[str, ...]]:
+    asked = await together(_around(world, node) for node in nodes)
     return [one for one in asked if isinstance(one, _Around)], tuple(one for one in asked if isinstance(one, str))
 
 
-async def _around(world: World, rules: Book, node: str, year: int) -> _Around | str:
-    before = world.clock.now()
+async def _around(world: World, node: str) -> _Around | str:
     try:
-        kernel, gpu, clock = await world.hosts[node].run_all([ask.kernel_log(), ask.utilization(), ask.clock()])
+        kernel, gpu = await world.hosts[node].run_all([ask.kernel_log(), ask.utilization()])
     except NodeError as error:
         return error.message
-    text = clock.stdout.strip()
-    ahead = float(text) - before if text.replace(".", "", 1).isdigit() else 0.0
-    return _Around(
-        node,
-        kernel.stdout,
-        _read(rules, f"kernel log of {node}", [kernel.stdout.encode("utf-8", "replace")], year),
-        _read(rules, f"nvidia-smi dmon on {node}", [gpu.stdout.encode("utf-8", "replace")], year),
-        ahead if abs(ahead) > _ROUND_TRIP else 0.0,
-    )
+    busy = [gpu.stdout.encode("utf-8", "replace")]
+    return _Around(node, kernel.stdout, _read(book(), f"nvidia-smi dmon on {node}", busy, year_of(world)))
 
 
 def _of(checked: Checked, nodes: Sequence[str]) -> tuple[Finding, ...]:

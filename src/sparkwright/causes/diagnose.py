@@ -1,6 +1,6 @@
 """From the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 
@@ -12,6 +12,7 @@ from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
+from sparkwright.logscan.logline import when
 from sparkwright.logscan.matcher import Hit, Scan
 from sparkwright.logscan.sign import POSSIBLE
 from sparkwright.logscan.story import Story
@@ -35,6 +36,11 @@ def clients_faults() -> frozenset[str]:
     return frozenset(cause.key for cause in families()["api-and-client"] if not cause.severity.stops)
 
 
+def ending() -> frozenset[str]:
+    """Keys of what ends a service: none of it has happened as long as it answers."""
+    return frozenset(cause.key for cause in known().values() if cause.severity.stops)
+
+
 def degradations() -> frozenset[str]:
     """Keys of what degrades a service or goes along with it: it does not end one that has served."""
     return frozenset(cause.key for cause in known().values() if not cause.severity.stops)
@@ -47,12 +53,12 @@ def book() -> Book:
 
 
 class Reader:
-    """One source: feed it bytes in order, then close it. year: of lines whose time tells none."""
+    """One source: feed it bytes in order, then close it. year: of lines whose time has none. skipped: lines before."""
 
-    def __init__(self, rules: Book, name: str, year: int) -> None:
-        self.name = name
+    def __init__(self, rules: Book, name: str, year: int, skipped: int = 0) -> None:
+        self.name, self._skipped = name, skipped
         self.ended = True  # False while more may come: then nobody can be said to wait in vain
-        self._scan, self._unwrap = Scan(rules, name, year), Unwrap()
+        self._scan, self._unwrap = Scan(rules, name, year, skipped), Unwrap()
 
     def feed(self, chunk: bytes) -> tuple[Hit, ...]:
         """The signs that are new."""
@@ -72,7 +78,45 @@ class Reader:
 
     def source(self, shift: float = 0.0) -> Source:
         first, last = self._scan.times()
-        return Source(self.name, self._scan.lines, self._scan.bytes, first, last, round(shift, 1))
+        return Source(self.name, self._scan.lines - self._skipped, self._scan.bytes, first, last, round(shift, 1))
+
+
+class SplitReader:
+    """A log that is read in two parts: what was logged before a time, and from then on. Lines are fed in order.
+
+    border: the log's first time -> that time by the log's own clock; -inf where all lines belong to the second part.
+    """
+
+    def __init__(self, name: str, year: int, border: Callable[[float], float]) -> None:
+        self.early: Reader | None = None
+        self._name, self._year, self._border = name, year, border
+        self._limit: float | None = None
+        self._settled = False
+        self._reader = Reader(book(), name, year)
+
+    def feed(self, line: str) -> None:
+        if not self._settled and (at := when(line, self._year)) is not None:
+            self._pass(at)
+        self._reader.feed(f"{line}\n".encode("utf-8", "replace"))
+
+    def _pass(self, at: float) -> None:
+        self._limit = self._border(at) if self._limit is None else self._limit
+        if at < self._limit:
+            self.early = self._reader
+            return
+        self._settled = True
+        if self.early:
+            self.early.close()
+            self._reader = Reader(book(), self._name, self._year, self.early.source().lines)
+
+    def close(self) -> None:
+        self._reader.close()
+        if self.early:
+            self.early.ended = False  # more came after it
+
+    @property
+    def current(self) -> tuple[Reader, ...]:
+        return () if self._reader is self.early or not self._reader.source().lines else (self._reader,)
 
 
 def diagnosis(
@@ -80,19 +124,31 @@ def diagnosis(
     words: Mapping[str, str],
     clocks: Mapping[str, float] | None = None,
     impossible: Set[str] = frozenset(),
+    earlier: Sequence[Reader] = (),
 ) -> Diagnosis:
     """words: about the cluster, for the commands of the fix. clocks: source -> seconds to add to its times, where they
 
     were measured; otherwise the logs' own barriers tell. impossible: causes of what is asked about that cannot be.
+    earlier: parts of the same sources that were read and cannot show a cause.
     """
     stories = tuple(reader.story() for reader in readers)
     moved = clocks if clocks is not None else shifts(stories)
     hits = [_moved(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
     found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
     causes, harmless = ranked([one for one in found if one.known.key not in impossible], words)
-    sources = tuple(reader.source(moved.get(reader.name, 0.0)) for reader in readers)
-    untold, collect = _missing(stories, causes)
+    sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
+    untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
     return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Words(words)) for step in collect))
+
+
+def _sources(parts: Sequence[Source]) -> tuple[Source, ...]:
+    """The parts of one log as one."""
+    found: dict[str, Source] = {}
+    for part in parts:
+        first = found.get(part.name)
+        whole = replace(part, lines=part.lines + first.lines, bytes=part.bytes + first.bytes) if first else part
+        found[part.name] = replace(whole, first_at=first.first_at or whole.first_at) if first else part
+    return tuple(found.values())
 
 
 def _moved(hit: Hit, shift: float) -> Hit:

@@ -72,7 +72,8 @@ def _document(examined: Examined) -> dict[str, Any]:
     """As docs/diagnosing.md says."""
     told = examined.diagnosis
     causes = {"causes": list(map(cause_json, told.causes)), "harmless": list(map(cause_json, told.harmless))}
-    return {"schema": SCHEMA, **asdict(examined), "diagnosis": {**asdict(told), **causes}}
+    earlier = list(map(cause_json, examined.earlier))
+    return {"schema": SCHEMA, **asdict(examined), "diagnosis": {**asdict(told), **causes}, "earlier": earlier}
 
 
 def _names_deployment(targets: tuple[str, ...]) -> bool:

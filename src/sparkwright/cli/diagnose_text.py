@@ -1,6 +1,7 @@
 """A diagnosis as text."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import click
 
@@ -19,14 +20,37 @@ _COUNTED = 100  # more are not counted
 
 
 def examined_text(examined: Examined) -> str:
-    told = examined.diagnosis
-    nothing = "no known cause" + ("; what looks bad below is harmless" if told.harmless else "")
-    parts = [causes_text(told.causes) if told.causes else nothing]
+    told, since = examined.diagnosis, _since(examined)
+    nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless else "")
+    title = f"causes{since}\n" if since else ""
+    parts = [title + causes_text(told.causes) if told.causes else nothing]
+    if examined.earlier:
+        parts.append("\n".join(["from earlier lines, no cause of what is wrong now", *map(_earlier, examined.earlier)]))
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
         parts.append("the nodes themselves\n" + findings_text(found))
-    more = (_harmless(told), _list("not told", told.untold), _list("collect", told.collect))
+    missing: tuple[str, ...] = ()
+    if told.causes or not examined.serves:
+        missing = (_list("could not determine", told.untold), _list("to narrow it down", told.collect))
+    more = (_harmless(told), *missing)
     parts += [text for text in more if text]
     return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
+
+
+def _since(examined: Examined) -> str:
+    if examined.since is None:
+        return ""
+    what = "the last good answer" if examined.answered else "the start"
+    return f" in lines since {what} ({_moment(examined.since)})"
+
+
+def _moment(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _earlier(cause: Cause) -> str:
+    last = cause.proof[0]
+    when = f"{_moment(last.at)}  " if last.at is not None else ""
+    return fold(f"  {when}{cause.title} ({_place(last)}, {cause.code})", 4)
 
 
 def causes_text(causes: Sequence[Cause]) -> str:
@@ -75,7 +99,7 @@ def _harmless(told: Diagnosis) -> str:
     several = sum(source.lines > 0 for source in told.sources) > 1
     places = ((c, _place(c.proof[0]) if several else f"line {c.proof[0].number}") for c in told.harmless)
     lines = [fold(f"  {cause.title} ({place}, {cause.code})", 4) for cause, place in places]
-    return "\n".join(["harmless, not the cause", *lines]) if lines else ""
+    return "\n".join(["ignored as harmless", *lines]) if lines else ""
 
 
 def _list(title: str, lines: Sequence[str]) -> str:

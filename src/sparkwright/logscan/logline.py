@@ -55,12 +55,12 @@ def _seconds(part: dict[str, str | None], year: int) -> float | None:
         moment = datetime(int(part.get("y") or year), int(month), day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
-    return moment.timestamp() + float(f"0.{part.get('f') or 0}") - _zone(part.get("z") or "")
+    return moment.timestamp() + float(f"0.{part.get('f') or 0}") - zone_seconds(part.get("z") or "")
 
 
-def _zone(text: str) -> float:
+def zone_seconds(text: str) -> float:
     """Seconds east of UTC of `+02:00`, `-0700`, `Z`, ''."""
     digits = text.replace(":", "")[1:]
-    if len(digits) != 4:
+    if len(digits) != 4 or not digits.isdigit():
         return 0.0
     return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if text[0] == "-" else 1)

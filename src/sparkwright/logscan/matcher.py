@@ -34,12 +34,12 @@ class Hit:
 class Scan:
     """Feed it the bytes of one source in order, cut anywhere; `hits` and `story` tell what has been seen so far.
 
-    year: of lines whose time tells none.
+    year: of lines whose time tells none. skipped: lines of the source before the first one that is fed.
     """
 
-    def __init__(self, book: Book, source: str, year: int) -> None:
+    def __init__(self, book: Book, source: str, year: int, skipped: int = 0) -> None:
         self.hits: dict[Signed, Hit] = {}
-        self.lines = 0
+        self.lines = skipped
         self.bytes = 0
         self._book, self._source, self._year = book, source, year
         self._rest = b""

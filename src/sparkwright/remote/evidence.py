@@ -23,8 +23,8 @@ def utilization() -> Command:
 
 
 def clock() -> Command:
-    """The node's clock: seconds since the epoch with a fraction."""
-    return script("exec date +%s.%N", timeout=10)
+    """The node's clock: seconds since the epoch with a fraction, and its zone (`+0200`)."""
+    return script("exec date '+%s.%N %z'", timeout=10)
 
 
 # The beginning tells how it was started, the end why it ended.
