@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
 from sparkwright.cli.bench_progress import Progress, block, level_line, summary_line
+from sparkwright.cli.columns import say
 from sparkwright.domain.traffic import Lag, Row
 from sparkwright.domain.workload import LevelPlan
 
@@ -80,7 +79,7 @@ class Quiet:
         pass
 
     def say(self, text: str) -> None:
-        click.echo(text, err=True)
+        say(text, err=True)
 
     def done(self) -> None:
         pass
@@ -95,7 +94,7 @@ def bench_screen(
     if quiet:
         yield Quiet()
     elif not sys.stderr.isatty():
-        yield Screen(progress, lambda text: click.echo(text, err=True), _EVERY)
+        yield Screen(progress, lambda text: say(text, err=True), _EVERY)
     else:
         from rich.console import Console
         from rich.live import Live
@@ -103,7 +102,7 @@ def bench_screen(
         # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
         console = Console(stderr=True, highlight=False)
         if console.is_dumb_terminal:  # nothing can be drawn again there
-            yield Screen(progress, lambda text: click.echo(text, err=True), _EVERY)
+            yield Screen(progress, lambda text: say(text, err=True), _EVERY)
             return
         with Live(
             console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False

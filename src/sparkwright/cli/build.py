@@ -9,6 +9,7 @@ from sparkwright.adapters.files import open_recipe
 from sparkwright.app.build import Built, Options, section_of
 from sparkwright.app.build import build as make
 from sparkwright.cli import options as shared
+from sparkwright.cli.columns import say
 from sparkwright.domain.build import Build
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration, gib
@@ -50,7 +51,7 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
     if rest["as_json"]:
         shared.print_json(built_json(built))
     else:
-        click.echo(built_text(opened, built))
+        say(built_text(opened, built))
 
 
 def _show(recipe: Recipe, section: Build, as_json: bool) -> None:
@@ -61,9 +62,9 @@ def _show(recipe: Recipe, section: Build, as_json: bool) -> None:
         del marks["sparkwright.build.date"]
         shared.print_json({"image": name, "platform": section.platform, "labels": marks, "files": files})
         return
-    click.echo(f"# image {name} for {section.platform}")
+    say(f"# image {name} for {section.platform}")
     for file, text in files.items():
-        click.echo(f"\n# ---- {file}\n{text.rstrip()}")
+        say(f"\n# ---- {file}\n{text.rstrip()}")
 
 
 def built_text(recipe: Recipe, built: Built) -> str:

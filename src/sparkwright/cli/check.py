@@ -14,6 +14,7 @@ from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
 from sparkwright.cli.check_text import quiet_lines, shown, summary
+from sparkwright.cli.columns import say
 from sparkwright.cli.facts_text import facts_text
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark
@@ -123,10 +124,10 @@ def _fix(cluster: Cluster, where: Where, how: How, least: Severity) -> None:
         changes = wanted_json(mended.wanted, mended.results)
         shared.print_json({"dry_run": how.dry_run, "changes": changes, **_check_json(cluster, after)})
     elif how.dry_run:
-        click.echo(mark(cluster.simulated) + summary(after))
+        say(mark(cluster.simulated) + summary(after))
     else:
         told = results_text(mended.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
-        click.echo(f"{told}\n")
+        say(f"{told}\n")
         _say(cluster, after, least, mended.results)
     _leave(after, any(one.outcome is Outcome.FAILED for one in mended.results))
 
@@ -139,9 +140,9 @@ def _undo(cluster: Cluster, where: Where, how: How) -> None:
         shared.print_json({**head, "changes": wanted_json(wanted, results), "unreachable": unreachable})
     else:
         if results:
-            click.echo(results_text(results))
+            say(results_text(results))
         elif not wanted:
-            click.echo(f"{mark(cluster.simulated)}nothing is recorded that --fix has changed")
+            say(f"{mark(cluster.simulated)}nothing is recorded that --fix has changed")
         _say_lost(lost)
     if lost:
         raise click.exceptions.Exit(max(error.exit_code for error in lost))
@@ -171,17 +172,17 @@ def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
 
 def _say(cluster: Cluster, checked: Checked, least: Severity, results: Sequence[Result] = ()) -> None:
     if told := shown(checked.findings, least):
-        click.echo(findings_text(told, checked.facts, fixes=True) + "\n")
+        say(findings_text(told, checked.facts, fixes=True) + "\n")
     for line in quiet_lines(checked):
-        click.echo(line)
+        say(line)
     _say_lost(checked.lost)
-    click.echo(mark(cluster.simulated) + summary(checked, least, results))
+    say(mark(cluster.simulated) + summary(checked, least, results))
 
 
 def _say_lost(lost: Sequence[NodeError]) -> None:
     for error in lost:
-        click.secho(f"error: {error.message}", err=True, fg="red")
-        click.echo(f"hint:  {error.hint}", err=True)
+        say(click.style(f"error: {error.message}", fg="red"), err=True)
+        say(f"hint:  {error.hint}", err=True)
 
 
 @click.command()
@@ -203,7 +204,7 @@ def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
         nodes = {name: _json(value) for name, value in found.items()}
         shared.print_json({"cluster": opened.name, "simulated": opened.simulated, "nodes": nodes})
     else:
-        click.echo("\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items()))
+        say("\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items()))
     if any(isinstance(value, NodeError) for value in found.values()):
         raise click.exceptions.Exit(3)
 

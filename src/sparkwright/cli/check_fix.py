@@ -14,7 +14,7 @@ from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import fold
+from sparkwright.cli.columns import fold, say
 from sparkwright.cli.text import mark
 from sparkwright.domain.change import Change
 from sparkwright.domain.cluster import Cluster
@@ -107,7 +107,7 @@ def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, verb: str) -> 
     """Shows what would be done; whether it is to be done."""
     ready = [one for one in wanted if not one.by_hand]
     if wanted and not (how.as_json and (how.yes or how.dry_run)):
-        click.echo(mark(cluster.simulated) + proposal_text(wanted), err=how.as_json)
+        say(mark(cluster.simulated) + proposal_text(wanted), err=how.as_json)
     if how.dry_run or not ready:
         return False
     nodes = len({one.fix.node for one in ready})

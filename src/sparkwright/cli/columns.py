@@ -6,6 +6,21 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+import click
+
+from sparkwright.domain.printable import printable
+
+_COLORS = re.compile(r"(\x1b\[(?:0|1|3[1-6])m)")
+
+
+def say(text: str, err: bool = False) -> None:
+    """Prints text that may come from nodes: of what a terminal obeys only the colors of `click.style` pass."""
+    click.echo(shown(text), err=err)
+
+
+def shown(text: str) -> str:
+    return "".join(part if n % 2 else printable(part) for n, part in enumerate(_COLORS.split(text)))
+
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Indented columns, two spaces apart; a column in which nothing stands is left out."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
+from sparkwright.cli.columns import say
 from sparkwright.domain.deployment import Phase
+from sparkwright.domain.printable import printable
 from sparkwright.domain.progress import Happening, Notice, Progress, RankPhase, StepDone, StepStarted
 from sparkwright.domain.units import duration
 from sparkwright.ports import Sink
@@ -24,11 +24,11 @@ class Quiet:
 
     def tell(self, happening: Happening) -> None:
         if isinstance(happening, Notice) and happening.warning:
-            click.echo(f"warning: {happening.text}", err=True)
+            say(f"warning: {happening.text}", err=True)
 
 
 def _to_stderr(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)
 
 
 class Lines:
@@ -96,7 +96,7 @@ class Live:
         now = time.monotonic()
         ranks = [f"  {rank_text(told)}  [{duration(now - since)}{_usual(told)}]" for told, since in self._shown()]
         copies = [f"  {p.node}: {progress_text(p)}" for p in self._copies.values()]
-        return Text("\n".join(ranks + copies), no_wrap=True, overflow="ellipsis")
+        return Text(printable("\n".join(ranks + copies)), no_wrap=True, overflow="ellipsis")
 
     def _shown(self) -> list[tuple[RankPhase, float]]:
         return [self._ranks[rank] for rank in sorted(self._ranks)]
@@ -140,6 +140,6 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
         with RichLive(
             console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
         ) as live:
-            sink = Live(live, Lines(lambda text: console.print(text, markup=False, soft_wrap=True)))
+            sink = Live(live, Lines(lambda text: console.print(printable(text), markup=False, soft_wrap=True)))
             live.update(sink)
             yield sink

@@ -22,6 +22,7 @@ from sparkwright.app.stop import down
 from sparkwright.app.world import Wish, World, expand
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_text import summary
+from sparkwright.cli.columns import say
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import answer_text, deployment_text, plan_text
 from sparkwright.domain.cluster import Cluster, Node
@@ -54,7 +55,7 @@ class Show:
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            click.echo(text)
+            say(text)
 
 
 @click.command()
@@ -87,7 +88,7 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
     if as_json:
         shared.print_json(result | kept)
     else:
-        click.echo(_farewell(kept, recipe))
+        say(_farewell(kept, recipe))
 
 
 def _simulated(wanted: str) -> Recipe:

@@ -7,6 +7,7 @@ import click
 
 from sparkwright.app import incidents as use
 from sparkwright.cli import options as shared
+from sparkwright.cli.columns import say
 from sparkwright.cli.incidents_text import list_text, shown_text
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident
@@ -55,8 +56,8 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
         shared.print_json({"schema": SCHEMA, "incidents": rows, "trouble": list(found.trouble)})
     else:
         for line in found.trouble:
-            click.echo(line, err=True)
-        click.echo(list_text([incident for _, incident in found.incidents]) or "no incidents")
+            say(line, err=True)
+        say(list_text([incident for _, incident in found.incidents]) or "no incidents")
     if found.lost:
         raise click.exceptions.Exit(3)
 
@@ -75,7 +76,7 @@ def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
     """
     shown = shared.drive(Where(cluster, ssh_config), lambda world: use.incident(world, number), quiet=True)
     if not as_json:
-        click.echo(shown_text(shown))
+        say(shown_text(shown))
         return
     files = [{"name": name, "bytes": size} for name, size in shown.files]
     told = {**_json(shown.incident), "on": shown.node, "files": files, "diagnosis": shown.diagnosis}

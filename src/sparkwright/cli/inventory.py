@@ -9,7 +9,7 @@ import click
 from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.inventory import Inventory, inventory
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, fold
+from sparkwright.cli.columns import aligned, fold, say
 from sparkwright.cli.text import mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
@@ -58,9 +58,9 @@ def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool)
     if as_json:
         shared.print_json(_json(seen))
     else:
-        click.echo(_text(seen))
+        say(_text(seen))
     for why in found.lost.values():
-        click.secho(f"error: {why}", err=True, fg="red")
+        say(click.style(f"error: {why}", fg="red"), err=True)
     if found.lost:
         raise click.exceptions.Exit(3)
 

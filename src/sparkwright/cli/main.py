@@ -105,7 +105,9 @@ class Voice:
     color: bool | None = None
 
     def say(self, text: str, **style: str) -> None:
-        click.secho(text, err=True, color=self.color, **style)  # type: ignore[arg-type]
+        from sparkwright.cli.columns import shown  # with what only an error needs
+
+        click.secho(shown(text), err=True, color=self.color, **style)  # type: ignore[arg-type]
 
 
 def entry() -> None:

@@ -15,6 +15,7 @@ from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import standing
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
+from sparkwright.cli.columns import say
 from sparkwright.cli.emit import deliver, emit_option, emitted, out_option
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.findings import findings_text
@@ -97,7 +98,7 @@ def _compare(where: Where, opened: Sequence[Recipe], as_json: bool) -> None:
     if as_json:
         shared.print_json(comparison_json(found, lambda made: plan_json(made, ())))
     else:
-        click.echo(comparison_text(found))
+        say(comparison_text(found))
     if not any(one.outcome and not stopping(one.outcome.plan, "") for one in found):
         raise click.exceptions.Exit(1)
 
@@ -107,7 +108,7 @@ def _optimize(where: Where, wish: Wish, goal: Goal, as_json: bool) -> None:
     if as_json:
         shared.print_json(optimum_json(found))
     else:
-        click.echo(optimum_text(found))
+        say(optimum_text(found))
     if not found.best.verdict.fits:
         raise click.exceptions.Exit(1)
 
@@ -128,7 +129,7 @@ def _tell(outcome: Outcome, rest: Mapping[str, Any]) -> None:
     else:
         known = measured_text(outcome.survey.calibrations)
         told = (known, plan_text(outcome.plan, staged, rest["why"]), running)
-        click.echo("\n\n".join(filter(None, told)))
+        say("\n\n".join(filter(None, told)))
 
 
 def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
@@ -139,7 +140,7 @@ def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json:
         deliver(files, out)
     told = [finding for finding in outcome.plan.findings if finding.severity is not Severity.INFO]
     for line in (*([findings_text(told)] if told else []), *still_to_bring(outcome.plan, staged)):
-        click.echo(line, err=True)
+        say(line, err=True)
 
 
 def still_to_bring(made: Plan, staged: Sequence[str]) -> list[str]:

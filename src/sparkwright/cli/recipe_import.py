@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sparkwright.cli.columns import say
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.rehearsed import Said, rehearsed
 from sparkwright.domain.errors import RecipeError, UsageError
@@ -74,9 +75,9 @@ def _say(made: Imported, said: Said, path: str, shown: bool) -> None:
     if shown:
         click.echo(made.text, nl=False)
     for note in made.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     for line in (*said.softly(), *said.errors):
-        click.echo(line, err=True)
+        say(line, err=True)
     todo = f"{len(said.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"
     good = "good, state documented: nobody has served it with sparkwright"
-    click.echo(f"{path}: {todo if said.errors else good}", err=True)
+    say(f"{path}: {todo if said.errors else good}", err=True)

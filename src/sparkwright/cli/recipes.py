@@ -16,6 +16,7 @@ from sparkwright.adapters.files import (
     reference,
     split_profile,
 )
+from sparkwright.cli.columns import say
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.inventory import inventory_command
 from sparkwright.cli.recipe_import import import_command
@@ -58,9 +59,9 @@ def list_recipes(as_json: bool) -> None:
     if as_json:
         _print_json({"recipes": rows, "broken": broken})
     else:
-        click.echo(listing(rows))
+        say(listing(rows))
     for entry in broken:
-        click.echo("\n".join(entry["errors"]), err=True)
+        say("\n".join(entry["errors"]), err=True)
 
 
 @recipes.command(short_help="Everything about one recipe.")
@@ -200,17 +201,17 @@ def _rest(found: SourceText) -> Said:
 
 def _say(result: dict[str, Any]) -> None:
     for line in Said(warnings=result["warnings"], notes=result["notes"]).softly():
-        click.echo(line, err=True)
+        say(line, err=True)
     if result["valid"]:
         profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
         but = f", and refused by `up`: {result['refused']}" if result.get("refused") else ""
-        click.echo(f"{result['name']}: good (hash {result['hash']}{profiles}){but}")
+        say(f"{result['name']}: good (hash {result['hash']}{profiles}){but}")
         return
     for line in result["errors"]:
-        click.echo(line)
+        say(line)
     count = len(result["errors"])
     hint = f"; {result['hint']}" if result.get("hint") else ""
-    click.echo(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)
+    say(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)
 
 
 def _print_json(data: Any) -> None:

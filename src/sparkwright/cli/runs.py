@@ -12,6 +12,7 @@ from sparkwright.app.runs import Kept
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_done import summary_json
 from sparkwright.cli.bench_text import next_text, summary_text
+from sparkwright.cli.columns import say
 from sparkwright.cli.runs_text import list_text, listed_json, tags_text
 from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
@@ -67,7 +68,7 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
     if as_json:
         shared.print_json({"schema": SCHEMA, "runs": [listed_json(one) for one in found]})
     else:
-        click.echo(list_text(found) or "no runs")
+        say(list_text(found) or "no runs")
 
 
 @runs.command()
@@ -86,7 +87,7 @@ def show(run: str, as_json: bool) -> None:
         shared.print_json({"schema": SCHEMA, "run": summary_json(summary)})
         return
     parts = [summary_text(summary), tags_text(summary.run), next_text(summary.run.id)]
-    click.echo("\n\n".join(part for part in parts if part))
+    say("\n\n".join(part for part in parts if part))
 
 
 @runs.command()
@@ -108,7 +109,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     if as_json:
         shared.print_json({"schema": SCHEMA, "run": listed_json(one)})
     else:
-        click.echo(f"{one.id}: {', '.join(one.tags) or 'no tags'}")
+        say(f"{one.id}: {', '.join(one.tags) or 'no tags'}")
 
 
 @runs.command()
@@ -131,7 +132,7 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
     if as_json:
         shared.print_json({"schema": SCHEMA, "deleted": [one.id for one in found]})
     else:
-        click.echo("\n".join(f"deleted {one.id}, {one.requests} requests" for one in found))
+        say("\n".join(f"deleted {one.id}, {one.requests} requests" for one in found))
 
 
 @runs.command()
@@ -180,7 +181,7 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
     if as_json:
         shared.print_json({"schema": SCHEMA, "imported": [_imported(run) for run in found]})
     else:
-        click.echo("\n".join(map(_imported_text, found)))
+        say("\n".join(map(_imported_text, found)))
 
 
 def _imported_text(run: Run) -> str:

@@ -10,6 +10,7 @@ from sparkwright.app import queries
 from sparkwright.app.incidents import incident, incident_logs
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
+from sparkwright.cli.columns import say
 from sparkwright.cli.text import deployment_text
 from sparkwright.domain.deployment import Deployment, DeploymentState
 from sparkwright.wiring import Where
@@ -75,11 +76,11 @@ def _nothing(deployment: str, found: tuple[Deployment, ...], trouble: tuple[str,
 
 def _say(shown: list[Deployment], trouble: tuple[str, ...], nothing: str) -> None:
     for line in trouble:
-        click.echo(line, err=True)
+        say(line, err=True)
     for found in shown:
-        click.echo(deployment_text(found))
+        say(deployment_text(found))
     if not shown:
-        click.echo(nothing)
+        say(nothing)
 
 
 def _json(found: Deployment) -> dict[str, Any]:
@@ -91,6 +92,7 @@ def _json(found: Deployment) -> dict[str, Any]:
 @click.option("--rank", type=int, default=None, help="Only this rank. [default: all]")
 @click.option("--incident", type=click.IntRange(min=1), default=None, help="As they were saved for this incident.")
 @click.option("--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Last lines; 0 for all.")
+@click.option("--raw", is_flag=True, help="Print colors and control characters as the engine logged them.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C or the rank's end.")
 @shared.where_options
 @shared.json_option
@@ -110,8 +112,10 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
         async for rank, node, simulated, line in _lines(world, deployment, how):
             if as_json:
                 shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line})
-            else:
+            elif how["raw"]:
                 click.echo(f"{rank}| {line}")
+            else:
+                say(f"{rank}| {line}")
 
     shared.drive(Where(cluster, ssh_config), read, quiet=True)
 

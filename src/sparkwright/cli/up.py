@@ -17,6 +17,7 @@ from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
+from sparkwright.cli.columns import say
 from sparkwright.cli.plan import plan_json
 from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.recipe import Recipe
@@ -74,7 +75,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     if rest["as_json"]:
         shared.print_json(outcome_json(outcome))
     else:
-        click.echo(outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"]))
+        say(outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"]))
     if outcome.done == "planned" and stopping(outcome.plan, rest["force"]):
         raise click.exceptions.Exit(1)
 
@@ -130,12 +131,12 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
     if as_json:
         shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
     elif removed.ranks:
-        click.echo(f"{removed.deployment}: {len(removed.ranks)} rank(s) removed")
+        say(f"{removed.deployment}: {len(removed.ranks)} rank(s) removed")
     elif removed.files:
         left = ", ".join(removed.files)
-        click.echo(f"{removed.deployment}: no rank ran; what was left of it on {left} is removed")
+        say(f"{removed.deployment}: no rank ran; what was left of it on {left} is removed")
     else:
-        click.echo(f"{removed.deployment}: nothing was left of it")
+        say(f"{removed.deployment}: nothing was left of it")
 
 
 @click.command()
@@ -160,4 +161,4 @@ def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> No
     if as_json:
         shared.print_json({"deployment": name, "seconds": round(seconds, 3)})
     else:
-        click.echo(f"{name}: serves again after {duration(seconds)}")
+        say(f"{name}: serves again after {duration(seconds)}")

@@ -3,10 +3,9 @@
 import re
 from datetime import UTC, datetime
 
+from sparkwright.domain.printable import without_controls
+
 LONGEST = 4000
-_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
-# Also those that terminals take as an escape sequence in one character, and those that turn text round.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 _WHO = re.compile(
     r"\((?P<a>(?:APIServer|EngineCore|Worker|RayWorker|DPCoordinator|ApiServer)\w*(?: pid=\d+)?)[^)]{0,60}\)"
     r"|\[(?P<b>rank ?\d+)\]|(?P<c>\b(?:TP|DP|PP)\d+(?: (?:TP|DP|PP|EP)\d+)*)\]|^(?P<d>[\w.-]+:\d+:\d+ \[\d+\])"
@@ -25,14 +24,9 @@ _FORMS = (_ISO, _SHORT, _GLOG, _SYSLOG)
 _LOOKED_AT = 160
 
 
-def plain(raw: bytes) -> bytes:
-    """A block without terminal escapes."""
-    return _ESCAPE.sub(b"", raw) if b"\x1b" in raw else raw
-
-
 def decoded(line: bytes) -> str:
     """Text of at most twice LONGEST characters, whatever the bytes."""
-    return _CONTROL.sub(" ", line[: 2 * LONGEST].decode("utf-8", "replace"))
+    return without_controls(line[: 2 * LONGEST].decode("utf-8", "replace"))
 
 
 def who(text: str) -> str:

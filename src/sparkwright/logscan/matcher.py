@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
+from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped
-from sparkwright.logscan.logline import decoded, plain, when, who
+from sparkwright.logscan.logline import decoded, when, who
 from sparkwright.logscan.sign import WINDOW
 from sparkwright.logscan.story import Seen, Story
 from sparkwright.logscan.window import Line, Open, Window
@@ -64,12 +65,12 @@ class Scan:
             self._rest += chunk
             return () if len(self._rest) < _LONGEST_LINE else self.close()
         block, self._rest = self._rest + whole, rest
-        return tuple(self._block(plain(block)))
+        return tuple(self._block(without_escapes(block)))
 
     def close(self) -> tuple[Hit, ...]:
         """Reads the last line, which has no end."""
         block, self._rest = self._rest, b""
-        return tuple(self._block(plain(block))) if block else ()
+        return tuple(self._block(without_escapes(block))) if block else ()
 
     def _block(self, block: bytes) -> Iterator[Hit]:
         window = Window(block, self.lines + 1, tuple(self._tail))

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -57,6 +58,16 @@ def test_each_error_has_its_exit_code_and_one_clear_message(
     assert run(["probe"]) == code
     said = capsys.readouterr()
     assert (said.out, said.err.splitlines()) == ("", lines)
+
+
+def test_what_a_node_said_cannot_move_the_cursor(verb: Any, capsys: Any) -> None:
+    """Guards the error, the engine's last lines and the findings; colors of ours are those of a terminal only."""
+    evil = "\x1b[2J\x9b2J\u202ex"
+    verb(raising(errors.NotReady(evil, evil, (evil,))))
+    run(["probe"])
+    verb(raising(errors.Refused(evil, [replace(FINDING, evidence=evil)])))
+    run(["probe"])
+    assert not set("\x1b\x9b\u202e") & set(capsys.readouterr().err)
 
 
 def test_a_refusal_shows_its_findings_first(verb: Any, capsys: Any) -> None:

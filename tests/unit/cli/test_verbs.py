@@ -273,6 +273,15 @@ def test_logs_are_lines_with_their_rank(here: Scene, call: Call) -> None:
     assert (row["rank"], row["node"], row["line"]) == (1, "spark-2", "line of 1")
 
 
+def test_logs_show_no_control_characters_unless_asked_for(here: Scene, call: Call) -> None:
+    """Guards the terminal against what an engine, or a client by way of it, has logged."""
+    call("up", "twin", *FORCE)
+    for node in here.nodes:
+        node.on("tail -n", ["a\x9b2J\u202eb"])
+    assert call("logs", "twin", "--rank", "0")[1] == "0| a 2J b\n"
+    assert call("logs", "twin", "--rank", "0", "--raw")[1] == "0| a\x9b2J\u202eb\n"
+
+
 def test_a_node_that_refuses_to_start_is_1(here: Scene, call: Call) -> None:
     """What the node said, what to do, and nothing left."""
     here.nodes[0].refuses = Completed(125, "", "no space left on device")

@@ -1,0 +1,32 @@
+"""Text of nodes on a terminal."""
+
+import click
+import pytest
+
+from sparkwright.cli.columns import shown
+from sparkwright.domain.printable import printable
+
+HOSTILE = [
+    ("\x1b[2Jgone", "gone"),
+    ("\x1b]0;title\x07gone", "gone"),
+    ("a\x9b2Jb", "a 2Jb"),
+    ("a\u202egnp.exe", "a gnp.exe"),
+    ("50 %\r100 %\x08", "50 % 100 % "),
+]
+
+
+@pytest.mark.parametrize(("text", "clean"), HOSTILE)
+def test_nothing_that_a_terminal_obeys_is_left(text: str, clean: str) -> None:
+    """Guards the screen against a log, a name or an error of a node: escape sequences of any form, bidi marks."""
+    assert printable(text) == clean
+    assert shown(click.style(text, fg="red", bold=True)) == click.style(clean, fg="red", bold=True)
+
+
+def test_what_is_no_control_stays() -> None:
+    """Guards lines, tabs and other scripts."""
+    assert printable("a\tb\nжук ±5 °C 日本") == "a\tb\nжук ±5 °C 日本"
+
+
+def test_only_our_own_colors_pass() -> None:
+    """Guards against text that hides what comes after it."""
+    assert shown("\x1b[8mhidden") == "hidden"
