@@ -9,9 +9,9 @@ import pytest
 from fakes.clock import FakeClock
 from sparkwright.app.diagnose import Examined, examine_deployment
 from sparkwright.cli.diagnose_text import examined_text
-from sparkwright.remote import diagnose, process, store
 from sparkwright.domain.live import Live, LiveCanary
 from sparkwright.domain.states import DeploymentState
+from sparkwright.remote import diagnose, process, store
 from unit.app.scene import Scene
 from unit.app.test_status import STATE, handle, running
 
