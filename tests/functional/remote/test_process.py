@@ -17,9 +17,8 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.probed import Launched
 from sparkwright.domain.recipe import Runtime
-from sparkwright.facts import ranks
+from sparkwright.facts import provenance, ranks
 from sparkwright.facts.provenance import parse_process
-from sparkwright.facts import provenance
 from sparkwright.remote import process
 
 STATE = "~/state dir"

@@ -11,7 +11,9 @@ from sparkwright.app.diagnose import Examined, examine_deployment
 from sparkwright.cli.diagnose_text import examined_text
 from sparkwright.domain.live import Live, LiveCanary
 from sparkwright.domain.states import DeploymentState
-from sparkwright.remote import diagnose, process, store
+from sparkwright.facts import store
+from sparkwright.remote import evidence as diagnose
+from sparkwright.remote import process
 from unit.app.scene import Scene
 from unit.app.test_status import STATE, handle, running
 
