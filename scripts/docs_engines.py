@@ -40,7 +40,7 @@ TOLD = {
             "Real vLLM 0.21.0, TP 2 over two nodes with one H200 each, runtime process: "
             "[acceptance](acceptance/vllm-0.21.0-2x-h200.md): streamed chat, tool call, killed, frozen and misled "
             "ranks; MiniMax-M2.7's dimensions as NVFP4 on Marlin.",
-            "The twin (its flags, log, metrics and API) on two system containers with sshd and dockerd, both runtimes.",
+            "The simulator (flags, log, metrics, API) on two system containers with sshd and dockerd, both runtimes.",
         ),
     ),
     "vllm-ray": Told(
@@ -61,7 +61,7 @@ TOLD = {
             "[acceptance](acceptance/vllm-0.21.0-2x-h200.md).",
             "Real Ray 2.60 over two network namespaces with a stand-in for vLLM: a missing node, a node of another "
             "launch, SIGTERM, SIGKILL of the head.",
-            "Real Ray with the twin as its vLLM on two system containers.",
+            "Real Ray with the simulator as its vLLM on two system containers.",
         ),
     ),
     "sglang": Told(
@@ -76,7 +76,7 @@ TOLD = {
         ),
         (
             "The options of all five versions are compared with the commands that we write.",
-            "The twin's SGLang dialect on two system containers, both runtimes.",
+            "A simulated SGLang on two system containers, both runtimes.",
             "**The real SGLang was not run**: its packages for a GPU were not at hand.",
         ),
     ),
@@ -96,7 +96,7 @@ TOLD = {
         (
             "Real Open MPI 4.1.4 over two network namespaces and on two system containers, with a stand-in for "
             "`trtllm-serve`: wrong key, foreign command, killed agent, killed head.",
-            "The twin's TensorRT-LLM dialect under the real mpirun on two system containers, both runtimes.",
+            "A simulated TensorRT-LLM under the real mpirun on two system containers, both runtimes.",
             "**The real TensorRT-LLM was not run**: its image and packages were not at hand.",
         ),
     ),
@@ -113,14 +113,14 @@ TOLD = {
         (
             "The real server of the wheel, on the CPU, by `sparkwright up` in the tests.",
             "Real llama-server and rpc-server over two nodes, on the CPU: [acceptance](acceptance/llama.cpp-rpc.md).",
-            "The twin's llama.cpp dialect on two system containers, both runtimes. No GPU build was run.",
+            "A simulated llama.cpp on two system containers, both runtimes. No GPU build was run.",
         ),
     ),
     "twin": Told(
-        "The twin (simulated)",
+        "The simulator (engine: twin)",
         "as vLLM",
         "vLLM 0.21.0's log lines, metrics and API, any read version's flags, no model; marked simulated everywhere. "
-        "It also speaks SGLang's, TensorRT-LLM's and llama.cpp's dialects, for the tests.",
+        "The tests simulate SGLang, TensorRT-LLM and llama.cpp on top of it.",
         ("Nothing that it says is a measurement.",),
         ("Compared with recordings of the real vLLM 0.21.0.",),
     ),

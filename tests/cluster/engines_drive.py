@@ -1,4 +1,4 @@
-"""Recipes of the real engines for the test nodes, where their programs are the twin in each engine's words."""
+"""Recipes of the real engines for the test nodes, where their programs are simulated in each engine's dialect."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,9 @@ ENGINES = ("vllm-ray", "sglang", "trtllm", "llama-cpp")
 VERSIONS = {"vllm-ray": "0.21.0", "sglang": "0.5.12", "trtllm": "1.3.0rc", "llama-cpp": "2026.10.11549"}
 # What the process that is the rank has in its command line, for the head and for a worker.
 HEADS = {"vllm-ray": "ray_launch.py head", "sglang": "node-rank 0", "trtllm": "mpirun --hostfile",
-         "llama-cpp": "twin llama-server"}  # fmt: skip
+         "llama-cpp": "simulators llama-server"}  # fmt: skip
 WORKERS = {"vllm-ray": "ray_launch.py worker", "sglang": "node-rank 1", "trtllm": "mpi_launch.py agent",
-           "llama-cpp": "twin rpc-server"}  # fmt: skip
+           "llama-cpp": "simulators rpc-server"}  # fmt: skip
 # Names of an engine's own address; each rank must have its node's.
 HOST_IP = {"vllm-ray": "VLLM_HOST_IP", "sglang": "SGLANG_HOST_IP"}
 GGUF = "/home/spark/models/tiny.gguf"

@@ -4,29 +4,24 @@ In HOME/bin, which is the nodes' venv and first in the image's PATH, and as Pyth
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from testbed.rootfs import HOME
 
 LIB = f"{HOME}/programs/lib"
-# name -> the simulator's word for it; `vllm serve` is the simulator's own
-NAMES = {
-    "vllm": "",
-    "sparkwright-twin": "",  # replaces the base image's
-    "trtllm-serve": "trtllm-serve",
-    "trtllm-llmapi-launch": "trtllm-llmapi-launch",
-    "llama-server": "llama-server",
-    "rpc-server": "rpc-server",
-}
+OTHERS = Path(__file__).resolve().parents[1] / "simulators"
+OWN = ("vllm", "sparkwright-twin")  # the second replaces the base image's
+NAMES = (*OWN, "trtllm-serve", "trtllm-llmapi-launch", "llama-server", "rpc-server")
 IN_APP = ("llama-server", "rpc-server")  # where the published images have them
 MODULES = {"vllm/entrypoints/cli/main": "", "sglang/launch_server": "sglang"}
 SCRIPT = """#!/bin/sh
 py=/{home}/bin/python3
 [ -x $py ] || py=/usr/bin/python3
-exec $py -m sparkwright.simulator {word} "$@"
+exec $py -m {module} "$@"
 """
 MODULE = """import sys
 
-from sparkwright.simulator.__main__ import main
+from {package}.__main__ import main
 
 if __name__ == "__main__":
     sys.exit(main([*{words}, *sys.argv[1:]]))
@@ -35,8 +30,11 @@ if __name__ == "__main__":
 
 def program_files() -> Iterator[tuple[str, bytes, int]]:
     """Path from the root, content, mode."""
-    for name, word in NAMES.items():
-        script = SCRIPT.format(home=HOME, word=word).encode()
+    for path in sorted(OTHERS.glob("*.py")):
+        yield f"{LIB}/simulators/{path.name}", path.read_bytes(), 0o644
+    for name in NAMES:
+        module = "sparkwright.simulator" if name in OWN else f"simulators {name}"
+        script = SCRIPT.format(home=HOME, module=module).encode()
         yield f"{HOME}/bin/{name}", script, 0o755
         if name in IN_APP:
             yield f"app/{name}", script, 0o755
@@ -44,4 +42,6 @@ def program_files() -> Iterator[tuple[str, bytes, int]]:
         folder = module.split("/")[:-1]
         for depth in range(1, len(folder) + 1):
             yield f"{LIB}/{'/'.join(folder[:depth])}/__init__.py", b"", 0o644
-        yield f"{LIB}/{module}.py", MODULE.format(words=[word] if word else []).encode(), 0o644
+        package = "simulators" if word else "sparkwright.simulator"
+        text = MODULE.format(package=package, words=[word] if word else [])
+        yield f"{LIB}/{module}.py", text.encode(), 0o644

@@ -1,7 +1,4 @@
-"""`python -m sparkwright.simulator serve MODEL [vLLM flags]`, `python -m sparkwright.simulator --version`.
-
-Other engines' programs: `sglang`, `llama-server`, `rpc-server`, `trtllm-serve`, `trtllm-llmapi-launch`.
-"""
+"""`python -m sparkwright.simulator serve MODEL [vLLM flags]`, `python -m sparkwright.simulator --version`."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ import sys
 from argparse import Namespace
 
 from sparkwright.simulator import boot, options
-from sparkwright.simulator.dialects import llama, sglang, trtllm
-from sparkwright.simulator.dialects.console import Stopped
 from sparkwright.simulator.faults import Faults
 from sparkwright.simulator.head import run_head
 from sparkwright.simulator.log import recorded, voices
@@ -35,19 +30,8 @@ NOT_CACHED = (
 )
 
 
-PROGRAMS = {
-    "sglang": sglang.run,
-    "llama-server": llama.run,
-    "rpc-server": llama.lend,
-    "trtllm-serve": trtllm.run,
-    "trtllm-llmapi-launch": trtllm.launch,
-}
-
-
 def main(argv: list[str]) -> int:
     """Exit codes as vLLM's: 0 good, 1 the start failed, 2 usage."""
-    if argv[:1] and argv[0] in PROGRAMS:
-        return _other(argv)
     if argv[:1] in (["--version"], ["-v"]):
         sys.stdout.write(VERSION + "\n")
         return 0
@@ -64,15 +48,6 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"sparkwright.simulator: error: {error}\n")
         return 2
     return _serve(args, settings, faults)
-
-
-def _other(argv: list[str]) -> int:
-    """A program of another engine."""
-    try:
-        return PROGRAMS[argv[0]](argv[1:], os.environ)
-    except Stopped as stop:
-        sys.stderr.write(f"{stop}\n")
-        return stop.code
 
 
 def _serve(args: Namespace, settings: Settings, faults: Faults) -> int:

@@ -10,11 +10,11 @@ import time
 from typing import Any
 
 from sparkwright.simulator import boot, phases
-from sparkwright.simulator.dialects.ray_ranks import RayRanks
 from sparkwright.simulator.ledger import busy_device
 from sparkwright.simulator.link import Head, PeerLost, patient
 from sparkwright.simulator.log import recorded
 from sparkwright.simulator.rank import Rank, StartFailed, signalled
+from sparkwright.simulator.ray_ranks import RayRanks
 from sparkwright.simulator.service import Service
 from sparkwright.simulator.web import bind
 

@@ -10,9 +10,9 @@ from typing import Any
 from sparkwright.simulator import boot, phases
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.core import POLL_S, Core, Link, Trouble
-from sparkwright.simulator.dialects.ray_ranks import RayRanks
 from sparkwright.simulator.log import recorded
 from sparkwright.simulator.rank import Rank
+from sparkwright.simulator.ray_ranks import RayRanks
 from sparkwright.simulator.scheduler import Engine
 from sparkwright.simulator.server import LISTED, Server
 from sparkwright.simulator.web import Web, web

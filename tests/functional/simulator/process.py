@@ -12,6 +12,9 @@ from pathlib import Path
 
 import httpx
 
+from simulators.__main__ import PROGRAMS
+
+TESTS = str(Path(__file__).parents[2])
 CAPTURES = Path(__file__).parents[2] / "data" / "captures" / "twin"
 HEAD_ADDRESS = "127.0.0.1"
 FAST = {
@@ -45,9 +48,10 @@ class Twin:
     def start(self) -> Twin:
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("SPARKWRIGHT_", "VLLM_", "NCCL_", "GLOO_"))}
         with self.log_path.open("wb") as log:
-            command = [sys.executable, "-m", "sparkwright.simulator", *self.flags]
+            module = "simulators" if self.flags[0] in PROGRAMS else "sparkwright.simulator"
+            command = [sys.executable, "-m", module, *self.flags]
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=subprocess.STDOUT, env={**keep, **FAST, **self.env}
+                command, stdout=log, stderr=subprocess.STDOUT, env={**keep, "PYTHONPATH": TESTS, **FAST, **self.env}
             )
         return self
 

@@ -8,13 +8,13 @@ from typing import Protocol
 
 from starlette.routing import Route
 
-from sparkwright.simulator.dialects.site import Site
+from simulators.site import Site
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.rank import Rank
 
 
-class Words(Protocol):
-    """One engine's words. Methods print through `rank.voices.api`; those that are async take their phase's time."""
+class Dialect(Protocol):
+    """One engine's dialect. Methods print through `rank.voices.api`; those that are async take their phase's time."""
 
     @property
     def notices(self) -> bool:

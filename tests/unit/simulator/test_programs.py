@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.simulator.dialects import console, llama, ray_ranks, sglang, trtllm
-from sparkwright.simulator.dialects.console import Stopped
+from simulators import console, llama, sglang, trtllm
+from simulators.console import Stopped
+from sparkwright.simulator import ray_ranks
 
 CONFIG = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512}
 

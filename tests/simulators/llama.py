@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sparkwright.simulator.dialects import console
-from sparkwright.simulator.dialects.life import Head
-from sparkwright.simulator.dialects.site import Site
+from simulators import console
+from simulators.life import Head
+from simulators.site import Site
 from sparkwright.simulator.errors import json_response
 from sparkwright.simulator.link import Caller, Frame, answering
 from sparkwright.simulator.log import Form
@@ -67,7 +67,7 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
     args = _canonical(given, 1 + len(servers))
     rank = console.rank(args, replace(own, weights_gib=own.weights_gib or size), Form(_own, lambda: ""))
     link = Caller(servers)
-    return asyncio.run(Head(rank, Words(given), link, link.call, f"llama.cpp {version}").run())
+    return asyncio.run(Head(rank, Dialect(given), link, link.call, f"llama.cpp {version}").run())
 
 
 def _size(path: str | None) -> float:
@@ -114,8 +114,8 @@ def _own(level: str) -> str:
     return f"{minutes}.{rest // 1_000_000:02d}.{rest // 1000 % 1000:03d}.{rest % 1000:03d} {level[0]} "
 
 
-class Words:
-    """llama-server's (words.Words)."""
+class Dialect:
+    """llama-server's (dialect.Dialect)."""
 
     notices = False
     metrics = METRICS
@@ -206,7 +206,7 @@ class Words:
         return line[: line.index("{")] + line[line.index("}") + 1 :] if "{" in line else line
 
 
-def lend(argv: list[str], env: Mapping[str, str]) -> int:
+def serve_rpc(argv: list[str], env: Mapping[str, str]) -> int:
     """rpc-server: one head at a time, until a signal. Raises Stopped and SystemExit."""
     parser = argparse.ArgumentParser("rpc-server", add_help=False, allow_abbrev=False)
     for flags, default in ((("-H", "--host"), "127.0.0.1"), (("-p", "--port"), "50052"), (("-t", "--threads"), "")):

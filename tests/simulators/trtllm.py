@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sparkwright.simulator.dialects import console
-from sparkwright.simulator.dialects.life import Head, run_worker
-from sparkwright.simulator.dialects.site import Site
+from simulators import console
+from simulators.life import Head, run_worker
+from simulators.site import Site
 from sparkwright.simulator.errors import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
@@ -73,18 +73,18 @@ def run(argv: list[str], env: Mapping[str, str], place: tuple[int, int] = (0, 1)
         given.config = None  # only rank 0 runs the command, and hands to the others what it read
     args = _canonical(given, place, env)
     rank = console.rank(args, own, _form(place))
-    words = Words(version, given.config)
+    dialect = Dialect(version, given.config)
     if rank.limits.world > place[1]:
         raise console.Stopped(f"RuntimeError: world size {rank.limits.world} is more than the {place[1]} ranks of MPI")
     if place[0] > 0:
-        return asyncio.run(run_worker(rank, words, args.master_addr, PORT))
+        return asyncio.run(run_worker(rank, dialect, args.master_addr, PORT))
     link = Ranks(place[1])
 
     async def meet() -> None:
         await link.listen(args.master_addr, PORT)
         await link.all_joined()
 
-    return asyncio.run(Head(rank, words, link, meet, f"TensorRT-LLM {version}").run())
+    return asyncio.run(Head(rank, dialect, link, meet, f"TensorRT-LLM {version}").run())
 
 
 def _given(argv: list[str], version: str) -> Namespace:
@@ -143,8 +143,8 @@ def _form(place: tuple[int, int]) -> Form:
     return Form(lambda level: time.strftime(f"[%m/%d/%Y-%H:%M:%S] [TRT-LLM]{who} [{level[0]}] "), lambda: "")
 
 
-class Words:
-    """TensorRT-LLM's (words.Words).
+class Dialect:
+    """TensorRT-LLM's (dialect.Dialect).
 
     Its served name is the model folder's, and it takes requests for any name (serve/openai_server.py).
     """

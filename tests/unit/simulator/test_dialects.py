@@ -1,4 +1,4 @@
-"""A start of one rank in each engine's words, read by that engine's own log dialect; its metrics and its routes."""
+"""A start of one rank in each engine's dialect, read by that engine's own log dialect; its metrics and its routes."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from dataclasses import replace
 import pytest
 from starlette.requests import Request
 
+from simulators import llama, sglang, trtllm
+from simulators.dialect import Dialect
+from simulators.site import Site
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.llama_cpp import read_llama_cpp
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS, SGLANG_METRICS, TRTLLM_METRICS
 from sparkwright.engines.sglang.log import read_sglang
 from sparkwright.engines.trtllm import read_trtllm
 from sparkwright.simulator.core import Core, Trouble
-from sparkwright.simulator.dialects import llama, sglang, trtllm
-from sparkwright.simulator.dialects.site import Site
-from sparkwright.simulator.dialects.words import Words
 from sparkwright.simulator.link import Head
 from sparkwright.simulator.log import Form, Voice, Voices
 from sparkwright.simulator.rank import Rank, StartFailed
 from unit.simulator.inprocess import MakeRank
 
 GIVEN = Namespace(model="/m/tiny.gguf", enable_metrics=True, metrics=True, api_key="hidden", model_path="m")
-TALKS: dict[str, tuple[Words, Form, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
-    "sglang": (sglang.Words(GIVEN, "0.5.12", True), sglang._form(0, 2), read_sglang, SGLANG_METRICS),
-    "trtllm": (trtllm.Words("1.3.0rc", None), trtllm._form((0, 2)), read_trtllm, TRTLLM_METRICS),
-    "llama-cpp": (llama.Words(GIVEN), Form(llama._own, lambda: ""), read_llama_cpp, LLAMA_CPP_METRICS),
+TALKS: dict[str, tuple[Dialect, Form, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
+    "sglang": (sglang.Dialect(GIVEN, "0.5.12", True), sglang._form(0, 2), read_sglang, SGLANG_METRICS),
+    "trtllm": (trtllm.Dialect("1.3.0rc", None), trtllm._form((0, 2)), read_trtllm, TRTLLM_METRICS),
+    "llama-cpp": (llama.Dialect(GIVEN), Form(llama._own, lambda: ""), read_llama_cpp, LLAMA_CPP_METRICS),
 }
 NOBODY = Request({"type": "http"})
 QUIET = Trouble(lambda: None, lambda _: asyncio.sleep(0))
@@ -48,15 +48,15 @@ def talking(make_rank: MakeRank) -> Callable[[str], tuple[Rank, io.StringIO]]:
     return make
 
 
-async def start(words: Words, rank: Rank) -> None:
-    words.greet(rank)
-    words.join(rank)
-    words.met(rank, [])
-    await words.load(rank)
-    await words.fit(rank)
-    await words.capture(rank)
-    words.listening(rank)
-    words.ready(rank)
+async def start(dialect: Dialect, rank: Rank) -> None:
+    dialect.greet(rank)
+    dialect.join(rank)
+    dialect.met(rank, [])
+    await dialect.load(rank)
+    await dialect.fit(rank)
+    await dialect.capture(rank)
+    dialect.listening(rank)
+    dialect.ready(rank)
 
 
 @ENGINE
@@ -64,9 +64,9 @@ async def test_a_start_is_understood_from_weights_to_ready(
     engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
 ) -> None:
     """Phases only go forward, none of the lines is an error, the last says ready, and the first says simulated."""
-    words, _, read, _ = TALKS[engine]
+    dialect, _, read, _ = TALKS[engine]
     rank, out = talking(engine)
-    await start(words, rank)
+    await start(dialect, rank)
     lines = out.getvalue().replace("\r", "\n").splitlines()
     events = [event for line in lines if (event := read(line))]
     order = list(Phase)
@@ -83,9 +83,9 @@ def test_a_failed_start_is_an_error_for_the_reader(
     engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
 ) -> None:
     """What the engine says last is what `up` will show."""
-    words, _, read, _ = TALKS[engine]
+    dialect, _, read, _ = TALKS[engine]
     rank, out = talking(engine)
-    words.failed(rank, "RuntimeError: no more memory")
+    dialect.failed(rank, "RuntimeError: no more memory")
     assert any(event.error for line in out.getvalue().splitlines() if (event := read(line)))
 
 
@@ -94,10 +94,10 @@ async def test_metrics_have_the_engine_s_names_and_the_mark(
     engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
 ) -> None:
     """Every name that is looked for is there, but for speculation's while it is off; none of vLLM's is left."""
-    words, _, _, names = TALKS[engine]
+    dialect, _, _, names = TALKS[engine]
     rank, _ = talking(engine)
     core = Core(rank, Head(1), QUIET)
-    text = bytes((await Site(core, engine, words.metrics, words.labels).scrape(NOBODY)).body).decode()
+    text = bytes((await Site(core, engine, dialect.metrics, dialect.labels).scrape(NOBODY)).body).decode()
     assert text.startswith("# HELP sparkwright_simulated 1") and "vllm:" not in text
     wanted = {name for name in names.values() if "spec" not in name}
     assert [name for name in wanted if f"\n{name}" not in text] == []
@@ -111,18 +111,18 @@ def test_unbalanced_memory_stops_sglang_unless_it_is_told_not_to_look(
     rank = replace(rank, limits=replace(rank.limits, world=2))
     scarce = [{"free": rank.settings.free_gib * 0.8}]
     with pytest.raises(StartFailed, match="The memory capacity is unbalanced"):
-        sglang.Words(GIVEN, "0.5.12", balanced=True).met(rank, scarce)
-    sglang.Words(GIVEN, "0.5.12", balanced=False).met(rank, scarce)
+        sglang.Dialect(GIVEN, "0.5.12", balanced=True).met(rank, scarce)
+    sglang.Dialect(GIVEN, "0.5.12", balanced=False).met(rank, scarce)
     assert "The memory capacity is unbalanced" in out.getvalue()
 
 
 def test_no_key_is_shown(talking: Callable[[str], tuple[Rank, io.StringIO]]) -> None:
     """SGLang prints all its arguments; the twin leaves the key out, in its log as in /server_info."""
-    words = sglang.Words(GIVEN, "0.5.12", balanced=True)
+    dialect = sglang.Dialect(GIVEN, "0.5.12", balanced=True)
     rank, out = talking("sglang")
-    words.greet(rank)
+    dialect.greet(rank)
     site = Site(Core(rank, Head(1), QUIET), "SGLang", {}, str)
-    assert "hidden" not in out.getvalue() + str(words._server(site))
+    assert "hidden" not in out.getvalue() + str(dialect._server(site))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,6 @@ def test_no_key_is_shown(talking: Callable[[str], tuple[Rank, io.StringIO]]) -> 
 )
 def test_each_engine_guards_its_own_paths(engine: str, open_paths: list[str], guarded: list[str]) -> None:
     """What asks for the key differs from engine to engine; TensorRT-LLM has none to ask for."""
-    words = TALKS[engine][0]
-    assert [path for path in open_paths if words.guarded(path)] == []
-    assert [path for path in guarded if not words.guarded(path)] == []
+    dialect = TALKS[engine][0]
+    assert [path for path in open_paths if dialect.guarded(path)] == []
+    assert [path for path in guarded if not dialect.guarded(path)] == []

@@ -25,7 +25,7 @@ MARK = (
 
 @dataclass(slots=True)
 class Site:
-    """What routes work with. names, labels: of the engine's metrics (words.Words). up: it has said that it is ready."""
+    """names, labels: of the engine's metrics (dialect.Dialect). up: it has logged that it is ready."""
 
     core: Core
     engine: str
@@ -45,7 +45,7 @@ class Site:
         return json_response(listed(self.answers.rules, str(self.core.rank.args.model)))
 
     async def scrape(self, request: Request) -> Response:
-        """The metrics that the engine has, in its own words."""
+        """The metrics that the engine has, in its own names."""
         text = MARK.format(engine=self.engine) + "".join(self._lines(self.core.metrics))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 

@@ -1,4 +1,4 @@
-"""SGLang: `python -m sparkwright.simulator sglang ...`, as `python -m sglang.launch_server ...`.
+"""SGLang: `python -m simulators sglang ...`, as `python -m sglang.launch_server ...`.
 
 Read from sglang 0.5.12: srt/model_executor (model_runner.py, cuda_graph_runner.py), srt/mem_cache/memory_pool.py,
 srt/managers/scheduler.py, srt/entrypoints/http_server.py, srt/observability/metrics_collector.py.
@@ -23,9 +23,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sparkwright.simulator.dialects import console
-from sparkwright.simulator.dialects.life import Head, run_worker
-from sparkwright.simulator.dialects.site import Site
+from simulators import console
+from simulators.life import Head, run_worker
+from simulators.site import Site
 from sparkwright.simulator.errors import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
@@ -65,18 +65,18 @@ def run(argv: list[str], env: Mapping[str, str]) -> int:
         parser.error("the following arguments are required: --model-path/--model")
     args = _canonical(partial(parser.value, given))
     own = console.settings(env, tuple(filter(None, [given.api_key])))
-    words = Words(given, version, env.get("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "1") not in ("0", "false"))
+    dialect = Dialect(given, version, env.get("SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK", "1") not in ("0", "false"))
     rank = console.rank(args, own, _form(args.node_rank, args.tensor_parallel_size * args.pipeline_parallel_size))
     host, port = args.master_addr, args.master_port
     if args.node_rank > 0:
-        return asyncio.run(run_worker(rank, words, host, port))
+        return asyncio.run(run_worker(rank, dialect, host, port))
     link = Ranks(rank.nodes)
 
     async def meet() -> None:
         await link.listen(host, port)
         await link.all_joined()
 
-    return asyncio.run(Head(rank, words, link, meet, f"SGLang {version}").run())
+    return asyncio.run(Head(rank, dialect, link, meet, f"SGLang {version}").run())
 
 
 def _configured(argv: list[str]) -> list[str]:
@@ -127,8 +127,8 @@ def _form(rank: int, world: int) -> Form:
     return Form(lambda level: stamp(place if level == "INFO" else ""), lambda: stamp(""))
 
 
-class Words:
-    """SGLang's (words.Words). Level INFO is a scheduler's line, MAIN one of the process that started it."""
+class Dialect:
+    """SGLang's (dialect.Dialect). Level INFO is a scheduler's line, MAIN one of the process that started it."""
 
     notices = True
     metrics = METRICS
