@@ -1,8 +1,6 @@
 """Writes docs/rules/: what `sparkwright explain` prints, and an index. `--check`: fails when stale.
 
-Checks have a page each, causes that logs show one page a family.
-
-coverage.md and seeds.md are written by hand, and tests hold them.
+One page a family, of checks and of causes that logs show. seeds.md is written by hand, and a test holds it.
 """
 
 import argparse
@@ -13,29 +11,24 @@ from itertools import groupby
 from pathlib import Path
 
 from sparkwright.cli.explain_pages import Page, pages
-from sparkwright.rules.compat.schema import Row
-from sparkwright.rules.compat.table import ENGINES, read_table
+from sparkwright.compat.schema import Row
+from sparkwright.compat.table import ENGINES, read_table
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "rules"
-BY_HAND = frozenset({"coverage.md", "seeds.md"})
-NOTE = "<!-- Written by scripts/docs_rules.py from the rules' docstrings; do not edit. -->"
-OF_LOGS = "<!-- Written by scripts/docs_rules.py from the files in src/sparkwright/causes; do not edit. -->"
+BY_HAND = frozenset({"seeds.md"})
+NOTE = "<!-- Written by scripts/docs_rules.py from CHECKS tables and causes/*.toml; do not edit. -->"
 HEAD = """# Findings and causes by code
 
 `block` stops `up`; `override` stops it unless `--force REASON` is given, which is recorded; `warn` and `info` do not
 stop it. A cause that a log shows is named by `diagnose`; what is `info` there is harmless and never blamed. Codes are
-never reused. `sparkwright explain CODE` prints the same. [seeds.md](seeds.md) says which code covers which line
-of the reports that this program began with, [compatibility.md](compatibility.md) has the table behind the COMPAT codes.
-[coverage.md](coverage.md) goes through the known faults of GB10 nodes and says which code looks for each.
-
-Where a page refers to the field guide (`gb10.md`, sections A to H) or to a seed by its number: these are the authors'
-own notes on what owners of such nodes have published, and five of their reports in full. They are not part of this
-project.
+never reused. `sparkwright explain CODE` prints the same. [compatibility.md](compatibility.md) has the table behind the
+COMPAT codes,
+[seeds.md](seeds.md) five public reports with the code that covers each line.
 """
 TABLE = """# What is known to work
 
-Engine x version x architecture x quantization on GB10 (sm_121), from src/sparkwright/rules/compat/data. A row holds
+Engine x version x architecture x quantization on GB10 (sm_121), from src/sparkwright/compat/data. A row holds
 where a recipe meets all that its first column says. `plan` and `up` refuse what is blocked (COMPAT001) and warn of what
 is degraded (COMPAT002); disputed rows only inform. `sparkwright recipes show NAME` has the rows of a recipe. The date
 is the source's where it tells one, else the month in which it was read.
@@ -71,43 +64,33 @@ def write(wanted: dict[str, str]) -> None:
 def texts() -> dict[str, str]:
     """File name -> text."""
     made = {"README.md": index(), "compatibility.md": "\n".join([NOTE, TABLE, *compatibility()])}
-    return made | {
-        name: family([*group]) if name.startswith("log-") else text(next(group))
-        for name, group in groupby(pages().values(), key=file_of)
-    }
+    return made | {name: family([*group]) for name, group in groupby(pages().values(), key=file_of)}
 
 
 def file_of(page: Page) -> str:
-    """`HOST001.md`, `log-container-and-image.md`."""
-    log, _, name = page.family.partition("log: ")
-    return f"{page.code}.md" if log else f"log-{name.replace(' ', '-')}.md"
+    """`check-driver-and-gpu.md`, `log-container-and-image.md`."""
+    name = page.family.removeprefix("log: ")
+    return f"{'log' if page.cause else 'check'}-{name.replace(' ', '-').lower()}.md"
 
 
 def family(found: Sequence[Page]) -> str:
-    """The causes of one family."""
-    head = f"# Causes that logs show: {found[0].family.removeprefix('log: ')}\n"
-    return "\n".join([OF_LOGS, head, *map(section, found)])
+    name = found[0].family.removeprefix("log: ")
+    kind = "Causes that logs show" if found[0].cause else "Findings"
+    return "\n".join([NOTE, f"# {kind}: {name}\n", *map(section, found)])
 
 
 def section(page: Page) -> str:
     parts = dict(page.parts)
-    why, line, urls = (parts.pop(name, "") for name in ("Why", "Log line", "See"))
-    body = [f"## {page.code}\n", f"**{page.title}** (`{page.cause}`, {page.severity}): {why}\n"]
+    urls, line, why = (parts.pop(name, "") for name in ("See", "Log line", "Why"))
+    cause = f"`{page.cause}`, " if page.cause else ""
+    kind = f"({cause}{page.severity}{', preview' if page.status == 'preview' else ''})"
+    body = [f"## {page.code}\n", f"**{page.title}** {kind}{': ' + why if page.cause else ''}\n"]
     body += [f"A log line: `` {line} ``\n"] if line else []
-    body += [f"{name}: {said}.\n" for name, said in parts.items()]
+    body += [f"{name}: {text.rstrip('.')}.\n" for name, text in parts.items() if name != "Cause"]
+    body += [f"Why: {why.rstrip('.')}.\n"] if why and not page.cause else []
+    body += [f"Cause: {parts['Cause'].rstrip('.')}.\n"] if "Cause" in parts else []
     body += ["```\n" + "\n".join(page.fix) + "\n```\n"] if page.fix else []
     return "\n".join([*body, *([f"See {', '.join(f'<{url}>' for url in urls.split())}\n"] if urls else [])])
-
-
-def text(page: Page) -> str:
-    """What `explain` says, with headings."""
-    cause = f" Cause: `{page.cause}`." if page.cause else ""
-    facts = (
-        f"Severity: **{page.severity}**. Status: {page.status}. Family: {page.family}.{cause} {page.summary}".strip()
-    )
-    body = [f"## {name}\n\n{said}\n" for name, said in page.parts.items()]
-    fix = ["## Fix\n\n```\n" + "\n".join(page.fix) + "\n```\n"] if page.fix else []
-    return "\n".join([NOTE, f"# {page.code}: {page.title}\n", f"{facts}\n", *body, *fix])
 
 
 def index() -> str:
@@ -115,14 +98,14 @@ def index() -> str:
 
 
 def families() -> Iterator[str]:
-    for family, group in groupby(pages().values(), key=lambda page: page.family):
-        logs = family.startswith("log: ")
-        yield f"## {family[:1].upper()}{family[1:]}\n"
+    for name, group in groupby(pages().values(), key=lambda page: page.family):
+        found = [*group]
+        logs = bool(found[0].cause)
+        yield f"## {name[:1].upper()}{name[1:]}\n"
         yield "| code | severity | finds |" + (" cause |\n|---|---|---|---|" if logs else "\n|---|---|---|")
-        for page in group:
+        for page in found:
             cause = f" `{page.cause}` |" if logs else ""
-            anchor = f"#{page.code.lower()}" if logs else ""
-            yield f"| [{page.code}]({file_of(page)}{anchor}) | {page.severity} | {page.title} |{cause}"
+            yield f"| [{page.code}]({file_of(page)}#{page.code.lower()}) | {page.severity} | {page.title} |{cause}"
         yield ""
 
 

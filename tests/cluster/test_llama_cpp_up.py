@@ -97,7 +97,7 @@ def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
 def test_a_missing_file_is_refused_before_the_start(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
     """MODEL002 names the path and the node that was looked at."""
     told = up(drive, derived)
-    told.is_one_message(1, "MODEL002", "no node has tiny.gguf", "looked on spark-1", "~/models/tiny.gguf")
+    told.is_one_message(1, "MODEL002", "tiny.gguf not found on any node", "looked on spark-1", "~/models/tiny.gguf")
     assert nodes[0].leftovers() == []
 
 

@@ -16,8 +16,8 @@ import importlib, pkgutil, sys
 sys.path.insert(0, {folder!r})
 for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.gateway", "sparkwright.supervisor.exporter"):
     importlib.import_module(name)
-import sparkwright.logscan.words, sparkwright.causes.diagnose, sparkwright.rules.compat.table
-from sparkwright.rules.compat.table import ENGINES, read_table
+import sparkwright.logscan.words, sparkwright.causes.diagnose, sparkwright.compat.table
+from sparkwright.compat.table import ENGINES, read_table
 assert all(read_table(name).rows for name in ENGINES)
 assert len(sparkwright.causes.diagnose.known()) > 300
 assert type(sparkwright.logscan.words.finder([b"word"])).__name__ == "Search"

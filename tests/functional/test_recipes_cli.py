@@ -198,7 +198,10 @@ def test_validate_looks_at_the_split(call, tmp_path):
     """The shape is in the recipe: a tp that does not divide the heads is known without any node."""
     (tmp_path / "r.yaml").write_text(f"{SPLIT}parallelism: {{tp: 2}}\n")
     result = call("validate", "./r.yaml")
-    assert result.exit_code == 2 and "PAR001 tp 2 is not possible (tp 2 does not divide 25 query heads" in result.stdout
+    assert (
+        result.exit_code == 2
+        and "PAR001 tp 2 is not possible for this model (tp 2 does not divide 25 query heads" in result.stdout
+    )
 
 
 def test_a_warning_is_called_one(call, tmp_path):

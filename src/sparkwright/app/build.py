@@ -14,7 +14,9 @@ from sparkwright.app.survey import nodes_for, require_all
 from sparkwright.app.tasks import together
 from sparkwright.app.transfer import follow, other_image, watched
 from sparkwright.app.world import World
+from sparkwright.checks import docker
 from sparkwright.domain.build import Build
+from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, Refused, UsageError
 from sparkwright.domain.facts import NodeFacts
@@ -29,12 +31,11 @@ from sparkwright.images.fit import no_room, room_to_build, wrong_machine
 from sparkwright.images.name import image_name
 from sparkwright.images.provenance import labels
 from sparkwright.remote import staging
-from sparkwright.rules.preflight import dock001_no_daemon, dock002_no_rights
-from sparkwright.rules.rule import Context
 
 # `Step 3/12 : RUN ...` of the classic builder, `#7 [3/9] RUN ...` of BuildKit.
 _STEP = re.compile(r"(?:Step |#\d+ \[(?:[\w-]+ )?\s*)(?P<done>\d+)/(?P<total>\d+)[\] :]+(?P<what>.*)")
 _KEPT, _SHOWN, _WIDTH = 50_000, 12, 100
+_DAEMON = ("DOCK001", "DOCK002")  # the daemon does not answer, or not to this user
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +215,9 @@ async def _record(world: World, job: Job, about: BuiltImage) -> str:
 def _unfit(world: World, job: Job) -> Iterator[Finding]:
     wants_docker = replace(job.recipe, engine=replace(job.recipe.engine, runtime=Runtime.DOCKER))
     found = Context(world.cluster, job.facts, wants_docker)
-    yield from dock001_no_daemon.check(found)
-    yield from dock002_no_rights.check(found)
+    for check in docker.CHECKS:
+        if check.code in _DAEMON:
+            yield from check.findings(found)
     for facts in job.facts.values():
         yield from wrong_machine(job.build, facts)
 

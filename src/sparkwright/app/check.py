@@ -14,7 +14,7 @@ from sparkwright.domain.facts import FabricChoice, NodeFacts
 from sparkwright.domain.finding import Finding
 from sparkwright.facts.ranks import ranks_fact
 
-_RULES = "sparkwright.rules.catalog"
+_RULES = "sparkwright.checks.catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Checked:
     """findings: worst first; lost: nodes that did not answer; asked: how many were asked.
 
     facts, fabric: of the nodes that answered, by name; None where no way to the peers was found. seconds: it took.
-    ignored, old: as rules.attention puts them aside.
+    ignored, old: as checks.attention puts them aside.
     """
 
     findings: tuple[Finding, ...]
@@ -52,9 +52,9 @@ def _judged(
     cluster: Cluster, facts: Mapping[str, NodeFacts]
 ) -> tuple[tuple[Finding, ...], dict[str, FabricChoice | None]]:
     """Findings, worst first, and the way that each node was found to take to its peers."""
+    from sparkwright.checks.catalog import check_all, worst_first
+    from sparkwright.domain.check import Context
     from sparkwright.planner.fabric import choose_fabrics
-    from sparkwright.rules.catalog import check_all, worst_first
-    from sparkwright.rules.rule import Context
 
     chosen = choose_fabrics([node for node in cluster.ordered if node.name in facts], facts)
     fabric = [finding for decision in chosen.values() for finding in decision.findings]
@@ -65,7 +65,7 @@ def _judged(
 async def check_deeply(world: World, seize: bool = False) -> Checked:
     """Also measures, under the leases of the nodes that answered: a start must not meet a load. Raises Busy."""
     from sparkwright.app.deep import deep
-    from sparkwright.rules.catalog import worst_first
+    from sparkwright.checks.catalog import worst_first
 
     began = world.clock.monotonic()
     checked = await check_nodes(world)

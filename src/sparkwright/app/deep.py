@@ -11,22 +11,22 @@ from itertools import combinations
 
 from sparkwright.app.tasks import finished, together
 from sparkwright.app.world import World
+from sparkwright.checks.deep import CHECKS
+from sparkwright.checks.foreign import engine_of
+from sparkwright.checks.rails import Rail, link_local_index, network_of, rails
+from sparkwright.checks.reading import running
+from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Gid, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.unknown import known
 from sparkwright.facts import deep_check
-from sparkwright.rules.fabric import Rail, link_local_index, network_of, rails
-from sparkwright.rules.foreign import engine_of
-from sparkwright.rules.preflight import deep001_bandwidth, deep002_wedged, deep003_not_measured
-from sparkwright.rules.reading import known, running
-from sparkwright.rules.rule import Context
 
 _PORT = 18515
 _RDMA, _CLOCKS = "RDMA bandwidth", "clocks under load"
-_RULES = (deep001_bandwidth, deep002_wedged, deep003_not_measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def deep(world: World, nodes: Sequence[Node], facts: Mapping[str, NodeFact
         skipped = (*left_out, *(one for one in clocks if isinstance(one, Skipped)))
         measured = Measured(moved, tuple(one for one in clocks if isinstance(one, Clocks)), skipped)
     context = Context(world.cluster, facts, measured=measured)
-    return tuple(finding for rule in _RULES for finding in rule.check(context))
+    return tuple(finding for check in CHECKS for finding in check.findings(context))
 
 
 async def _bandwidths(world: World, facts: Sequence[NodeFacts]) -> tuple[tuple[Bandwidth, ...], tuple[Skipped, ...]]:

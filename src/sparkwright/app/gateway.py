@@ -6,6 +6,8 @@ from hashlib import sha256
 
 from sparkwright.app import keys as key_work
 from sparkwright.app.world import World
+from sparkwright.checks.gateway import CHECKS, NO_CADDY, PAIR, PORT
+from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
@@ -21,8 +23,6 @@ from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config
 from sparkwright.gateway.keys import parse
 from sparkwright.gateway.setting import FILE, GatewaySetting
 from sparkwright.remote import gateway as commands
-from sparkwright.rules.door_catalog import GATEWAY, NO_CADDY, PAIR, PORT
-from sparkwright.rules.rule import Context
 
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24
@@ -103,7 +103,8 @@ async def findings(world: World, plan: Plan, where: Where) -> tuple[Finding, ...
 
 
 def _judged(plan: Plan, seen: GatewayFacts) -> tuple[Finding, ...]:
-    return tuple(f for rule in GATEWAY for f in rule.check(Context(plan.cluster, recipe=plan.recipe, gateway=seen)))
+    context = Context(plan.cluster, recipe=plan.recipe, gateway=seen)
+    return tuple(finding for check in CHECKS for finding in check.findings(context))
 
 
 async def _look(world: World, plan: Plan, where: Where) -> GatewayFacts:

@@ -9,6 +9,8 @@ from sparkwright.app.gate import Weighed, weighed
 from sparkwright.app.published import completed
 from sparkwright.app.survey import model_path, nodes_for
 from sparkwright.app.world import Survey, Wish, World, expand, home_of, resolved_paths
+from sparkwright.checks.attention import attention
+from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Secret
@@ -24,8 +26,6 @@ from sparkwright.engines.identity import check_identity, check_quantization
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe
-from sparkwright.rules.attention import attention
-from sparkwright.rules.rule import Context
 
 _EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
 _NOT_INSIDE = ("PATH", "HOME")
@@ -35,7 +35,7 @@ _NOTHING = "no limit, KV type or number of nodes up to 8 makes it fit: a smaller
 
 def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     """The plan for what was surveyed. Findings do not raise: who acts on the plan looks at them (`stopping`)."""
-    from sparkwright.rules.catalog import check_all, worst_first  # loaded after the nodes were asked
+    from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
     wish = completed(wish, survey)
     survey = _as_ours(wish, survey)

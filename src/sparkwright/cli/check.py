@@ -11,6 +11,7 @@ from sparkwright.app.check import Checked, check_deeply, check_nodes
 from sparkwright.app.fix import Outcome, Result
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.world import World
+from sparkwright.checks.attention import attention
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
 from sparkwright.cli.check_text import quiet_lines, shown, summary
@@ -23,7 +24,6 @@ from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Severity
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.rules.attention import attention
 from sparkwright.wiring import Where, earlier_events, keep_events
 
 _MODES = ("fix", "undo", "deep")

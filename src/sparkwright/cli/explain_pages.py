@@ -14,8 +14,8 @@ from importlib.resources.abc import Traversable
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.load import families
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
-from sparkwright.rules.catalog import RULES
-from sparkwright.rules.rule import Rule
+from sparkwright.checks.catalog import CHECKS
+from sparkwright.domain.check import Check
 
 HEADING = re.compile(r"^(Detects|Why|Evidence|Remedy|References):\s*", re.MULTILINE)
 # Planner, engines and `up` find these while they work; they are no rule files.
@@ -33,6 +33,7 @@ _FAMILY = {
     "DEEP": "deep check",
     "SUP": "supervision",
     **dict.fromkeys(("PORT", "RANK"), "deployment"),
+    "DOOR": "gateway",
 }
 _NAME = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 _HEADS = {"cause": "Why", "evidence": "Evidence", "remedy": "Remedy"}
@@ -61,7 +62,7 @@ class Page:
 @cache
 def pages() -> Mapping[str, Page]:
     """Code -> page; checks and planner first, then the causes that logs tell; each in the order of its codes."""
-    found = [*(_rule(rule) for rule in RULES), *_elsewhere()]
+    found = [*map(_check, CHECKS), *_elsewhere()]
     logs = [_log(cause, family) for family, causes in families().items() for cause in causes]
     logs += [_log(rule.CAUSE, "hangs and silences") for rule in WHOLE_LOG]
     ordered = [*sorted(found, key=_place), *sorted(logs, key=lambda page: page.code)]
@@ -78,9 +79,11 @@ def _family(code: str) -> str:
     return _FAMILY.get(prefix, prefix.lower())
 
 
-def _rule(rule: Rule) -> Page:
-    summary, parts = _told(rule.__doc__ or "")
-    return Page(rule.CODE, rule.TITLE, _family(rule.CODE), str(rule.SEVERITY), rule.STATUS, summary, parts)
+def _check(check: Check) -> Page:
+    parts = {"Detects": check.detects, "Why": check.why, "Cause": check.cause, "See": " ".join(check.see)}
+    given = {name: text for name, text in parts.items() if text}
+    fix = (check.fix.replace("{node}", "<node>"),) if check.fix else ()
+    return Page(check.code, check.title, _family(check.code), str(check.severity), check.status, "", given, "", fix)
 
 
 def _log(cause: LogCause, family: str) -> Page:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sparkwright.compat.combination import combination
+from sparkwright.compat.schema import Row
+from sparkwright.compat.table import known_of, unheard
+from sparkwright.compat.verdicts import told
+from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.recipe import Recipe
-from sparkwright.rules.compat.combination import combination
-from sparkwright.rules.compat.schema import Row
-from sparkwright.rules.compat.table import known_of, unheard
-from sparkwright.rules.compat.verdicts import told
-from sparkwright.rules.rule import Context
 
 
 def known_json(recipe: Recipe) -> list[dict[str, Any]]:

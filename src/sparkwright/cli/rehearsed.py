@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sparkwright.checks import deployment
+from sparkwright.checks.catalog import RECIPE
+from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
 from sparkwright.recipes.vocabulary import in_recipe
-from sparkwright.rules.compat.catalog import COMPAT
-from sparkwright.rules.preflight import par001_split_impossible
-from sparkwright.rules.rule import Context
+
+_CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *RECIPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ def rehearsed(variants: Sequence[Recipe], source: str) -> Said:
     for recipe in variants:
         alone = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
         asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe))
-        ruled = (finding for rule in (par001_split_impossible, *COMPAT) for finding in rule.check(alone))
+        ruled = (finding for check in _CHECKS for finding in check.findings(alone))
         for finding in (*asked, *ruled):
             found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
     lines: dict[str, list[str]] = {"errors": [], "warnings": [], "notes": []}

@@ -20,6 +20,9 @@ class Severity(StrEnum):
         return self in (Severity.BLOCK, Severity.OVERRIDE)
 
 
+BLOCK, OVERRIDE, WARN, INFO = Severity
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """What `check --fix` may do by itself: small, wanted on every such node, and undone by `undo` exactly.

@@ -70,7 +70,7 @@ class Activity:
 class Times:
     """now: seconds since the epoch by the node's own clock. ntp: a service is set to keep it; synchronized: it does.
 
-    unclean: the boot before this one ended without a shutdown.
+    unclean: the previous boot ended without a shutdown.
     """
 
     now: float | Unknown

@@ -32,7 +32,7 @@ class GatewayTls(StrEnum):
 
 
 class RecipeState(StrEnum):
-    """ready: known to serve. documented: written from sources, not served by us. refused: known not to work."""
+    """ready: known to serve. documented: written from sources, not tested on hardware. refused: known not to work."""
 
     READY = "ready"
     DOCUMENTED = "documented"

@@ -1,6 +1,9 @@
 """What is not known. It stays so: nothing in its place is guessed."""
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +18,7 @@ class Unknown:
 
 
 NOT_ASKED = Unknown("", "not asked")
+
+
+def known(value: T | Unknown) -> T | None:
+    return None if isinstance(value, Unknown) else value

@@ -43,10 +43,10 @@ BY_CAUSE: Mapping[str, Needs] = {
 BY_CODE: Mapping[str, Needs] = {
     "GPU005": Needs(_POWER, "the GPU's clock is pinned low under load", "E2, A7"),
     "DEEP002": Needs(_POWER, "the GPU's clock is pinned low under load", "E2, A7"),
-    "GPU011": Needs(_POWER, "the GPU has gone from the PCI bus", "GPU011"),
+    "GPU011": Needs(_POWER, "GPU fell off the PCI bus", "GPU011"),
     "RDMA001": Needs(_REBOOT, "the network card was attached while running: 13 Gb/s", "E17, A6, F4"),
     "RDMA003": Needs(_REBOOT, "functions of the network card are missing", "E16, A6"),
-    "DRV007": Needs(_REBOOT, "the GPU's firmware did not start", "E8"),
+    "DRV007": Needs(_REBOOT, "GSP firmware failed to start", "E8"),
     "DRV008": Needs(_REBOOT, "the driver was updated under the running kernel", "F4"),
     "MEM014": Needs(_REBOOT, "the driver cannot get memory any more (0x51): all nodes cold", "E6, F4"),
     "HOST015": Needs(_REBOOT, "the kernel has crashed in a driver", "E18"),

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from functional.facts.shell import put, run
+from sparkwright.checks.catalog import check_all
 from sparkwright.domain.host_facts import KernelLog
-from sparkwright.rules.catalog import check_all
+from unit.checks.samples import context, healthy
 from unit.facts.subjects import ALL_FACTS
 from unit.facts.test_field_guide import GUIDE, blocks
-from unit.rules.samples import context, healthy
 
 pytestmark = pytest.mark.skipif(
     not GUIDE.is_file(), reason=f"the field guide is not beside this checkout: {GUIDE.name}"

@@ -19,6 +19,7 @@ import httpx
 
 from fakes.ports import free_port
 from functional.simulator.process import wait_until
+from sparkwright.checks.gateway import HIDES
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
@@ -27,7 +28,6 @@ from sparkwright.engines.catalog import routes
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
 from sparkwright.gateway.keys import Key, Keys, digest, text_of
 from sparkwright.gateway.setting import GatewaySetting
-from sparkwright.rules.preflight.door002_old_caddy import HIDES
 
 KEY = "sk-sw-" + "1f" * 24
 ENGINE_KEY = "the-engines-own-key-7d1"

@@ -18,8 +18,8 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.progress import StepDone, StepStarted
 from unit.app.scene import scene
+from unit.checks.samples import CLUSTER, EMBEDDED, NODES, RAILS, healthy, interfaces, ports, rank
 from unit.facts.test_deep_check import HEAD, row
-from unit.rules.samples import CLUSTER, EMBEDDED, NODES, RAILS, healthy, interfaces, ports, rank
 
 SAMPLES = "@@ load\ntorch on the node\n@@ samples\n" + "2411 MHz, 45.10 W, 96 %\n" * 10
 GOOD = HEAD + row("97.41")

@@ -9,7 +9,7 @@ from sparkwright.cli.check_text import quiet_lines, shown, summary
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.remote import repair
-from unit.rules.samples import healthy
+from unit.checks.samples import healthy
 
 NAMES = ("a", "b", "c")
 WARN = Finding("MEM013", Severity.WARN, "a", "programs were killed", "oom_kill 1", "no memory", "lower the fraction")

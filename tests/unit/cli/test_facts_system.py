@@ -7,8 +7,8 @@ from sparkwright.cli.facts_text import facts_text
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.host_facts import Activity, KernelLog, KernelNote, Package, Process, Times
 from sparkwright.domain.units import GIB, MIB
+from unit.checks.host_samples import BOARD, UPKEEP
 from unit.cli.test_facts_text import rows
-from unit.rules.host_samples import BOARD, UPKEEP
 
 FULL = NodeFacts(
     "spark-1",

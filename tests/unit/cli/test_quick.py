@@ -10,7 +10,7 @@ from sparkwright.adapters.files import Places, open_cluster, open_recipe
 
 _LOADED = "import sys; import sparkwright.cli.main, sparkwright.cli.{verb}; print('\\n'.join(sys.modules))"
 # A few hundred milliseconds each.
-_HEAVY = ("pydantic", "yaml", "httpcore", "numpy", "sqlite3", "sparkwright.causes", "sparkwright.rules.catalog")
+_HEAVY = ("pydantic", "yaml", "httpcore", "numpy", "sqlite3", "sparkwright.causes", "sparkwright.checks.catalog")
 _ENGINES = ("sparkwright.engines.catalog", "sparkwright.planner", "sparkwright.recipes.schema", "importlib.metadata")
 
 
@@ -24,8 +24,8 @@ def loaded(verb: str) -> list[str]:
     [
         ("status", (*_HEAVY, *_ENGINES, "sparkwright.facts.gpu")),
         ("check", (*_HEAVY, *_ENGINES)),
-        ("plan", ("pydantic", "httpcore", "numpy", "sparkwright.causes", "sparkwright.rules.catalog")),
-        ("up", ("pydantic", "httpcore", "numpy", "sparkwright.causes", "sparkwright.rules.catalog")),
+        ("plan", ("pydantic", "httpcore", "numpy", "sparkwright.causes", "sparkwright.checks.catalog")),
+        ("up", ("pydantic", "httpcore", "numpy", "sparkwright.causes", "sparkwright.checks.catalog")),
     ],
 )
 def test_a_command_loads_nothing_heavy_that_it_does_not_use(verb: str, without: tuple[str, ...]) -> None:

@@ -8,10 +8,10 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Nic
 from sparkwright.domain.host_facts import KernelLog, KernelNote
 from sparkwright.facts.deep_check import bandwidth
-from sparkwright.rules.preflight import deep001_bandwidth, rdma001_hot_attached
+from unit.checks.fabric_cases import both, moved, one
+from unit.checks.samples import found
 from unit.facts.subjects import ALL_FACTS
 from unit.facts.test_field_guide import GUIDE, blocks, guide
-from unit.rules.fabric_cases import both, moved, one
 
 pytestmark = pytest.mark.skipif(
     not GUIDE.is_file(), reason=f"the field guide is not beside this checkout: {GUIDE.name}"
@@ -28,7 +28,7 @@ def test_bandwidth_tables(guide: str) -> None:
     assert row
     slow = bandwidth(Completed(0, table.replace(table.splitlines()[-1], row[1])))
     assert slow == 13.22
-    causes = [next(deep001_bandwidth.check(both({}, measured=moved(gbit)))).cause for gbit in (healthy, slow)]
+    causes = [found("DEEP001", both({}, measured=moved(gbit)))[0].cause for gbit in (healthy, slow)]
     assert "healthy" in causes[0]
     assert "13 Gb/s is the power cap" in causes[1]
 
@@ -40,7 +40,7 @@ def test_plug_events(guide: str) -> None:
     assert set(kinds) == {"plugin", "plugged", "unplugged", "removal"}
     for kind, line in kinds.items():
         log = KernelLog(1, (KernelNote(line, 1, 99.0, 99.0, line),))
-        put_in = bool(list(rdma001_hot_attached.check(one(kernel_log=log))))
+        put_in = bool(found("RDMA001", one(kernel_log=log)))
         assert put_in == (kind in ("plugin", "plugged")), line
 
 

@@ -23,8 +23,8 @@ from sparkwright.domain.ledger import (
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving, Speculation
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.ledger import ledger, ledgers
+from unit.checks.samples import ABSENT, PLAYED, RECIPE, SIZE, TOTAL, WHOLE, healthy
 from unit.planner.memory_samples import H200, discrete, node, recipe, shape
-from unit.rules.samples import ABSENT, PLAYED, RECIPE, SIZE, TOTAL, WHOLE, healthy
 
 CPU = replace(RECIPE, engine=EngineChoice("llama-cpp", "1", Runtime.PROCESS), nodes=1, parallelism=Parallelism())
 DENSE, MINIMAX, V4 = shape("qwen3-8b"), shape("minimax-m2.7-nvfp4"), shape("deepseek-v4-flash")

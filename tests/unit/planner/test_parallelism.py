@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.advice import Advice, words
+from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
@@ -21,9 +22,8 @@ from sparkwright.planner.parallelism import advise, known_shape, splits
 from sparkwright.planner.parts import Spread, Weights, parts
 from sparkwright.planner.split_cost import busiest, collectives, cost, held, touched
 from sparkwright.recipes.load import load_recipe
-from sparkwright.rules.rule import Context
+from unit.checks.samples import CLUSTER, found
 from unit.facts.test_model_config import GLM52, GPT_OSS, GPTQ, KIMI, NEMOTRON, QWEN35, read
-from unit.rules.samples import CLUSTER, found
 
 DATA = Path(__file__).parents[2] / "data" / "models"
 

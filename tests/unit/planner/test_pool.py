@@ -7,8 +7,8 @@ import pytest
 from sparkwright.domain.facts import GpuProcess, NodeFacts, Unknown
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.pool import Pool, driver_retained, pool
+from unit.checks.samples import healthy, memory, rank
 from unit.planner.memory_samples import H200, discrete, node
-from unit.rules.samples import healthy, memory, rank
 
 
 def found(facts: NodeFacts, ranks_here: int = 1) -> Pool:

@@ -14,8 +14,8 @@ from sparkwright.domain.recipe import Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.parts import settled
 from sparkwright.planner.weights import Fit, checkpoint_size, fitted, rank_weights
+from unit.checks.samples import ABSENT, WHOLE
 from unit.planner.memory_samples import recipe, shape
-from unit.rules.samples import ABSENT, WHOLE
 
 MINIMAX = shape("minimax-m2.7-nvfp4")
 V4 = shape("deepseek-v4-flash")

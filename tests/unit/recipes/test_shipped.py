@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names
+from sparkwright.checks.catalog import check_all
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Severity
@@ -18,9 +19,8 @@ from sparkwright.facts.model_config import parse
 from sparkwright.planner.ledger import ledger
 from sparkwright.planner.parts import missing
 from sparkwright.recipes.load import load_recipe
-from sparkwright.rules.catalog import check_all
+from unit.checks.samples import context, healthy, memory
 from unit.engines.samples import hub_context, local_context
-from unit.rules.samples import context, healthy, memory
 
 NOWHERE = Places(Path("/nonexistent"), Path("/nonexistent"))
 NAMES = recipe_names(NOWHERE)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sparkwright.checks.catalog import check_all
 from sparkwright.cli.explain_pages import pages
+from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.recipe import Parsers, Recipe, Serving, Speculation
@@ -15,13 +17,11 @@ from sparkwright.engines.catalog import engine, rehearse, review
 from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import advise
 from sparkwright.remote import docker
-from sparkwright.rules.catalog import check_all
-from sparkwright.rules.rule import Context
 from unit.causes.naming import named
+from unit.checks import fabric_cases, host_cases, recipe_cases, test_rules
+from unit.checks.recipe_cases import DSV4, KV8, MARLIN, NGC, NVFP4, RAY, SGLANG, UCX, planned, recipe, uneven
+from unit.checks.samples import NODES
 from unit.engines.samples import hub_context, placement, shipped
-from unit.rules import fabric_cases, host_cases, recipe_cases, test_rules
-from unit.rules.recipe_cases import DSV4, KV8, MARLIN, NGC, NVFP4, RAY, SGLANG, UCX, planned, recipe, uneven
-from unit.rules.samples import NODES
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/rules/seeds.md"
 CODE = re.compile(r"\b[A-Z]+\d{3}\b")

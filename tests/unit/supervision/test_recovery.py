@@ -4,9 +4,9 @@ import pytest
 
 from sparkwright.causes.diagnose import known
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.rules.catalog import RULES
 from sparkwright.supervision import recovery
 from sparkwright.supervision.recovery import NOTHING, Recovery, of_diagnosis, of_findings, of_kernel, worst
 
@@ -27,7 +27,7 @@ def test_every_key_is_a_cause_that_a_rule_names() -> None:
 
 def test_every_code_is_a_rule() -> None:
     """The same for findings."""
-    codes = {rule.CODE for rule in RULES}
+    codes = {check.code for check in CHECKS}
     assert {*recovery.BY_CODE, *recovery._IF_IT_STOPS} - codes == set()
 
 

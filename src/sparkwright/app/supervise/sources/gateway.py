@@ -5,6 +5,7 @@ from sparkwright.app.gateway import ENDPOINT, findings
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import LOOPBACK, Site
 from sparkwright.app.supervise.words import note_restart
+from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.recipe import GatewayTls
 from sparkwright.domain.service import Where
@@ -12,7 +13,6 @@ from sparkwright.facts.service import parse_programs
 from sparkwright.gateway.caddy import ADMIN
 from sparkwright.remote import gateway as commands
 from sparkwright.remote import service
-from sparkwright.rules.door_catalog import KEYS, MODES, PAIR
 
 _EVERY, _AGAIN = 3600.0, 60.0
 # Twice in vain: Caddy begins anew within a second, and so does the service behind it.

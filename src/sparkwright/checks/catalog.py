@@ -1,0 +1,84 @@
+"""All checks, by family. Plain tuples: nothing registers itself, and the order is the order of equal findings."""
+
+from collections.abc import Iterable
+
+from sparkwright.checks import (
+    clock,
+    containers,
+    deep,
+    deployment,
+    docker,
+    driver,
+    driver_state,
+    exposure,
+    gateway,
+    gpu,
+    host,
+    kernel_log,
+    memory,
+    memory_faults,
+    memory_plan,
+    model,
+    model_files,
+    network,
+    nic,
+    ports,
+    rdma,
+    reachability,
+    recipe_fabric,
+    recipe_kernels,
+    recipe_security,
+    recipe_serving,
+    storage,
+    upkeep,
+)
+from sparkwright.compat import checks as compat
+from sparkwright.domain.check import Check, Context
+from sparkwright.domain.finding import Finding, Severity
+
+PREFLIGHT: tuple[Check, ...] = (
+    *deployment.CHECKS,
+    *host.CHECKS,
+    *driver.CHECKS,
+    *gpu.CHECKS,
+    *docker.CHECKS,
+    *model.CHECKS,
+    *storage.CHECKS,
+    *memory_plan.CHECKS,
+    *driver_state.CHECKS,
+    *memory.CHECKS,
+    *memory_faults.CHECKS,
+    *upkeep.CHECKS,
+    *kernel_log.CHECKS,
+    *clock.CHECKS,
+    *deep.CHECKS,
+    *nic.CHECKS,
+    *rdma.CHECKS,
+    *ports.CHECKS,
+    *network.CHECKS,
+    *reachability.CHECKS,
+    *containers.CHECKS,
+    *model_files.CHECKS,
+    *exposure.CHECKS,
+    *gateway.CHECKS,
+)
+RECIPE: tuple[Check, ...] = (
+    *compat.CHECKS,
+    *recipe_fabric.CHECKS,
+    *recipe_kernels.CHECKS,
+    *recipe_serving.CHECKS,
+    *recipe_security.CHECKS,
+)
+CHECKS: tuple[Check, ...] = (*PREFLIGHT, *RECIPE)
+
+_ORDER = tuple(Severity)
+
+
+def check_all(context: Context) -> tuple[Finding, ...]:
+    """What every check finds, worst first; findings of one severity in the order of the catalog."""
+    return worst_first(finding for check in CHECKS for finding in check.findings(context))
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Block, override, warn, info; equal ones stay as they came, and duplicates are dropped."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: _ORDER.index(finding.severity)))

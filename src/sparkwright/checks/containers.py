@@ -1,0 +1,169 @@
+"""Checks of containers and images."""
+
+from collections.abc import Iterator
+
+from sparkwright.checks.foreign import engine_in, engine_of
+from sparkwright.checks.reading import (
+    per_node,
+    real_nodes,
+    unplanned,
+)
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.fabric_facts import Image
+from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.unknown import known
+from sparkwright.images.name import image_name
+
+
+def engine_restarts(facts: NodeFacts) -> Iterator[Found]:
+    docker = known(facts.containers)
+    for container in docker.containers if docker else ():
+        by_itself = container.restart in ("always", "unless-stopped")
+        if by_itself and not container.ours and engine_in(container):
+            yield Found(
+                f"docker inspect: {container.name} {container.image}, restart policy {container.restart}",
+                title=f"{container.name} ({engine_in(container)}) restarts automatically",
+                fix=f"if it is not meant to be: docker update --restart no {container.name}",
+            )
+
+
+def foreign_engine(facts: NodeFacts) -> Iterator[Found]:
+    docker = known(facts.containers)
+    for container in docker.containers if docker else ():
+        engine = engine_in(container)
+        if container.running and engine and not container.ours:
+            gpu = ", with the GPU" if container.gpu else ""
+            yield Found(
+                f"docker ps: {container.name} {container.image} {container.command}".rstrip() + gpu,
+                title=f"{container.name} runs {engine}",
+                fix=f"if it is not meant to stay: docker stop {container.name}",
+            )
+
+
+_NAMES = {"aarch64": "arm64", "x86_64": "amd64"}
+
+
+def image_architecture(context: Context) -> Iterator[Found]:
+    wanted = context.recipe.engine.image if context.recipe else ""
+    for facts in real_nodes(context):
+        own, docker = _own(facts), known(facts.containers)
+        for image in docker.images if own and docker else ():
+            tag = _tag(image, wanted)
+            if image.arch and image.arch != own and tag:
+                yield Found(
+                    f"docker image inspect: {image.arch}; the node: {own}",
+                    title=f"{tag} is for {image.arch}",
+                    fix=f"on {facts.node}: docker image rm {tag} && docker pull --platform linux/{own} {tag}",
+                    severity=OVERRIDE if tag == wanted else INFO,
+                    subject=facts.node,
+                )
+
+
+def _own(facts: NodeFacts) -> str:
+    identity = known(facts.identity)
+    return _NAMES.get(identity.arch, "") if identity else ""
+
+
+def _tag(image: Image, wanted: str) -> str:
+    """The recipe's own name of it, or without a recipe the first that is an engine's; '' for others."""
+    if wanted:
+        return wanted if wanted in image.tags else ""
+    return next((tag for tag in image.tags if engine_of(tag)), "")
+
+
+_SHOWN = 19  # sha256: and twelve digits, as Docker shows them
+
+
+def images_differ(context: Context) -> Iterator[Found]:
+    ids: dict[str, dict[str, str]] = {}
+    for facts in real_nodes(context):
+        docker = known(facts.containers)
+        for image in docker.images if docker else ():
+            for tag in image.tags:
+                ids.setdefault(tag, {})[facts.node] = image.id
+    wanted = context.recipe.engine.image if context.recipe else ""
+    for tag, held in ids.items():
+        if len(set(held.values())) > 1 and (tag == wanted if wanted else engine_of(tag)):
+            yield Found(
+                "; ".join(f"{node}: {image[:_SHOWN]}" for node, image in held.items()),
+                title=f"{tag} differs between nodes",
+                fix=f"on each node: docker pull {tag}; better, name it by digest (name@sha256:...)",
+                subject=", ".join(held),
+            )
+
+
+_OURS = "sparkwright/"
+
+
+def image_unpublished(context: Context) -> Iterator[Found]:
+    recipe, asked = context.recipe, [name for name in context.images if name in context.facts]
+    if recipe is None or recipe.engine.runtime is not Runtime.DOCKER or not recipe.engine.image.startswith(_OURS):
+        return
+    dockers = [known(context.facts[name].docker) for name in asked]
+    answered = bool(asked) and all(docker and not docker.trouble for docker in dockers)
+    if context.cluster.simulated or not answered or any(context.images.values()):
+        return
+    yield Found(
+        f"docker image inspect: no such image on {', '.join(asked)}",
+        title=f"image {recipe.engine.image} is on no node and in no registry",
+        fix=_remedy(recipe),
+        subject=", ".join(asked),
+    )
+
+
+def _remedy(recipe: Recipe) -> str:
+    if recipe.build and recipe.engine.image == image_name(recipe, recipe.build):
+        return f"sparkwright build {recipe.label}"
+    if recipe.engine.name == "twin":
+        return "`make testbed` makes it for its own nodes; on others run the simulator with runtime: process"
+    return f"docker load an image named {recipe.engine.image} on one node: `up` copies it to the others"
+
+
+CHECKS = (
+    Check("DOCK006", WARN, "engine container restarts automatically", per_node(unplanned, engine_restarts)).about(
+        detects="a container that is not ours, that runs an engine or holds the GPU, with restart policy always or "
+        "unless-stopped.",
+        why="sources disagree: some run engines so or as a systemd unit. With several nodes one rank that comes "
+        "back alone waits for the others for ever (29 restarts in a loop were seen), and after a reboot it "
+        "has the memory before you.",
+        cause="it takes memory before anything else; of several ranks one alone waits for the others for ever",
+        fix="`docker update --restart no`, where another tool starts it",
+        see=("https://github.com/aidendle94/sparkrun-recipes", "https://github.com/MiaAI-Lab"),
+    ),
+    Check("DOCK007", WARN, "another engine runs in a container", per_node(real_nodes, foreign_engine)).about(
+        detects="a running container without our label whose image, command or name is an engine's, or that was "
+        "given a GPU.",
+        why="it holds memory of the one pool, and often port 8000; a rank that starts while it lets the GPU go "
+        "ends with `CUDA-capable device(s) is/are busy or unavailable`.",
+        cause="it was not started by sparkwright, and shares memory, GPU and ports with what is",
+        fix="stop it, if it is not meant to stay beside",
+        see=("https://github.com/FHNW-Security-Lab-Experimental/glm-5.2-gb10",),
+    ),
+    Check("DOCK008", OVERRIDE, "image for another architecture", image_architecture).about(
+        detects="the recipe's image, or one with an engine's name, is on a node and its architecture is not the "
+        "node's.",
+        why="it ends at once with `exec format error`. `docker load` and `--platform` bring such images without "
+        "a word.",
+        cause="it was loaded or pulled for another machine",
+        fix="pull it again on the node; if the publisher has none for arm64, build it or take another",
+        see=("https://docs.docker.com/build/building/multi-platform/",),
+    ),
+    Check("DOCK009", WARN, "image differs between nodes", images_differ).about(
+        detects="the recipe's image, or one with an engine's name, has different ids on two nodes.",
+        why="tags move: a node that pulled later has another version, and ranks of different versions fail in "
+        "ways that name anything but that. `up` starts all ranks from one id; what is started by hand does "
+        "not.",
+        cause="the name was moved to another image between two pulls, or one was built on the node",
+        fix="pull it on all nodes, or name it by digest",
+        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
+    ),
+    Check("DOCK013", BLOCK, "image on no node and in no registry", image_unpublished).about(
+        detects="no node has the image, and it is one that `sparkwright build` makes or another of this project's "
+        "own names (`sparkwright/...`).",
+        why="`up` would try to pull it and fail: this project publishes no image.",
+        cause="this project publishes no image: each is made where it is used",
+        fix="build it, or load it on one node; `up` copies it to the others",
+    ),
+)

@@ -1,0 +1,126 @@
+"""Checks of what `check --deep` has measured."""
+
+from collections.abc import Iterator
+
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.finding import INFO, OVERRIDE, WARN
+from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
+
+_GOOD = 90.0
+_CAPPED = (8.0, 20.0)
+_REBOOT = "reboot all nodes together with the cable in; if that does not help, a minute without mains power"
+_ELSE = "look at MTU (NET002, NET003), firmware (RDMA005, RDMA006) and PCIe (RDMA010), and at what else uses the link"
+_NOTHING = "let RDMA through the firewall on each rail; bring the netdev down and up if its GID is missing"
+
+
+def bandwidth(context: Context) -> Iterator[Found]:
+    for one in context.measured.bandwidths if context.measured else ():
+        cause, remedy = _judged(one.gbit)
+        yield Found(
+            f"ib_write_bw {one.device} -> {one.peer_device}: {_figure(one.gbit)}",
+            title=_title(one),
+            cause=cause,
+            fix=remedy,
+            severity=WARN if remedy else INFO,
+            subject=f"{one.source}, {one.target}",
+        )
+
+
+def _judged(gbit: float | Unknown) -> tuple[str, str]:
+    """Cause and remedy; no remedy where all is well."""
+    if isinstance(gbit, Unknown):
+        return gbit.why, _NOTHING
+    if gbit >= _GOOD:
+        return "a rail of a healthy link moves 92 to 111 Gb/s", ""
+    if _CAPPED[0] <= gbit <= _CAPPED[1]:
+        return "about 13 Gb/s is the power cap of a NIC that was attached while the machine ran", _REBOOT
+    return f"a rail of a healthy link moves {_GOOD:g} Gb/s or more", _ELSE
+
+
+def _title(one: Bandwidth) -> str:
+    if isinstance(one.gbit, Unknown):
+        return f"nothing came over {one.device}"
+    return f"{one.device} moves {one.gbit:.0f} Gb/s"
+
+
+def _figure(gbit: float | Unknown) -> str:
+    return f"{gbit.raw or 'no answer'}" if isinstance(gbit, Unknown) else f"{gbit:.2f} Gb/s"
+
+
+_LOADED, _SLOW, _LITTLE = 90.0, 1400.0, 40.0
+
+
+def clocks_stuck(context: Context) -> Iterator[Found]:
+    for clocks in context.measured.clocks if context.measured else ():
+        busy = tuple(sample for sample in clocks.samples if sample.utilization >= _LOADED)
+        if busy:
+            wedged = len(busy) == len(clocks.samples) and all(s.sm_mhz < _SLOW and s.power_w < _LITTLE for s in busy)
+            yield _finding(clocks, wedged)
+
+
+def _finding(clocks: Clocks, wedged: bool) -> Found:
+    low, high = min(s.sm_mhz for s in clocks.samples), max(s.sm_mhz for s in clocks.samples)
+    power = max(s.power_w for s in clocks.samples)
+    return Found(
+        f"{len(clocks.samples)} samples, {clocks.load}: SM {low:.0f} to {high:.0f} MHz, up to {power:.0f} W",
+        title=f"GPU stuck at {high:.0f} MHz under load" if wedged else f"GPU runs at up to {high:.0f} MHz under load",
+        cause="the power controller holds the clock, without a throttle reason"
+        if wedged
+        else "a healthy GPU runs at 2200 to 2500 MHz and 30 to 60 W",
+        fix=f"shut {clocks.node} down, take the wall plug out for a minute, start it again" if wedged else "",
+        severity=OVERRIDE if wedged else INFO,
+        subject=clocks.node,
+    )
+
+
+_LOADED = 90.0
+
+
+def not_measured(context: Context) -> Iterator[Found]:
+    for one in _all(context.measured) if context.measured else ():
+        yield Found(one.why, title=f"{one.what}: not measured", fix=_remedy(one.why), subject=one.subject)
+
+
+def _all(measured: Measured) -> Iterator[Skipped]:
+    yield from measured.skipped
+    for clocks in measured.clocks:
+        highest = max(sample.utilization for sample in clocks.samples)
+        if highest < _LOADED:
+            yield Skipped("clocks under load", clocks.node, f"{clocks.load}: the GPU was at {highest:.0f} % at most")
+
+
+def _remedy(why: str) -> str:
+    if "ib_write_bw" in why:
+        return "sudo apt install perftest   # on every node"
+    return "sparkwright down, then sparkwright check --deep" if "runs there" in why else ""
+
+
+CHECKS = (
+    Check("DEEP001", WARN, "RDMA bandwidth below target", bandwidth).about(
+        detects="`check --deep` sent for three seconds over each rail with ib_write_bw: below 90 Gb/s is too slow, "
+        "about 13 is the cap of a NIC that was attached while the machine ran; no result row at all is a "
+        "wrong GID index or a firewall.",
+        why="the link's state, ping and iperf look healthy in each of these cases; the engine is slow or hangs "
+        "at its start.",
+        fix="by the figure",
+        see=("https://github.com/guardkit/dgx-spark",),
+    ),
+    Check("DEEP002", OVERRIDE, "GPU clock stuck under load", clocks_stuck).about(
+        detects="`check --deep` sampled the GPU for ten seconds while it was busy: every sample has 90 % utilization "
+        "or more, an SM clock below 1400 MHz and less than 40 W.",
+        why="after a crash or an unclean reset the power controller may hold one clock (611, 650, 721 or 728 MHz "
+        "were seen) at 5 to 15 W and give no throttle reason; one such node paces all (38 tokens a second "
+        "instead of 93).",
+        fix="shut down and take the wall plug out for a minute or more; a reboot alone seldom helps",
+        see=("https://github.com/thatcooperguy/NVCheckup", "https://github.com/DoctorMasterNewb/sparkbase"),
+    ),
+    Check("DEEP003", INFO, "measurement skipped", not_measured).about(
+        detects="a measurement that was left out: a tool is missing, a rank of ours runs, there is no RDMA, nothing "
+        "to make a load with, or the GPU was not busy while it was watched.",
+        why="what was not measured is not known to be in order.",
+        cause="nothing is known of it",
+        fix="what makes it possible",
+        see=("https://github.com/linux-rdma/perftest",),
+    ),
+)

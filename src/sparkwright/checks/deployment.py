@@ -1,0 +1,171 @@
+"""Checks of the recipe as a whole, and of what runs on its nodes already."""
+
+from collections.abc import Iterator
+
+from sparkwright.checks.reading import (
+    running,
+)
+from sparkwright.domain.advice import Advice, words
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.facts import Listener, NodeFacts
+from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE
+from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.recipe import RecipeState
+from sparkwright.domain.unknown import known
+
+
+def recipe_refused(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe and recipe.state is RecipeState.REFUSED:
+        remedy = f"sparkwright up {recipe.instead}" if recipe.instead else "sparkwright recipes list   # what is ready"
+        yield Found(recipe.state_reason or f"state: {recipe.state}", fix=remedy, subject=recipe.name)
+
+
+def recipe_untested(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe and recipe.state is RecipeState.DOCUMENTED:
+        yield Found(recipe.state_reason or (", ".join(recipe.references[:2]) or "no references"), subject=recipe.name)
+
+
+def split_impossible(context: Context) -> Iterator[Found]:
+    advice = context.advice
+    if context.recipe is None or advice is None or advice.chosen is None or advice.chosen.possible:
+        return
+    yield Found(
+        "; ".join(advice.chosen.refused) + (f" ({advice.source})" if advice.source else ""),
+        title=f"{words(advice.chosen.parallelism)} is not possible for this model",
+        cause=f"{context.recipe.engine.name} would refuse it after the ranks have started",
+        fix=_other_split(advice),
+        subject=context.recipe.name,
+    )
+
+
+def _other_split(advice: Advice) -> str:
+    if advice.nearest:
+        p = advice.nearest.parallelism
+        return f"parallelism: {{tp: {p.tp}, pp: {p.pp}, dp: {p.dp}, ep: {str(p.ep).lower()}}}"
+    counts = " or ".join(str(count) for count in advice.other_nodes[:2])
+    return f"no split works on as many nodes; one does on {counts}" if counts else "no split of this model works here"
+
+
+def node_in_use(context: Context) -> Iterator[Found]:
+    if context.recipe is None or not context.deployment:
+        return
+    known = (context.deployment, *context.beside)
+    for facts in context.facts.values():
+        others = {r.deployment: r for r in running(facts) or () if r.deployment not in known}
+        for name, rank in others.items():
+            yield Found(
+                f"rank {rank.rank} of {rank.world} ({rank.recipe or rank.engine}), {rank.runtime} {rank.handle}",
+                title=f"deployment {name} runs on this node",
+                fix=f"sparkwright down {name}, or `up` with `--replace {name}`",
+                subject=facts.node,
+            )
+
+
+_ANY = ("::", "*")
+_ANY_IPV4 = "0.0.0.0"
+
+
+def port_taken(context: Context) -> Iterator[Found]:
+    for spec in context.specs:
+        facts = context.facts.get(spec.node)
+        if facts is None:
+            continue
+        for address, port in spec.listens:
+            holder = _holder(facts, address, port)
+            if holder and not _is_replaced(context, facts, port):
+                yield _finding(context, spec, f"{address}:{port}", holder)
+
+
+def overlap(wanted: str, taken: str) -> bool:
+    """Whether two listening addresses meet. `::` takes IPv4 too (bindv6only is off unless somebody sets it)."""
+    wanted, taken = wanted.removeprefix("::ffff:"), taken.removeprefix("::ffff:")
+    if wanted == taken or wanted in _ANY or taken in _ANY:
+        return True
+    return _ANY_IPV4 in (wanted, taken) and ":" not in wanted + taken
+
+
+def _holder(facts: NodeFacts, address: str, port: int) -> Listener | None:
+    listeners = known(facts.listeners) or ()
+    found = [entry for entry in listeners if entry.port == port and overlap(address, entry.address)]
+    return next((entry for entry in found if entry.process), found[0] if found else None)
+
+
+def _is_replaced(context: Context, facts: NodeFacts, port: int) -> bool:
+    """Held by our running rank: its API port is known, and what else a head listens on has the same recipe."""
+    own = [rank for rank in running(facts) or () if rank.deployment == context.deployment]
+    api = context.recipe.serving.port if context.recipe else 0
+    return any(rank.rank == 0 and (rank.port == port or port != api) for rank in own)
+
+
+def _finding(context: Context, spec: RankSpec, wanted: str, holder: Listener) -> Found:
+    facts = context.facts[spec.node]
+    other = next((rank for rank in running(facts) or () if rank.port == holder.port), None)
+    near = sorted({rank.deployment for rank in running(facts) or () if rank.deployment != context.deployment})
+    who = holder.process or "a process of another user"
+    if near and not other:
+        who += f"; deployment {', '.join(near)} runs here and may be its holder"
+    if other:
+        who = f"{other.deployment}, a deployment of sparkwright"
+    return Found(
+        f"ss: {holder.address}:{holder.port} {holder.process or '(no name told)'}; wanted: {wanted}",
+        title=f"port {holder.port} is in use by {who}",
+        fix=_free_port(context, spec, holder.port, other.deployment if other else ""),
+        subject=f"rank {spec.rank} on {spec.node}",
+    )
+
+
+def _free_port(context: Context, spec: RankSpec, port: int, other: str) -> str:
+    serving = context.recipe.serving if context.recipe else None
+    stop = f"sparkwright down {other}" if other else f"stop it (on {spec.node}: sudo ss -ltnp 'sport = :{port}')"
+    names = {serving.port: "serving.port", serving.master_port: "serving.master_port"} if serving else {}
+    return f"{stop}, or set another {names[port]}" if port in names else stop
+
+
+CHECKS = (
+    Check("REC001", BLOCK, "recipe is refused: known not to work", recipe_refused).about(
+        detects="the recipe's state is `refused`.",
+        why="somebody has spent the hours already; the reason says which combination fails, `instead` what works "
+        "in its place.",
+        cause="it is kept for its reason, so that nobody tries it again",
+        fix="the recipe named under `instead`, or another one that is ready. There is no way to force a refused "
+        "recipe; who knows better copies it (`sparkwright recipes show NAME` has all of it) and gives the "
+        "copy another state",
+        see=("https://al-engr.com/sglang-deepseek-spark-pivot.html", "https://al-engr.com/minimax-sglang-debug.html"),
+    ),
+    Check("REC002", INFO, "recipe not yet tested on hardware", recipe_untested).about(
+        detects="the recipe's state is `documented`.",
+        why="flags and figures are somebody else's; a first start may show what they left out.",
+        cause="its flags and figures are as published, or as you wrote them",
+        fix="when it has served, set state: ready in the recipe",
+    ),
+    Check("PAR001", OVERRIDE, "parallelism not possible for this model", split_impossible).about(
+        detects="tp that does not divide the heads (also of state layers) or the vocabulary, experts that cannot be "
+        "dealt out, a slice that cuts a block of the quantization, pipeline stages with a draft method that "
+        "needs one stage, and splits that the engine does not have.",
+        why="the engine refuses it after minutes of start-up, on all nodes, in a stack trace of one rank.",
+        fix="the nearest split that works on as many nodes, else node counts that one works on. A build that "
+        "pads heads (three nodes are served that way) is a reason for --force",
+        see=("https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html",),
+    ),
+    Check("RANK001", OVERRIDE, "another deployment runs on the node", node_in_use).about(
+        detects="a running rank of sparkwright with another deployment's name on a node that the plan uses. A "
+        "supervisor's relaunch beside one that was started while its own deployment served is what somebody "
+        "wanted.",
+        why="a GB10 has one GPU and one memory pool; the second engine finds the device busy or takes memory "
+        "from the first.",
+        cause="the node has one GPU and one memory pool, and both engines want them",
+        fix="take the other one down, or accept that both share the node",
+        see=("https://github.com/aidendle94/sparkrun-recipes",),
+    ),
+    Check("PORT001", BLOCK, "port already in use", port_taken).about(
+        detects="a listening socket on the rank's node with the same port, on the same address or on a wildcard "
+        "(0.0.0.0 for IPv4, :: for both). Not: the ranks of the same deployment that run now, for they are "
+        "replaced.",
+        why="the engine ends minutes later with `Address already in use`, or another server answers the health check.",
+        cause="something listens there already, and two cannot",
+        fix="stop the holder, or take another port",
+        see=("https://github.com/FHNW-Security-Lab-Experimental/glm-5.2-gb10",),
+    ),
+)

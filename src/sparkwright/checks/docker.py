@@ -1,0 +1,202 @@
+"""Checks of the Docker daemon."""
+
+from collections.abc import Iterator
+
+from sparkwright.checks.reading import (
+    dockers,
+    not_gb10,
+    per_node,
+    simulated,
+    specs_on,
+    weigh,
+)
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.facts import Docker, DockerTrouble, NodeFacts
+from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
+from sparkwright.domain.unknown import known
+
+_SAID = {DockerTrouble.NOT_INSTALLED: "no `docker` on the node's PATH", DockerTrouble.NOT_RUNNING: "no daemon answers"}
+_CAUSE = {
+    DockerTrouble.NOT_INSTALLED: "the recipe runs its engine in containers, and the node has no Docker",
+    DockerTrouble.NOT_RUNNING: "Docker is installed and its daemon is stopped, still starting or broken",
+}
+_REMEDY = {
+    DockerTrouble.NOT_INSTALLED: "install Docker Engine (https://docs.docker.com/engine/install/), "
+    "or set engine.runtime: process",
+    DockerTrouble.NOT_RUNNING: "sudo systemctl enable --now docker",
+}
+
+
+def daemon_down(context: Context) -> Iterator[Found]:
+    for facts, docker in dockers(context):
+        if docker.trouble in _CAUSE:
+            yield Found(
+                docker.said or _SAID[docker.trouble],
+                title=f"Docker is {docker.trouble}",
+                cause=_CAUSE[docker.trouble],
+                fix=_REMEDY[docker.trouble],
+                severity=weigh(context, BLOCK),
+                subject=facts.node,
+            )
+
+
+def socket_forbidden(context: Context) -> Iterator[Found]:
+    for facts, docker in dockers(context):
+        if docker.trouble is DockerTrouble.NO_RIGHTS:
+            user = _user(facts)
+            yield Found(
+                docker.said or "the daemon's socket is not writable for this user",
+                title=f"{user} has no permission on the Docker socket",
+                cause=f"{user} is not in the group docker, or was added to it after logging in",
+                fix=f"sudo usermod -aG docker {user}   # then log in to the node again; the group is as good as root",
+                severity=weigh(context, BLOCK),
+                subject=facts.node,
+            )
+
+
+def _user(facts: NodeFacts) -> str:
+    identity = known(facts.identity)
+    return identity.user if identity and identity.user else "$USER"
+
+
+_CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"
+_SNAP = "sudo snap remove docker   # then Docker Engine as a deb, and nvidia-ctk runtime configure"
+
+
+def gpu_runtime_missing(context: Context) -> Iterator[Found]:
+    for facts, docker in dockers(context):
+        planned = any(spec.gpu for spec in specs_on(context, facts.node))
+        here = planned if context.recipe else bool(known(facts.gpus)) and not simulated(context)
+        if here and _lacks(docker):
+            yield Found(
+                f"runtimes: {', '.join(docker.runtimes) or 'none'}; CDI: no nvidia.com/gpu",
+                cause="Docker from snap cannot reach the driver's programs"
+                if docker.snap
+                else "the NVIDIA container toolkit is not installed, or Docker was not configured for it",
+                fix=_SNAP if docker.snap else _CONFIGURE,
+                severity=weigh(context, OVERRIDE),
+                subject=facts.node,
+            )
+
+
+def _lacks(docker: Docker) -> bool:
+    return bool(docker.version) and not docker.cdi and not any(name.startswith("nvidia") for name in docker.runtimes)
+
+
+def memlock_capped(context: Context) -> Iterator[Found]:
+    for facts, docker in dockers(context):
+        if docker.can_raise_memlock is False and _rdma_here(context, facts):
+            how = "rootless Docker" if docker.rootless else "dockerd without CAP_SYS_RESOURCE"
+            yield Found(
+                f"{how}, and its hard limit of locked memory is not unlimited",
+                fix="use the rootful daemon"
+                if docker.rootless
+                else "sudo systemctl edit docker   # add: [Service] LimitMEMLOCK=infinity; then restart docker",
+                severity=weigh(context, WARN),
+                subject=facts.node,
+            )
+
+
+def _rdma_here(context: Context, facts: NodeFacts) -> bool:
+    if context.recipe:
+        return any(spec.rdma for spec in specs_on(context, facts.node))
+    return any(port.active for port in known(facts.rdma) or ())
+
+
+def docker_snap(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
+    if docker.snap and bool(known(facts.gpus)):
+        yield Found(f"root: {docker.root}")
+
+
+def logs_unbounded(context: Context) -> Iterator[Found]:
+    for facts, docker in dockers(context) if not context.recipe else ():
+        held = known(facts.containers)
+        if docker.log_driver == "json-file" and held and not any("max-size" in line for line in held.daemon):
+            yield Found("log driver json-file, no max-size in /etc/docker/daemon.json", subject=facts.node)
+
+
+def storage_driver(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
+    if docker.storage in ("vfs", "devicemapper") and bool(known(facts.gpus)):
+        yield Found(
+            f"docker info: Storage Driver {docker.storage}, {docker.root}",
+            title=f"slow Docker storage driver {docker.storage}",
+            fix=f"move {docker.root} to ext4 or xfs and take storage-driver out of /etc/docker/daemon.json",
+        )
+
+
+def toolkit_missing(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
+    held = known(facts.containers)
+    gpu = bool(known(facts.gpus)) and not not_gb10(facts)
+    wanted = held is not None and any("nvidia-container-runtime" in line for line in held.daemon)
+    if gpu and held and wanted and not held.toolkit and "nvidia" in docker.runtimes and not docker.cdi:
+        yield Found(f"runtimes: {', '.join(docker.runtimes)}; no nvidia-ctk on the PATH")
+
+
+CHECKS = (
+    Check("DOCK001", BLOCK, "Docker is not installed or not running", daemon_down).about(
+        detects="the recipe's runtime is docker, and the node has no docker program or no daemon that answers.",
+        why="every rank is a container; without a daemon nothing can be started, staged or looked at.",
+        fix="start the daemon, or install Docker Engine. At boot a daemon may take minutes: try again",
+        see=("https://docs.docker.com/engine/daemon/start/",),
+    ),
+    Check("DOCK002", BLOCK, "no permission on the Docker socket", socket_forbidden).about(
+        detects="the recipe's runtime is docker, the daemon's socket is there, and the ssh user may not write to it.",
+        why="every docker call of sparkwright would fail; sudo is not used behind the user's back.",
+        fix="add the user to the group docker and log in again; that group is as good as root on the node",
+        see=("https://docs.docker.com/engine/install/linux-postinstall/",),
+    ),
+    Check("DOCK003", OVERRIDE, "no NVIDIA runtime in Docker", gpu_runtime_missing).about(
+        detects="a rank wants the GPU in a container, and the daemon knows neither the runtime `nvidia` nor NVIDIA "
+        "CDI devices.",
+        why="`docker run --gpus all` then fails with `could not select device driver`. An installation with "
+        "nothing but the toolkit's hook works without either, which is why this can be overridden.",
+        fix="configure the NVIDIA container toolkit and restart the daemon. Docker from snap cannot: use the deb "
+        "package",
+        see=("https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html",),
+    ),
+    Check("DOCK004", WARN, "Docker daemon cannot raise memlock", memlock_capped).about(
+        detects="a rank uses RDMA in a container, and dockerd has neither CAP_SYS_RESOURCE in the machine's own user "
+        "namespace nor an unlimited hard limit of locked memory (rootless Docker, containers within "
+        "containers).",
+        why="`--ulimit memlock=-1` would fail the start, so it is left out; RDMA then may not register its buffers.",
+        cause="the start leaves `--ulimit memlock=-1` out; registering RDMA buffers may fail (ibv_reg_mr: ENOMEM)",
+        fix="give the daemon the limit, or run the rootful daemon",
+        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
+    ),
+    Check("DOCK005", WARN, "Docker installed from snap", per_node(dockers, docker_snap)).about(
+        detects="the daemon's root is below /var/snap.",
+        why="a snap sees no driver files of the host: GPU containers end with `open "
+        "/usr/bin/nvidia-cuda-mps-control: no such file or directory`, and it mounts nothing from outside of "
+        "home.",
+        cause="a snap is shut off from the host's files, the driver's programs among them",
+        fix="sudo snap remove docker   # its images go with it; then Docker Engine as a deb, and sudo nvidia-ctk "
+        "runtime configure --runtime=docker",
+        see=("https://docs.docker.com/engine/install/ubuntu/",),
+    ),
+    Check("DOCK010", INFO, "container logs are not limited", logs_unbounded).about(
+        detects="the daemon logs into json-file, and its settings bound no size.",
+        why="an engine with NCCL_DEBUG=INFO fills a disk in days; weights and caches are on the same one. Ranks "
+        "of ours are started with a bound of their own.",
+        cause="Docker's own default has no limit; ranks of sparkwright have one of their own",
+        fix='in /etc/docker/daemon.json: "log-opts": {"max-size": "64m", "max-file": "4"}; it holds '
+        "for new containers after a restart of the daemon",
+        see=("https://docs.docker.com/engine/logging/configure/",),
+    ),
+    Check("DOCK011", WARN, "slow Docker storage driver", per_node(dockers, storage_driver)).about(
+        detects="the daemon's storage driver is vfs or devicemapper.",
+        why="vfs copies every layer whole: a 20 GB image of twenty layers takes hundreds of GB and minutes a "
+        "container. Docker falls back to it where overlay cannot be used.",
+        cause="overlay could not be used there, or daemon.json asks for this one",
+        fix="overlay2 (or the containerd store) on ext4 or xfs; images are pulled again",
+        see=("https://docs.docker.com/engine/storage/drivers/select-storage-driver/",),
+    ),
+    Check("DOCK012", WARN, "NVIDIA container toolkit is missing", per_node(dockers, toolkit_missing)).about(
+        detects="daemon.json names nvidia-container-runtime, there is no nvidia-ctk on the node, and Docker has no "
+        "CDI devices.",
+        why="`docker run --gpus all` ends with `unknown or invalid runtime name: nvidia` or does not find its "
+        "hook: the toolkit was removed, or an update stopped half-way.",
+        cause="the container toolkit was removed, or its update stopped half-way",
+        fix="on {node}: sudo apt install --reinstall nvidia-container-toolkit",
+        see=("https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html",),
+    ),
+)

@@ -1,0 +1,292 @@
+"""Checks of the GPU."""
+
+import re
+from collections.abc import Iterator
+
+from sparkwright.checks.reading import (
+    DASHBOARD,
+    GB10_PCI,
+    gb10s,
+    gpu_may_be_used,
+    gpu_nodes,
+    in_kernel_log,
+    is_gb10,
+    kernel_notes,
+    nodes,
+    per_node,
+    quoted,
+    running,
+    simulated,
+    sparks,
+    specs_on,
+)
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, Unknown
+from sparkwright.domain.finding import INFO, OVERRIDE, WARN
+from sparkwright.domain.host_facts import KernelNote
+from sparkwright.domain.units import MIB, gib
+from sparkwright.domain.unknown import known
+
+
+def gpu_missing(context: Context) -> Iterator[Found]:
+    for facts in context.facts.values():
+        needed = any(spec.gpu for spec in specs_on(context, facts.node)) and not simulated(context)
+        if needed and not facts.gpus and facts.gpus != NOT_ASKED:
+            yield Found(_said(facts), subject=facts.node)
+
+
+def _said(facts: NodeFacts) -> str:
+    if isinstance(facts.gpus, Unknown):
+        return f"nvidia-smi: {facts.gpus.raw or facts.gpus.why}"
+    return "nvidia-smi lists no GPU"
+
+
+# Desktops and monitors hold a few tens of MiB.
+_WORTH_TELLING = 256 * MIB
+
+
+def gpu_in_use(context: Context) -> Iterator[Found]:
+    for facts in context.facts.values():
+        found = _foreign(facts) if gpu_may_be_used(context, facts.node) else []
+        if found:
+            yield Found(
+                ", ".join(f"{p.name} (pid {p.pid}) {_size(p)}" for p in found),
+                title=f"GPU memory in use by {_names(found)}",
+                fix=f"stop it: sudo kill {' '.join(str(p.pid) for p in found)}   # first see whose it is: ps -fp PID",
+                subject=facts.node,
+            )
+
+
+def _foreign(facts: NodeFacts) -> list[GpuProcess]:
+    ours = running(facts)
+    if ours is None or any(not rank.simulated for rank in ours):
+        return []
+    listed = known(facts.gpu_processes) or ()
+    return [p for p in listed if not isinstance(p.used, int) or p.used >= _WORTH_TELLING]
+
+
+def _names(found: list[GpuProcess]) -> str:
+    return ", ".join(dict.fromkeys(p.name.rpartition("/")[2] or p.name for p in found))
+
+
+def _size(process: GpuProcess) -> str:
+    return gib(process.used) if isinstance(process.used, int) else "size not told"
+
+
+def other_gpu_model(facts: NodeFacts) -> Iterator[Found]:
+    gpus, identity = known(facts.gpus), known(facts.identity)
+    if gpus and not is_gb10(facts):
+        yield Found(
+            f"nvidia-smi: {gpus[0].name}, compute capability {known(gpus[0].compute_capability) or 'not told'}"
+            + (f"; uname -m: {identity.arch}" if identity else ""),
+            title=f"GPU is not a GB10: {gpus[0].name}",
+        )
+
+
+_GRAVE = {
+    43: "a program was stopped after a fault on the GPU; on GB10 mostly too much memory at a long context",
+    48: "an error in memory that could not be corrected",
+    79: "the GPU has fallen off the bus",
+    94: "an error in memory that one program had to end for",
+    95: "an error in memory that could not be contained",
+    119: "the GPU's firmware did not answer",
+    120: "the GPU's firmware failed",
+    140: "an error in memory that could not be corrected",
+    154: "the GPU asks for a reset or a reboot",
+}
+_ENDS_ONE_PROGRAM = (43, 94)
+_XID = re.compile(r"Xid \([^)]*\): ([0-9]{1,4})\b", re.ASCII)
+
+
+def fatal_xid(context: Context) -> Iterator[Found]:
+    for facts, found in kernel_notes(context, _XID):
+        for note in found:
+            number = _number(note)
+            if number in _GRAVE and gpu_may_be_used(context, facts.node):
+                mild = number in _ENDS_ONE_PROGRAM
+                yield Found(
+                    quoted((note,)),
+                    title=f"fatal Xid {number} since boot",
+                    cause=_GRAVE[number],
+                    fix="see the engine's log of that time, and lower serving.memory_fraction"
+                    if mild
+                    else "sudo systemctl reboot --no-block; if it comes again, shut down and cut power for a minute",
+                    severity=WARN if mild else OVERRIDE,
+                    subject=facts.node,
+                )
+
+
+def _number(note: KernelNote) -> int:
+    found = _XID.search(note.text)
+    return int(found[1]) if found else 0
+
+
+_BUSY, _SLOW, _FAINT = 90, 1400, 40
+
+
+def power_wedge(context: Context) -> Iterator[Found]:
+    for facts in gb10s(context):
+        for gpu in known(facts.gpus) or ():
+            busy, clock, power = known(gpu.utilization), known(gpu.sm_clock_mhz), known(gpu.power_w)
+            if busy is None or clock is None or power is None:
+                continue
+            if busy >= _BUSY and clock < _SLOW and power < _FAINT:
+                yield Found(
+                    f"nvidia-smi: {busy:g} % busy at {clock:g} MHz and {power:g} W; 2200-2500 MHz and 30-60 W wanted",
+                    subject=facts.node,
+                )
+
+
+_GPU_HOT = 90
+
+
+def gpu_hot(facts: NodeFacts) -> Iterator[Found]:
+    degrees = max((t for gpu in known(facts.gpus) or () if (t := known(gpu.temperature_c)) is not None), default=0.0)
+    if degrees >= _GPU_HOT:
+        yield Found(f"nvidia-smi: {degrees:g} °C; up to 86 °C is normal under load", title=f"GPU is at {degrees:g} °C")
+
+
+_BOARD_HOT = 93.0
+
+
+def board_hot(facts: NodeFacts) -> Iterator[Found]:
+    board = known(facts.board)
+    degrees = board.zones.get("acpitz", 0.0) if board else 0.0
+    if degrees >= _BOARD_HOT:
+        yield Found(
+            f"/sys/class/thermal, hottest acpitz zone: {degrees:g} °C; it trips near 95 °C",
+            title=f"board is at {degrees:g} °C",
+        )
+
+
+def gpu_silent(facts: NodeFacts) -> Iterator[Found]:
+    board = known(facts.board)
+    functions = known(board.nvidia) if board else None
+    address = next((address for address, kind in (functions or {}).items() if kind == GB10_PCI), "")
+    if address and not facts.gpus and facts.gpus != NOT_ASKED:
+        said = (facts.gpus.raw or facts.gpus.why) if isinstance(facts.gpus, Unknown) else "no GPU listed"
+        yield Found(f"{address} is {GB10_PCI}; nvidia-smi: {said}")
+
+
+def gpu_throttled(facts: NodeFacts) -> Iterator[Found]:
+    driver = known(facts.driver)
+    if driver and driver.slowdowns:
+        yield Found(f"nvidia-smi -q: {', '.join(driver.slowdowns)} active")
+
+
+_THERMAL = re.compile(
+    r"critical temperature|thermal (emergency|shutdown|trip)|temperature above threshold", re.IGNORECASE
+)
+
+
+def gpu_off_bus(facts: NodeFacts) -> Iterator[Found]:
+    board, identity = known(facts.board), known(facts.identity)
+    functions = known(board.nvidia) if board else None
+    on_dgx = identity is not None and known(identity.ota_version) is not None
+    if on_dgx and functions is not None and GB10_PCI not in functions.values() and not known(facts.gpus):
+        yield Found(
+            f"NVIDIA's PCI functions: {', '.join(sorted(set(functions.values()))) or 'none'}; {GB10_PCI} wanted"
+        )
+
+
+CHECKS = (
+    Check("GPU001", OVERRIDE, "no GPU detected", gpu_missing).about(
+        detects="a rank takes the GPU, and nvidia-smi on its node is missing, fails, hangs or lists no GPU. Not when "
+        "it was not asked, and not for simulated runs.",
+        why="the engine would end with `No CUDA GPUs are available` after minutes; on a GB10 a GPU that has gone "
+        "means a torn update or firmware that did not start.",
+        cause="the machine has no NVIDIA GPU, its driver is not loaded, or the GPU did not start",
+        fix="sudo dmesg | grep -iE 'nvrm|xid' on the node; a recipe for the CPU is tiny-llama-cpp",
+        see=("https://github.com/thatcooperguy/NVCheckup",),
+    ),
+    Check("GPU002", WARN, "GPU memory in use by other processes", gpu_in_use).about(
+        detects="nvidia-smi lists a compute process with 256 MiB or more (or of unknown size), and no rank of ours "
+        "runs on the node (with one, the processes may be its own and are not blamed).",
+        why="its memory comes out of the same pool as weights and KV cache.",
+        cause="another engine or program shares the one memory pool",
+        fix="stop it, or keep it and lower the memory fraction",
+        see=(
+            "https://docs.nvidia.com/dgx/dgx-spark/known-issues.html",
+            "https://github.com/aidendle94/sparkrun-recipes",
+        ),
+    ),
+    Check("GPU003", INFO, "GPU is not a GB10", per_node(nodes, other_gpu_model)).about(
+        detects="nvidia-smi lists GPUs, and none is a GB10.",
+        why="memory figures, known faults and ready recipes are those of GB10 (sm_121, one pool of memory for "
+        "CPU and GPU). Other GPUs are used as they are, with fewer promises.",
+        cause="another machine than the ones that sparkwright knows best",
+        fix="check recipes with `sparkwright plan` before you rely on them",
+        see=("https://docs.nvidia.com/dgx/dgx-spark/",),
+    ),
+    Check("GPU004", WARN, "fatal Xid since boot", fatal_xid).about(
+        detects="an Xid of the set 43, 48, 79, 94, 95, 119, 120, 140, 154 in a GB10's kernel log of this boot. An "
+        "override for those after which the GPU does not work before a reset or reboot; 43 and 94 end one "
+        "program only.",
+        why="after 79 (off the bus), 119 or 120 (its firmware does not answer), 48, 95, 140 (memory) and 154 "
+        "(recovery needed) what is started next fails or hangs, often minutes later.",
+        fix="reboot, and a power cycle if it comes again",
+        see=(
+            "https://docs.nvidia.com/deploy/xid-errors/",
+            "https://github.com/Reederey87/dgx-spark-2x-deepseek-v4-flash",
+        ),
+    ),
+    Check("GPU005", WARN, "GPU stuck at low clock and power", power_wedge).about(
+        detects="nvidia-smi shows a GB10 at 90 % or more, below 1400 MHz and below 40 W. One sample: `check --deep` "
+        "takes ten seconds of them under load.",
+        why="after a crash or a power fault the power controller can hold the GPU at one low clock (611, 650, "
+        "721 or 728 MHz) with no reason given. The whole tensor-parallel group then runs at that node's "
+        "pace: 38 tokens a second in place of 93 was measured.",
+        cause="the power controller is wedged, or the GPU spins while it waits for a peer",
+        fix="sparkwright check --deep; if it stays so: shut down, cut power for a minute, start again",
+        see=("https://github.com/DoctorMasterNewb/sparkbase", "https://github.com/thatcooperguy/NVCheckup"),
+    ),
+    Check("GPU006", WARN, "GPU is overheating", per_node(nodes, gpu_hot)).about(
+        detects="nvidia-smi tells a GPU temperature of 90 °C or more.",
+        why="soaks on record stay at 79-86 °C. Above, clocks fall, and GB10 machines have switched themselves "
+        "off under load without a line in any log.",
+        cause="little air, dust, or thermal paste that has aged",
+        fix="give it air; for the time being sudo nvidia-smi -lgc 200,2000 costs little speed (lost at reboot)",
+        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack", "https://github.com/guardkit/dgx-spark"),
+    ),
+    Check("GPU007", WARN, "board is overheating", per_node(sparks, board_hot)).about(
+        detects="a thermal zone of type acpitz of a GB10 is at 93 °C or more.",
+        why="the board runs some 10 °C above the GPU and trips near 95 °C: the machine then switches off under "
+        "load, without a line in any log.",
+        cause="little air, dust, or thermal paste that has aged; the GPU's own temperature is some 10 °C lower",
+        fix="give it air; for the time being sudo nvidia-smi -lgc 200,2000 on all nodes (lost at reboot)",
+        see=("https://github.com/guardkit/dgx-spark", "https://forums.developer.nvidia.com/t/378315"),
+    ),
+    Check("GPU008", OVERRIDE, "GPU present but not responding", per_node(gpu_nodes, gpu_silent)).about(
+        detects="the PCI bus has NVIDIA's GB10 (10de:2e12), and nvidia-smi was asked and shows no GPU. Where the "
+        "kernel log tells why, DRV007 or GPU004 say so.",
+        why="the machine has its GPU and nothing can use it: the driver is not loaded, or the GPU did not start.",
+        cause="the driver is not loaded, or driver and GPU firmware are not a pair",
+        fix=f"sudo dmesg | grep -iE 'nvrm|xid'; then the update of {DASHBOARD}",
+        see=("https://github.com/thatcooperguy/NVCheckup",),
+    ),
+    Check("GPU009", WARN, "hardware slowdown of the GPU is active", per_node(nodes, gpu_throttled)).about(
+        detects="nvidia-smi names a hardware slowdown, thermal or power brake, or a thermal slowdown by software, as "
+        "active.",
+        why="the GPU runs slower than it could, and with it every rank of a group.",
+        cause="heat, or a power supply that gives less than is asked of it",
+        fix="give it air; use the adapter that came with it (240 W), plugged into the wall",
+        see=("https://docs.nvidia.com/deploy/nvidia-smi/",),
+    ),
+    Check("GPU010", WARN, "thermal limit reached since boot", in_kernel_log(_THERMAL)).about(
+        detects="a GB10's kernel log of this boot has a line about a critical or emergency temperature or a thermal "
+        "shutdown.",
+        why="GB10 machines switch themselves off under load when the board is too hot, mostly without a line in "
+        "any log: one that is there is worth acting on.",
+        cause="little air, dust, or thermal paste that has aged",
+        fix="give it air; for the time being sudo nvidia-smi -lgc 200,2000 on all nodes (lost at reboot)",
+        see=("https://docs.kernel.org/driver-api/thermal/", "https://forums.developer.nvidia.com/t/378315"),
+    ),
+    Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", per_node(gpu_nodes, gpu_off_bus)).about(
+        detects="/etc/dgx-release is there, the PCI bus was read, and it has no GB10 (10de:2e12); nvidia-smi shows "
+        "no GPU.",
+        why="the GPU has gone from the bus: power, firmware or hardware. No driver update brings it back.",
+        cause="a power fault, firmware that does not start, or hardware",
+        fix="shut down, cut power for a minute, start again; then the maker's support",
+        see=("https://github.com/thatcooperguy/NVCheckup",),
+    ),
+)

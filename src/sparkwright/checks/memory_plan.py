@@ -1,0 +1,161 @@
+"""Checks of the plan against the memory of its nodes."""
+
+from collections.abc import Iterator
+
+from sparkwright.checks.reading import (
+    simulated,
+)
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.facts import GpuProcess, NodeFacts
+from sparkwright.domain.finding import OVERRIDE
+from sparkwright.domain.ledger import IN_USE, KV_POOL, MemoryLedger
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.unknown import known
+
+
+def arithmetic(ledger: MemoryLedger) -> str:
+    """`121.6 GiB pool - 5.0 GiB in use now - 69.4 GiB weights - ... = 3.1 GiB`."""
+    parts = "".join(f" - {gib(line.bytes)} {line.name}" for line in ledger.lines if line.known)
+    parts += "".join(f" - {name} (not known)" for name in ledger.unknown)
+    return f"{gib(ledger.pool.bytes)} pool{parts} = {gib(ledger.left)}"
+
+
+def biggest_process(facts: NodeFacts | None) -> str:
+    """`stop VLLM::EngineCore (pid 12, 9.0 GiB)`, or ''."""
+    listed = known(facts.gpu_processes) or () if facts else ()
+    sized = [(p.used, p) for p in listed if isinstance(p.used, int)]
+    return _stop(*max(sized, key=lambda pair: pair[0])) if sized else ""
+
+
+def _stop(used: int, process: GpuProcess) -> str:
+    return f"stop {process.name} (pid {process.pid}, {gib(used)})"
+
+
+def does_not_fit(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe is None or simulated(context):
+        return
+    for ledger in context.ledgers:
+        no_kv = ledger.has_no_kv
+        if no_kv or (not ledger.fits and not ledger.claims_too_much):
+            yield Found(
+                arithmetic(ledger),
+                title="no memory left for the KV cache" if no_kv else "model does not fit",
+                cause="weights and the engine's own needs take all that it may take"
+                if no_kv
+                else "the lines exceed the pool",
+                fix=_make_it_fit(context, recipe, ledger, no_kv),
+                subject=ledger.node,
+            )
+
+
+def _make_it_fit(context: Context, recipe: Recipe, ledger: MemoryLedger, no_kv: bool) -> str:
+    process = biggest_process(context.facts.get(ledger.node))
+    fraction = _enough(ledger) if no_kv else 0.0
+    found = [f"serving.memory_fraction: {fraction:.2f} or more"] if fraction else []
+    found += [process] if process and not fraction else []
+    found += ["a smaller serving.kv_cache_bytes"] if recipe.serving.kv_cache_bytes else []
+    alone = recipe.engine.name == "llama-cpp"
+    found += ["fewer sequences or a smaller context" if alone else f"more nodes than {recipe.nodes}"]
+    return "; or ".join([*found, "a smaller checkpoint of the model"][:3])
+
+
+def _enough(ledger: MemoryLedger) -> float:
+    """The fraction that leaves 1 GiB for the KV pool, rounded up; 0 when so much is not free now."""
+    needed = GIB + ledger.engine_bytes
+    if not ledger.pool.bytes or needed > ledger.free:
+        return 0.0
+    return min(0.99, -(-100 * needed // ledger.pool.bytes) / 100)
+
+
+def fraction_too_high(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe is None or simulated(context):
+        return
+    for ledger in context.ledgers:
+        if ledger.claims_too_much:
+            used, fraction = ledger.line(IN_USE), ledger.claim / ledger.pool.bytes
+            yield Found(
+                f"{fraction:.2f} x {gib(ledger.pool.bytes)} = {gib(ledger.claim)} wanted, "
+                f"{gib(ledger.free)} free now" + (f" ({gib(used.bytes)} in use: {used.why})" if used else ""),
+                title=f"memory fraction {fraction:.2f} exceeds free memory",
+                fix=_lower_fraction(context, recipe, ledger),
+                subject=ledger.node,
+            )
+
+
+def _lower_fraction(context: Context, recipe: Recipe, ledger: MemoryLedger) -> str:
+    fits = ledger.free * 100 // ledger.pool.bytes / 100
+    enough = fits * ledger.pool.bytes > ledger.engine_bytes + recipe.serving.kv_cache_bytes
+    found = [f"serving.memory_fraction: {fits:.2f}"] if enough else []
+    process = biggest_process(context.facts.get(ledger.node))
+    found += [process or f"stop what holds it (on {ledger.node}: ps aux --sort=-rss | head)"]
+    return "; or ".join(found)
+
+
+_STEP = 4096
+
+
+def context_too_long(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe is None or simulated(context):
+        return
+    for ledger in context.ledgers:
+        pool, needed = ledger.line(KV_POOL), ledger.kv_needed
+        if pool is not None and needed is not None and ledger.too_short:
+            known = f" ({gib(pool.low)} to {gib(pool.high)})" if pool.low is not None and pool.high is not None else ""
+            length = f" of {recipe.serving.context:,} tokens" if recipe.serving.context else " of full length"
+            yield Found(
+                f"{gib(needed)} wanted, {gib(pool.bytes)} in the pool{known}: {pool.why}",
+                title=f"KV cache is too small for one sequence{length}",
+                fix=_shorten_context(recipe, ledger, pool.bytes / needed),
+                subject=ledger.node,
+            )
+
+
+def _shorten_context(recipe: Recipe, ledger: MemoryLedger, share: float) -> str:
+    """share: of one sequence that fits; a tenth less, for what does not shrink with it (tokens in flight)."""
+    fits = int(recipe.serving.context * share * 0.9) // _STEP * _STEP
+    found = [f"serving.context: {fits} or less"] if fits else []
+    narrow = recipe.serving.kv_dtype in ("", "auto", "bf16", "bfloat16")
+    found += ["serving.kv_dtype: fp8"] if narrow else []
+    wanted = ledger.claim + ledger.short
+    more = -(-100 * wanted // ledger.pool.bytes) / 100
+    found += (
+        [f"serving.memory_fraction: {more:.2f}"] if ledger.claim and more * ledger.pool.bytes <= ledger.free else []
+    )
+    return "; or ".join([*found, f"more nodes than {recipe.nodes}"][:3])
+
+
+CHECKS = (
+    Check("MEM001", OVERRIDE, "model does not fit", does_not_fit).about(
+        detects="nothing is left for the KV pool after weights and the engine's own needs, all lines of the node's "
+        "ledger together exceed the pool, or reading the weights takes more than is free. A memory fraction "
+        "that is merely too high for what is free now is MEM002.",
+        why="the engine would read all weights, for minutes, and then end with `No available memory for the "
+        "cache blocks`, or the machine would freeze: CPU and GPU share the one pool.",
+        fix="the cheapest that help: another memory fraction, a smaller pinned KV pool, a process to stop, more nodes",
+        see=(
+            "https://docs.nvidia.com/dgx/dgx-spark/known-issues.html",
+            "https://al-engr.com/minimax-sglang-debug.html",
+        ),
+    ),
+    Check("MEM002", OVERRIDE, "memory fraction exceeds free memory", fraction_too_high).about(
+        detects="memory_fraction x MemTotal is more than what the next engine can have: MemTotal less what is in "
+        "use, where pages that the driver kept of ended CUDA processes count as free.",
+        why="the engine checks this at start and ends (`Free memory on device ... is less than desired GPU "
+        "memory utilization`); where it does not, the machine runs out of memory while it serves.",
+        cause="other processes hold memory of the one pool that CPU and GPU share",
+        fix="a fraction that fits, or stop what holds the memory",
+        see=("https://docs.nvidia.com/dgx/dgx-spark/known-issues.html",),
+    ),
+    Check("MEM003", OVERRIDE, "KV cache too small for one sequence", context_too_long).about(
+        detects="memory for KV is left, and it is less than one request of serving.context tokens takes in the "
+        "engine's own arithmetic (blocks, groups of layers, tokens in flight).",
+        why="vLLM ends after minutes of loading with `To serve at least one request with the models's max seq "
+        "len`. Engines that start all the same, and refuse or cut long requests, are not held to it.",
+        cause="weights and the engine's own needs leave too little for so long a context",
+        fix="the context that does fit, a narrower KV type, more memory for the engine, more nodes",
+    ),
+)

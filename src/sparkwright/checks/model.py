@@ -1,0 +1,201 @@
+"""Checks of the recipe against the model on the nodes."""
+
+from collections.abc import Iterator
+
+from sparkwright.checks.reading import node_of, played
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
+from sparkwright.domain.flaw import Defect
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.units import gib
+
+_FILES_SHOWN = 3
+_OTHERS = frozenset({Defect.SHORT, Defect.POINTER, Defect.REF})  # MODEL005, MODEL006
+
+
+def model_incomplete(context: Context) -> Iterator[Found]:
+    if context.recipe is None or played(context.recipe):
+        return
+    model = context.recipe.model
+    found = {name: c for name, c in context.checkpoints.items() if isinstance(c, Checkpoint)}
+    if any(checkpoint.complete for checkpoint in found.values()):
+        return
+    for name, checkpoint in found.items():
+        if missing := _missing(checkpoint):
+            yield Found(
+                f"{checkpoint.root or checkpoint.path}: {_listed(missing)}",
+                title=f"{model.label} is incomplete",
+                fix=f"copy the missing files into {checkpoint.path} on one node"
+                if model.path
+                else f"nothing to do: `up` fetches the rest; by hand: hf download {model.id}",
+                severity=BLOCK if model.path else WARN,
+                subject=name,
+            )
+
+
+def _missing(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Without what other rules name: damaged files, which fetching the rest does not mend, and refs/main."""
+    others = {str(flaw) for flaw in checkpoint.flaws if flaw.defect in _OTHERS}
+    return tuple(text for text in checkpoint.missing if text not in others)
+
+
+def _listed(missing: tuple[str, ...]) -> str:
+    more = f" and {len(missing) - _FILES_SHOWN} more" if len(missing) > _FILES_SHOWN else ""
+    return ", ".join(missing[:_FILES_SHOWN]) + more
+
+
+def model_missing(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe is None or not recipe.model.path or played(recipe) or not context.checkpoints:
+        return
+    found = list(context.checkpoints.values())
+    if any(not isinstance(entry, Checkpoint) or entry.files for entry in found):
+        return
+    nodes = ", ".join(context.checkpoints)
+    where = _shown(context, recipe.model.path)
+    yield Found(
+        f"looked on {nodes}: nothing at {where}",
+        title=f"{recipe.model.path} not found on any node",
+        fix=f"put the model at {where} on one node, or change model.path in the recipe",
+        subject=recipe.name,
+    )
+
+
+def _shown(context: Context, path: str) -> str:
+    if path.startswith(("/", "~")):
+        return path
+    node = node_of(context, next(iter(context.checkpoints)))
+    return f"{node.paths.models}/{path}" if node else path
+
+
+_SHOWN = 4
+
+
+def shape_differs(context: Context) -> Iterator[Found]:
+    said = context.recipe.model.shape if context.recipe else None
+    if said is None:
+        return
+    files = {node: c.shape for node, c in context.checkpoints.items() if isinstance(c, Checkpoint)}
+    wrong = {node: _differences(said, file) for node, file in files.items() if isinstance(file, ModelShape)}
+    node = next((node for node, differences in wrong.items() if differences), "")
+    if node:
+        yield Found("; ".join(wrong[node][:_SHOWN]), subject=node)
+
+
+def _differences(said: ModelShape, file: ModelShape) -> list[str]:
+    """What both say, differently. What the recipe leaves at 0 or '' it does not say, and a file's '' is no word either:
+    a mixed checkpoint lists its formats elsewhere."""
+    pairs = ((name, getattr(said, name), getattr(file, name)) for name in ModelShape.__slots__)
+    return [
+        f"{name} {mine} in the recipe, {theirs} in the file"
+        for name, mine, theirs in pairs
+        if mine and theirs not in (mine, "")
+    ]
+
+
+def shape_doubtful(context: Context) -> Iterator[Found]:
+    if context.recipe is None or played(context.recipe):
+        return
+    files = {node: c for node, c in context.checkpoints.items() if isinstance(c, Checkpoint) and c.doubts}
+    for node, checkpoint in list(files.items())[:1]:
+        yield Found(
+            f"{_told_by(checkpoint)}: {'; '.join(checkpoint.doubts)}",
+            title=f"unsupported architecture details in {context.recipe.model.label}",
+            subject=node,
+        )
+
+
+def _told_by(checkpoint: Checkpoint) -> str:
+    return checkpoint.path if checkpoint.path.endswith(".gguf") else f"{checkpoint.path}/config.json"
+
+
+def planned_from_hub(context: Context) -> Iterator[Found]:
+    told = context.published
+    if told is None:
+        return
+    size = f"{gib(told.weights)} of weights" if told.weights else "no files that an engine loads"
+    config = "its config.json was read" if told.config else "it has no config.json"
+    yield Found(f"{told.model}@{told.revision}: {size}; {config}", subject=told.model)
+
+
+_CHECKING = ("vllm", "vllm-ray", "sglang")
+_ALLOWS = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
+_CHANGES = ("hf-overrides", "rope-scaling", "rope-parameters", "json-model-override-args")
+
+
+def context_over_model(context: Context) -> Iterator[Found]:
+    recipe = context.recipe
+    if recipe is None or played(recipe) or recipe.engine.name not in _CHECKING or _told_otherwise(recipe):
+        return
+    longest, source = _longest(context, recipe)
+    if 0 < longest < recipe.serving.context:
+        yield Found(
+            f"{longest:,} in {source}, {recipe.serving.context:,} in the recipe",
+            title=f"the model supports {longest:,} tokens, not {recipe.serving.context:,}",
+            cause=f"{recipe.engine.name} refuses it after the ranks have started",
+            fix=f"serving.context: {longest} or less; or the rope scaling that the model's card gives for longer ones",
+            subject="serving.context",
+        )
+
+
+def _told_otherwise(recipe: Recipe) -> bool:
+    return any(name in recipe.env for name in _ALLOWS) or any(name in recipe.flags for name in _CHANGES)
+
+
+def _longest(context: Context, recipe: Recipe) -> tuple[int, str]:
+    """The files' word before the recipe's."""
+    for node, found in context.checkpoints.items():
+        if isinstance(found, Checkpoint) and isinstance(found.shape, ModelShape):
+            return found.shape.positions, f"config.json on {node}"
+    return (recipe.model.shape.positions, "model.shape of the recipe") if recipe.model.shape else (0, "")
+
+
+CHECKS = (
+    Check("MODEL001", BLOCK, "checkpoint is incomplete on every node", model_incomplete).about(
+        detects="files of the model are on a node, and on no node is the checkpoint complete. A model from the hub "
+        "is fetched to its end by the start, which warns; a folder of the user's own has no other source, "
+        "which blocks.",
+        why="an engine finds out after minutes of loading, or serves garbage from a file cut short.",
+        cause="a download or copy was not finished, and no other node has the rest",
+        fix="finish the download, or copy the files to one node; the others get them from there",
+        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack", "https://github.com/guardkit/dgx-spark"),
+    ),
+    Check("MODEL002", BLOCK, "model path not found on any node", model_missing).about(
+        detects="the recipe names a folder or file on the nodes, and none of them has it.",
+        why="there is nothing to copy from, and a path cannot be fetched.",
+        cause="the recipe names a path, and the model was not put there, or under another name",
+        fix="put the model there on one node (the others get it from there), or name a hub model",
+    ),
+    Check("MODEL003", WARN, "model.shape does not match config.json", shape_differs).about(
+        detects="a key of model.shape with another value than the config.json of the model on a node.",
+        why="the recipe was written for another model or release; its limits and figures may not hold for this one.",
+        cause="model.shape was written for another model or release; the file is what counts",
+        fix="mend model.shape, or check model.id, model.revision and what lies at the path",
+    ),
+    Check("MODEL011", WARN, "unsupported model architecture details", shape_doubtful).about(
+        detects="a config.json that names a kind of layer, or a key about attention, which sparkwright does not "
+        "know; a state or a window of which it does not say all.",
+        why="memory and speed of such a model cannot be counted exactly: what is counted is a bound, and must "
+        "not pass for more.",
+        cause="the model is newer than this version of sparkwright, or its config leaves something out",
+        fix="take KV and speed of this plan as a bound; after a start `plan` uses what the engine itself reported",
+    ),
+    Check("MODEL012", INFO, "model planned from hub metadata", planned_from_hub).about(
+        detects="a hub model that no node has, of which the recipe gives no size or no shape.",
+        why="the hub's figures are those of the files today; what will lie on the nodes is known only after the "
+        "download.",
+        cause="it was not downloaded yet, and the recipe does not give its size and shape",
+        fix="nothing to do; `up` downloads it, and the next plan reads the files themselves",
+        see=("https://huggingface.co/docs/hub/api",),
+    ),
+    Check("MODEL013", OVERRIDE, "context longer than the model supports", context_over_model).about(
+        detects="serving.context above what the model's config.json allows (its positions, stretched by its rope "
+        "scaling).",
+        why="vLLM and SGLang refuse such a start when the ranks are already up; forced, answers fall apart "
+        "beyond the limit.",
+        fix="a shorter context; or what the model's card says about longer ones (rope scaling): the engine "
+        "accepts that",
+    ),
+)

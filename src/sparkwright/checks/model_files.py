@@ -1,0 +1,247 @@
+"""Checks of model files."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sparkwright.checks.reading import per_node, played, unplanned
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.fabric_facts import Ref
+from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.finding import INFO, OVERRIDE, WARN
+from sparkwright.domain.flaw import Defect, Flaw
+from sparkwright.domain.recipe import Model
+from sparkwright.domain.units import gib
+from sparkwright.domain.unknown import known
+from sparkwright.remote.repair import ref_fix
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Flawed:
+    """One node's copy with flaws of the kinds asked for. another_whole: some node has all of the model."""
+
+    node: str
+    model: Model
+    checkpoint: Checkpoint
+    flaws: tuple[Flaw, ...]
+    another_whole: bool
+
+    @property
+    def shown(self) -> str:
+        more = f" and {len(self.flaws) - _SHOWN} more" if len(self.flaws) > _SHOWN else ""
+        return ", ".join(map(str, self.flaws[:_SHOWN])) + more
+
+    def fetch(self, what: str = "") -> str:
+        """The command that gets the model, or one file of it, to where it lies: a folder is not the client's cache."""
+        if not self.model.id:
+            return "copy it again from where it came"
+        folder, _, file = self.checkpoint.path.rpartition("/")
+        if not self.checkpoint.path.endswith(".gguf"):
+            folder, file = self.checkpoint.path, what
+        there = f"--local-dir {folder}" if self.model.path else ""
+        return " ".join(filter(None, ("hf download", self.model.id, file, there)))
+
+
+def flawed(context: Context, *defects: Defect) -> Iterator[Flawed]:
+    """Nodes whose copy has one of them; none for a recipe that needs no weights."""
+    if context.recipe is None or played(context.recipe):
+        return
+    copies = {node: c for node, c in context.checkpoints.items() if isinstance(c, Checkpoint)}
+    whole = any(checkpoint.complete for checkpoint in copies.values())
+    for node, checkpoint in copies.items():
+        flaws = tuple(flaw for flaw in checkpoint.flaws if flaw.defect in defects)
+        if flaws:
+            yield Flawed(node, context.recipe.model, checkpoint, flaws, whole)
+
+
+def download_unfinished(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.UNFINISHED):
+        root = found.checkpoint.root or found.checkpoint.path
+        finish = f"on {found.node}: {found.fetch()}" if found.model.id else "finish the copy"
+        yield Found(
+            f"{root}: {found.shown}",
+            title=f"{found.model.label} is not fully downloaded",
+            fix=f"{finish}; `up` does so too. If it is complete all the same: find {root} -name '*.incomplete' -delete",
+            subject=found.node,
+        )
+
+
+def ref_invalid(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.REF):
+        root, revision = found.checkpoint.root, (found.checkpoint.path and found.checkpoint.revision) or "REVISION"
+        yield Found(
+            f"{root}: {found.shown}",
+            title=f"{found.model.label} not found offline",
+            fix=f"on {found.node}: mkdir -p {root}/refs && printf %s {revision} > {root}/refs/main",
+            subject=found.node,
+        )
+
+
+def files_damaged(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.SHORT, Defect.POINTER, Defect.GARBAGE):
+        mended = found.another_whole and not found.checkpoint.complete
+        yield Found(
+            f"{found.checkpoint.path}: {found.shown}",
+            title=f"{found.model.label} has corrupt files",
+            fix="nothing to do: `up` copies it from a node that has all of it" if mended else _cure(found),
+            severity=WARN if mended else OVERRIDE,
+            subject=found.node,
+        )
+
+
+def _cure(found: Flawed) -> str:
+    name = found.flaws[0].file
+    if found.flaws[0].defect is Defect.POINTER:
+        return f"on {found.node}: cd {found.checkpoint.path} && git lfs pull"
+    path = f"{found.checkpoint.path}/{name}".rstrip("/")
+    return f"on {found.node}, for each of them: rm -f $(readlink -f {path}) {path}; then {found.fetch()}"
+
+
+def index_missing(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.NO_INDEX):
+        yield Found(
+            f"{found.checkpoint.path}: {found.shown}",
+            title=f"{found.model.label} has no index",
+            fix=f"on {found.node}: {found.fetch('model.safetensors.index.json')}",
+            subject=found.node,
+        )
+
+
+def shards_mismatch(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.SUM):
+        again = found.fetch(f"--revision {found.checkpoint.revision or 'main'}")
+        yield Found(
+            f"{found.checkpoint.path}: {found.shown}",
+            title=f"index and shards of {found.model.label} do not match",
+            fix=f"on {found.node}: {again}; figures of this plan are those of the shards",
+            subject=found.node,
+        )
+
+
+def several_indexes(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.MANY_INDEXES):
+        yield Found(
+            f"{found.checkpoint.path}: {found.shown}",
+            title=f"{found.model.label} has several indexes",
+            subject=found.node,
+        )
+
+
+def config_unusable(context: Context) -> Iterator[Found]:
+    for found in flawed(context, Defect.CONFIG):
+        yield Found(
+            f"{found.checkpoint.path}: {found.shown}",
+            title=f"{found.model.label} has no valid config.json",
+            fix=f"on {found.node}: rm -f {found.checkpoint.path}/config.json; {found.fetch('config.json')}",
+            subject=found.node,
+        )
+
+
+def downloads_unfinished(facts: NodeFacts) -> Iterator[Found]:
+    for store in known(facts.stores) or ():
+        if store.partial:
+            largest = max(store.partial, key=lambda name: store.partial[name])
+            yield Found(
+                f"{gib(sum(store.partial.values()))}; the largest: {largest} {gib(store.partial[largest])}",
+                title=f"{len(store.partial)} unfinished download(s) in {store.path}",
+                fix=f"hf download MODEL goes on with it; or: find {store.path} -name '*.incomplete' -delete",
+            )
+
+
+def refs_invalid(context: Context) -> Iterator[Found]:
+    for facts in unplanned(context):
+        for store in known(facts.stores) or ():
+            for ref in store.refs:
+                if ref.text != ref.text.strip() or not ref.there:
+                    yield _finding(facts.node, store.path, ref)
+
+
+def _finding(node: str, store: str, ref: Ref) -> Found:
+    name = ref.entry.removeprefix("models--").replace("--", "/")
+    bare = ref.text.strip()
+    blank = bare != ref.text
+    return Found(
+        f"{store}/{ref.entry}/refs/main: {ref.text!r}"
+        + ("" if ref.there else ", no such snapshot")
+        + (", ends with a newline" if blank else ""),
+        title=f"{name} not found offline",
+        fix=f"on {node}: printf %s {bare if ref.there else 'SNAPSHOT'} > {store}/{ref.entry}/refs/main",
+        subject=node,
+        repair=ref_fix(node, store, ref.entry, ref.text) if blank and ref.there else None,
+    )
+
+
+CHECKS = (
+    Check("MODEL004", WARN, "unfinished model download", download_unfinished).about(
+        detects="`*.incomplete` files in the model's hub entry, or the mark that our own copies leave until they are "
+        "complete.",
+        why="engines look for files by name; beside half a download they fail late, or wait for the hub.",
+        cause="the transfer was cut off, or is still running",
+        fix="finish it; what is left over from a download that was finished in another way is removed",
+        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
+    ),
+    Check("MODEL005", WARN, "invalid refs/main in the hub cache", ref_invalid).about(
+        detects="a hub entry whose refs/main is not there, ends with a newline, or names a snapshot that is not there.",
+        why="without internet the hub's client finds the snapshot by the text of refs/main alone; a newline "
+        "makes it a folder that does not exist, and the engine says that the model cannot be found.",
+        cause="the entry was made by hand, or copied without its refs folder",
+        fix="write the name of the snapshot's folder into it, without a newline",
+        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
+    ),
+    Check("MODEL006", OVERRIDE, "corrupt weight files", files_damaged).about(
+        detects="a safetensors or GGUF file shorter than its header promises, one without a header, a Git LFS pointer.",
+        why="an engine maps the files and fails when it comes to the damaged one, after the others were read. A "
+        "download client that finds a file under its name takes it for good, so that fetching again mends "
+        "nothing.",
+        cause="a transfer was cut off without being noticed, or something else was put in place of the file",
+        fix="remove them and fetch them again; a node with a whole copy gives it to the others",
+        see=("https://huggingface.co/docs/safetensors/index",),
+    ),
+    Check("MODEL007", WARN, "checkpoint index is missing", index_missing).about(
+        detects="a model in several safetensors files and no index file beside them.",
+        why="engines then take every safetensors file of the folder, also one of another format or of an older "
+        "release; tools that read the index (transformers) do not find the weights.",
+        cause="only the shards were fetched, or the download of the index was cut off",
+        fix="fetch model.safetensors.index.json of the same revision",
+        see=("https://huggingface.co/docs/transformers/big_models",),
+    ),
+    Check("MODEL008", WARN, "checkpoint index does not match its shards", shards_mismatch).about(
+        detects="an index that names more tensors than the shards hold, or another sum of bytes.",
+        why="index and shards are of different releases, or a shard is another model's: tensors are missing or "
+        "wrong, and an engine may start all the same.",
+        cause="index and shards are of different releases, or the index was not rewritten when they were",
+        fix="fetch index and shards of one revision",
+        see=("https://huggingface.co/docs/transformers/big_models",),
+    ),
+    Check("MODEL009", INFO, "several checkpoint indexes", several_indexes).about(
+        detects="several index files in one folder.",
+        why="an engine loads what one of them names; the rest fills the disk, and its size is not the model's.",
+        cause="the publisher ships its weights twice",
+        fix="nothing to do; to save room, remove the shards that only the other index names",
+    ),
+    Check("MODEL010", OVERRIDE, "config.json missing or invalid", config_unusable).about(
+        detects="weights without config.json (or Mistral's params.json), a config.json that is no JSON object, and "
+        "one whose layers or width are not those of the weights beside it.",
+        why="no engine can tell what the weights are.",
+        cause="only the weights were fetched, or the file was cut off, edited or put there from another model",
+        fix="fetch config.json of the same revision",
+    ),
+    Check("FILE001", INFO, "unfinished downloads in the hub cache", per_node(unplanned, downloads_unfinished)).about(
+        detects="*.incomplete files in the cache. With a recipe, its own model's are MODEL004's.",
+        why="they hold room, and a model of which they are a part is not whole.",
+        cause="a download was cut off, or is still running",
+        fix="fetch the model again (it goes on where it stopped), or remove them",
+        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
+    ),
+    Check("FILE002", WARN, "invalid refs/main in the hub cache", refs_invalid).about(
+        detects="a refs/main that ends with a newline or names a snapshot that is not there. With a recipe, its own "
+        "model's is MODEL005's.",
+        why="without internet the hub's client finds a model by that text alone: `Cannot find an appropriate "
+        "cached snapshot`.",
+        cause="the entry was made by hand, or copied in part",
+        fix="the snapshot's name without a newline. The fix takes only the newline away",
+        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
+    ),
+)

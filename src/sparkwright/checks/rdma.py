@@ -1,0 +1,181 @@
+"""Checks of RDMA devices, GIDs and NCCL settings."""
+
+from collections.abc import Iterator
+
+from sparkwright.checks.rails import compared, rails, roce_index, wired
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.fabric_facts import Setting
+from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.finding import INFO, OVERRIDE, WARN
+from sparkwright.domain.unknown import known
+
+
+def gid_drift(context: Context) -> Iterator[Found]:
+    indices = [(rail, roce_index(rail.port)) for facts in compared(context) for rail in rails(facts)]
+    found = [(rail, index) for rail, index in indices if index is not None]
+    if len({index for _, index in found}) > 1:
+        yield Found(
+            ", ".join(f"{rail.node} {rail.port.device} {index}" for rail, index in found),
+            subject=", ".join(dict.fromkeys(rail.node for rail, _ in found)),
+        )
+
+
+_NAME = "NCCL_IB_GID_INDEX"
+
+
+def gid_pinned(context: Context) -> Iterator[Found]:
+    for facts in wired(context):
+        for where, value in _pinned(context, facts):
+            wrong = _wrong(facts, value)
+            if wrong:
+                by_recipe = where == "the recipe"
+                yield Found(
+                    f"{where}: {_NAME}={value}; {wrong}",
+                    title=f"{_NAME}={value} is wrong on this node",
+                    fix=f"take {_NAME} out of {where}; NCCL finds it by NCCL_IB_ROCE_VERSION_NUM=2",
+                    severity=OVERRIDE if by_recipe else WARN,
+                    subject=facts.node,
+                )
+
+
+def _pinned(context: Context, facts: NodeFacts) -> Iterator[tuple[str, str]]:
+    if context.recipe and _NAME in context.recipe.env:
+        yield "the recipe", context.recipe.env[_NAME]
+    settings = known(facts.settings)
+    for setting in settings.communication if settings else ():
+        if setting.name == _NAME:
+            yield setting.where, setting.value
+
+
+def _wrong(facts: NodeFacts, value: str) -> str:
+    """What is at that index of the first port where it is not the right kind; '' where it is, or nobody can tell."""
+    index = int(value) if value.isascii() and value.isdigit() and len(value) < 4 else None
+    if value == "":
+        return "set and empty, which is not the same as not set"
+    for port in (rail.port for rail in rails(facts) if rail.link.addresses and rail.port.gids):
+        entry = next((gid for gid in port.gids if gid.index == index), None)
+        if index is not None and not (entry and entry.version.endswith("v2") and entry.ipv4):
+            kind = f"RoCE {entry.version} {entry.ipv4 or 'link-local'}" if entry else "nothing"
+            return f"{port.device} has {kind} at {index}"
+    return ""
+
+
+def hcas_differ(context: Context) -> Iterator[Found]:
+    active = {f.node: [port.device for port in known(f.rdma) or () if port.active] for f in wired(context)}
+    cabled = {node: names for node, names in active.items() if names}
+    if len({len(names) for names in cabled.values()}) > 1:
+        fewest = min(cabled, key=lambda node: len(cabled[node]))
+        yield Found(
+            "; ".join(f"{node}: {', '.join(names)}" for node, names in cabled.items()),
+            title=f"{len(cabled[fewest])} active HCA(s) here, more elsewhere",
+            fix=f"on {fewest}: rdma link; then sudo ip link set NETDEV up for the twin that is DOWN",
+            subject=fewest,
+        )
+
+
+_INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "MN_IF_NAME")
+
+
+def variables_left(context: Context) -> Iterator[Found]:
+    for facts in wired(context):
+        settings = known(facts.settings)
+        for setting in settings.communication if settings else ():
+            harm = _harm(facts, setting)
+            if context.recipe and not harm:
+                continue
+            yield Found(
+                f"{setting.where}: {setting.name}={setting.value}",
+                title=f"{setting.name} is set node-wide",
+                cause=harm or "it reaches every process that is started by hand, whatever its recipe says",
+                fix=f"take the line out of {setting.where}"
+                if setting.where != "session"
+                else f"look for who sets it: grep -rs {setting.name} /etc ~/.ssh ~/.pam_environment",
+                severity=WARN if harm else INFO,
+                subject=facts.node,
+            )
+
+
+def _harm(facts: NodeFacts, setting: Setting) -> str:
+    name, value = setting.name, setting.value
+    if (name == "NCCL_IB_DISABLE" and value == "1") or (name == "NCCL_NET" and value.lower() == "socket"):
+        return "RDMA is off: NCCL goes over sockets at a fraction of the speed"
+    if name in _INTERFACES:
+        return _no_interface(facts, value)
+    return _few_hcas(facts, value) if name == "NCCL_IB_HCA" else ""
+
+
+def _no_interface(facts: NodeFacts, value: str) -> str:
+    """`^eth` excludes, `=eth0` is exact, anything else a prefix."""
+    links = known(facts.interfaces)
+    wanted = [word.strip().lstrip("=") for word in value.split(",") if word.strip()]
+    there = [word for word in wanted if any(link.name.startswith(word) for link in links or ())]
+    return "" if links is None or there or value.startswith("^") else f"the node has no interface {value}"
+
+
+def _few_hcas(facts: NodeFacts, value: str) -> str:
+    active = [rail.port.device for rail in rails(facts)]
+    wanted = {word.strip().partition(":")[0].lstrip("=") for word in value.split(",")}
+    if not active or value.startswith("^"):
+        return ""
+    named = [device for device in active if any(device.startswith(word) for word in wanted if word)]
+    if not named:
+        return f"none of the ACTIVE HCAs ({', '.join(active)}) is named"
+    return f"only {', '.join(named)} of {', '.join(active)}: half of the bandwidth" if len(named) < len(active) else ""
+
+
+def nccl_versions(context: Context) -> Iterator[Found]:
+    files = {f.node: settings.nccl for f in compared(context) if (settings := known(f.settings)) and settings.nccl}
+    versions = {path.rpartition(".so.")[2] for paths in files.values() for path in paths}
+    if len(versions) > 1:
+        yield Found(
+            "; ".join(f"{node}: {', '.join(paths)}" for node, paths in files.items()),
+            title=f"NCCL {' and '.join(sorted(versions))} installed",
+            subject=", ".join(files),
+        )
+
+
+CHECKS = (
+    Check("RDMA007", INFO, "RoCE v2 GID indices differ", gid_drift).about(
+        detects="on ACTIVE ports with an IPv4 address the index of that GID differs between nodes or between twins.",
+        why="every bounce of an interface renumbers the table; what is pinned by number (NCCL_IB_GID_INDEX=3) "
+        "then means another entry. NCCL from 2.21 on, and sparkwright, find it by meaning: nothing to mend "
+        "as long as nothing is pinned (RDMA008 says so if something is).",
+        cause="each bounce of an interface renumbers its table",
+        fix="nothing: it is found by meaning at every start; never set NCCL_IB_GID_INDEX",
+        see=("https://github.com/bytebunkerlabs/dgx-spark-serve", "https://github.com/nepenth/deepseek-v4-flash-gb10"),
+    ),
+    Check("RDMA008", OVERRIDE, "NCCL_IB_GID_INDEX is wrong", gid_pinned).about(
+        detects="the recipe, or a file or session of a node, sets NCCL_IB_GID_INDEX to a number, and on an ACTIVE "
+        "port of a node the entry at that index is empty, link-local or RoCE v1. Also: it is set and empty.",
+        why="the connection ends with `ibv_modify_qp failed ... local GID ::`, or goes through a link-local "
+        "address that the peer does not know. Three owners found that an empty value is not the same as none.",
+        cause="the GID table was renumbered since, or the number is another node's",
+        fix="do not set it: NCCL finds the entry from NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET",
+        see=("https://github.com/nepenth/deepseek-v4-flash-gb10", "https://github.com/bytebunkerlabs/dgx-spark-serve"),
+    ),
+    Check("RDMA009", WARN, "number of active HCAs differs", hcas_differ).about(
+        detects="the numbers of ACTIVE RDMA ports differ between nodes with at least one.",
+        why="NCCL pairs rails; with two at one end and one at the other half of the traffic has nowhere to go, "
+        "or the ranks wait for each other. Lists of HCAs are per rank for that reason.",
+        cause="a twin's netdev is down on this node, or a cable is seated badly",
+        fix="bring the missing twin up; a port that is DOWN though its physical state is LINK_UP needs its netdev up",
+        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
+    ),
+    Check("RDMA012", WARN, "communication variables set node-wide", variables_left).about(
+        detects="such variables in /etc/environment, nccl.conf, a shell's start-up file or the ssh session. Warned "
+        "of: those that turn RDMA off, that name an interface or HCA which is not there, or that name one "
+        "HCA of two.",
+        why="left over from an experiment they reach every process that is started by hand (not containers), and "
+        "nobody looks there: `NCCL_IB_DISABLE=1` costs 40 % of the speed and says nothing.",
+        fix="take them out; a recipe sets what its engine needs",
+        see=("https://github.com/chenboju/dgx-spark-serving", "https://docs.nvidia.com/deeplearning/nccl/user-guide"),
+    ),
+    Check("RDMA013", INFO, "several NCCL versions installed", nccl_versions).about(
+        detects="library files of libnccl with different versions in the usual folders.",
+        why="processes take the one that the linker finds first, Python packages bring their own, and the nodes "
+        "may differ: ranks with different versions do not understand each other. Containers have theirs.",
+        cause="several packages or builds brought one; which one a process takes depends on how it is started",
+        fix="sudo apt install the same libnccl2 on all nodes and remove hand-built copies; containers bring their own",
+        see=("https://docs.nvidia.com/deeplearning/nccl/user-guide",),
+    ),
+)

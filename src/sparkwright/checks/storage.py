@@ -1,0 +1,214 @@
+"""Checks of disks and model folders."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sparkwright.checks.reading import (
+    node_of,
+    per_node,
+    played,
+    real_nodes,
+)
+from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.cluster import Node
+from sparkwright.domain.facts import Disk, NodeFacts
+from sparkwright.domain.finding import BLOCK, INFO, WARN
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.units import GIB, gib
+from sparkwright.domain.unknown import known
+
+_SPARE_SHARE = 0.05
+_SPARE = 2 * GIB
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    what: str
+    bytes: int
+    disk: Disk
+
+
+def disk_full(context: Context) -> Iterator[Found]:
+    for facts in context.facts.values():
+        needs = _needs(context, facts)
+        for mount in dict.fromkeys(need.disk.mount for need in needs):
+            here = [need for need in needs if need.disk.mount == mount]
+            wanted = int(sum(need.bytes for need in here) * (1 + _SPARE_SHARE)) + _SPARE
+            if wanted > here[0].disk.available:
+                yield _finding(facts.node, here, wanted)
+
+
+def _needs(context: Context, facts: NodeFacts) -> list[_Need]:
+    recipe, node = context.recipe, node_of(context, facts.node)
+    if recipe is None or node is None:
+        return []
+    return [*_weights(context, recipe, facts, node), *_image(context, recipe, facts)]
+
+
+def _finding(node: str, needs: list[_Need], wanted: int) -> Found:
+    disk = needs[0].disk
+    parts = ", ".join(f"{need.what} {gib(need.bytes)}" for need in needs)
+    return Found(
+        f"{parts}, with 5 % + 2 GiB to spare: {gib(wanted)} wanted, {gib(disk.available)} free on {disk.mount}",
+        title=f"no room for {' and '.join(need.what for need in needs)} on {disk.mount}",
+        fix=f"make room (du -xh --max-depth=2 {disk.mount} | sort -h | tail), "
+        "or write another folder into the node's paths in the cluster file",
+        subject=node,
+    )
+
+
+def _weights(context: Context, recipe: Recipe, facts: NodeFacts, node: Node) -> Iterator[_Need]:
+    found = context.checkpoints.get(facts.node)
+    present = [c for c in context.checkpoints.values() if isinstance(c, Checkpoint)]
+    nothing_wanted = played(recipe) and not any(c.files for c in present)
+    nothing_wanted |= recipe.head_loads and facts.node != context.cluster.ordered[0].name
+    if nothing_wanted or not isinstance(found, Checkpoint) or found.complete:
+        return
+    size = next((c.bytes for c in present if c.complete), recipe.model.size)
+    disk = _disk_of(facts, _folder(recipe, node))
+    if disk and size > found.bytes:
+        yield _Need("weights", size - found.bytes, disk)
+
+
+def _image(context: Context, recipe: Recipe, facts: NodeFacts) -> Iterator[_Need]:
+    size = max(context.images.values(), default=0)
+    docker = known(facts.docker)
+    lacks = context.images.get(facts.node, size) == 0
+    disk = _disk_of(facts, docker.root) if docker and docker.root else None
+    if recipe.engine.runtime is Runtime.DOCKER and size and lacks and disk:
+        yield _Need("image", size, disk)
+
+
+def _folder(recipe: Recipe, node: Node) -> str:
+    path = recipe.model.path
+    if path.startswith(("/", "~")):
+        return path
+    return node.paths.models if path else node.paths.hub
+
+
+def _disk_of(facts: NodeFacts, folder: str) -> Disk | None:
+    """What was told of this folder, or of the nearest one above it that was asked; None when neither was."""
+    home = identity.home if (identity := known(facts.identity)) else "~"
+    disks = [d for d in known(facts.disks) or () if _holds(_expand(d.path, home), _expand(folder, home))]
+    return max(disks, key=lambda disk: len(disk.path), default=None)
+
+
+def _expand(path: str, home: str) -> str:
+    return home + path[1:] if path.startswith("~") else path
+
+
+def _holds(above: str, folder: str) -> bool:
+    return folder == above or folder.startswith(above.rstrip("/") + "/")
+
+
+_LEAST = 20 * GIB
+_FREE_SHARE = 0.03
+
+
+def disk_low(facts: NodeFacts) -> Iterator[Found]:
+    by_mount: dict[str, list[Disk]] = {}
+    for disk in known(facts.disks) or ():
+        by_mount.setdefault(disk.mount, []).append(disk)
+    for mount, disks in by_mount.items():
+        free, total = disks[0].available, disks[0].total
+        if total and free < max(min(_LEAST, total // 2), total * _FREE_SHARE):
+            yield Found(
+                f"df: {gib(free)} of {gib(total)} free; on it: {', '.join(disk.path for disk in disks)}",
+                title=f"{gib(free)} left on {mount}",
+                fix=f"sudo du -xh --max-depth=2 {mount} | sort -h | tail; docker system df; hf cache scan",
+            )
+
+
+_INODE_SHARE = 0.05
+
+
+def inodes_low(facts: NodeFacts) -> Iterator[Found]:
+    for store in known(facts.stores) or ():
+        if store.inodes and store.inodes_free < store.inodes * _INODE_SHARE:
+            yield Found(
+                f"stat -f: {store.inodes_free} of {store.inodes} inodes free ({store.fs})",
+                title=f"{store.inodes_free} inodes left below {store.path}",
+                fix=f"df -i; sudo du --inodes -xh --max-depth=3 {store.path} | sort -h | tail",
+            )
+
+
+_REMOTE = ("nfs", "cifs", "smb", "fuse.", "fuseblk", "9p", "ceph", "glusterfs", "afs")
+
+
+def network_store(facts: NodeFacts) -> Iterator[Found]:
+    for store in known(facts.stores) or ():
+        if store.fs.startswith(_REMOTE):
+            yield Found(f"/proc/mounts: {store.fs} at {store.path}", title=f"{store.path} is on {store.fs}")
+
+
+def foreign_owner(context: Context) -> Iterator[Found]:
+    for facts in real_nodes(context):
+        identity = known(facts.identity)
+        for store in known(facts.stores) or ():
+            owner, _, path = store.foreign.partition(" ")
+            if path and identity and identity.user not in (owner, "root"):
+                yield Found(
+                    f"{path}: owner {owner}, not {identity.user}",
+                    title=f"{owner} owns files in {store.path}",
+                    fix=f"on {facts.node}: sudo chown -R {identity.user}: {store.path}",
+                    severity=WARN if _written_by_clients(context, facts.node, store.path) else INFO,
+                    subject=facts.node,
+                )
+
+
+def _written_by_clients(context: Context, node: str, path: str) -> bool:
+    """The hub's cache is; a folder of models that somebody else looks after may be meant to be read only."""
+    found = node_of(context, node)
+    return found is not None and found.paths.hub == path
+
+
+CHECKS = (
+    Check("DISK001", BLOCK, "disk too full for weights or image", disk_full).about(
+        detects="the weights that a node lacks, and the image that it lacks, are larger than what its file systems "
+        "have left, with 5 % and 2 GiB to spare. Silent where a size is not known.",
+        why="a copy of 150 GB that fails at 140 GB costs an hour, and a full disk takes the node's other "
+        "services with it.",
+        cause="the node lacks them, and they would be copied or fetched there before the start",
+        fix="make room there, or move the folder with the node's paths in the cluster file",
+        see=("https://github.com/guardkit/dgx-spark",),
+    ),
+    Check("DISK002", WARN, "disk nearly full", per_node(real_nodes, disk_low)).about(
+        detects="one with models, caches, state or Docker's data with less than 20 GiB or less than 3 % free (our "
+        "own lines).",
+        why="compile caches, logs and containers grow while an engine serves; a full disk ends them all, and "
+        "Docker with them. Whether a recipe's weights have room is another question (DISK001).",
+        cause="models, images and caches have filled it",
+        fix="make room",
+        see=("https://docs.docker.com/engine/manage-resources/pruning/",),
+    ),
+    Check("DISK003", WARN, "file system nearly out of inodes", per_node(real_nodes, inodes_low)).about(
+        detects="less than 5 % of the inodes are free, where the file system counts any.",
+        why="nothing can be written although `df` shows room: `No space left on device`. Package caches and "
+        "compile caches of many small files do it.",
+        cause="many small files: package caches, compile caches, old containers",
+        fix="find the folder with the many files and empty it",
+        see=("https://man7.org/linux/man-pages/man1/df.1.html",),
+    ),
+    Check("DISK004", INFO, "models on a network file system", per_node(real_nodes, network_store)).about(
+        detects="the folder of models or the hub cache is on nfs, cifs, or through FUSE.",
+        why="engines map the weights into memory: over a network that is slow at each start (150 GB at 1 Gb/s: "
+        "20 minutes), a lost server stops the engine in the middle of a read, and FUSE goes through one "
+        "program for every page.",
+        cause="weights are read through the network at every start",
+        fix="keep what is served on the node's own disk (paths.models and paths.hub of {node} in the cluster file)",
+        see=("https://man7.org/linux/man-pages/man5/nfs.5.html",),
+    ),
+    Check("FILE003", WARN, "model files owned by another user", foreign_owner).about(
+        detects="something in the folder of models or the hub cache, three levels deep, that the ssh user does not "
+        "own.",
+        why="containers that ran as root left them; downloads and copies then end with `Permission denied`, half-way.",
+        cause="a container that ran as another user wrote there",
+        fix="give them to the user. Not done by itself, and of the folder of models only told: it may be shared "
+        "on purpose",
+        see=(
+            "https://github.com/chenboju/dgx-spark-serving",
+            "https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",
+        ),
+    ),
+)

@@ -1,0 +1,178 @@
+"""What a recipe combines, as the compatibility table asks for it: engine, version, model, formats, chip, switches."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparkwright.domain.check import Context
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.unknown import known
+
+GB10 = "sm_121"
+# For a recipe that gives no shape, of a model that no node has yet: what the architecture is of such names.
+_NAMES = (
+    (r"deepseek-v4\.1", "DeepseekV41ForCausalLM"),
+    (r"deepseek-v4", "DeepseekV4ForCausalLM"),
+    (r"minimax-m3", "MiniMaxM3SparseForConditionalGeneration"),
+    (r"minimax-m2", "MiniMaxM2ForCausalLM"),
+    (r"gpt-oss", "GptOssForCausalLM"),
+    (r"inkling", "InklingForConditionalGeneration"),
+    (r"laguna", "LagunaForCausalLM"),
+    (r"nemotron-3", "NemotronHForCausalLM"),
+    (r"glm-5\.3-flash", "Glm5NextForConditionalGeneration"),
+    (r"qwen3\.8-flash", "Qwen4ExpForConditionalGeneration"),
+    (r"qwen3\.[56]-[^/]*-a\d+b", "Qwen3_5MoeForConditionalGeneration"),
+    (r"qwen3\.[56]-", "Qwen3_5ForConditionalGeneration"),
+    (r"qwen3-(coder-)?next", "Qwen3NextForCausalLM"),
+    (r"qwen3-[^/]*-a\d+b", "Qwen3MoeForCausalLM"),
+)
+_FORMATS = {
+    "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "fp8": "fp8",
+    "gptq": "gptq",
+    "awq": "awq",
+    "int4": "int4",
+    "gguf": "gguf",
+}
+# Checkpoints whose name tells no format: the makers' own are FP8, gpt-oss is MXFP4.
+_MAKERS = {r"^deepseek-ai/deepseek-v4": ("fp8", "mxfp4"), r"^minimaxai/": ("fp8",), r"^openai/gpt-oss": ("mxfp4",)}
+
+_ON = ("1", "true", "yes", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """formats: of weights and experts, and the name of the quantization method. pull_requests: built into the image."""
+
+    engine: str
+    version: str
+    recipe: Recipe
+    architecture: str = ""
+    formats: frozenset[str] = frozenset()
+    chip: str = GB10
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> int:
+        return self.recipe.nodes
+
+    @property
+    def image(self) -> str:
+        return self.recipe.engine.image
+
+    @property
+    def model(self) -> str:
+        return self.recipe.model.label
+
+    @property
+    def kv(self) -> str:
+        return self.recipe.serving.kv_dtype
+
+    @property
+    def drafts(self) -> str:
+        return self.recipe.speculation.method
+
+    @property
+    def pull_requests(self) -> tuple[int, ...]:
+        build = self.recipe.build
+        return tuple(source.pull_request for source in build.sources) if build else ()
+
+    def flag(self, name: str) -> str:
+        return flag(self.recipe, name)
+
+
+def combination(context: Context) -> Combination | None:
+    """What the context's recipe combines; None without a recipe, and for what is simulated."""
+    recipe = context.recipe
+    if recipe is None or recipe.model.simulated:
+        return None
+    shape = shape_of(context)
+    return Combination(
+        recipe.engine.name,
+        recipe.engine.version,
+        recipe,
+        (shape.architecture if shape else "") or _architecture(recipe.model.label),
+        _formats(shape, recipe.model.label),
+        _chip(context.facts),
+        variables(context),
+    )
+
+
+def _architecture(label: str) -> str:
+    return next((name for pattern, name in _NAMES if re.search(pattern, label, re.IGNORECASE)), "")
+
+
+def _formats(shape: ModelShape | None, label: str) -> frozenset[str]:
+    if shape and (shape.format or shape.quantization):
+        return frozenset(filter(None, (shape.format, shape.expert_format, shape.quantization)))
+    low = label.lower()
+    named = {found for word, found in _FORMATS.items() if word in low}
+    makers = next((formats for pattern, formats in _MAKERS.items() if re.search(pattern, low)), ())
+    return frozenset(named or makers)
+
+
+def _chip(facts: Mapping[str, NodeFacts]) -> str:
+    """Of the first GPU that tells; GB10's where none does: these are the machines that this program is for."""
+    for one in facts.values():
+        for gpu in known(one.gpus) or ():
+            if isinstance(gpu.compute_capability, str) and re.fullmatch(r"\d+\.\d", gpu.compute_capability):
+                return f"sm_{gpu.compute_capability.replace('.', '')}"
+    return GB10
+
+
+def flag(recipe: Recipe, name: str) -> str:
+    """The value of a flag, '' where it is not given. `compilation-config.cudagraph_mode` looks into a JSON option."""
+    flags = {_dashed(key): value for key, value in recipe.flags.items()}
+    if name in flags:
+        return _text(flags[name])
+    head, *path = name.split(".")
+    value = flags.get(head)
+    for key in path:
+        value = _mapping(value).get(key)
+    return _text(value)
+
+
+def on(recipe: Recipe, name: str) -> bool:
+    """Whether a switch is set."""
+    return flag(recipe, name).lower() in _ON
+
+
+def _dashed(name: str) -> str:
+    head, dot, rest = name.lstrip("-").partition(".")
+    return head.replace("_", "-") + dot + rest
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, Mapping):
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def variables(context: Context) -> Mapping[str, str]:
+    """The first rank's environment, with the launcher's own variables; without a plan the recipe's."""
+    if context.specs:
+        return context.specs[0].env
+    return {name: str(value) for name, value in context.recipe.env.items()} if context.recipe else {}
+
+
+def shape_of(context: Context) -> ModelShape | None:
+    """Of the files on a node, whole copies first; without them what the recipe says."""
+    copies = [c for c in context.checkpoints.values() if isinstance(c, Checkpoint)]
+    shapes = (c.shape for c in sorted(copies, key=lambda c: not c.complete))
+    found = next((shape for shape in shapes if isinstance(shape, ModelShape)), None)
+    return found or (context.recipe.model.shape if context.recipe else None)

@@ -1,0 +1,118 @@
+"""A check: its row in a family's CHECKS table, the context that it reads, and what it finds."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypedDict, Unpack
+
+from sparkwright.domain.advice import Advice
+from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.facts import NodeFacts, Unknown
+from sparkwright.domain.finding import Finding, Fix, Severity
+from sparkwright.domain.gateway_facts import GatewayFacts
+from sparkwright.domain.ledger import MemoryLedger
+from sparkwright.domain.measured import Measured
+from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.published import Published
+from sparkwright.domain.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known when rules are asked. facts and checkpoints: by node name, only of nodes that answered.
+
+    images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
+    the hub says of a model that no node has, where the plan was made with it.
+    measured: by `check --deep`. gateway: where a gateway is made ready, nowhere else. beside: other deployments that
+    may run on the same nodes.
+    `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
+    """
+
+    cluster: Cluster
+    facts: Mapping[str, NodeFacts] = field(default_factory=dict)
+    recipe: Recipe | None = None
+    deployment: str = ""
+    specs: tuple[RankSpec, ...] = ()
+    ledgers: tuple[MemoryLedger, ...] = ()
+    checkpoints: Mapping[str, Checkpoint | Unknown] = field(default_factory=dict)
+    images: Mapping[str, int] = field(default_factory=dict)
+    advice: Advice | None = None
+    published: Published | None = None
+    measured: Measured | None = None
+    gateway: GatewayFacts | None = None
+    beside: tuple[str, ...] = ()
+
+    def facts_of(self, spec: RankSpec) -> NodeFacts | None:
+        return self.facts.get(spec.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One defect as a check function yields it; what it leaves out is taken from the check's row.
+
+    evidence: the line or figure that proves it. subject: filled in by `per_node`. fix: the command for this case.
+    repair: the change that `check --fix` makes.
+    """
+
+    evidence: str = ""
+    title: str | None = None
+    cause: str | None = None
+    fix: str | None = None
+    severity: Severity | None = None
+    subject: str = ""
+    repair: Fix | None = None
+
+
+def _nothing(context: Context) -> Iterable[Found]:
+    return ()
+
+
+class Texts(TypedDict, total=False):
+    """What `about` takes; Check's docstring has the meanings."""
+
+    detects: str
+    why: str
+    cause: str
+    fix: str
+    see: tuple[str, ...]
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of a CHECKS table: what a code means, and the function that finds the defect.
+
+    find: left out where planner, engines or supervision find it while they work. It never raises, whatever the context
+    lacks. detects, why, see (URLs): for `explain`. cause, fix: what findings have that give none of their own; `{node}`
+    is the finding's subject. status: `stable` or `preview`.
+    """
+
+    code: str
+    severity: Severity
+    title: str
+    find: Callable[[Context], Iterable[Found]] = _nothing
+    detects: str = ""
+    why: str = ""
+    cause: str = ""
+    fix: str = ""
+    see: tuple[str, ...] = ()
+    status: str = "stable"
+
+    def about(self, **texts: Unpack[Texts]) -> "Check":
+        """With the texts that do not fit into the row's first line."""
+        return replace(self, **texts)
+
+    def findings(self, context: Context) -> Iterator[Finding]:
+        return map(self.finding, self.find(context))
+
+    def finding(self, found: Found) -> Finding:
+        return Finding(
+            self.code,
+            found.severity or self.severity,
+            found.subject,
+            self.title if found.title is None else found.title,
+            found.evidence,
+            self.cause if found.cause is None else found.cause,
+            self.fix.replace("{node}", found.subject) if found.fix is None else found.fix,
+            found.repair,
+        )

@@ -1,0 +1,64 @@
+"""Contexts in which each rule about the gateway fires, and in which it must be silent."""
+
+from dataclasses import replace
+
+from sparkwright.domain.check import Context
+from sparkwright.domain.gateway_facts import GatewayFacts, Pair, PairTrouble
+from sparkwright.domain.recipe import Expose, Gateway, GatewayTls, Recipe
+from unit.checks.samples import CLUSTER, RECIPE
+
+GOOD_PAIR = Pair("/etc/ssl/c.pem", "/etc/ssl/k.pem", None, "Nov 21 22:52:01 2027 GMT", key_mode="640")
+GOOD = GatewayFacts(
+    "spark-1",
+    8443,
+    "/usr/bin/caddy",
+    "v2.11.4 h1:abc=",
+    keys='{"keys": []}',
+    keys_file="/home/ann/.local/state/sparkwright/door/keys.json",
+    keys_mode="600",
+    hostname="spark-1",
+    addresses=("10.0.0.1",),
+    user="1000:1000",
+    pair=GOOD_PAIR,
+)
+
+
+def gateway(**changed: object) -> Context:
+    return Context(CLUSTER, recipe=RECIPE, gateway=replace(GOOD, **changed))  # type: ignore[arg-type]
+
+
+def pair(**changed: object) -> Context:
+    return gateway(pair=replace(GOOD_PAIR, **changed))  # type: ignore[arg-type]
+
+
+def served(expose: Expose, tls: GatewayTls) -> Context:
+    serving = replace(RECIPE.serving, expose=expose, door=Gateway(tls=tls))
+    recipe: Recipe = replace(RECIPE, serving=serving)
+    return replace(gateway(), recipe=recipe)
+
+
+FIRING = {
+    "DOOR001": gateway(caddy="", version=""),
+    "DOOR002": gateway(version="2.6.2"),
+    "DOOR003": pair(trouble=PairTrouble.EXPIRED, until="Nov 21 22:52:01 2025 GMT"),
+    "DOOR004": pair(soon=True),
+    "DOOR005": gateway(keys_mode="644"),
+    "DOOR006": gateway(holder="nginx"),
+    "DOOR007": gateway(keys_wrong="no JSON: Expecting value"),
+    "DOOR008": served(Expose.ALL, GatewayTls.OFF),
+}
+SILENT = [
+    ("DOOR001", "the image is there", gateway(caddy="", version="", image="sha256:1")),
+    ("DOOR001", "no gateway is made", Context(CLUSTER, recipe=RECIPE)),
+    ("DOOR002", "the first good one", gateway(version="v2.7.6 h1:x=")),
+    ("DOOR002", "no version told", gateway(version="(devel)")),
+    ("DOOR003", "all is well", pair()),
+    ("DOOR003", "the internal CA", gateway(pair=None)),
+    ("DOOR004", "DOOR003 says it", pair(soon=True, trouble=PairTrouble.EXPIRED)),
+    ("DOOR005", "a group may read the key", pair(key_mode="640")),
+    ("DOOR005", "no keys yet", gateway(keys=None, keys_mode="")),
+    ("DOOR006", "it is this gateway itself", gateway(holder="caddy", ours=True)),
+    ("DOOR007", "no keys yet", gateway(keys=None)),
+    ("DOOR008", "on loopback", served(Expose.LOOPBACK, GatewayTls.OFF)),
+    ("DOOR008", "with TLS", served(Expose.ALL, GatewayTls.INTERNAL)),
+]

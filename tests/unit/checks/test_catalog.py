@@ -1,0 +1,158 @@
+"""The catalog as a whole: every rule is complete, listed, documented and never raises."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sparkwright import checks
+from sparkwright.checks import catalog
+from sparkwright.checks.catalog import CHECKS, check_all, worst_first
+from sparkwright.domain.check import Check
+from sparkwright.domain.facts import NOT_ASKED, Docker, Driver, Gpu, GpuProcess, Listener, NodeFacts, Unknown
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.host_facts import KernelLog
+from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
+from sparkwright.facts.kernel import WORTH
+from sparkwright.planner.ledger import ledger
+from unit.checks import (
+    door_cases,
+    fabric_cases,
+    host_cases,
+    host_values,
+    link_values,
+    recipe_cases,
+    samples,
+    test_rules,
+)
+from unit.checks.samples import ABSENT, BY_PATH, NODES, ODD, PLAYED, READY, RECIPE, WHOLE, context, healthy
+from unit.checks.test_rules import PARTIAL
+
+# One table of cases for each family of rules.
+TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases, door_cases)
+
+
+def lacking(check: Check) -> list[str]:
+    there = {
+        "code": re.fullmatch(r"[A-Z]+[0-9]{3}", check.code),
+        "status": check.status in ("stable", "preview"),
+        "title": check.title and not check.title.endswith("."),
+        "detects": check.detects,
+        "why": check.why,
+        "fix": check.fix,
+        "see": all(url.startswith("https://") for url in check.see),
+    }
+    return [what for what, good in there.items() if not good]
+
+
+def test_every_check_is_complete() -> None:
+    """Guards that a check has what the documentation and the gate need."""
+    assert {check.code: lacks for check in CHECKS if (lacks := lacking(check))} == {}
+
+
+def test_every_family_is_in_the_catalog() -> None:
+    """Guards that no family is written and forgotten, and that no code names two defects."""
+    folder = Path(checks.__path__[0])
+    written = {path.stem for path in folder.glob("*.py") if "\nCHECKS" in path.read_text()} - {"catalog"}
+    assert written == {name for name in vars(catalog) if hasattr(getattr(catalog, name), "CHECKS")} - {"compat"}
+    assert len({check.code for check in CHECKS}) == len(CHECKS)
+
+
+def test_every_rule_has_cases_of_both_kinds() -> None:
+    """Guards that each rule is shown to fire and to be silent."""
+    firing = [code for table in TABLES for code in table.FIRING]
+    assert {check.code for check in CHECKS} == set(firing) == {code for table in TABLES for code, _, _ in table.SILENT}
+    assert len(firing) == len(set(firing))
+
+
+KERNEL_LINES = sorted(
+    {
+        note.text
+        for table in TABLES
+        for where in table.FIRING.values()
+        for facts in where.facts.values()
+        if isinstance(facts.kernel_log, KernelLog)
+        for note in facts.kernel_log.notes
+    }
+)
+
+
+@pytest.mark.parametrize("line", KERNEL_LINES)
+def test_lines_that_rules_look_for_leave_the_node(line: str) -> None:
+    """Guards that the node's own filter of its kernel log lets pass what a rule would find there."""
+    assert re.search("|".join(WORTH), line)
+
+
+def test_worst_comes_first_and_equals_stay_in_order() -> None:
+    """Guards the order that the user reads, and that what two rules say alike is said once."""
+    order = [Severity.INFO, Severity.WARN, Severity.BLOCK, Severity.OVERRIDE, Severity.WARN]
+    findings = [Finding(f"X00{i}", severity, "node", "title") for i, severity in enumerate(order)]
+    assert [f.code for f in worst_first([*findings, findings[1]])] == ["X002", "X003", "X001", "X004", "X000"]
+
+
+ANY = st.sampled_from([ODD, NOT_ASKED])
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    **host_values.VALUES,
+    **link_values.VALUES,
+    "memory": st.builds(samples.memory, st.floats(0, 200), st.floats(0, 200)),
+    "gpus": st.sampled_from([(), (Gpu("NVIDIA GB10", "x", ODD, ODD),)]),
+    "gpu_processes": st.sampled_from([(), (GpuProcess(1, "", ODD),), (GpuProcess(2, "a/", 9**12),)]),
+    "driver": st.builds(Driver, st.sampled_from([ODD, "", "590", "590.1", "57.0"]), st.sampled_from([ODD, "580.1"])),
+    "docker": st.builds(replace, st.just(READY), can_raise_memlock=st.sampled_from([ODD, False]), root=st.text())
+    | st.just(Docker(""))
+    | link_values.DOCKER,
+    "listeners": st.sampled_from([(), (Listener("", 8000),), (Listener("::", 25000, "x"),)]) | link_values.LISTENERS,
+    "ranks": st.sampled_from([(), (samples.rank(""),), (samples.rank("big"), samples.rank("b", number=1))]),
+}
+
+
+@st.composite
+def some_facts(draw: st.DrawFn, node: str) -> NodeFacts:
+    names = [field.name for field in fields(NodeFacts) if field.name not in ("node", "at")]
+    changed = {key: draw(ANY | VALUES[key] if key in VALUES else ANY) for key in names if draw(st.booleans())}
+    return healthy(node, **changed)
+
+
+CHECKPOINTS = st.dictionaries(st.sampled_from([*NODES, "else"]), st.sampled_from([ODD, ABSENT, WHOLE, PARTIAL]))
+EMPTY = MemoryLedger("spark-1", LedgerLine("pool", 0, Origin.ASSUMED), ())
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    first=some_facts("spark-1"),
+    second=some_facts("spark-2"),
+    recipe=st.sampled_from([None, RECIPE, BY_PATH, PLAYED]),
+    checkpoints=CHECKPOINTS,
+    planned=st.booleans(),
+)
+def test_no_context_makes_a_rule_raise(
+    first: NodeFacts, second: NodeFacts, recipe: Any, checkpoints: Any, planned: bool
+) -> None:
+    """Guards that facts that lack anything give findings or silence, and never an exception."""
+    facts = {"spark-1": first, "spark-2": second}
+    where = replace(context(recipe=recipe), facts=facts, checkpoints=checkpoints)
+    if recipe and planned:
+        where = replace(where, ledgers=(EMPTY, *(ledger(recipe, f, WHOLE, 2) for f in facts.values())))
+    else:
+        where = replace(where, specs=(), ledgers=(), images={})
+    assert all(isinstance(finding, Finding) for finding in check_all(where))
+
+
+def unknown_everywhere() -> Iterator[NodeFacts]:
+    for node in NODES:
+        yield NodeFacts(node, 0.0)
+
+
+@pytest.mark.parametrize("recipe", [None, RECIPE, BY_PATH, PLAYED])
+def test_nothing_known_is_nothing_found(recipe: Any) -> None:
+    """Guards that what is not known is never held against a node."""
+    facts = {entry.node: entry for entry in unknown_everywhere()}
+    bare = replace(context(recipe=recipe), facts=facts, checkpoints={}, images={}, ledgers=())
+    assert check_all(bare) == ()
+    odd: dict[str, Any] = {key: Unknown("", "x") for key in ("memory", "docker", "listeners", "ranks", "identity")}
+    assert check_all(replace(bare, facts={n: replace(f, **odd) for n, f in facts.items()})) == ()

@@ -1,0 +1,48 @@
+"""The rules about the gateway, each in a context where it fires and in some where it must not."""
+
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.checks.catalog import check_all
+from sparkwright.domain.check import Context
+from sparkwright.domain.finding import Severity
+from sparkwright.domain.gateway_facts import PairTrouble
+from unit.checks.door_cases import FIRING, SILENT, gateway, pair
+from unit.checks.samples import found
+
+
+@pytest.mark.parametrize("code", FIRING)
+def test_rule_fires(code: str) -> None:
+    """Guards that the defect is told with all that a user needs, and that it never stops the engine."""
+    findings = found(code, FIRING[code])
+    assert findings
+    for finding in findings:
+        assert all((finding.subject, finding.title, finding.evidence, finding.cause, finding.remedy))
+        assert finding.severity is Severity.WARN
+    assert [f.code for f in check_all(replace(FIRING[code], recipe=None, facts={}))] in ([code], [])
+
+
+@pytest.mark.parametrize(("code", "why", "where"), SILENT, ids=lambda value: value if isinstance(value, str) else "")
+def test_rule_is_silent(code: str, why: str, where: Context) -> None:
+    """Guards that what looks like the defect and is none is not reported."""
+    assert found(code, where) == []
+
+
+@pytest.mark.parametrize("trouble", PairTrouble)
+def test_every_trouble_of_a_certificate_has_words(trouble: PairTrouble) -> None:
+    """Guards that none is left without its remedy."""
+    (finding,) = found("DOOR003", pair(trouble=trouble))
+    assert finding.remedy.startswith("on spark-1: ")
+
+
+def test_a_private_key_that_all_can_read_is_told_beside_the_keys_file() -> None:
+    """Guards that both secrets are looked at, each with its own remedy."""
+    both = replace(gateway(keys_mode="666"), gateway=replace(pair(key_mode="644").gateway, keys_mode="666"))  # type: ignore[type-var]
+    assert [f.remedy.split(": ")[1].split(" /")[0] for f in found("DOOR005", both)] == ["chmod 600", "chmod o="]
+
+
+def test_who_holds_the_port_is_named_as_far_as_it_is_known() -> None:
+    """Guards that a program of another user is not called by a question mark."""
+    assert "nginx" in found("DOOR006", gateway(holder="nginx"))[0].title
+    assert "another user" in found("DOOR006", gateway(holder="?"))[0].title
