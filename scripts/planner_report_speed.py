@@ -12,7 +12,7 @@ from planner_report_rows import Case
 from planner_report_words import number
 
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.speed import Estimate, Load, Speed
+from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.planner.speed import Measured, speed
 
 Point = Mapping[str, Any]

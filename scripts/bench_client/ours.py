@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.adapters.load.client import ProcessClient
-from sparkwright.domain.traffic import Job, Lag, Row, Session, Turn
+from sparkwright.domain.run import Job, Lag, Row, Session, Turn
 from sparkwright.domain.workload import Pace
 
 

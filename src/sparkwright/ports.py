@@ -8,20 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from sparkwright.domain.calibration import Calibration, Conditions
+from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
-from sparkwright.domain.desired import Request
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import Live, Request
 from sparkwright.domain.progress import Happening
-from sparkwright.domain.published import Published
 from sparkwright.supervision.state import State
 
 if TYPE_CHECKING:  # only what measures needs them
     from sparkwright.domain.probed import Reply
-    from sparkwright.domain.run import Level, Listed, Run
-    from sparkwright.domain.traffic import Job, Lag, Row
+    from sparkwright.domain.run import Job, Lag, Level, Listed, Row, Run
     from sparkwright.domain.workload import Workload
 
 

@@ -1,7 +1,7 @@
 """A hub that says what it was told to say, and remembers what it was asked."""
 
+from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.published import Published
 
 
 class FakeHub:

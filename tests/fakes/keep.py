@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from sparkwright.domain.desired import Request
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import Live, Request
 from sparkwright.ports import Keep
 from sparkwright.supervision.state import State
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.domain.run import Conditions, Level, Run, Scrape
-from sparkwright.domain.traffic import Reads, Row
+from sparkwright.domain.run import Conditions, Level, Reads, Row, Run, Scrape
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
 
 PLAN = LevelPlan("c1", Single(Length(100, 100), Length(4, 4)), Pace(concurrency=1), requests=3)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Level, Listed, Run
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
 
 

@@ -4,8 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparkwright.domain.run import Conditions, Level, Run, Scrape
-from sparkwright.domain.traffic import Lag, Reads, Row
+from sparkwright.domain.run import Conditions, Lag, Level, Reads, Row, Run, Scrape
 from sparkwright.domain.units import GIB
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Single, Slo, Workload
 

@@ -14,8 +14,7 @@ from functional.command import Shell
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.cli.demo import cluster_yaml
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.live import Live, LiveCanary, LiveNode, LiveRank
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LiveRank
 from sparkwright.simulator.nodes import make_cluster
 
 GIB = 1024**3

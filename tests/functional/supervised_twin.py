@@ -27,13 +27,11 @@ from sparkwright.app.world import Wish, World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.command import Command, Completed
-from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.incident import News
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import DeploymentState, Desired, Live
 from sparkwright.domain.progress import Happening, Notice
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.states import DeploymentState
 from sparkwright.ports import Host, Keep
 from sparkwright.simulator.nodes import make_cluster
 from sparkwright.supervision.policy import Policy

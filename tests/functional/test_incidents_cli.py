@@ -13,7 +13,7 @@ from functional.command import Shell
 from functional.supervised import Head, supervising
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.incident import Incident, IncidentEvent
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState
 
 DIAGNOSIS = {
     "causes": [

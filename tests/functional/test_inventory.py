@@ -12,7 +12,7 @@ from fakes.sh import Sh
 from functional.command import Shell
 from functional.hub_cache import CONFIGS, REVISION, SHARDS, hub_entry
 from functional.tiny_gguf import write_tiny_gguf
-from sparkwright.domain.inventory import Stored
+from sparkwright.domain.checkpoint import Stored
 from sparkwright.facts.inventory import _FILE_TYPES, inventory, parse
 
 

@@ -16,8 +16,7 @@ from functional.command import Shell
 from sparkwright.adapters.exporter import Exporter
 from sparkwright.cli import monitoring
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.live import Live, LiveCanary, LiveEngine, LiveNode, LiveRank
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
 
 FOLDER = Path(monitoring.__file__).parent / "dashboards"
 HERE = Path(__file__).parent / "monitoring"

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from functional.supervised_twin import READY, Twin, make_twin
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.engines.engine import served_name
 
 

@@ -17,7 +17,7 @@ from sparkwright.adapters.tokenizers import Served, tokenizer
 from sparkwright.app.bench.texts import prepare
 from sparkwright.domain.command import Secret
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Length, LevelPlan, Single, Text, Workload
 from sparkwright.loadgen.agentic import planned
 from sparkwright.loadgen.workloads import sessions

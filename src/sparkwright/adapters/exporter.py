@@ -13,8 +13,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from sparkwright.domain.codec import Unreadable, from_json
-from sparkwright.domain.live import Live, LiveEngine
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState, Live, LiveEngine
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STALE = 15.0

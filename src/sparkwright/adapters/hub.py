@@ -17,9 +17,9 @@ from urllib.parse import quote, urljoin, urlsplit
 import httpcore
 
 from sparkwright.adapters.artifacts import private_folder
+from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.published import Published
 from sparkwright.ports import Clock
 
 HUB = "https://huggingface.co"

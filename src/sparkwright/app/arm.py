@@ -14,10 +14,10 @@ from sparkwright.app.tasks import finished
 from sparkwright.app.world import Wish, World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.domain.service import Manager, Seat, Service, Where

@@ -15,14 +15,13 @@ from sparkwright.app.tasks import together
 from sparkwright.app.transfer import follow, other_image, watched
 from sparkwright.app.world import World
 from sparkwright.checks import docker
-from sparkwright.domain.build import Build
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, Refused, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Finding, prevented
 from sparkwright.domain.progress import Notice, Progress, StepDone, StepStarted
-from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.recipe import Build, Recipe, Runtime
 from sparkwright.facts import engine_image as commands
 from sparkwright.facts.engine_image import BuiltImage, parse
 from sparkwright.images.archive import archive

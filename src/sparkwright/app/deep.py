@@ -18,9 +18,9 @@ from sparkwright.checks.reading import running
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import NodeError
+from sparkwright.domain.fabric_facts import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.facts import Gid, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.progress import StepDone, StepStarted
 from sparkwright.domain.unknown import known
 from sparkwright.facts import deep_check

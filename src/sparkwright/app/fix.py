@@ -10,10 +10,9 @@ from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.lease import holding
 from sparkwright.app.tasks import each, finished
 from sparkwright.app.world import World
-from sparkwright.domain.change import Change, Rights
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
-from sparkwright.domain.finding import Fix
+from sparkwright.domain.finding import Change, Fix, Rights
 from sparkwright.domain.progress import StepStarted
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, as_root, file, recorded, rights_with, text

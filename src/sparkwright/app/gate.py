@@ -12,8 +12,7 @@ from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Load, Speed
-from sparkwright.domain.verdict import Goal, Optimum, Remedy, Verdict
+from sparkwright.domain.verdict import Goal, Load, Optimum, Remedy, Speed, Verdict
 from sparkwright.engines.flag_data import flag_data
 from sparkwright.planner import limits
 from sparkwright.planner.judge import Ground, RealJudge, verdict

@@ -12,10 +12,9 @@ from sparkwright.domain.codec import Unreadable, to_json
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.finding import Finding
-from sparkwright.domain.gateway_facts import GatewayFacts
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
-from sparkwright.domain.service import Service, Where
+from sparkwright.domain.service import GatewayFacts, Service, Where
 from sparkwright.domain.unknown import Unknown
 from sparkwright.engines.catalog import routes
 from sparkwright.facts import gateway as facts

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from sparkwright.app.tasks import together
 from sparkwright.app.world import World
+from sparkwright.domain.checkpoint import Stored
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.inventory import Stored
 from sparkwright.domain.recipe import Recipe
 from sparkwright.facts import inventory as commands
 from sparkwright.facts import inventory as facts

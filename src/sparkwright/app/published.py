@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 from sparkwright.app.world import Survey, Wish, World
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
-from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
 from sparkwright.facts import model_config
 

@@ -14,9 +14,8 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.facts import RankStatus, Unknown
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import Live, Supervised
 from sparkwright.domain.recipe import Runtime
-from sparkwright.domain.supervised import Supervised
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import docker, process

@@ -7,10 +7,9 @@ from sparkwright.app.plan import api_key
 from sparkwright.app.standing import Old, find, until_serving
 from sparkwright.app.world import Wish, World
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.desired import Ask, Request
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
+from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.progress import StepDone, StepStarted
-from sparkwright.domain.supervised import Supervised
 from sparkwright.remote import request, service
 
 _GRACE = 30.0

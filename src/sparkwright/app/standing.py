@@ -11,14 +11,12 @@ from sparkwright.app.queries import status
 from sparkwright.app.stop import old_ranks
 from sparkwright.app.world import Survey, Wish, World
 from sparkwright.domain.codec import Unreadable, from_json, to_json
-from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.live import DeploymentState, Desired, Supervised
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.states import DeploymentState
-from sparkwright.domain.supervised import Supervised
 from sparkwright.facts.store import supervised_fact
 from sparkwright.remote import request as commands
 

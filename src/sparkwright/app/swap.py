@@ -17,12 +17,11 @@ from sparkwright.app.stop import clean
 from sparkwright.app.tasks import finished
 from sparkwright.app.world import Wish, World
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.desired import Ask, Request
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
+from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.supervised import Supervised
 from sparkwright.domain.units import duration
 from sparkwright.remote import request as commands
 from sparkwright.remote import service

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sparkwright.domain.calibration import Calibration
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
-from sparkwright.domain.inventory import Stored
-from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import PYTHON
 from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, Keyring, ModelHub, Program, Sink

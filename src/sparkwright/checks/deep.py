@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.fabric_facts import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.measured import Bandwidth, Clocks, Measured, Skipped
 
 _GOOD = 90.0
 _CAPPED = (8.0, 20.0)

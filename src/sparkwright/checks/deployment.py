@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from sparkwright.checks.reading import (
     running,
 )
-from sparkwright.domain.advice import Advice, words
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE
-from sparkwright.domain.plan import RankSpec
+from sparkwright.domain.plan import Advice, RankSpec, words
 from sparkwright.domain.recipe import RecipeState
 from sparkwright.domain.unknown import known
 

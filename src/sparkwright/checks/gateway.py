@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.finding import WARN
-from sparkwright.domain.gateway_facts import PairTrouble
 from sparkwright.domain.recipe import Expose, GatewayTls
+from sparkwright.domain.service import PairTrouble
 from sparkwright.domain.version import within
 
 # Codes that `up` and the supervisor decide by.

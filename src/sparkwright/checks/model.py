@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from sparkwright.checks.reading import node_of, played
 from sparkwright.domain.check import Check, Context, Found
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Defect
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
-from sparkwright.domain.flaw import Defect
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib

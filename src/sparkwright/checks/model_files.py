@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from sparkwright.checks.reading import per_node, played, unplanned
 from sparkwright.domain.check import Check, Context, Found
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Defect, Flaw
 from sparkwright.domain.fabric_facts import Ref
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.flaw import Defect, Flaw
 from sparkwright.domain.recipe import Model
 from sparkwright.domain.units import gib
 from sparkwright.domain.unknown import known

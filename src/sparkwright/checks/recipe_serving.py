@@ -8,9 +8,9 @@ from sparkwright.checks.reading import (
 )
 from sparkwright.checks.recipes import VLLM, served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of, variables
-from sparkwright.domain.advice import Advice, words
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
+from sparkwright.domain.plan import Advice, words
 from sparkwright.domain.recipe import Parallelism, Recipe
 
 _VARIABLE = "RAY_memory_monitor_refresh_ms"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sparkwright.cli.bench_progress import Progress, block, level_line, summary_line
 from sparkwright.cli.columns import say
-from sparkwright.domain.traffic import Lag, Row
+from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.workload import LevelPlan
 
 if TYPE_CHECKING:

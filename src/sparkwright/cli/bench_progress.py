@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from sparkwright.domain.traffic import Lag, Row
+from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.units import duration
 from sparkwright.domain.workload import Agent, LevelPlan, Single
 from sparkwright.report.words import number, seconds

@@ -10,8 +10,7 @@ from sparkwright.app.build import Built, Options, section_of
 from sparkwright.app.build import build as make
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import say
-from sparkwright.domain.build import Build
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
 from sparkwright.images.dockerfile import context
 from sparkwright.images.name import image_name

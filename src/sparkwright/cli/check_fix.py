@@ -16,10 +16,10 @@ from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import fold, say
 from sparkwright.cli.text import mark
-from sparkwright.domain.change import Change
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
+from sparkwright.domain.finding import Change
 from sparkwright.wiring import Where
 
 _COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}

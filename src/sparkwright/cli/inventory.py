@@ -11,9 +11,9 @@ from sparkwright.app.inventory import Inventory, inventory
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, fold, say
 from sparkwright.cli.text import mark
+from sparkwright.domain.checkpoint import How, Stored, Use
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.inventory import How, Stored, Use
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.planner.usable import uses

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sparkwright.cli.columns import aligned, fold
-from sparkwright.domain.advice import Advice, Range, Split, words
+from sparkwright.domain.plan import Advice, Range, Split, words
 from sparkwright.domain.units import gib
 
 

@@ -9,8 +9,8 @@ from sparkwright.cli.columns import aligned
 from sparkwright.cli.text import mark
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.speed import Estimate
 from sparkwright.domain.units import duration, gib
+from sparkwright.domain.verdict import Estimate
 
 _DECODE = "decode"
 

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from sparkwright.cli.columns import aligned, fold
-from sparkwright.domain.speed import Estimate, Speed
 from sparkwright.domain.units import gib
-from sparkwright.domain.verdict import Choice, Goal, Optimum
+from sparkwright.domain.verdict import Choice, Estimate, Goal, Optimum, Speed
 from sparkwright.planner import limits
 from sparkwright.planner.search import yaml_lines
 

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from sparkwright.cli.columns import aligned, fold
-from sparkwright.domain.kv import KvCapacity
-from sparkwright.domain.ledger import KV_POOL
+from sparkwright.domain.ledger import KV_POOL, KvCapacity
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Figure
-from sparkwright.domain.speed import Estimate, Speed
 from sparkwright.domain.units import GIB, duration, gib
-from sparkwright.domain.verdict import Remedy
+from sparkwright.domain.verdict import Estimate, Remedy, Speed
 
 Row = tuple[str, str, str]
 

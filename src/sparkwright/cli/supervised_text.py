@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.cli.columns import aligned, fold
-from sparkwright.domain.live import Live, LiveCanary, LiveNode
-from sparkwright.domain.supervised import Supervised
+from sparkwright.domain.live import Live, LiveCanary, LiveNode, Supervised
 from sparkwright.domain.units import MIB, duration, gib
 from sparkwright.gateway.decide import waits
 

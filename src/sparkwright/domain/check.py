@@ -4,17 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, Unpack
 
-from sparkwright.domain.advice import Advice
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.fabric_facts import Measured
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Fix, Severity
-from sparkwright.domain.gateway_facts import GatewayFacts
 from sparkwright.domain.ledger import MemoryLedger
-from sparkwright.domain.measured import Measured
-from sparkwright.domain.plan import RankSpec
-from sparkwright.domain.published import Published
+from sparkwright.domain.plan import Advice, RankSpec
 from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.service import GatewayFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,55 @@
-"""What is known of a model's files on a node."""
+"""What is known of a model's files on a node and on the hub, and what is wrong with them."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from sparkwright.domain.flaw import Defect, Flaw
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.unknown import Unknown
+
+
+class Defect(StrEnum):
+    """absent, empty, broken_link, unfinished, short, pointer, ref: files are missing, an engine cannot load the model.
+
+    The others say what is odd about files that are all there.
+    """
+
+    ABSENT = "absent"
+    EMPTY = "empty"
+    BROKEN_LINK = "broken link"
+    UNFINISHED = "unfinished"
+    SHORT = "cut short"
+    POINTER = "pointer"
+    REF = "refs/main"
+    GARBAGE = "no weights"
+    NO_INDEX = "no index"
+    MANY_INDEXES = "several indexes"
+    SUM = "sums differ"
+    CONFIG = "config.json"
+
+
+MISSING = frozenset(
+    {
+        Defect.ABSENT,
+        Defect.EMPTY,
+        Defect.BROKEN_LINK,
+        Defect.UNFINISHED,
+        Defect.SHORT,
+        Defect.POINTER,
+        Defect.REF,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """file: below the model's folder, '' for the folder itself. said: what was found, against what was wanted."""
+
+    defect: Defect
+    file: str = ""
+    said: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file} ({self.said})" if self.file else self.said
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +98,65 @@ class Checkpoint:
     def sound(self) -> bool:
         """All there, and each file of the weights is one: its size is the model's."""
         return self.complete and not any(flaw.defect is Defect.GARBAGE for flaw in self.flaws)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """config: the text of its config.json, '' without one. weights: bytes of what engines load, 0 when not told."""
+
+    model: str
+    revision: str
+    config: str = ""
+    weights: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A checkpoint on a node. id: its hub id, '' for a folder or file outside of the hub cache.
+
+    place: a path; of a hub entry a GGUF file below the snapshot, '' for the whole. format: of its weights, in words.
+    missing: what an engine would not find, () when it is complete.
+    """
+
+    node: str
+    id: str
+    place: str
+    format: str
+    checkpoint: Checkpoint
+    missing: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing
+
+    @property
+    def label(self) -> str:
+        return " ".join(part for part in (self.id, self.place) if part)
+
+    @property
+    def size(self) -> int:
+        """Bytes that an engine reads of it; of all files when nobody knows which."""
+        return self.checkpoint.weights or self.checkpoint.bytes
+
+    @property
+    def same(self) -> tuple[str, str, str]:
+        """Equal for copies of one checkpoint on several nodes, whose folders may lie at different places."""
+        return self.id, self.checkpoint.revision, self.place if self.id else self.place.rstrip("/").rpartition("/")[2]
+
+
+class How(StrEnum):
+    """YES: as the recipe is. COULD: with another model.id, model.path or revision. NO: only seems so."""
+
+    YES = "yes"
+    COULD = "could"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a recipe does with a checkpoint. change: what to write in the recipe. why: in words, also what it costs."""
+
+    recipe: str
+    how: How
+    change: tuple[tuple[str, str], ...] = ()
+    why: str = ""

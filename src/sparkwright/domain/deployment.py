@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.states import DeploymentState as DeploymentState
-from sparkwright.domain.supervised import Supervised
+from sparkwright.domain.live import DeploymentState as DeploymentState
+from sparkwright.domain.live import Supervised
 
 
 class Phase(StrEnum):

@@ -1,10 +1,10 @@
-"""What a rule found: code, severity, evidence, cause, remedy."""
+"""What a check found, and the fixes applied: code, severity, evidence, cause, remedy."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkwright.domain.command import Command
+from sparkwright.domain.command import Command, Secret
 
 
 class Severity(StrEnum):
@@ -59,3 +59,32 @@ class Finding:
 def prevented(findings: Collection[Finding]) -> str:
     """`1 finding prevents it`, `2 findings prevent it`."""
     return "1 finding prevents it" if len(findings) == 1 else f"{len(findings)} findings prevent it"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A fix and its circumstances. code: of the finding. before: what `fix.look` printed before it.
+
+    at: seconds since the epoch. who: `user@host`. done: False from before the change until it is known to hold; one
+    that stays so was cut off, and may have been made or not.
+    """
+
+    code: str
+    fix: Fix
+    before: str
+    at: float
+    who: str
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """root: the ssh user is root and needs no sudo. why: why there is no way to root; '' where there is one.
+
+    asks: sudo wants a password. password: the one that sudo has accepted.
+    """
+
+    root: bool = False
+    why: str = ""
+    asks: bool = False
+    password: Secret | None = None

@@ -1,8 +1,26 @@
-"""A supervised deployment as its supervisor saw it last: for `status`, the exporter and the gateway."""
+"""A supervised deployment: its desired state, its live state for `status`, the exporter and the gateway."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.recipe import Recipe
+
+
+class DeploymentState(StrEnum):
+    PLANNED = "planned"
+    STAGING = "staging"
+    STARTING = "starting"
+    LOADING = "loading"
+    READY = "ready"
+    DEGRADED = "degraded"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    BACKING_OFF = "backing_off"
+    NEEDS_REBOOT = "needs_reboot"
+    NEEDS_POWER_CYCLE = "needs_power_cycle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +143,97 @@ class Live:
     usual: float = 0.0
     request: str = ""
     restarts: tuple[LiveRestart, ...] = ()
+
+
+# live.json is written every 2 s, and at once when the state changes.
+_STALE = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Supervised:
+    """node: where the supervisor is. live: what it wrote last, None when that cannot be read. now: the node's clock.
+
+    running: whether its process is there. unit: the systemd unit that brings it back, '' for a detached process.
+    again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one.
+    """
+
+    deployment: str
+    node: str
+    now: float
+    running: bool
+    live: Live | None = None
+    unit: str = ""
+    by: str = ""
+    endpoint: str = ""
+    again: bool = False
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since it last told anything."""
+        return max(0.0, self.now - self.live.at) if self.live else None
+
+    @property
+    def current(self) -> Live | None:
+        """What it says, if that is the truth now: a supervisor that ended or hangs says nothing."""
+        return self.live if self.running and self.age is not None and self.age < _STALE else None
+
+    @property
+    def trouble(self) -> str:
+        """A sentence about what is wrong with the supervisor itself, '' when nothing is."""
+        if self.current:
+            return ""
+        last = f"; it last said {self.live.phase}, {self.age:.0f} s ago" if self.live else ""
+        how = "does not answer" if self.running else "is not running"
+        next_ = "it is being started again" if self.again else "nothing would bring it back"
+        return f"its supervisor on {self.node} {how}{last}: {next_}"
+
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """cluster: as the head reaches it (itself `local`, the others by the supervisor's own ssh config).
+
+    secrets are not here: they are in a 0600 file beside it. force: the reason given to override findings.
+    memory_floor, stop_floor: bytes of MemAvailable below which new work is refused and the engine stopped (0: none).
+    python: as at `up`, for ranks that name no other. time_scale: of the supervisor's waits, 1 but for drills.
+    speeds: expected figures (`prefill_tokens_s`).
+    """
+
+    deployment: str
+    cluster: Cluster
+    recipe: Recipe
+    force: str = ""
+    by: str = ""
+    at: float = 0.0
+    allow_reboot: bool = False
+    memory_floor: int = 0
+    stop_floor: int = 0
+    time_scale: float = 1.0
+    python: str = "python3"
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    version: int = VERSION
+
+
+class Ask(StrEnum):
+    """restart: a planned one. replace: leave the nodes to an `up`. return, leave: it failed; serve again, or do not."""
+
+    RESTART = "restart"
+    REPLACE = "replace"
+    RETURN = "return"
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A person's command to a supervisor: `request.json` in its folder. nonce: of the process that asks.
+
+    age: seconds since it was written or renewed, as its reader found it.
+    """
+
+    ask: Ask
+    by: str
+    why: str
+    nonce: str
+    age: float = 0.0

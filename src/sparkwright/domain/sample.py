@@ -1,4 +1,4 @@
-"""What is read of a node again and again while it serves. A figure that could not be read holds Unknown."""
+"""What is sampled from a node while it serves. A figure that could not be read holds Unknown."""
 
 from dataclasses import dataclass
 
@@ -54,3 +54,17 @@ class Sample:
     disk_free: int | Unknown = NOT_ASKED
     kernel: tuple[str, ...] = ()
     kernel_blind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """pid: on its node; name: as the kernel has it. paused: with its whole container (docker pause)."""
+
+    pid: int
+    name: str = ""
+    paused: bool = False
+
+    def __str__(self) -> str:
+        if self.paused:
+            return f"its container is paused (docker pause), its first process is {self.pid}"
+        return f"process {self.pid} ({self.name}) is stopped (state T: SIGSTOP)"

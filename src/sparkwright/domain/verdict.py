@@ -1,14 +1,51 @@
-"""Whether a recipe fits in what its nodes have free, what would make it fit, and what that costs."""
+"""Whether a recipe fits in the free memory of its nodes, what would make it fit, what that costs, and its speed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sparkwright.domain.kv import KvCapacity
-from sparkwright.domain.ledger import Lack
+from sparkwright.domain.ledger import KvCapacity, Lack
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Speed
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """value with the interval low..high that nine of ten measurements should fall into. why: the arithmetic.
+
+    value 0 with a why: it cannot be estimated, and for which reason.
+    """
+
+    value: float
+    low: float = 0.0
+    high: float = 0.0
+    why: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.value > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is asked of the endpoint. depth: tokens before; prompt: tokens of each request; cached: how many of them."""
+
+    depth: int = 0
+    concurrency: int = 1
+    prompt: int = 0
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """decode: tokens/s of one stream; decode_all: of all together. prefill: tokens/s. ttft, loading: seconds."""
+
+    load: Load
+    decode: Estimate
+    decode_all: Estimate
+    prefill: Estimate
+    ttft: Estimate
+    loading: Estimate
 
 
 @dataclass(frozen=True, slots=True)

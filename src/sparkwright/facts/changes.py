@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from sparkwright.domain.change import Change, Rights
 from sparkwright.domain.command import Command, Completed, Secret
-from sparkwright.domain.finding import Fix
+from sparkwright.domain.finding import Change, Fix, Rights
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
 from sparkwright.remote.host import script

@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
+from sparkwright.domain.checkpoint import MISSING, Checkpoint, Defect, Flaw, TensorGroup
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.flaw import MISSING, Defect, Flaw
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, whole

@@ -3,8 +3,8 @@
 import re
 
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.fabric_facts import Clocks, ClockSample, Skipped
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.measured import Clocks, ClockSample, Skipped
 from sparkwright.facts.fact import TIMED_OUT, decimal, sections
 from sparkwright.remote.host import script
 

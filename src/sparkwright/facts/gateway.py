@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.gateway_facts import GatewayFacts, Pair, PairTrouble
+from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, Plain, address, assignments, not_understood, sections
 from sparkwright.remote import gateway

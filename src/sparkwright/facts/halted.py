@@ -1,8 +1,8 @@
 """What of a rank does not run although it has not ended."""
 
 from sparkwright.domain.command import Command, Completed
-from sparkwright.domain.halted import Halt
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.sample import Halt
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, not_understood, whole
 from sparkwright.remote import process

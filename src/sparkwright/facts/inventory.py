@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Stored
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.inventory import Stored
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import checkpoint, gguf
 from sparkwright.remote.host import script

@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwright.domain.checkpoint import TensorGroup
-from sparkwright.domain.flaw import Defect, Flaw
+from sparkwright.domain.checkpoint import Defect, Flaw, TensorGroup
 from sparkwright.domain.units import gib
 from sparkwright.facts.fact import whole
 

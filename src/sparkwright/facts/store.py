@@ -14,8 +14,7 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident
-from sparkwright.domain.live import Live
-from sparkwright.domain.supervised import Supervised
+from sparkwright.domain.live import Live, Supervised
 from sparkwright.facts.fact import Fact, not_understood
 from sparkwright.remote.host import script
 

@@ -7,8 +7,7 @@ gigabytes without a name behind. Neither `RUN --mount` nor `ADD --checksum`: Deb
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from sparkwright.domain.build import PTXAS, Build, PythonPackages, Source
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import PTXAS, Build, PythonPackages, Recipe, Source
 
 FOLDER = "/opt/sparkwright/build"
 CONSTRAINTS = "constraints.txt"

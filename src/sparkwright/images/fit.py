@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sparkwright.domain.build import Build
 from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.recipe import Build
 from sparkwright.domain.units import GIB, gib
 
 # What `uname -m` says, by what Docker says.

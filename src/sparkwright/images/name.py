@@ -3,8 +3,7 @@
 import hashlib
 from dataclasses import replace
 
-from sparkwright.domain.build import Build
-from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.domain.recipe import Build, Recipe, Runtime
 from sparkwright.images.dockerfile import context
 
 NOTE = "built by `sparkwright build` from pinned parts; the tag is the hash of all of them"

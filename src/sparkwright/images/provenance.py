@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from sparkwright.domain.build import Build
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.images.name import content_hash
 
 # Containers inherit them: none may be one of those by which ranks are found (remote.docker.LABEL + deployment, ...).

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, LevelPlan, Workload
 from sparkwright.loadgen.prompts import SALT, Texts, asking, body_ends, dice_of, ending, message
 from sparkwright.loadgen.tools import tools_text

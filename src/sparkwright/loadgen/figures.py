@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Row
 from sparkwright.domain.workload import Arrival, LevelPlan
 
 

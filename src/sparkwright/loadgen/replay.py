@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Api, Arrival, LevelPlan, Replay, Workload
 from sparkwright.loadgen.lengths import sample
 from sparkwright.loadgen.profiles import shipped_file

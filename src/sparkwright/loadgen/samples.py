@@ -5,8 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from sparkwright.domain.run import Level
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Level, Row
 from sparkwright.domain.workload import Slo
 from sparkwright.loadgen import figures, server, slo
 from sparkwright.loadgen.bootstrap import Sample

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Row
 from sparkwright.domain.workload import Slo
 from sparkwright.loadgen import figures
 

@@ -7,9 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from sparkwright.domain.run import Level, Run
+from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, RunSummary
-from sparkwright.domain.traffic import Row
 from sparkwright.domain.workload import Agent, Slo
 from sparkwright.loadgen import bootstrap, figures, goodput_search, samples, server, slo, validity
 from sparkwright.loadgen.bootstrap import Counts, Floats, Sample

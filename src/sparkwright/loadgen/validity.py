@@ -5,8 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.domain.run import Level, Run
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Level, Row, Run
 from sparkwright.loadgen import figures, samples, server
 
 LAG = 0.010  # seconds at the 99th percentile

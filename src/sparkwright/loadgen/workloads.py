@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Replay, Single, Workload
 from sparkwright.loadgen.agentic import WARM_TOKENS, WARM_UP, agents
 from sparkwright.loadgen.lengths import sample

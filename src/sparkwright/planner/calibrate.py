@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.recipe import Parallelism, Recipe
-from sparkwright.domain.speed import Estimate
 from sparkwright.domain.units import GIB, MIB
+from sparkwright.domain.verdict import Estimate
 from sparkwright.planner.ledger import memory_fraction
 
 _SAME_POOL = 0.01  # MemAvailable is never twice the same

@@ -10,8 +10,7 @@ from sparkwright.domain.facts import Memory, NodeFacts, Unknown
 from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, WEIGHTS, Lack, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Load, Speed
-from sparkwright.domain.verdict import Action, ActionKind, Verdict
+from sparkwright.domain.verdict import Action, ActionKind, Load, Speed, Verdict
 from sparkwright.planner import kv_cache
 from sparkwright.planner.calibrate import holding, loading, told
 from sparkwright.planner.ledger import ledgers

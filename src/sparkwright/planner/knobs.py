@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from math import log2
 from typing import Any
 
-from sparkwright.domain.inventory import Stored, Use
+from sparkwright.domain.checkpoint import Stored, Use
 from sparkwright.domain.ledger import Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe

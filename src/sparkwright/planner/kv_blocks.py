@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.planner.kv_release import (

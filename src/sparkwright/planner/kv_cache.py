@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.kv import CacheKind, CacheLayers, KvCapacity
+from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.planner import kv_release, kv_sglang, kv_vllm

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.planner.kv_numbers import V4_OVERLAP, V4_ROW, V4_STATE_PAGE, heads_row, index_row, known, mla_row

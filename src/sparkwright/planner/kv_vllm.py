@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.kv import CacheKind, CacheLayers, KvCapacity
+from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.planner.kv_blocks import WHOLE, Group, Page, Pool, group, grouped, pages

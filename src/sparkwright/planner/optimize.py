@@ -10,9 +10,8 @@ from itertools import product
 from typing import Any
 
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Load, Speed
 from sparkwright.domain.units import GIB
-from sparkwright.domain.verdict import Choice, Goal, Optimum, Variant, Verdict
+from sparkwright.domain.verdict import Choice, Goal, Load, Optimum, Speed, Variant, Verdict
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import (
     LEAST_FRACTION,

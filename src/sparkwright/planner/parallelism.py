@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from sparkwright.domain.advice import Advice, Split, SplitCost
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.plan import Advice, Split, SplitCost
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.planner.parts import missing
 from sparkwright.planner.split_cost import cost

@@ -7,9 +7,8 @@ from math import inf
 from sparkwright.domain.ledger import Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Estimate, Load
 from sparkwright.domain.units import gib
-from sparkwright.domain.verdict import Remedy, Variant, Verdict
+from sparkwright.domain.verdict import Estimate, Load, Remedy, Variant, Verdict
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import TOO_LOW, Knob, Surroundings, context_of, knobs
 from sparkwright.planner.search import Judge, Tries, changed, first, written

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from sparkwright.domain.ledger import Lack
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Load, Speed
 from sparkwright.domain.units import GIB
-from sparkwright.domain.verdict import Action, Variant, Verdict
+from sparkwright.domain.verdict import Action, Load, Speed, Variant, Verdict
 
 _SIZES = ("serving.kv_cache_bytes", "model.size")
 _OWN = ("model", "engine", "parallelism", "serving", "speculation", "parsers")

@@ -11,8 +11,8 @@ from math import exp, hypot, log
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Estimate, Load, Speed
 from sparkwright.domain.units import duration
+from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.limits import captures, eager, flag
 from sparkwright.planner.parts import missing, settled

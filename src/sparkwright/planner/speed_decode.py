@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
-from sparkwright.domain.speed import Load
+from sparkwright.domain.verdict import Load
 from sparkwright.planner.limits import captures, eager, flag, number
 from sparkwright.planner.speed_rates import Rates
 from sparkwright.planner.speed_weights import products, weighed

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.speed import Load
+from sparkwright.domain.verdict import Load
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.speed_decode import Model, attended, kernels, reading
 from sparkwright.planner.speed_rates import Rates

@@ -7,10 +7,10 @@ docs/parallelism.md sets these figures beside measured ones.
 from math import sqrt
 from statistics import NormalDist
 
-from sparkwright.domain.advice import Range, SplitCost
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.kv import CacheKind
+from sparkwright.domain.ledger import CacheKind
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.plan import Range, SplitCost
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.planner.kv_layout import cache_type, kv_heads, layers
 from sparkwright.planner.kv_numbers import number

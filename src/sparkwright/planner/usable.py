@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from sparkwright.domain.checkpoint import How, Stored, Use
 from sparkwright.domain.facts import GpuProcess, NodeFacts
-from sparkwright.domain.inventory import How, Stored, Use
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 

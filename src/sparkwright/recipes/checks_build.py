@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.domain.build import Build
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.recipes.problems import Complaint
 from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
 from sparkwright.recipes.yaml_lines import dotted

@@ -1,8 +1,8 @@
 """The validated file -> the domain's frozen dataclasses."""
 
-from sparkwright.domain.build import Build, PythonPackages, Source
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import (
+    Build,
     EngineChoice,
     Expose,
     Figure,
@@ -12,10 +12,12 @@ from sparkwright.domain.recipe import (
     Parallelism,
     Parsers,
     PhaseTime,
+    PythonPackages,
     Recipe,
     RecipeState,
     Runtime,
     Serving,
+    Source,
     Speculation,
 )
 from sparkwright.recipes.schema import (

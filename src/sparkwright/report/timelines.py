@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from sparkwright.domain.run import Level, Run
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Level, Row, Run
 from sparkwright.report.words import seconds
 
 # Points of all timelines of a page together: about 12 bytes each.

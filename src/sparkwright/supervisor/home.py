@@ -12,9 +12,8 @@ from pathlib import Path
 from sparkwright.adapters.durable import write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
-from sparkwright.domain.desired import VERSION, Desired, Request
 from sparkwright.domain.errors import Busy, UsageError
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import VERSION, Desired, Live, Request
 from sparkwright.supervision.state import State
 
 # Bytes that are ours when the disk is full, of each file that is written again and again.

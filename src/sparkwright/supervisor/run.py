@@ -23,9 +23,8 @@ from sparkwright.app.supervise.loop import supervise
 from sparkwright.app.world import World
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.live import Live
+from sparkwright.domain.live import Desired, Live
 from sparkwright.ports import Keep
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervisor.home import Home

@@ -11,9 +11,9 @@ from fakes.clock import FakeClock
 from fakes.hub_http import CONFIG, FILES, RESOLVE, TREE, Reply, Server, serving
 from fakes.ports import free_port
 from sparkwright.adapters.hub import HttpHub
+from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.published import Published
 
 DAY = 24 * 3600.0
 

@@ -7,7 +7,7 @@ from typing import Any
 from functional.load.truth import Seen, Truth
 from sparkwright.adapters.load.client import ProcessClient
 from sparkwright.domain.command import Secret
-from sparkwright.domain.traffic import Job, Lag, Row, Session, Turn
+from sparkwright.domain.run import Job, Lag, Row, Session, Turn
 from sparkwright.domain.workload import Pace
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fakes.replay import Replay, Reply, recorded
 from functional.load.playing import play
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Row
 
 CAPTURES = Path(__file__).resolve().parents[4] / "shared" / "captures"
 FOLDERS = (

@@ -27,7 +27,7 @@ from functional.load.truth import (
 )
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.traffic import Job, Session, Turn
+from sparkwright.domain.run import Job, Session, Turn
 from sparkwright.domain.workload import Pace
 
 QUICK = steady(2, 0.01, 0.01)

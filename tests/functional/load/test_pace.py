@@ -9,7 +9,7 @@ from pathlib import Path
 from functional.load.playing import near, played, singles, turn
 from functional.load.truth import HEAD, ROLE, Seen, Step, chunked, delta, ending, plain, steady, truth
 from sparkwright.adapters.load.client import ProcessClient
-from sparkwright.domain.traffic import Job, Session, Turn
+from sparkwright.domain.run import Job, Session, Turn
 from sparkwright.domain.workload import Arrival, Pace
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sparkwright.domain.command import Command, Completed
+from sparkwright.domain.fabric_facts import Clocks, Skipped
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.measured import Clocks, Skipped
 from sparkwright.facts import deep_check
 
 BARE = "/usr/bin:/bin"

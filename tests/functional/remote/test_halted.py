@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fakes.sh import Sh
-from sparkwright.domain.halted import Halt
+from sparkwright.domain.sample import Halt
 from sparkwright.facts import halted
 from sparkwright.facts.halted import parse
 from sparkwright.remote import process

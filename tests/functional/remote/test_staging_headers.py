@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from fakes.sh import Sh
-from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
-from sparkwright.domain.flaw import Defect
+from sparkwright.domain.checkpoint import Checkpoint, Defect, TensorGroup
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.checkpoint import parse
 from sparkwright.remote import staging

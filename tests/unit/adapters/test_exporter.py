@@ -8,8 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sparkwright.adapters.exporter import Exporter, Share
 from sparkwright.domain.codec import to_json
-from sparkwright.domain.live import Live, LiveCanary, LiveEngine, LiveNode, LiveRank
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveEngine, LiveNode, LiveRank
 
 NOW = 10_000.0
 NODE = LiveNode(

@@ -20,8 +20,8 @@ from sparkwright.app.stop import down
 from sparkwright.app.world import World
 from sparkwright.domain.codec import from_json
 from sparkwright.domain.command import Command, Completed, Secret
-from sparkwright.domain.desired import Desired
 from sparkwright.domain.errors import Busy, NotReady
+from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.service import Manager

@@ -9,11 +9,10 @@ import pytest
 
 from fakes.rank_node import RankNode
 from sparkwright.app.build import Options, build
-from sparkwright.domain.build import Build
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import CommandFailed, SparkwrightError, UsageError
 from sparkwright.domain.progress import Notice, Progress
-from sparkwright.domain.recipe import EngineChoice, Model, Recipe
+from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe
 from sparkwright.images.name import image_name
 from unit.app.scene import Scene, scene
 

@@ -9,8 +9,7 @@ import pytest
 from fakes.clock import FakeClock
 from sparkwright.app.diagnose import Examined, examine_deployment
 from sparkwright.cli.diagnose_text import examined_text
-from sparkwright.domain.live import Live, LiveCanary
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary
 from sparkwright.facts import store
 from sparkwright.remote import evidence as diagnose
 from sparkwright.remote import process

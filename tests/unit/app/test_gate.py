@@ -11,9 +11,8 @@ from sparkwright.app.gate import judge_of, kv_dtypes, optimum
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.world import Survey
 from sparkwright.cli.plan import plan_json
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Stored
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.inventory import Stored
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
 from sparkwright.domain.units import GIB

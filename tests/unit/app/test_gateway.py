@@ -6,10 +6,9 @@ import pytest
 
 from sparkwright.app.gateway import _addresses, _caddy, _front, _names, endpoint
 from sparkwright.domain.cluster import Cluster, Node
-from sparkwright.domain.gateway_facts import GatewayFacts
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Expose, Gateway, GatewayTls, Model, Recipe, Serving
-from sparkwright.domain.service import Where
+from sparkwright.domain.service import GatewayFacts, Where
 
 WHERE = Where("spark-1", "/s/supervision/big", "/s", "/usr/bin/python3", "/s/runtime/1")
 SEEN = GatewayFacts(

@@ -10,11 +10,10 @@ from fakes.hub import FakeHub
 from fakes.sink import FakeSink
 from sparkwright.app.published import completed, published
 from sparkwright.app.world import Survey, World
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
-from sparkwright.domain.published import Published
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe
 from unit.app.scene import recipe, scene, wish
 

@@ -9,8 +9,8 @@ from sparkwright.app.disarm import taken_down
 from sparkwright.app.launch import Options, prepare, up
 from sparkwright.app.plan import make_plan
 from sparkwright.app.standing import Old, differences, replaced_text, standing
-from sparkwright.domain.desired import Desired
 from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.live import Desired
 from sparkwright.domain.recipe import Recipe
 from sparkwright.remote import service
 from unit.app.scene import Scene, recipe, scene, wish

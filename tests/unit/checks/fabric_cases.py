@@ -5,9 +5,13 @@ from typing import Any
 
 from sparkwright.domain.check import Context
 from sparkwright.domain.fabric_facts import (
+    Bandwidth,
+    Clocks,
+    ClockSample,
     Container,
     Firewall,
     Image,
+    Measured,
     Network,
     PciFunction,
     Profile,
@@ -16,6 +20,7 @@ from sparkwright.domain.fabric_facts import (
     Route,
     Setting,
     Settings,
+    Skipped,
     Store,
 )
 from sparkwright.domain.facts import (
@@ -30,7 +35,6 @@ from sparkwright.domain.facts import (
     Unknown,
 )
 from sparkwright.domain.host_facts import KernelLog, KernelNote, Unit, Upkeep
-from sparkwright.domain.measured import Bandwidth, Clocks, ClockSample, Measured, Skipped
 from sparkwright.facts.upkeep import AVAHI
 from unit.checks.samples import (
     CLUSTER,

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.domain.build import Build, Source
 from sparkwright.domain.check import Context
 from sparkwright.domain.facts import Driver, Gpu, Interface, RdmaPort
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import (
+    Build,
     EngineChoice,
     Model,
     Parallelism,
@@ -16,6 +16,7 @@ from sparkwright.domain.recipe import (
     RecipeState,
     Runtime,
     Serving,
+    Source,
     Speculation,
 )
 from unit.checks.samples import CLUSTER, ODD, RECIPE, context, memory

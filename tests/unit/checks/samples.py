@@ -5,7 +5,7 @@ from typing import Any
 
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.check import Context
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import MISSING, Checkpoint, Defect, Flaw
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.fabric_facts import (
     Containers,
@@ -33,7 +33,6 @@ from sparkwright.domain.facts import (
     Unknown,
 )
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.flaw import MISSING, Defect, Flaw
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, RecipeState, Runtime, Serving
 from sparkwright.domain.units import GIB

@@ -7,7 +7,7 @@ import pytest
 from sparkwright.checks.catalog import check_all
 from sparkwright.domain.check import Context
 from sparkwright.domain.finding import Severity
-from sparkwright.domain.gateway_facts import PairTrouble
+from sparkwright.domain.service import PairTrouble
 from unit.checks.door_cases import FIRING, SILENT, gateway, pair
 from unit.checks.samples import found
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from sparkwright.checks.catalog import CHECKS, check_all
 from sparkwright.domain.check import Context
-from sparkwright.domain.fabric_facts import Firewall, Ref, Setting, Settings
+from sparkwright.domain.fabric_facts import ClockSample, Firewall, Ref, Setting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Fix, Severity
-from sparkwright.domain.measured import ClockSample
 from sparkwright.facts.deep_check import NO_ROW
 from unit.checks import fabric_cases as cases
 from unit.checks import link_values

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.flaw import Defect
+from sparkwright.domain.checkpoint import Defect
 from sparkwright.domain.recipe import Model
 from unit.checks.samples import (
     ABSENT,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.checks.catalog import check_all
-from sparkwright.domain.advice import Advice, Split
 from sparkwright.domain.check import Context
+from sparkwright.domain.checkpoint import Defect, Published
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.facts import (
     NOT_ASKED,
@@ -20,9 +20,8 @@ from sparkwright.domain.facts import (
     Unknown,
 )
 from sparkwright.domain.finding import Severity
-from sparkwright.domain.flaw import Defect
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.published import Published
+from sparkwright.domain.plan import Advice, Split
 from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, RecipeState, Runtime, Serving
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.planner.ledger import ledger

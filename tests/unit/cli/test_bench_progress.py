@@ -2,7 +2,7 @@
 
 from fakes.runs import agent_plans, depth_plans
 from sparkwright.cli.bench_progress import Progress, block, level_line, requests, summary_line, work
-from sparkwright.domain.traffic import Lag, Row
+from sparkwright.domain.run import Lag, Row
 
 D0, DEEP = depth_plans((0, 131072))
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fakes import measured
 from fakes.runs import agent_plans, depth_plans
 from sparkwright.cli.bench_text import comparison_text, fitting, next_text, summary_text
-from sparkwright.domain.traffic import Lag
+from sparkwright.domain.run import Lag
 from sparkwright.loadgen.stats import summarize
 from sparkwright.report.tables import levels_table
 from unit.report.made import compared, level, loop, summary

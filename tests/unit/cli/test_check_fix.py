@@ -13,8 +13,8 @@ from sparkwright.app.fix import Wanted
 from sparkwright.app.world import World
 from sparkwright.cli.check_fix import proposal_text, typed
 from sparkwright.cli.main import run
-from sparkwright.domain.change import Rights
 from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.finding import Rights
 from sparkwright.ports import Sink
 from sparkwright.remote import repair
 from sparkwright.wiring import Where

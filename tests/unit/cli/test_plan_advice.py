@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from sparkwright.cli.plan_advice import advice_json, advice_text
-from sparkwright.domain.advice import Advice, Split
+from sparkwright.domain.plan import Advice, Split
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.planner.parallelism import advise
 from unit.planner.test_parallelism import MINIMAX, NARROW, recipe

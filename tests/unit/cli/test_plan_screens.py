@@ -13,12 +13,10 @@ from sparkwright.cli.plan_compare import comparison_json, comparison_text
 from sparkwright.cli.plan_memory import bar, legend, memory_text
 from sparkwright.cli.plan_optimize import optimum_json, optimum_text
 from sparkwright.cli.plan_outlook import kv_text, remedies_text, speeds_text
-from sparkwright.domain.kv import KvCapacity
-from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
+from sparkwright.domain.ledger import KvCapacity, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Plan
-from sparkwright.domain.speed import Estimate, Load, Speed
 from sparkwright.domain.units import GIB
-from sparkwright.domain.verdict import Choice, Goal, Optimum, Remedy, Variant, Verdict
+from sparkwright.domain.verdict import Choice, Estimate, Goal, Load, Optimum, Remedy, Speed, Variant, Verdict
 from sparkwright.planner.optimize import optimize
 from unit.cli.test_text import PLAN
 from unit.planner.toy import RECIPE, WORLD, Toy, recipe

@@ -4,9 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.cli.supervised_text import since_text, supervised_text
-from sparkwright.domain.live import Live, LiveCanary, LiveNode, LiveRestart
-from sparkwright.domain.states import DeploymentState
-from sparkwright.domain.supervised import Supervised
+from sparkwright.domain.live import DeploymentState, Live, LiveCanary, LiveNode, LiveRestart, Supervised
 
 GIB = 1024**3
 LIVE = Live(1000.0, "twin", DeploymentState.READY, 940.0)

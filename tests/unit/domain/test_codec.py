@@ -8,8 +8,7 @@ import pytest
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.desired import Desired
-from sparkwright.domain.live import Live, LiveNode, LiveRank
+from sparkwright.domain.live import Desired, Live, LiveNode, LiveRank
 from sparkwright.recipes.load import load_recipe
 
 CLUSTER = Cluster("c", (Node("a", "local", Fabric("10.0.0.1", "eth0", ("mlx5_0",)), env=(("A", "b"),)),), "a")

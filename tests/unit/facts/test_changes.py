@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.change import Change, Rights
 from sparkwright.domain.command import Completed
-from sparkwright.domain.finding import Fix
+from sparkwright.domain.finding import Change, Fix, Rights
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, recorded, text
 from sparkwright.remote import repair

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.domain.checkpoint import Checkpoint, TensorGroup
+from sparkwright.domain.checkpoint import MISSING, Checkpoint, Defect, TensorGroup
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.flaw import MISSING, Defect
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.checkpoint import parse
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkwright.domain.command import Completed
+from sparkwright.domain.fabric_facts import Clocks, ClockSample, Skipped
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.measured import Clocks, ClockSample, Skipped
 from sparkwright.facts.deep_check import NO_ROW, bandwidth, clocks
 
 HEAD = """---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.gateway_facts import GatewayFacts, Pair, PairTrouble
+from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.gateway import parse
 

@@ -3,8 +3,8 @@
 import pytest
 
 from sparkwright.domain.command import Completed
-from sparkwright.domain.halted import Halt
 from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.sample import Halt
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.halted import halts, parse
 

@@ -8,9 +8,7 @@ import pytest
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.live import Live
-from sparkwright.domain.states import DeploymentState
-from sparkwright.domain.supervised import Supervised
+from sparkwright.domain.live import DeploymentState, Live, Supervised
 from sparkwright.facts.store import parse_incidents, parse_supervised
 
 LIVE = Live(100.0, "twin", DeploymentState.READY, 40.0)

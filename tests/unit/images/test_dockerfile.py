@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.adapters.files import Places, find_recipe
-from sparkwright.domain.build import Build, PythonPackages, Source
-from sparkwright.domain.recipe import EngineChoice, Model, Recipe
+from sparkwright.domain.recipe import Build, EngineChoice, Model, PythonPackages, Recipe, Source
 from sparkwright.images.dockerfile import CONSTRAINTS, context, environment
 from sparkwright.recipes.load import load_recipe
 

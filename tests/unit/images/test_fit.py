@@ -2,8 +2,8 @@
 
 import pytest
 
-from sparkwright.domain.build import Build, Source
 from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts, Unknown
+from sparkwright.domain.recipe import Build, Source
 from sparkwright.domain.units import GIB
 from sparkwright.images.fit import no_room, room_to_build, wrong_machine
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.domain.build import Build, Source
-from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
+from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe, Runtime, Source
 from sparkwright.images.archive import archive
 from sparkwright.images.name import content_hash, image_name, served
 from sparkwright.images.provenance import PREFIX, labels, own

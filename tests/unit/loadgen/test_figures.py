@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.measured import PLAN, row
-from sparkwright.domain.traffic import Reads
+from sparkwright.domain.run import Reads
 from sparkwright.domain.workload import Arrival, Pace
 from sparkwright.loadgen import figures
 

@@ -9,7 +9,7 @@ from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.texts import Given, prepare, replayed_paths
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.traffic import Session
+from sparkwright.domain.run import Session
 from sparkwright.domain.workload import Api, Arrival, Length, LevelPlan, Pace, Replay, Workload
 from sparkwright.loadgen.replay import with_counts
 from sparkwright.loadgen.workloads import sessions

@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.measured import failed, level, row
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Row
 from sparkwright.domain.workload import Slo
 from sparkwright.loadgen.samples import of_repeats
 from sparkwright.loadgen.slo import meets, share

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.measured import PLAN, failed, level, row, run, scrape
+from sparkwright.domain.run import Reads
 from sparkwright.domain.summary import LevelSummary, Metric
-from sparkwright.domain.traffic import Reads
 from sparkwright.domain.workload import Agent, Arrival, LevelPlan, Pace, Search, Slo
 from sparkwright.loadgen.stats import summarize
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
-from sparkwright.domain.run import Level
-from sparkwright.domain.traffic import Lag
+from sparkwright.domain.run import Lag, Level
 from sparkwright.domain.workload import Arrival, Pace
 from sparkwright.loadgen.validity import by_level, doubts, invalid, late, notes
 

@@ -9,7 +9,7 @@ import pytest
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.texts import prepare
 from sparkwright.domain.probed import Probed
-from sparkwright.domain.traffic import Session, Turn
+from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Single, Text, Workload
 from sparkwright.loadgen.prompts import Texts
 from sparkwright.loadgen.workloads import job_pace, sessions, split

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.planner.kv_layout import layers
 from unit.planner.kv_samples import recipe, shape

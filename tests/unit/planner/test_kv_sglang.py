@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.kv import CacheLayers
+from sparkwright.domain.ledger import CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import GIB
 from sparkwright.planner import kv_sglang

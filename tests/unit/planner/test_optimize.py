@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Estimate, Load, Speed
-from sparkwright.domain.verdict import Goal, Verdict
+from sparkwright.domain.verdict import Estimate, Goal, Load, Speed, Verdict
 from sparkwright.planner import limits
 from sparkwright.planner.optimize import BUDGET, RESERVE, optimize
 from unit.planner.toy import POSITIONS, RECIPE, WORLD, Toy, recipe

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.advice import Advice, words
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
+from sparkwright.domain.plan import Advice, words
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.planner.parallelism import advise, known_shape, splits

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.checkpoint import Checkpoint
-from sparkwright.domain.inventory import How, Stored, Use
+from sparkwright.domain.checkpoint import Checkpoint, How, Stored, Use
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Remedy
 from sparkwright.planner.knobs import contexts

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
-from sparkwright.domain.speed import Estimate, Load, Speed
+from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.planner.speed import Measured, speed
 from unit.planner.speed_samples import (
     GB,

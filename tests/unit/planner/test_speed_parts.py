@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.kv import CacheKind, CacheLayers
+from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Speculation
-from sparkwright.domain.speed import Load
+from sparkwright.domain.verdict import Load
 from sparkwright.planner.speed import Measured, loading, speed
 from sparkwright.planner.speed_decode import Model, attended, drafted, method, reading, step, together, yielded
 from sparkwright.planner.speed_prefill import prefill

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, How, Stored, Use
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, RankStatus, Unknown
-from sparkwright.domain.inventory import How, Stored, Use
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Speculation
 from sparkwright.planner.usable import other_checkpoints, stoppable, use, uses

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sparkwright.domain.kv import KvCapacity
-from sparkwright.domain.ledger import Lack
+from sparkwright.domain.ledger import KvCapacity, Lack
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving
-from sparkwright.domain.speed import Estimate, Load, Speed
 from sparkwright.domain.units import GIB, KIB
-from sparkwright.domain.verdict import Action, Verdict
+from sparkwright.domain.verdict import Action, Estimate, Load, Speed, Verdict
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import Surroundings
 

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.speed import Load
+from sparkwright.domain.verdict import Load
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.parts import main, settled
 from sparkwright.planner.speed import speed

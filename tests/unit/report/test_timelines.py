@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.runs import Machine, depth_plans, run
-from sparkwright.domain.traffic import Reads, Row
+from sparkwright.domain.run import Reads, Row
 from sparkwright.report.timelines import telling, thinned, timelines
 
 

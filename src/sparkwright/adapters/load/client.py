@@ -17,7 +17,7 @@ from sparkwright.adapters import process
 from sparkwright.adapters.load.wire import FAILED, LAG, ROW, Frames, every, frame
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.traffic import Job, Lag, Reads, Row, Session
+from sparkwright.domain.run import Job, Lag, Reads, Row, Session
 
 _PER_PROCESS = 512  # streams that one core reads without lag at the usual rates
 _BUSY = 0.7  # of a core: a process that was busier shares the next job with another

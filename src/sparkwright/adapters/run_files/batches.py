@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Level, Run
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.workload import Single
 from sparkwright.loadgen import figures, samples
 from sparkwright.loadgen.validity import by_level

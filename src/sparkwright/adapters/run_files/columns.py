@@ -6,8 +6,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run
-from sparkwright.domain.traffic import Reads, Row
+from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen.samples import span
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from sparkwright.adapters.run_files import columns
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Run
-from sparkwright.domain.traffic import Reads
+from sparkwright.domain.run import Reads, Run
 
 _READS = ("reads_at", "reads_tokens", "reads_exact")
 _KINDS = {**columns.HEAD, **columns.ROW}

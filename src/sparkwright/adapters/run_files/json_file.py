@@ -7,8 +7,7 @@ import orjson
 
 from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Run
-from sparkwright.domain.traffic import Reads, Row
+from sparkwright.domain.run import Reads, Row, Run
 
 KIND = "sparkwright-run"
 VERSION = 1

@@ -15,8 +15,7 @@ import orjson
 from sparkwright import __version__
 from sparkwright.adapters.run_files.batches import Batch, batches_of
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run
-from sparkwright.domain.traffic import Reads, Row
+from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
 from sparkwright.domain.workload import Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen.samples import TOTALS_ONLY, span
 

@@ -8,8 +8,7 @@ import orjson
 
 from sparkwright.adapters.run_files import columns, json_file
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Run
-from sparkwright.domain.traffic import Reads
+from sparkwright.domain.run import Reads, Run
 
 _KEY = b"sparkwright_run"
 _READS = ("reads_at", "reads_tokens", "reads_exact")

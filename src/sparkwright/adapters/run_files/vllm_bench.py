@@ -8,8 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run
-from sparkwright.domain.traffic import Reads, Row
+from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
 
 TOOL = "vllm bench serve"

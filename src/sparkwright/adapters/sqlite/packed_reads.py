@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from sparkwright.domain.traffic import Reads
+from sparkwright.domain.run import Reads
 
 _EXACT, _WIDE, _MANY, _ONES = 1, 2, 4, 8
 _HEAD = struct.Struct("<BI")

@@ -19,8 +19,7 @@ from sparkwright.adapters.sqlite.run_records import (
 )
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import StoreError, UsageError
-from sparkwright.domain.run import Level, Listed, Run
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
 
 # Rows come by the hundred in a second: what a killed process wrote is there, and a power cut ends a benchmark anyhow.

@@ -7,8 +7,7 @@ from typing import Any
 
 from sparkwright.adapters.sqlite.packed_reads import pack, unpack
 from sparkwright.domain.codec import from_json, from_tree, to_json
-from sparkwright.domain.run import Conditions, Level, Listed, Run, Scrape
-from sparkwright.domain.traffic import Lag, Row
+from sparkwright.domain.run import Conditions, Lag, Level, Listed, Row, Run, Scrape
 from sparkwright.domain.workload import LevelPlan, Workload
 
 _ALWAYS = tuple(field.name for field in fields(Row) if field.default is MISSING)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sparkwright.adapters.sqlite.run_file import RunFile
-from sparkwright.domain.run import Level, Listed, Run
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
 
 T = TypeVar("T")

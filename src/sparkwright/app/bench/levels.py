@@ -10,8 +10,7 @@ from sparkwright.app.bench.scrapes import watched
 from sparkwright.app.bench.target import one_line
 from sparkwright.app.bench.tools import Bench, Order, Screen
 from sparkwright.domain.errors import NotReady
-from sparkwright.domain.run import Level
-from sparkwright.domain.traffic import Job, Lag, Row, Session
+from sparkwright.domain.run import Job, Lag, Level, Row, Session
 from sparkwright.domain.workload import Api, LevelPlan, Pace
 from sparkwright.loadgen.workloads import job_pace, split
 

@@ -12,8 +12,7 @@ from sparkwright.app.bench.target import PATIENCE
 from sparkwright.app.bench.tools import Bench, Order, Screen
 from sparkwright.app.tasks import finished
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Conditions, Level, Run
-from sparkwright.domain.traffic import Row
+from sparkwright.domain.run import Conditions, Level, Row, Run
 from sparkwright.domain.workload import LevelPlan
 from sparkwright.loadgen import goodput_search
 from sparkwright.loadgen.prompts import Texts

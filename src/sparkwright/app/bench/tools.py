@@ -7,7 +7,7 @@ from typing import Protocol
 from sparkwright.app.bench.target import Target
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.probed import Launched, Probed
-from sparkwright.domain.traffic import Lag, Row
+from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.workload import LevelPlan, Workload
 from sparkwright.ports import Asker, Clock, LoadClient, RunStore, Tokenizer
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import RESTARTED, RESTARTS, STARTED_IN
 from sparkwright.app.supervise.sources.listing import waited_for
-from sparkwright.domain.live import Live, LiveNode, LiveRestart
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
 from sparkwright.supervision.detect.stall import KIND as STALLED
 from sparkwright.supervision.state import State, Work
 

@@ -22,7 +22,7 @@ from sparkwright.app.supervise.works.swap import SILENT
 from sparkwright.app.supervise.works.work import Work, Works
 from sparkwright.app.world import World
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.desired import Ask, Desired
+from sparkwright.domain.live import Ask, Desired
 from sparkwright.ports import Keep
 from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away

@@ -11,8 +11,7 @@ from sparkwright.app.incident import Heard
 from sparkwright.app.survey import nodes_for
 from sparkwright.app.world import Wish, World
 from sparkwright.domain.command import Secret
-from sparkwright.domain.desired import Desired
-from sparkwright.domain.live import LiveCanary, LiveEngine, LiveRank
+from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.sample import GpuSample, Sample

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sparkwright.domain.halted import Halt
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
-from sparkwright.domain.sample import GpuSample, Sample
+from sparkwright.domain.sample import GpuSample, Halt, Sample
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.canary import STRIKES, Canary
 from sparkwright.supervision.detect.drift import Drift

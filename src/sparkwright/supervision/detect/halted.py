@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sparkwright.domain.halted import Halt
+from sparkwright.domain.sample import Halt
 from sparkwright.domain.units import duration
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery

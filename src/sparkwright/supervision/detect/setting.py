@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 
-from sparkwright.domain.desired import Desired
+from sparkwright.domain.live import Desired
 from sparkwright.supervision.events import Cleared, Fault
 
 Found = tuple[Fault | Cleared, ...]

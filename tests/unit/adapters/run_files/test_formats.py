@@ -14,8 +14,7 @@ import pytest
 from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
 from sparkwright.adapters.run_files.formats import DiskRunFiles
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Run
-from sparkwright.domain.traffic import Reads
+from sparkwright.domain.run import Reads, Run
 from sparkwright.domain.workload import Agent, Arrival, Length, Pace, Single
 from sparkwright.loadgen.stats import summarize
 

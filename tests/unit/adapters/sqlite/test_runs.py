@@ -12,8 +12,7 @@ from fakes.measured import KNOWN, PLAN, failed, level, row, run, scrape
 from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.runs import RUNS, SqliteRuns
 from sparkwright.domain.errors import StoreError, UsageError
-from sparkwright.domain.run import Run
-from sparkwright.domain.traffic import Lag, Reads
+from sparkwright.domain.run import Lag, Reads, Run
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Search, Single, Slo
 
 RICH = run(

@@ -15,8 +15,7 @@ from sparkwright.app.bench.target import Target
 from sparkwright.app.bench.tools import Bench, Machine
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.run import Run
-from sparkwright.domain.traffic import Job, Lag, Reads, Row
+from sparkwright.domain.run import Job, Lag, Reads, Row, Run
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Search, Single, Slo, Workload
 
 CHUNK = 'data: {"choices": [{"delta": {"content": "a"}}], "usage": {"completion_tokens": 8}}\n\n'

@@ -1,7 +1,7 @@
 """The loop: what is written before what is done."""
 
 from sparkwright.app.supervise.loop import Loop
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.events import Cleared, Disarmed, Fault, Resumed
 from sparkwright.supervision.state import Recovery, Work
 from unit.app.supervise.watchtower import Tower, tower

@@ -12,7 +12,7 @@ from sparkwright.app.supervise.works.start import launch, watch
 from sparkwright.app.supervise.works.work import Works
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
-from sparkwright.domain.states import DeploymentState
+from sparkwright.domain.live import DeploymentState
 from sparkwright.supervision.effects import Announce, Capture, Close, Refuse, Stop
 from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
 from sparkwright.supervision.state import State

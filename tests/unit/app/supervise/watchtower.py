@@ -8,7 +8,7 @@ from fakes.keep import FakeKeep
 from fakes.rank_node import STATE, Rank
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
-from sparkwright.domain.desired import Desired
+from sparkwright.domain.live import Desired
 from sparkwright.facts import sample as asking
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Setting

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.domain.halted import Halt
+from sparkwright.domain.sample import Halt
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.halted import Halted
 from sparkwright.supervision.events import Fault

@@ -4,8 +4,8 @@ from sparkwright.app.supervise.live import view
 from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import Site
 from sparkwright.app.tasks import each
-from sparkwright.domain.desired import Ask
 from sparkwright.domain.errors import NodeError
+from sparkwright.domain.live import Ask
 from sparkwright.domain.units import duration
 from sparkwright.remote import lease
 from sparkwright.supervision.events import Returned
