@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo test lint types layers unit functional registry cluster format house docs bench bench-client engine-data \
+.PHONY: help setup setup-runtime demo check test lint types layers unit unit-full functional registry cluster format house docs bench bench-client engine-data \
         planner-report diagnose-report fuzz drills testbed testbed-down clean
 
 help:           ## this list
@@ -34,8 +34,14 @@ types: setup    ## mypy, strict
 layers: setup   ## import-linter: imports run downwards only
 	@$(TEST) layers
 
-unit: setup     ## unit tests, 20 seconds on two cores (6,000 of them; ARGS="-k planner" for a part)
+check: setup    ## format, lint, types, layers and the unit tests of what changed: in seconds
+	@$(RUN) scripts/check.py $(ARGS)
+
+unit: setup     ## unit tests but the long ones, on all cores (ARGS="-k planner" for a part)
 	@$(TEST) unit $(ARGS)
+
+unit-full: setup ## all unit tests: also properties, and all of one kind times all of another
+	@$(TEST) unit-full $(ARGS)
 
 functional: setup ## functional tests: the real command, real sshd and engines on loopback
 	@$(TEST) functional $(ARGS)

@@ -2,10 +2,10 @@
 
 Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where each tool (ruff, mypy, import-linter)
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
-test but those whose reason begins with `hardware:`.
+test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project).
 
-The cluster tests wait for nodes and engines most of their time: where they can run, the other parts run beside them,
-and the output of each is shown when it has ended.
+The cluster tests wait for nodes and engines most of their time: where they can run, the other parts run in parallel,
+and the output of each is shown when it has ended. The slowest tests are listed at the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,8 +32,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 RESULTS = ROOT / "build" / "tests"
 NO_TESTS = 5  # pytest's exit code
-HARDWARE = "hardware:"
-MOST_SHARES = 4  # each begins with two seconds of loading
+ALLOWED_SKIPS = ("hardware:", "data:")
+MOST_WORKERS = 4  # each begins with two seconds of loading
+SLOWEST = 10
 STOPPED = threading.Event()  # by the user: no further part begins
 OURS: set[int] = set()  # the parts' own processes; all other children are orphans of what they started
 BIRTHS = threading.Lock()
@@ -44,8 +44,7 @@ BIRTHS = threading.Lock()
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `beside`: leaves the machine idle enough for others; `alone`: measures.
-    `split`: a process for each CPU, each with some of its folders; in one where another part runs beside it, or where
-    pytest is given arguments. `environment`: more of it for the commands."""
+    `workers`: pytest-xdist, one process for each CPU. `environment`: more of it for the commands."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -57,7 +56,7 @@ class Part:
     root: bool = False
     beside: bool = False
     alone: bool = False
-    split: bool = False
+    workers: bool = False
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -86,16 +85,18 @@ PARTS = (
     Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
     Part("layers", (("lint-imports", "--no-cache"),)),
-    pytest_part("unit", split=True),
+    pytest_part("unit", ("tests/unit", "-m", "not full"), workers=True),
+    pytest_part("unit-full", ("tests/unit",), workers=True),
     pytest_part("functional", seconds=2400, system=True),
     pytest_part("registry", network=True),
     cluster_part("cluster", beside=True),
 )
+QUICK = "unit"  # a run of all has unit-full
 # In a run of all, the first lane does these on a second testbed, so that both end at about the same time.
 KEPT_ALIVE = tuple(f"tests/cluster/test_{name}.py" for name in ("drills", "supervised", "truth", "restart"))
 SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
 ALL = (
-    *PARTS[:-1],
+    *(part for part in PARTS[:-1] if part.name != QUICK),
     cluster_part("kept-alive", KEPT_ALIVE, environment=SECOND_TESTBED),
     cluster_part("cluster", ("tests/cluster", *(f"--ignore={path}" for path in KEPT_ALIVE)), beside=True),
 )
@@ -130,6 +131,7 @@ def in_ci() -> bool:
 def prepare_environment() -> None:
     """Tools of .venv first; a hub call that no test meant goes to a closed port and fails at once."""
     system.extend_path()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the same modules again
     os.environ["PATH"] = f"{BIN}:{BIN.parent}/.bootstrap/uv/bin:{os.environ['PATH']}"
     os.environ.setdefault("HF_ENDPOINT", "http://127.0.0.1:9")
     os.chdir(ROOT)
@@ -157,7 +159,7 @@ def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | N
         except KeyboardInterrupt:
             STOPPED.set()
             raise
-    outcomes.sort(key=lambda one: [part.name for part in ALL].index(one.part))
+    outcomes.sort(key=lambda one: [part.name for part in (*ALL, *PARTS)].index(one.part))
 
 
 def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> Outcome:
@@ -165,8 +167,7 @@ def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: b
         print(f"\n== {part.name}: left out: {reason}", flush=True)
         return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
     start = time.monotonic()
-    shares = shares_of(part) if part.split and not arguments and not apart else []
-    outcome = run_shares(part, shares) if len(shares) > 1 else run_whole(part, arguments, apart)
+    outcome = run_whole(part, [*workers(part), *arguments], apart)
     outcome.seconds = time.monotonic() - start
     return outcome
 
@@ -180,26 +181,9 @@ def run_whole(part: Part, arguments: Sequence[str], apart: bool) -> Outcome:
     return outcome
 
 
-def shares_of(part: Part) -> list[Part]:
-    """Its folders, which keep what they load to themselves, dealt out by the size of their tests."""
-    sizes = Counter({top: test_bytes(top) for top in (ROOT / "tests" / part.name).iterdir()})
-    dealt: list[list[Path]] = [[] for _ in range(min(len(os.sched_getaffinity(0)), MOST_SHARES))]
-    for top, size in sizes.most_common():
-        if size:
-            min(dealt, key=lambda paths: sum(sizes[path] for path in paths)).append(top)
-    named = [sorted(str(path.relative_to(ROOT)) for path in paths) for paths in dealt if paths]
-    return [pytest_part(f"{part.name}-{n}", paths, seconds=part.seconds) for n, paths in enumerate(named, 1)]
-
-
-def test_bytes(top: Path) -> int:
-    return sum(path.stat().st_size for path in (top, *top.rglob("*")) if path.match("test_*.py"))
-
-
-def run_shares(part: Part, shares: Sequence[Part]) -> Outcome:
-    with ThreadPoolExecutor(len(shares)) as pool:
-        outcomes = list(pool.map(lambda share: run_whole(share, (), True), shares))
-    passed, failed, skipped = (sum(getattr(one, of) for one in outcomes) for of in ("passed", "failed", "skipped"))
-    return Outcome(part.name, passed, failed, skipped, left_out=[reason for one in outcomes for reason in one.left_out])
+def workers(part: Part) -> list[str]:
+    number = min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    return ["-n", str(number), "--dist", "worksteal"] if part.workers and number > 1 else []
 
 
 def cannot_run(part: Part, trouble: str | None) -> str | None:
@@ -288,7 +272,7 @@ def count(root: ElementTree.Element, outcome: Outcome) -> None:
 
 
 def count_skipped(reason: str, outcome: Outcome) -> None:
-    forbidden = in_ci() and not reason.startswith(HARDWARE)
+    forbidden = in_ci() and not reason.startswith(ALLOWED_SKIPS)
     outcome.failed += int(forbidden)
     outcome.skipped += int(not forbidden)
     outcome.left_out.append(reason)
@@ -314,6 +298,7 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> int:
         for note in one.notes:
             print(f"{one.part}: {note}")
     list_left_out(outcomes)
+    list_slowest(outcomes)
     failed = sum(one.failed for one in outcomes)
     passed, skipped = sum(one.passed for one in outcomes), sum(one.skipped for one in outcomes)
     print(f"\nall of it took {seconds / 60:.1f} min\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
@@ -328,6 +313,15 @@ def list_left_out(outcomes: Sequence[Outcome]) -> None:
     for part, reason in dict.fromkeys(reasons):
         times = reasons.count((part, reason))
         print(f"  {part}: {reason}" + (f" ({times} tests)" if times > 1 else ""))
+
+
+def list_slowest(outcomes: Sequence[Outcome]) -> None:
+    reports = [path for one in outcomes if (path := RESULTS / f"{one.part}.xml").exists()]
+    cases = [case for path in reports for case in ElementTree.parse(path).getroot().iter("testcase")]
+    if cases:
+        print("\nslowest tests")
+    for case in sorted(cases, key=lambda case: -float(case.get("time", 0)))[:SLOWEST]:
+        print(f"  {float(case.get('time', 0)):>6.1f} s  {case.get('classname', '')}::{case.get('name', '')[:90]}")
 
 
 if __name__ == "__main__":

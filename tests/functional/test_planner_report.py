@@ -16,7 +16,7 @@ from planner_report_stats import TARGETS, figures, met
 
 from unit.planner.report_samples import FACTS, MIXED, ROOT, SHARED, row
 
-HAS_DATA = pytest.mark.skipif(not planner_report.DATA.exists(), reason="../shared with the published rows is absent")
+HAS_DATA = pytest.mark.skipif(not planner_report.DATA.exists(), reason="data: ../shared is absent: the published rows")
 # Held to what has been reached: a change of the planner may not lose it again.
 REACHED = ("kv_tokens_given_gib", "weights_gib", "kv_gib", "decode_tps", "prefill_tps")
 # Rows that are left out because another has every condition in common and the opposite result.

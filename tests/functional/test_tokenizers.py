@@ -155,7 +155,7 @@ async def test_without_tokenize_lengths_are_estimates_that_say_so(tmp_path: Path
 async def test_a_tokenizer_of_this_machine_is_counted_with(twin: Twin) -> None:
     """A real vocabulary: pieces add up to the token, whatever stands beside them, to a hundred thousand tokens."""
     if not SHARED.exists():
-        pytest.skip("../shared is absent: the tokenizer is there")
+        pytest.skip("data: ../shared is absent: the tokenizer is there")
     url, model = f"http://{HEAD_ADDRESS}:{twin.port}", "sparkwright/twin-tiny"
     counter = await tokenizer(Served(HttpAsker(), url, model), SHARED)
     assert counter.name.startswith("file tokenizer.json ")

@@ -2,6 +2,7 @@
 
 import gc
 
+import pytest
 from hypothesis import settings
 
 # Examples of a property that names no number. More of them: pytest --hypothesis-profile=deep
@@ -10,6 +11,13 @@ settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile("unit")
 
 gc.disable()  # until all is collected: what is imported stays
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Properties are for `make unit-full`, as is every test that is marked `full`."""
+    for item in items:
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker("full")
 
 
 def pytest_collection_finish() -> None:

@@ -14,7 +14,7 @@ from unit.facts.subjects import ALL_FACTS
 from unit.facts.test_field_guide import GUIDE, blocks
 
 pytestmark = pytest.mark.skipif(
-    not GUIDE.is_file(), reason=f"the field guide is not beside this checkout: {GUIDE.name}"
+    not GUIDE.is_file(), reason=f"data: the field guide is not next to this checkout: {GUIDE.name}"
 )
 
 

@@ -27,7 +27,7 @@ async def row_of(reply: Reply) -> Row:
 async def test_counts_equal_usage(folder: str) -> None:
     """Every recording: chat, completions, long prompts, tool calls, running usage, speculation, errors."""
     if not (CAPTURES / folder).exists():
-        pytest.skip("../shared/captures is absent")
+        pytest.skip("data: ../shared/captures is absent")
     for one in json.loads((CAPTURES / folder).read_text()):
         pieces = [text.encode() for _, text in one["chunks"]]
         kind = "text/event-stream" if pieces[0].startswith(b"data:") else "application/json"
@@ -65,7 +65,7 @@ async def test_the_engine_died() -> None:
     """An error inside the 200 stream, as the real engine sent it."""
     path = CAPTURES / "vllm-0.21.0-1node/killed.json"
     if not path.exists():
-        pytest.skip("../shared/captures is absent")
+        pytest.skip("data: ../shared/captures is absent")
     died = json.loads(path.read_text())[0]
     row = await row_of(Reply([text.encode() for _, text in died["chunks"]]))
     assert (row.kind, row.status) == ("error-in-stream", 200) and "EngineCore" in row.error

@@ -111,6 +111,7 @@ def test_recordings_are_ours() -> None:
     assert all(json.loads(path.read_text())["from"].startswith("vllm-0.21.0") for path in CAPTURES.iterdir())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("piece", [b"x" * 64, b"data: " + b"x" * 4000 + b"\n"])
 def test_an_event_without_end_is_refused(piece: bytes) -> None:
     """Guards memory and time against a hostile server: what came is not searched again, and too much is an error."""

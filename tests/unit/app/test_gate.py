@@ -125,6 +125,7 @@ NOT_NEEDED = ("default_profile", "notes", "references", "conditions", "published
 SHIPPED_REAL = [path.stem for path in sorted(SHIPPED.glob("*.yaml")) if "simulated: true" not in path.read_text()]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SHIPPED_REAL)
 def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
     """Pasted as a profile it loads, means what was judged, and fits just so when nothing of the search is kept."""

@@ -3,6 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from sparkwright import causes
 from sparkwright.causes.diagnose import book, known
 from sparkwright.causes.load import families, read
@@ -18,6 +20,7 @@ SERVING = HEALTHY / "serving.log"
 WELL = ["b-8b-graphs", "m2-head", "m2-worker", "s-ngram", "v4-1m-s6", "llama-ready"]
 
 
+@pytest.mark.full
 def test_every_pattern_compiles_and_has_a_word_to_look_for() -> None:
     """Guards what loading leaves to this test, because it takes seconds: the message names file and line."""
     assert sum(map(len, read(FOLDER, patterns=True).values())) == len(known()) > 300
@@ -38,6 +41,7 @@ def test_what_is_harmless_is_called_so() -> None:
     assert harmless == {cause.code for cause in known().values() if cause.key.startswith("benign-")} | {"LUMA002"}
 
 
+@pytest.mark.full
 def test_examples_are_named_first_and_look_alikes_are_not() -> None:
     """Guards each cause by the examples beside its patterns: `fires` names it first, `silent` does not name it."""
     wrong = []

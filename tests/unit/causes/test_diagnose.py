@@ -42,6 +42,7 @@ def test_healthy_logs_of_other_programs_give_nothing(path: Path) -> None:
     assert [cause.key for cause in diagnosed((path.name, path.read_bytes())).causes] == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", [*(CAPTURES / f"{name}.log" for name in WELL), *LOGS], ids=lambda path: path.stem)
 def test_what_is_healthy_once_is_healthy_fifty_times(path: Path) -> None:
     """Guards signs that count: a node that was started again and again, a log of weeks."""
@@ -52,7 +53,7 @@ def test_what_is_healthy_once_is_healthy_fifty_times(path: Path) -> None:
 def test_the_field_guides_boot_logs_give_nothing(marks: tuple[str, str]) -> None:
     """Guards against blaming starts that went well on other people's Sparks."""
     if not GUIDE.is_file():
-        pytest.skip("../shared with the field guide is absent")
+        pytest.skip("data: ../shared with the field guide is absent")
     section = GUIDE.read_text().partition("\n## C1.")[2]
     log = section.partition(marks[0])[2].partition(marks[1])[0].replace("`", "\n")
     assert "INFO" in log

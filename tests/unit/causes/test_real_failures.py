@@ -95,6 +95,7 @@ def first(name: str) -> tuple[str, float]:
     return next(((cause.key, cause.confidence) for cause in diagnosis([reader], {}).causes), ("", 0.0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(CAUSES))
 def test_real_failures_are_told_by_their_cause(name: str) -> None:
     """Guards what users of the real engine see, not what we think that it prints."""

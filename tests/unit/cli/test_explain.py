@@ -17,6 +17,7 @@ from sparkwright.compat.table import ENGINES, read_table
 SOURCE = Path(__file__).resolve().parents[3] / "src/sparkwright"
 
 
+@pytest.mark.full
 def test_every_rule_has_a_page_with_all_its_parts() -> None:
     """Guards that nothing that is found or named lacks an explanation."""
     for check in CHECKS:

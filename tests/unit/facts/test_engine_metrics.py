@@ -83,7 +83,7 @@ def test_the_recorded_pages_are_read(page: str, wanted: dict[str, float]) -> Non
     """vLLM 0.21.0's own pages, idle, with 30 requests running, afterwards, and with speculation."""
     file = CAPTURES / f"vllm-0.21.0-{page}"
     if not file.is_file():
-        pytest.skip("../shared is absent: the recorded pages are there")
+        pytest.skip("data: ../shared is absent: the recorded pages are there")
     found = read(file.read_text(), VLLM_METRICS, 1.0)
     assert {name: getattr(found, name) for name in wanted} == wanted
 

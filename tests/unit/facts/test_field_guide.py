@@ -12,7 +12,7 @@ from unit.facts.subjects import ALL_FACTS, SUBJECTS, show_gids
 
 GUIDE = Path(__file__).resolve().parents[4] / "shared" / "field-guide" / "gb10.md"
 pytestmark = pytest.mark.skipif(
-    not GUIDE.is_file(), reason=f"the field guide is not beside this checkout: {GUIDE.name}"
+    not GUIDE.is_file(), reason=f"data: the field guide is not next to this checkout: {GUIDE.name}"
 )
 
 

@@ -107,6 +107,7 @@ def test_bins_of_one_value_a_request_say_the_same(monkeypatch: pytest.MonkeyPatc
     assert binned == pytest.approx(bootstrap.resampled(sample(values), drawn), rel=0.02)
 
 
+@pytest.mark.full
 def test_about_95_of_100_intervals_hold_the_truth() -> None:
     """Of a log-normal time to first token whose median is 0.1 s, 60 requests at a time."""
     rng = np.random.default_rng(7)

@@ -38,6 +38,7 @@ def test_bursts_begin_together_and_keep_the_mean_rate() -> None:
     assert starts(open_loop(Arrival.BURSTS, 2.0, burst=4), 9) == (0.0,) * 4 + (2.0,) * 4 + (4.0,)
 
 
+@pytest.mark.full
 @given(RATES, st.integers(0, 1000))
 def test_poisson_has_its_rate_and_its_irregularity(rate: float, seed: int) -> None:
     """Over many, the mean gap is 1 / rate and gaps scatter as much as they are long, as independent users' do."""

@@ -48,6 +48,7 @@ def begins(items: Any) -> Iterator[int]:
             return
 
 
+@pytest.mark.full
 def test_no_repeat_is_open() -> None:
     """Guards against `word.*` from each of many words to the line's end; only what begins with the line may do so."""
     compiled = {text: _parser.parse(linear(text), re.IGNORECASE) for text in PATTERNS}
@@ -55,6 +56,7 @@ def test_no_repeat_is_open() -> None:
     assert [text for text, found in most.items() if found == _constants.MAXREPEAT] == []
 
 
+@pytest.mark.full
 def test_no_pattern_begins_with_a_run() -> None:
     """Guards against `\\d+ requests` on a line of digits: a run that is tried from each of its letters."""
     trees = {text: _parser.parse(linear(text), re.IGNORECASE) for text in PATTERNS}

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def test_both_find_the_same(words: list[bytes], text: bytes) -> None:
     assert list(Search(words).hits(text)) == list(Automaton(words).hits(text))
 
 
+@pytest.mark.full
 def test_both_find_the_same_in_logs_of_engines() -> None:
     """All words of all rules over every log that the tests have: a supervisor judges as a laptop does."""
     words = [word.encode() for word in book().words]

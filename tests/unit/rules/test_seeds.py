@@ -169,6 +169,7 @@ def codes(text: str) -> list[str]:
     return CODE.findall(text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.number)
 def test_what_is_named_before_a_start_fires(line: Line) -> None:
     """Guards the column `before`: on the report's configuration, or on the nodes that the rule's own case describes."""

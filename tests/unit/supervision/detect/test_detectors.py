@@ -84,6 +84,7 @@ def served(watch: Detectors, seed: int, busy: float, hours: float) -> list[Fault
     return told
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("seed", "busy"), [(1, 0.9), (2, 0.1)])
 def test_hours_of_healthy_service_raise_nothing(seed: int, busy: float) -> None:
     """Long prefills, bursts, pauses, steps of load, noise: not one fault, not even a trouble."""

@@ -80,12 +80,14 @@ def test_a_leak_with_pauses_is_found_by_its_requests() -> None:
     assert "3.5 MiB a request" in fault.what
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_hours_of_healthy_noise_are_silent(seed: int) -> None:
     """Six hours at a time with jitter on every scale."""
     assert announced(healthy(seed * 10), 6, every=20.0) is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_steps_of_load_are_silent(seed: int) -> None:
     """Lazily allocated buffers, a second model's cache, a bigger batch: each takes up to 2 GiB once and for good."""
@@ -105,6 +107,7 @@ def test_load_that_comes_and_goes_is_no_leak() -> None:
     assert announced(lambda time: (12 - abs(time % 1200 - 600) / 400) * GIB, 4, every=20.0) is None
 
 
+@pytest.mark.full
 def test_a_slow_drift_with_days_left_is_not_announced() -> None:
     """0.1 GiB an hour from 12 GiB: days are left when a tenth is gone (time runs six times as fast here)."""
     assert announced(lambda time: 12 * GIB - time / 3600 * 0.1 * GIB, 24, every=30.0) is None
