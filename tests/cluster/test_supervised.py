@@ -100,7 +100,7 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
     assert all(set(before[name]).isdisjoint(running(nodes)[name]) for name in before)
     assert any(said in why for why in whys), whys
     what = json.loads(drive.good("incidents show 1", "--json").out)["incident"]["what"] if which else "".join(whys)
-    assert runtime == "docker" or ("exit code unknown" in what and "137" not in what), what
+    assert runtime == "docker" or ("left no exit code" in what and "137" not in what), what
     harm.empty_state(full)
     until(lambda: live(head).get("phase") == "ready", "the trouble to be over", 30)
     drive.good("down", NAME)

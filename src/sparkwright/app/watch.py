@@ -219,7 +219,7 @@ def how(ended: str) -> str:
     status, code, oom = (*ended.split(), "", "", "")[:3]
     if status == "gone":
         return "is gone: somebody removed it"
-    return "ended, exit code unknown" if code == "unknown" else f"exited with code {code}{_why(code, oom == 'true')}"
+    return "ended and left no exit code" if code == "unknown" else f"exited with code {code}{_why(code, oom == 'true')}"
 
 
 def _why(code: str, oom: bool) -> str:

@@ -23,10 +23,10 @@ from sparkwright.supervision.events import (
 )
 from sparkwright.supervision.moves import Move
 from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import Recovery, State, Work
+from sparkwright.supervision.state import STALLED, Recovery, State, Work
 
-# Seconds; what was shorter is in the supervisor's log and among its events only.
-OUTAGE = 10.0
+# Seconds; what was shorter is in the supervisor's log and among its events only. Hooks wait longer.
+OUTAGE, ANNOUNCED = 10.0, 15.0
 Notes = tuple[tuple[str, str], ...]
 
 
@@ -52,7 +52,18 @@ def _troubled(state: State, event: Fault) -> Move:
     since = state.since if state.phase is DeploymentState.DEGRADED else event.at
     phase, troubles = DeploymentState.DEGRADED, _with(state.troubles, event)
     there = replace(state, phase=phase, since=since, troubles=troubles, reason=event.what)
-    return there, () if _has(state.troubles, event.kind) else (Announce("degraded", event.what),)
+    if _has(state.troubles, event.kind):
+        return there, ()
+    if event.kind == STALLED:
+        return replace(there, unannounced=event.since), ()
+    return there, (Announce("degraded", event.what),)
+
+
+def ticked_while_serving(state: State, event: Tick, policy: Policy) -> Move:
+    """A stall that lasts is announced: not every hiccup wakes a person."""
+    if not state.unannounced or event.at - state.unannounced < ANNOUNCED:
+        return state, ()
+    return replace(state, unannounced=0.0), (Announce("degraded", dict(state.troubles).get(STALLED, state.reason)),)
 
 
 def _refused(state: State, event: Fault) -> Move:
@@ -72,9 +83,11 @@ def cleared_while_serving(state: State, event: Cleared, policy: Policy) -> Move:
     phase, since = (DeploymentState.READY, event.at) if whole else (state.phase, state.since)
     reason = there.troubles[-1][1] if there.troubles else ""
     there = replace(there, phase=phase, since=since, reason=reason, refusing=bool(there.refusals))
+    unheard = event.kind == STALLED and state.unannounced > 0
+    there = replace(there, unannounced=0.0 if unheard else state.unannounced)
     lasted = event.at - event.since if event.since else 0.0
     said = f"{event.what}; it recovered without a restart" if lasted else f"{event.kind} is over"
-    over = (Announce("recovered", said),) if admitted or whole else ()
+    over = (Announce("recovered", said),) if admitted or (whole and not unheard) else ()
     trace = (Record(event.kind, event.what, event.since, event.at),) if lasted >= OUTAGE else ()
     return there, ((Admit(),) if admitted else ()) + trace + over
 

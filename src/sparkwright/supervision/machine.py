@@ -64,7 +64,11 @@ def _resting(resumed: Cell, why: str) -> Mapping[type, Cell]:
     return {**_NO_ANSWERS, **quiet, Resumed: resumed, **_PERSONS}
 
 
-_SERVING = _row(resume.serving, handlers.fault_while_serving, {Cleared: handlers.cleared_while_serving})
+_SERVING = _row(
+    resume.serving,
+    handlers.fault_while_serving,
+    {Tick: handlers.ticked_while_serving, Cleared: handlers.cleared_while_serving},
+)
 
 TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     (DeploymentState.READY, Work.NONE): _SERVING,

@@ -158,4 +158,5 @@ def calm(state: State) -> State:
     return replace(
         state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,
         unverified=0.0, refusing=False, troubles=(), refusals=(), rebooted=False, planned=False, lost=0.0,
+        unannounced=0.0,
     )  # fmt: skip

@@ -86,7 +86,7 @@ def resting(state: State, event: Resumed, policy: Policy) -> Move:
 
 
 def _known(state: State, event: Resumed) -> State:
-    return replace(guard.rebooted(state, event.boots), troubles=(), refusals=())
+    return replace(guard.rebooted(state, event.boots), troubles=(), refusals=(), unannounced=0.0)
 
 
 def _rebooted(state: State, event: Resumed) -> set[str]:

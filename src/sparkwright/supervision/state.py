@@ -33,6 +33,9 @@ class Recovery(StrEnum):
     POWER_CYCLE = "power cycle"
 
 
+STALLED = "stalled"
+"""A trouble that hooks hear of only when it lasts."""
+
 DISK_FULL = "disk-full"
 """A trouble that is part of the answer to why it does not serve, whatever else has ended it."""
 
@@ -62,7 +65,8 @@ class State:
     not stop it from serving, and of what new work is refused for. boots: (node, boot marker) as last seen. rebooted:
     by us, once in this incident. down: when the service ended last. rebooters: nodes that a person has rebooted since.
     planned: a person asked for the launch under way; it does not count. lost: since when clients get nothing, for the
-    fault under way. owed: what the last step closed and announced; said again if the supervisor is killed now.
+    fault under way. unannounced: since when a stall lasts that hooks have not heard of, 0 for none. owed: what the last
+    step closed and announced; said again if the supervisor is killed now.
     """
 
     phase: DeploymentState
@@ -91,4 +95,5 @@ class State:
     rebooters: tuple[str, ...] = ()
     planned: bool = False
     lost: float = 0.0
+    unannounced: float = 0.0
     owed: tuple[Close | Announce, ...] = ()

@@ -4,7 +4,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -74,11 +74,6 @@ class Folders:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-
-    def change(self, number: int, changed: Callable[[Incident], Incident]) -> None:
-        incident = self.read(number)
-        if incident is not None:
-            self.write(changed(incident))
 
     def read(self, number: int) -> Incident | None:
         folder = self.of(number)

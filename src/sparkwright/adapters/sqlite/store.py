@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,7 +49,8 @@ _ENDED = "UPDATE deployments SET ended_at = ?, ended = ? WHERE deployment = ? AN
 class SqliteStore:
     """Implements ports.Keep in `state`. One thread of its own does all of it: a slow disk never holds up the loop.
 
-    What cannot be written is dropped, and `notice` is told once. The folders hold what the newest rows hold, so that
+    What cannot be written is dropped, and `notice` is told once; incidents are held in memory until there is room. The
+    folders hold what the newest rows hold, so that
     a store that is damaged, full or of a newer version costs older history only.
     """
 
@@ -59,6 +61,7 @@ class SqliteStore:
         self._history = History(state / STORE, notice, now, self._catch_up)
         self._thread = ThreadPoolExecutor(1, "store")
         self._last = 0
+        self._unsaved: dict[int, Incident] = {}
 
     async def began(self, deployed: Deployed) -> None:
         await self._run(lambda: self._began(deployed))
@@ -97,6 +100,8 @@ class SqliteStore:
 
     def wrong(self) -> str:
         """While something is, it is tried again now and then."""
+        if self._unsaved:
+            self._thread.submit(self._save)
         if (found := self._history.wrong) and self._now() - self._tried >= _AGAIN:
             self._tried = self._now()
             self._thread.submit(self._history.again)
@@ -139,7 +144,7 @@ class SqliteStore:
 
     def _leave(self, deployment: str, at: float, outcome: str) -> None:
         """Closes what an earlier supervisor left open: it is nobody's any more."""
-        for left in self._folders.all():
+        for left in (*self._folders.all(), *self._unsaved.values()):
             if left.deployment == deployment and left.is_open:
                 self._change(left.number, lambda i: replace(i, closed_at=at, outcome=outcome))
         self._history.write(lambda c: c.execute(_LEAVE, (at, outcome, deployment)).rowcount)
@@ -147,22 +152,40 @@ class SqliteStore:
     def _note(self, deployment: str, event: IncidentEvent, incident: int) -> None:
         row = (deployment, incident, event.at, event.kind, event.text)
         self._history.write(lambda c: c.execute(_EVENT, row).rowcount)
-        if incident:
-            self._on_disk(lambda: self._folders.change(incident, lambda i: _noted(i, event)))
+        if incident and (known := self._known(incident)):
+            self._keep(_noted(known, event))
 
     def _open(self, incident: Incident) -> Incident:
         if left := self._begun(incident):
-            self._history.write(lambda c: c.execute(_INSERT, _row(left)).rowcount)
-            return left
+            return self._keep(left)
         number, folder = self._place(incident)
-        opened = replace(incident, number=number, folder=str(folder) if folder else "")
-        self._on_disk(lambda: self._folders.write(opened))
-        self._history.write(lambda c: c.execute(_INSERT, _row(opened)).rowcount)
-        return opened
+        return self._keep(replace(incident, number=number, folder=str(folder) if folder else ""))
+
+    def _known(self, number: int) -> Incident | None:
+        return self._unsaved.get(number) or self._folders.read(number)
+
+    def _keep(self, incident: Incident) -> Incident:
+        """In memory, too, for as long as the disk has no room for it; with its folder once that is there."""
+        self._unsaved[incident.number] = incident
+        self._save()
+        return self._known(incident.number) or incident
+
+    def _save(self) -> None:
+        for incident in tuple(self._unsaved.values()):
+            self._on_disk(partial(self._write, incident))
+
+    def _write(self, incident: Incident) -> None:
+        folder = incident.folder or self._folders.of(incident.number)
+        folder = folder or self._folders.make(incident.deployment, incident.number)[1]
+        there = replace(incident, folder=str(folder))
+        self._folders.write(there)
+        del self._unsaved[incident.number]
+        self._history.write(lambda c: (c.execute(_INSERT, _row(there)), c.execute(_UPDATE, _row(there))))
 
     def _begun(self, incident: Incident) -> Incident | None:
         """The one of that number, or the one that the deployment still has open."""
-        mine = [i for i in self._folders.all() if i.deployment == incident.deployment]
+        known = {i.number: i for i in self._folders.all()} | self._unsaved
+        mine = [i for i in known.values() if i.deployment == incident.deployment]
         return next((i for i in mine if i.number == incident.number or (i.is_open and not incident.number)), None)
 
     def _place(self, incident: Incident) -> tuple[int, Path | None]:
@@ -176,7 +199,9 @@ class SqliteStore:
         return number, folder
 
     def _change(self, number: int, changed: Callable[[Incident], Incident]) -> None:
-        self._on_disk(lambda: self._folders.change(number, changed))
+        if known := self._known(number):
+            self._keep(changed(known))
+            return
 
         def change(connection: sqlite3.Connection) -> int:
             found = connection.execute("SELECT * FROM incidents WHERE number = ?", (number,))

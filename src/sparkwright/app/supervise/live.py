@@ -6,8 +6,7 @@ from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.supervise.site import RESTARTED, RESTARTS, STARTED_IN
 from sparkwright.app.supervise.sources.listing import waited_for
 from sparkwright.domain.live import DeploymentState, Live, LiveNode, LiveRestart
-from sparkwright.supervision.detect.stall import KIND as STALLED
-from sparkwright.supervision.state import State, Work
+from sparkwright.supervision.state import STALLED, State, Work
 
 _AWAITED = {
     Work.CAPTURE: "its evidence to be saved",
@@ -24,7 +23,8 @@ def view(senses: Senses, state: State) -> Live:
     at, quiet = site.now(), senses.detectors.quiet(site.now())
     docker = f"Docker on {', '.join(waited_for(senses))}" if state.refusing and waited_for(senses) else ""
     stale = dict(state.troubles).get(STALLED)
-    troubles = tuple((kind, quiet or said if kind == STALLED else said) for kind, said in state.troubles)
+    others = tuple((kind, said) for kind, said in state.troubles if kind != STALLED)
+    troubles = (*others, (STALLED, quiet or stale)) if stale and senses.serving else others
     reason = quiet if quiet and state.reason == stale else state.reason
     known = site.keep.journal.recall()
     return Live(

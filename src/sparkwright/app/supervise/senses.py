@@ -81,6 +81,7 @@ class Senses:
         """A start serves, since `ready`: what was heard and said of the one before counts no more."""
         self.detectors.begin(self.site.now(), ready)
         self.site.seen.begin(self.site.now())
+        self.site.seen.canary = None
         self.watching, self.suspects = self._watching(), asyncio.Queue()
         self.recorded, self.figures = 0, False
         for kind in self.standing:

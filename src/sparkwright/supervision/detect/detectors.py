@@ -16,12 +16,11 @@ from sparkwright.supervision.detect.node import NodeWatch
 from sparkwright.supervision.detect.ranks import Uneven
 from sparkwright.supervision.detect.rdma import Fabric
 from sparkwright.supervision.detect.setting import Found, Setting
-from sparkwright.supervision.detect.stall import KIND as STALLED
 from sparkwright.supervision.detect.stall import Stall, has_work
 from sparkwright.supervision.detect.stuck import Allowance, Stuck, fresh_ones
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, worst
-from sparkwright.supervision.state import DISK_FULL, Recovery
+from sparkwright.supervision.state import DISK_FULL, STALLED, Recovery
 
 _WEDGED = Needs(Recovery.POWER_CYCLE, "the GPU's clock is pinned low under load", "E2, A7")
 # Lines are told once, and what they say is not over because the next sample has none.

@@ -11,9 +11,8 @@ from sparkwright.supervision.detect.life import Life
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.detect.stuck import Allowance, of_a_prompt, of_a_step
 from sparkwright.supervision.events import Cleared, Fault
-from sparkwright.supervision.state import Recovery
+from sparkwright.supervision.state import STALLED, Recovery
 
-KIND = "stalled"
 # Figures come every one or two seconds; a decode step takes a fraction of one.
 _QUIET, _SILENT = 3.0, 5.0
 # Of what a relaunch waits for, where it is not known whether the GPUs compute.
@@ -65,7 +64,7 @@ class Stall:
         if not self.since:
             return None
         self._what = self.seen(life, at)
-        return Fault(at, KIND, self._what, Recovery.NONE, since=self.since)
+        return Fault(at, STALLED, self._what, Recovery.NONE, since=self.since)
 
     def seen(self, life: Life, at: float) -> str:
         """What is to be seen of work that gives nothing; '' without any, or while it is a matter of moments."""
@@ -99,7 +98,7 @@ class Stall:
 
     def over(self, since: float, at: float) -> Cleared:
         """What a stall that began then has been, for the history."""
-        return Cleared(at, KIND, since, self._what)
+        return Cleared(at, STALLED, since, self._what)
 
     def lost(self, life: Life, at: float) -> float:
         """Since when clients get nothing, for what is found to be wrong now."""

@@ -103,6 +103,27 @@ async def test_an_incident_that_got_a_number_without_a_folder_keeps_it(kept: Kep
     assert len(kept.said) == 1
 
 
+async def test_an_incident_on_a_full_disk_is_written_when_there_is_room(kept: Kept) -> None:
+    """Opened, explained and closed meanwhile: the record and the row have all of it."""
+    store = kept.open()
+    kept.state.mkdir(mode=0o700)
+    (kept.state / "incidents").write_text("no folder")
+    (kept.state / "store.sqlite").mkdir()
+    opened = await store.open(FROZEN)
+    await store.explain(opened.number, "the disk is full", "LIVE013", ("df -h",))
+    await store.note("twin", IncidentEvent(9.0, "ready"), opened.number)
+    await store.close(opened.number, 12.0, "serving again", 12.0)
+    (kept.state / "incidents").unlink()
+    (kept.state / "store.sqlite").rmdir()
+    store.wrong()
+    assert await store.counts("twin") == (1, 1)
+    (row,) = kept.rows("SELECT code, outcome FROM incidents")
+    assert row == ("LIVE013", "serving again")
+    (record,) = (kept.state / "incidents/twin/1").glob("incident.json")
+    found = from_json(Incident, record.read_bytes())
+    assert (found.code, found.outcome, found.events[0].kind) == ("LIVE013", "serving again", "ready")
+
+
 async def test_a_closed_incident_stays_as_it_was_closed(kept: Kept) -> None:
     """A supervisor that goes on after a restart may close it twice."""
     store = kept.open()
