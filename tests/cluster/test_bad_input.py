@@ -101,7 +101,8 @@ def test_down_of_another_name_touches_nothing(drive: Drive, nodes: list[Node]) -
     assert drive.run("down", "mine").code == 0
 
 
-def test_down_of_nothing_is_no_error(drive: Drive) -> None:
-    """Where nothing is, there is nothing to do: scripts may call it twice."""
-    told = drive.run("down", "absent")
-    assert told.code == 0 and "nothing was left of it" in told.out
+def test_down_twice_is_down_once(drive: Drive) -> None:
+    """Guards scripts that clean up, and those that have a typing error: a name that nobody took down is unknown."""
+    assert drive.up(SIMULATED, "--name", "mine", "--no-supervise").code == 0
+    assert [drive.run("down", "mine").code for _ in range(2)] == [0, 0]
+    drive.run("down", "absent").is_one_message(2, "no deployment absent on spark-1, spark-2", "there are: none")

@@ -92,7 +92,7 @@ def test_a_lease_of_another_account_can_be_broken(drive: Drive, nodes: list[Node
     """Two people with two accounts on the nodes meet at the same lease, and either can take it over."""
     content = json.dumps({"holder": "ann@laptop", "why": "up big", "since": int(time.time()) - 60, "nonce": "aa"})
     nodes[0].ssh("true")
-    drive.good("down", "nothing")  # makes the lease's folder, as spark
+    drive.good("down", "nothing", "--break-lease")  # makes the lease's folder, as spark
     nodes[0].exec(["sh", "-c", "cat > /run/lock/sparkwright/lease"], user="nodocker", input=content)
     busy = drive.run("up", drive.recipe("process"))
     assert busy.code == 4 and "ann@laptop holds the lease for `up big` since 6" in busy.err, str(busy)

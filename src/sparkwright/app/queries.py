@@ -1,7 +1,7 @@
 """`status` and `logs`: the deployments as the nodes themselves tell them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -49,6 +49,12 @@ async def status(world: World, probe: bool = True) -> tuple[tuple[Deployment, ..
         _deployment(world, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
     )
     return tuple(found), tuple(s for one in told for s in one.trouble)
+
+
+def unknown(world: World, deployment: str, known: Iterable[str]) -> UsageError:
+    """Of a name that no node knows: with the names that there are."""
+    there = ", ".join(sorted(known)) or "none"
+    return UsageError(f"no deployment {deployment} on {', '.join(world.cluster.names)}", f"there are: {there}")
 
 
 async def taken_down_by(world: World, deployment: str) -> str:
@@ -210,8 +216,7 @@ async def chosen(world: World, deployment: str, rank: int | None) -> list[RankSt
     if not mine:
         for error in found.lost.values():  # it may well be on the node that does not answer
             raise error
-        names = ", ".join(sorted({r.deployment for r in found.ranks})) or "none"
-        raise UsageError(f"no deployment {deployment} on {', '.join(world.cluster.names)}", f"there are: {names}")
+        raise unknown(world, deployment, {rank.deployment for rank in found.ranks})
     asked = [r for r in mine if rank is None or r.rank == rank]
     if not asked:
         raise UsageError(f"{deployment} has no rank {rank}", f"its ranks: {', '.join(str(r.rank) for r in mine)}")

@@ -4,7 +4,7 @@ from sparkwright.app import ranks as rank_work
 from sparkwright.app.disarm import taking_over
 from sparkwright.app.launch import again
 from sparkwright.app.plan import api_key
-from sparkwright.app.standing import Old, find, until_serving
+from sparkwright.app.standing import Old, find, missing, until_serving
 from sparkwright.app.world import Wish, World
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
@@ -19,7 +19,7 @@ async def restart(world: World, name: str) -> float:
     """Seconds until it served again. Raises UsageError, NotReady, Busy, NodeError."""
     old = await find(world, name)
     if old is None:
-        raise UsageError(f"no deployment {name} on {', '.join(world.cluster.names)}", "see `sparkwright status`")
+        raise await missing(world, name)
     began = world.clock.monotonic()
     world.sink.tell(StepStarted("restart", name))
     await (_asked(world, old.supervised) if old.supervised else _from_here(world, old))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkwright.app.disarm import taken_down
 from sparkwright.app.plan import same_ranks
-from sparkwright.app.queries import status
+from sparkwright.app.queries import status, unknown
 from sparkwright.app.stop import old_ranks
 from sparkwright.app.world import Survey, Wish, World
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -68,7 +68,7 @@ async def replaced(world: World, wish: Wish, ranks: Sequence[RankStatus]) -> Old
         raise UsageError(said, f"`sparkwright down {name}` ends that one")
     old = await find(world, name)
     if old is None and wish.replaces:
-        raise UsageError(f"no deployment {name} to replace on {', '.join(world.cluster.names)}", "see `status`")
+        raise await missing(world, name)
     return old
 
 
@@ -84,6 +84,12 @@ async def the_only_one(world: World, verb: str) -> str:
             f"no deployment on {where}{f' ({troubles[0]})' if troubles else ''}", "see `sparkwright status`"
         )
     raise UsageError(f"which deployment? On {where}: {', '.join(names)}", f"`sparkwright {verb} {names[0]}`")
+
+
+async def missing(world: World, name: str) -> UsageError:
+    """The error for a name that `find` has not found."""
+    found, _ = await status(world, probe=False)
+    return unknown(world, name, (one.name for one in found))
 
 
 async def find(world: World, name: str) -> Old | None:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.disarm import disarm, taking_over
+from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
 from sparkwright.app.tasks import each, together
 from sparkwright.app.world import Survey, World
-from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError, UsageError
+from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice, StepDone, StepStarted
@@ -50,15 +51,16 @@ class Removed:
 async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     """Stops and removes on every node that answers.
 
-    Raises UsageError when other deployments exist but nothing of this one; nothing at all is fine. Raises Unreachable
-    for nodes that do not answer, after the others have been cleaned; CommandFailed where it cannot be known.
+    Idempotent: again within a day of a `down` is fine. Raises UsageError for any other name that is on no node,
+    Unreachable for nodes that do not answer, once the others are clean; CommandFailed where it cannot be known.
     """
     found = await listed(world, world.cluster.names)
     nodes = [name for name in world.cluster.names if name not in found.lost]
-    others = sorted({r.deployment for r in found.ranks})
-    if others and deployment not in others and not found.lost and not await _left(world, deployment, nodes):
-        there = ", ".join(world.cluster.names)
-        raise UsageError(f"no deployment {deployment} on {there}", f"running or left: {', '.join(others)}")
+    unseen = found.lost or found.blind or found.of(deployment)
+    if not seize and not unseen and not await _left(world, deployment, nodes):
+        if not await taken_down_by(world, deployment):
+            raise unknown(world, deployment, {rank.deployment for rank in found.ranks})
+        return Removed(deployment, ())
     removed = await _remove(world, deployment, nodes, seize) if nodes else Removed(deployment, ())
     for error in found.lost.values():
         raise _still(error, deployment, nodes)

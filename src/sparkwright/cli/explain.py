@@ -15,9 +15,9 @@ from sparkwright.domain.errors import UsageError
 
 
 @click.command(short_help="What a finding's code means, and what to do.")
-@click.argument("code", metavar="[CODE|CAUSE]", default="")
+@click.argument("code", metavar="[CODE|CAUSE]", required=False)
 @json_option
-def explain(code: str, as_json: bool) -> None:
+def explain(code: str | None, as_json: bool) -> None:
     """What a finding's code, or a cause that `diagnose` names, means: what it detects, why it matters, what proves it
     and what to do. Without a code all of them are listed.
 
@@ -27,7 +27,7 @@ def explain(code: str, as_json: bool) -> None:
       sparkwright explain gloo-wrong-interface-loopback
       sparkwright explain | grep -i memlock
     """
-    if not code:
+    if code is None:
         _list(as_json)
         return
     found = _found(code)
@@ -50,7 +50,7 @@ def _list(as_json: bool) -> None:
 def _found(asked: str) -> tuple[Page, ...]:
     """The page of a code, or those of a cause. Raises UsageError that names near ones."""
     known = pages()
-    found = tuple(p for p in known.values() if asked.upper() == p.code or asked.lower() == p.cause)
+    found = tuple(p for p in known.values() if asked and (asked.upper() == p.code or asked.lower() == p.cause))
     if found:
         return found
     near = _near(asked, known)

@@ -28,8 +28,8 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
 
     Where a supervisor is at work, its word counts: it asks for tokens by itself.
 
-    Exit 0: all is well or nothing runs; 1: something is degraded, failed, or away after a fault, or DEPLOYMENT is not
-    there; 3: a node could not be asked.
+    Exit 0: all is well or nothing runs; 1: something is degraded, failed, or away after a fault, or DEPLOYMENT was
+    taken down; 2: there is no such DEPLOYMENT; 3: a node could not be asked.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
         document = {"deployments": [_json(d) for d in shown], "unreachable": list(trouble)}
         shared.print_json(document | ({"taken_down": by} if by else {}))
     else:
-        _say(shown, trouble, _nothing(deployment, found, trouble, by))
+        _say(shown, trouble, _nothing(deployment, trouble, by))
     if trouble:
         raise click.exceptions.Exit(3)
     if not all(map(_is_well, shown)) or (deployment and not shown):
@@ -52,10 +52,13 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
 
 
 async def _status(world: World, deployment: str, probe: bool) -> tuple[tuple[Deployment, ...], tuple[str, ...], str]:
-    """With who took the one that is asked for down, where it is not there."""
+    """With who took the one that is asked for down, where it is not there. Raises UsageError for an unknown one."""
     found, trouble = await queries.status(world, probe)
-    missing = deployment and deployment not in {one.name for one in found}
-    return found, trouble, await queries.taken_down_by(world, deployment) if missing else ""
+    names = {one.name for one in found}
+    by = await queries.taken_down_by(world, deployment) if deployment and deployment not in names else ""
+    if deployment and not (deployment in names or by or trouble):
+        raise queries.unknown(world, deployment, names)
+    return found, trouble, by
 
 
 def _is_well(found: Deployment) -> bool:
@@ -64,14 +67,12 @@ def _is_well(found: Deployment) -> bool:
     return found.state in _GOOD and not (live and live.incident and live.refusing)
 
 
-def _nothing(deployment: str, found: tuple[Deployment, ...], trouble: tuple[str, ...], by: str) -> str:
+def _nothing(deployment: str, trouble: tuple[str, ...], by: str) -> str:
     """Of what was asked for; a node that did not answer may have it."""
     where = " on the nodes that answered" if trouble else ""
-    if not deployment:
-        return f"nothing runs{where}"
     if by:
         return f"{deployment} was taken down by {by}"
-    return f"no deployment {deployment}{where}; there are: {', '.join(d.name for d in found) or 'none'}"
+    return f"no deployment {deployment}{where}" if deployment else f"nothing runs{where}"
 
 
 def _say(shown: list[Deployment], trouble: tuple[str, ...], nothing: str) -> None:

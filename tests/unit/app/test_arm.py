@@ -293,7 +293,7 @@ async def test_what_a_supervisor_started_last_is_removed_too() -> None:
         here.nodes[1].ranks["/late"] = Rank({"deployment": "twin", "rank": "1", "world": "2"}, ())
         return Completed(0, "was\n")
 
-    here.nodes[0].on(_is_disarm, "was\n")
+    here.nodes[0].on(_is_disarm, "was\n").on("$s/supervision/$2", "was\n")
     here.nodes[1].on(_is_disarm, ending)
     removed = await down(replace(here.world, program=Program()), "twin")
     assert [rank.handle for rank in removed.ranks] == ["/late"] and here.nodes[1].ranks == {}

@@ -5,13 +5,14 @@ import asyncio
 import pytest
 
 from fakes.endpoint import FakeEndpoint
-from fakes.rank_node import Exit
+from fakes.rank_node import STATE, Exit
 from sparkwright.app.launch import Options, up
 from sparkwright.app.stop import Removed, down
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Unreachable, UsageError
 from sparkwright.domain.progress import Notice
 from sparkwright.facts.ranks import ranks_fact
+from sparkwright.remote import service
 from unit.app.scene import JOINS, Scene, scene, wish
 
 
@@ -46,15 +47,27 @@ async def test_a_folder_without_a_rank_goes_too() -> None:
     """A start that died between its folder and its pid leaves files that no listing shows."""
     here = scene()
     await here.nodes[1].put(b"x", "/home/ai/.local/state/sparkwright/deployments/twin/rank1/secrets.env")
+    here.nodes[1].on("$s/supervision/$2", "was\n")
     await down(here.world, "twin")
     assert here.clean
 
 
-async def test_nothing_at_all_is_fine() -> None:
-    """Down twice is down once."""
+async def test_down_twice_is_down_once() -> None:
+    """Guards scripts that clean up: a name that a `down` has ended is known for a day."""
     here = scene()
+    told = "2026-11-22T09:00:00Z anna@laptop disarm twin: down\nnow 2026-11-22T09:30:00Z\n"
+    here.nodes[0].on(lambda command: command == service.taken_down(STATE, "twin"), told)
     assert (await down(here.world, "twin")).ranks == ()
-    assert here.clean
+    assert here.clean and here.journal == []
+
+
+async def test_a_name_that_no_node_knows_is_an_error_also_where_nothing_runs() -> None:
+    """Guards the exit code of a typing error: the same whatever else runs."""
+    here = scene()
+    with pytest.raises(UsageError) as caught:
+        await down(here.world, "twn")
+    assert caught.value.hint == "there are: none" and here.journal == []
+    assert (await down(here.world, "twn", seize=True)).ranks == (), "a lease that is left can be broken"
 
 
 async def test_another_name_is_an_error_that_lists_what_there_is() -> None:
@@ -62,8 +75,7 @@ async def test_another_name_is_an_error_that_lists_what_there_is() -> None:
     here = await serving()
     with pytest.raises(UsageError) as caught:
         await down(here.world, "twn")
-    assert "no deployment twn" in caught.value.message
-    assert "twin" in caught.value.hint
+    assert (caught.value.message, caught.value.hint) == ("no deployment twn on spark-1, spark-2", "there are: twin")
     assert [node.running for node in here.nodes] == [[0], [1]]
     assert [node.holder for node in here.nodes] == [None, None]
 

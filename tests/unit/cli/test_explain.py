@@ -12,6 +12,7 @@ from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.cli.explain import page_text
 from sparkwright.cli.explain_pages import pages
+from sparkwright.cli.main import run
 from sparkwright.compat.table import ENGINES, read_table
 
 SOURCE = Path(__file__).resolve().parents[3] / "src/sparkwright"
@@ -70,3 +71,10 @@ def test_the_docs_are_the_same_pages() -> None:
             assert all(word in texts[name] for word in text.rstrip(".").split()), (page.code, text)
     rows = [line for line in texts["compatibility.md"].splitlines() if line.startswith("| ") and "**" in line]
     assert len(rows) == sum(len(read_table(name).rows) for name in ENGINES)
+
+
+@pytest.mark.parametrize("code", ["", "NOPE999"])
+def test_a_code_that_nobody_knows_is_an_error(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Guards a shell variable that was not set: it must not list everything with exit code 0."""
+    assert run(["explain", code]) == 2
+    assert "hint:" in capsys.readouterr().err

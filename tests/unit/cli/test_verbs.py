@@ -132,8 +132,15 @@ def test_the_life_of_a_deployment(here: Scene, call: Call) -> None:
     assert (code, out) == (0, "twin: 2 rank(s) removed\n")
     assert here.clean
     assert call("status")[:2] == (0, "nothing runs\n")
-    assert call("status", "twni")[:2] == (1, "no deployment twni; there are: none\n")
-    assert call("down", "twin")[0] == 0
+    for verb in ("status", "logs", "diagnose", "down", "restart"):
+        code, out, err = call(verb, "twni")
+        assert (code, out, "no deployment twni on spark-1, spark-2" in err, "there are: none" in err) == (
+            2,
+            "",
+            True,
+            True,
+        )
+    assert call("up", "twin", "--replace", "twni", *FORCE)[0] == 2
 
 
 def test_progress_goes_to_stderr(here: Scene, call: Call) -> None:
