@@ -33,7 +33,7 @@ def test_a_restart_is_planned_and_no_fault(drive: Drive, nodes: list[Node]) -> N
     state = nodes[0].sh(f"cat /home/spark/.local/state/sparkwright/supervision/{NAME}/state.json")
     assert '"launches": []' in state or '"launches":[]' in state, state
     unknown = drive.run("down", "anything")
-    assert unknown.code == 2 and f"running or left: {NAME}" in unknown.err and "stop" not in unknown.err, str(unknown)
+    assert unknown.code == 2 and f"there are: {NAME}" in unknown.err and "stop" not in unknown.err, str(unknown)
     assert drive.good("down").out.startswith(f"{NAME}: 2 rank(s) removed")
     assert_clean(nodes)
     assert "no deployment" in drive.run("restart").err
