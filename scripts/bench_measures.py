@@ -26,7 +26,7 @@ from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gather import gather
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed
-from sparkwright.facts.identity import identity
+from sparkwright.facts.board import identity
 from sparkwright.facts.ranks import ranks_fact
 
 HELP = (sys.executable, "-m", "sparkwright", "--help")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from sparkwright.simulator.tokenizer import Tokenizer
+from sparkwright.simulator.text import Tokenizer
 
 
 class CountingTokenizer:

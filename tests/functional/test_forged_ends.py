@@ -6,7 +6,7 @@ from pathlib import Path
 
 from functional import dockerd
 from functional.supervised_twin import READY, make_twin
-from sparkwright.adapters.local import local_host
+from sparkwright.adapters.hosts import local_host
 from sparkwright.app.ranks import End, follow
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.plan import RankSpec

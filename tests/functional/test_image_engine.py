@@ -20,7 +20,7 @@ from functional.dockerd import BASE
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.facts.engine_image import Question, engine_of_image, engine_of_node, known_engine, parse_found
-from sparkwright.images.archive import archive
+from sparkwright.images.dockerfile import archive
 
 pytestmark = dockerd.skipped()
 SITE = "/usr/lib/python3/dist-packages"

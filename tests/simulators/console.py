@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from sparkwright.simulator import options
-from sparkwright.simulator.faults import Faults
 from sparkwright.simulator.log import Form, Voice, Voices
 from sparkwright.simulator.model import find, read
 from sparkwright.simulator.rank import Rank, rank_from
-from sparkwright.simulator.settings import Settings, settings_from
+from sparkwright.simulator.settings import Faults, Settings, settings_from
 
 SIMULATED = "SIMULATED: this is sparkwright's twin of {engine}; no model runs."
 

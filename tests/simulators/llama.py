@@ -26,7 +26,7 @@ from starlette.routing import Route
 from simulators import console
 from simulators.life import Head
 from simulators.site import Site
-from sparkwright.simulator.errors import json_response
+from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.link import Caller, Frame, answering
 from sparkwright.simulator.log import Form
 from sparkwright.simulator.model import GIB

@@ -12,8 +12,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from sparkwright.simulator.answers import CHAT, TEXT, Answers
+from sparkwright.simulator.asked import ApiError, json_response
 from sparkwright.simulator.core import Core
-from sparkwright.simulator.errors import ApiError, json_response
 from sparkwright.simulator.metrics import Metrics
 from sparkwright.simulator.server import Handler, Shell, listed
 

@@ -26,12 +26,12 @@ from starlette.routing import Route
 from simulators import console
 from simulators.life import Head, run_worker
 from simulators.site import Site
-from sparkwright.simulator.errors import json_response
+from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.link import Head as Ranks
 from sparkwright.simulator.log import Form
-from sparkwright.simulator.progress import Bar
+from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import Rank, StartFailed
 
 VERSION = "1.3.0rc"

@@ -21,7 +21,7 @@ from sparkwright.domain.live import Desired
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.domain.service import Manager, Seat, Service, Where
-from sparkwright.emit.service_unit import unit_name, unit_text
+from sparkwright.emit.systemd import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.service import parse_seat
 from sparkwright.remote import request, service

@@ -13,8 +13,7 @@ from sparkwright.cli.columns import say
 from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
 from sparkwright.images.dockerfile import context
-from sparkwright.images.name import image_name
-from sparkwright.images.provenance import labels
+from sparkwright.images.name import image_name, labels
 from sparkwright.wiring import Where, places
 
 

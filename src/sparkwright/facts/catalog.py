@@ -3,23 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 from sparkwright.domain.cluster import Node
-from sparkwright.facts.activity import ACTIVITY
 from sparkwright.facts.addresses import ADDRESSES
-from sparkwright.facts.board import BOARD
+from sparkwright.facts.board import BOARD, IDENTITY
 from sparkwright.facts.containers import CONTAINERS
 from sparkwright.facts.disk import disks, model_stores
 from sparkwright.facts.docker import DOCKER
 from sparkwright.facts.fabric import RDMA
 from sparkwright.facts.fact import Fact
 from sparkwright.facts.gpu import DRIVER, GPU_PROCESSES, GPUS
-from sparkwright.facts.identity import IDENTITY
 from sparkwright.facts.kernel import KERNEL, KERNEL_LOG
-from sparkwright.facts.memory import MEMORY
-from sparkwright.facts.network import NETWORK
+from sparkwright.facts.memory import ACTIVITY, MEMORY
+from sparkwright.facts.network import LISTENERS, NETWORK
 from sparkwright.facts.nic import NIC
-from sparkwright.facts.ports import LISTENERS
-from sparkwright.facts.settings import SETTINGS
-from sparkwright.facts.times import TIMES
+from sparkwright.facts.settings import SETTINGS, TIMES
 from sparkwright.facts.upkeep import PACKAGES, UPKEEP
 
 DOCKER_ROOT = "/var/lib/docker"

@@ -4,6 +4,8 @@ One stage: an engine compiles kernels while it runs, so that the compilers stay 
 gigabytes without a name behind. Neither `RUN --mount` nor `ADD --checksum`: Debian's docker.io has no BuildKit.
 """
 
+import io
+import tarfile
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
@@ -155,3 +157,14 @@ def _value(text: str) -> str:
     for char in ("\\", '"', "$"):
         text = text.replace(char, f"\\{char}")
     return f'"{text}"'
+
+
+def archive(files: Mapping[str, str]) -> bytes:
+    """The same bytes for the same files: no times, no owners."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for name, text in files.items():
+            entry, content = tarfile.TarInfo(name), text.encode()
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()

@@ -4,14 +4,49 @@ The first turn sends system prompt, tools and task; every other one sends all th
 The result comes as a user's message: a `tool` message must name a call, and the model of a benchmark makes none.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, LevelPlan, Workload
+from sparkwright.loadgen import texts
 from sparkwright.loadgen.prompts import SALT, Texts, asking, body_ends, dice_of, ending, message
-from sparkwright.loadgen.tools import tools_text
+
+_TYPES = (
+    {"type": "string"},
+    {"type": "integer", "minimum": 0},
+    {"type": "boolean"},
+    {"type": "array", "items": {"type": "string"}},
+    {"type": "string", "enum": ["first", "last", "all"]},
+)
+
+
+def tools_text(count: int, padding: str, salt: str) -> str:
+    """`"tools":[...],"tool_choice":"none"` of so many functions: the same ones, but for the salt.
+
+    salt: words at the very beginning. padding: words at the very end. With `none` the model reads them and answers in
+    plain text: a call could be refused by a server without a parser for it, and would end the answer early.
+    """
+    dice = Random("tools")
+    listed = [_function(dice, number) for number in range(count)]
+    listed[0]["description"] = f"For{salt}: {listed[0]['description']}"
+    listed[-1]["description"] = f"{listed[-1]['description']} See also{padding}."
+    tools = [{"type": "function", "function": function} for function in listed]
+    return f'"tools":{json.dumps(tools)},"tool_choice":"none"'
+
+
+def _function(dice: Random, number: int) -> dict[str, object]:
+    noun, other = dice.sample(texts.THINGS, 2)
+    fields = dice.sample(texts.FIELDS, dice.randrange(2, 5))
+    properties = {field: {**dice.choice(_TYPES), "description": texts.sentence(dice)} for field in fields}
+    return {
+        "name": f"{dice.choice(texts.VERBS)}_{noun}_{number}",
+        "description": f"{dice.choice(texts.VERBS).capitalize()} the {noun} of a {other}. {texts.sentence(dice)}",
+        "parameters": {"type": "object", "properties": properties, "required": fields[:1]},
+    }
+
 
 WARM_TOKENS = 16  # of an answer to warm-up, which is there for what a server compiles at the first prompt
 WARM_UP, NOISE = 100_000, 300_000  # numbers of sessions that only warm up, or are not counted, begin here

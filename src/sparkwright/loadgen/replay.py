@@ -1,17 +1,32 @@
 """Requests of a file, sent again: with their texts, or texts made up to a trace's lengths and shared blocks."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Session, Turn
-from sparkwright.domain.workload import Api, Arrival, LevelPlan, Replay, Workload
-from sparkwright.loadgen.lengths import sample
+from sparkwright.domain.workload import Api, Arrival, Length, LevelPlan, Replay, Workload
 from sparkwright.loadgen.profiles import shipped_file
 from sparkwright.loadgen.prompts import Texts, asking, body_ends, dice_of, message, written
 from sparkwright.loadgen.recorded import BLOCK, Recorded, parse
+
+_REACH = 2.5  # standard deviations to each end: 99 % lie between the ends without being cut
+
+
+def sample(length: Length, dice: Random) -> int:
+    """Tokens: fixed, uniform, or log-normal about the median, as prompts of many users are."""
+    if length.low >= length.high:
+        return length.low
+    if not length.median:
+        return dice.randint(length.low, length.high)
+    turn = dice.gauss(0, 1) / _REACH
+    end = length.high if turn > 0 else length.low
+    value = length.median * math.exp(math.log(max(end, 1) / length.median) * abs(turn))
+    return min(max(round(value), length.low), length.high)
+
 
 _OUTPUT = 128  # where neither the file nor the workload says how long an answer is
 

@@ -1,9 +1,11 @@
 """Which requests met their limits, and what that makes of a level."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
 
 from sparkwright.domain.run import Row
-from sparkwright.domain.workload import Slo
+from sparkwright.domain.workload import Search, Slo
 from sparkwright.loadgen import figures
 
 
@@ -40,3 +42,58 @@ def share(rows: Sequence[Row], slo: Slo, open_loop: bool) -> float | None:
     if not rows or not judged(rows, slo):
         return None
     return sum(meets(row, slo, open_loop) for row in rows) / len(rows)
+
+
+Point = tuple[float, bool]  # rate, whether the SLO was met
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The rate to measure next."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """rate: the highest that was seen to meet the SLO; None when not even the lowest did. why: what ended it."""
+
+    rate: float | None
+    why: str
+
+
+def step(search: Search, points: Iterable[Point]) -> Next | Found:
+    """Doubles from the lowest rate until one fails, then halves the ratio between the last good and the first bad.
+
+    It overloads the server once or twice only, and needs about log2 of (high / low) and of 1 / precision steps.
+    """
+    measured = list(points)
+    best_rate, failed = best(measured), _lowest_failed(measured)
+    if failed is None:
+        return _upwards(search, best_rate)
+    if failed <= search.low or (best_rate is None and any(rate <= search.low for rate, _ in measured)):
+        return Found(None, f"the lowest rate, {search.low:g}/s, does not meet the SLO")
+    if best_rate is None:
+        return Next(search.low)
+    if failed / best_rate - 1.0 <= search.precision:
+        return Found(best_rate, f"{failed:g}/s does not meet the SLO")
+    return Next(sqrt(best_rate * failed))
+
+
+def _upwards(search: Search, best_rate: float | None) -> Next | Found:
+    if best_rate is None:
+        return Next(search.low)
+    if best_rate >= search.high:
+        return Found(best_rate, f"the highest rate that was asked for, {search.high:g}/s, still meets the SLO")
+    return Next(min(2.0 * best_rate, search.high))
+
+
+def best(points: Iterable[Point]) -> float | None:
+    """The highest rate that met the SLO below every one that did not: luck above a failure does not count."""
+    measured: Sequence[Point] = list(points)
+    failed = _lowest_failed(measured)
+    return max((rate for rate, met in measured if met and (failed is None or rate < failed)), default=None)
+
+
+def _lowest_failed(points: Sequence[Point]) -> float | None:
+    return min((rate for rate, met in points if not met), default=None)

@@ -10,7 +10,7 @@ import numpy as np
 from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, RunSummary
 from sparkwright.domain.workload import Agent, Slo
-from sparkwright.loadgen import bootstrap, figures, goodput_search, samples, server, slo, validity
+from sparkwright.loadgen import bootstrap, figures, samples, slo, validity
 from sparkwright.loadgen.bootstrap import Counts, Floats, Sample
 
 SEED = 20261122
@@ -89,7 +89,7 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
         errors=dict(Counter(row.kind or "error" for row in rows if row.error)),
         met=_met(rows, run.workload.slo, figures.is_open(repeats[0].plan)),
         doubts=_once((*validity.late(repeats), *_doubts(repeats))),
-        server={} if part else server.figures(repeats),
+        server={} if part else samples.engine_figures(repeats),
         notes=validity.notes(run, repeats),
     )
 
@@ -142,4 +142,4 @@ def _best_rate(run: Run, levels: Sequence[LevelSummary]) -> float | None:
     if not run.workload.search or not limits:
         return None
     whole = [one for one in levels if not one.part and one.met is not None]
-    return goodput_search.best((one.plan.pace.rate, (one.met or 0.0) >= limits.share) for one in whole)
+    return slo.best((one.plan.pace.rate, (one.met or 0.0) >= limits.share) for one in whole)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkwright.domain.run import Level, Row, Run
-from sparkwright.loadgen import figures, samples, server
+from sparkwright.loadgen import figures, samples
 
 LAG = 0.010  # seconds at the 99th percentile
 LAG_SHARE = 0.1  # of the median time between tokens, or to the first
@@ -136,7 +136,7 @@ def doubts(level: Level) -> tuple[str, ...]:
     failed = len(rows) - len(well)
     if rows and failed > ERRORS * len(rows):
         found.append(f"{failed} of {len(rows)} requests failed")
-    if server.restarted(level.scrapes):
+    if samples.restarted(level.scrapes):
         found.append("the server's counters began anew: it was restarted")
     if not level.complete:
         found.append("cut short: only requests that had ended are counted, and those are the short ones")

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from sparkwright.simulator import asked, shapes
-from sparkwright.simulator.asked import Asked, Rules
-from sparkwright.simulator.errors import ApiError, json_response
+from sparkwright.simulator.asked import ApiError, Asked, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.scheduler import Engine

@@ -8,9 +8,72 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.simulator import errors
-from sparkwright.simulator.text import Style
-from sparkwright.simulator.tokenizer import Tokenizer
+from starlette.responses import Response
+
+from sparkwright.simulator.text import Style, Tokenizer
+
+
+class ApiError(Exception):
+    """`param` names the field; `raised` errors pass vLLM's CORS layer unmarked and are counted as 5xx there."""
+
+    def __init__(self, status: int, message: str, kind: str, param: str | None = None, raised: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.param = param
+        self.raised = raised
+
+    def body(self) -> dict[str, Any]:
+        return {"error": {"message": str(self), "type": self.kind, "param": self.param, "code": self.status}}
+
+    def response(self) -> Response:
+        return json_response(self.body(), self.status, vary=not self.raised)
+
+
+def json_response(body: Any, status: int = 200, vary: bool = True) -> Response:
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    answer = Response(text, status, media_type="application/json")
+    if vary:
+        answer.headers["vary"] = "Origin"
+    return answer
+
+
+def too_long(context: int, wanted: int, prompt: int) -> ApiError:
+    """vLLM cuts the prompt at what fits plus one, so it only knows `at least` how long it is."""
+    least = min(prompt, context - wanted + 1)
+    quality = "at least " if prompt >= least and least == context - wanted + 1 else ""
+    return ApiError(
+        400,
+        f"This model's maximum context length is {context} tokens. However, you requested {wanted} output tokens and "
+        f"your prompt contains {quality}{least} input tokens, for a total of {quality}{least + wanted} tokens. Please "
+        "reduce the length of the input prompt or the number of requested output tokens. "
+        f"(parameter=input_tokens, value={least})",
+        "BadRequestError",
+        "input_tokens",
+        raised=True,
+    )
+
+
+def unknown_model(name: str) -> ApiError:
+    return ApiError(404, f"The model `{name}` does not exist.", "NotFoundError", "model")
+
+
+def invalid(path: str, function: str, problems: list[dict[str, Any]]) -> ApiError:
+    """A body that does not validate: FastAPI's errors as vLLM words them."""
+    count = len(problems)
+    listed = "\n".join(f"  {p}" for p in problems)
+    return ApiError(
+        400,
+        f"{count} validation error{'s' if count > 1 else ''}:\n{listed}\n\n"
+        f'  File "/opt/vllm/vllm/entrypoints/utils.py", line 40, in {function}\n    POST {path} {problems}',
+        "Bad Request",
+    )
+
+
+def refused(message: str, param: str | None = None, value: Any = None) -> ApiError:
+    tail = f" (parameter={param}, value={value})" if param else ""
+    return ApiError(400, message + tail, "BadRequestError", param)
+
 
 Body = dict[str, Any]
 
@@ -53,13 +116,13 @@ def parsed(raw: bytes, path: str, function: str, needed: dict[str, type | tuple[
         body = json.loads(raw)
     except json.JSONDecodeError as error:
         problem = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "JSON decode error", "input": {}}
-        raise errors.invalid(path, function, [{**problem, "ctx": {"error": error.msg}}]) from None
+        raise invalid(path, function, [{**problem, "ctx": {"error": error.msg}}]) from None
     if not isinstance(body, dict):
         problem = {"type": "model_attributes_type", "loc": ("body",), "msg": "Input should be a valid dictionary"}
-        raise errors.invalid(path, function, [{**problem, "input": body}])
+        raise invalid(path, function, [{**problem, "input": body}])
     problems = [p for name, kinds in needed.items() for p in _problem(body, name, kinds)]
     if problems:
-        raise errors.invalid(path, function, problems)
+        raise invalid(path, function, problems)
     return body
 
 
@@ -89,7 +152,7 @@ def completion(body: Body, rules: Rules) -> Asked:
     if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):
         prompt = prompt[0]
     if isinstance(prompt, list) and not all(isinstance(t, int) for t in prompt):
-        raise errors.refused("The twin answers one prompt per request.")
+        raise refused("The twin answers one prompt per request.")
     tokens = list(prompt) if isinstance(prompt, list) else rules.tokenizer.encode(prompt)
     return _asked(body, rules, tokens, body.get("max_tokens", 16), (False, None))
 
@@ -97,16 +160,16 @@ def completion(body: Body, rules: Rules) -> Asked:
 def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape: tuple[bool, Body | None]) -> Asked:
     name = body.get("model") or rules.names[0]
     if name not in rules.names and not rules.any_name:
-        raise errors.unknown_model(name)
+        raise unknown_model(name)
     if limit is not None and limit < 1:
-        raise errors.refused(f"max_tokens must be at least 1, got {limit}.", "max_tokens", limit)
+        raise refused(f"max_tokens must be at least 1, got {limit}.", "max_tokens", limit)
     if int(body.get("n") or 1) != 1:
-        raise errors.refused("The twin answers with one choice per request.", "n", body["n"])
+        raise refused("The twin answers with one choice per request.", "n", body["n"])
     if len(prompt) + (limit or 1) > rules.context:
-        raise errors.too_long(rules.context, limit or 0, len(prompt))
+        raise too_long(rules.context, limit or 0, len(prompt))
     options = body.get("stream_options") or {}
     if options and not body.get("stream"):
-        raise errors.refused("Stream options can only be defined when `stream=True`.", "stream_options", options)
+        raise refused("Stream options can only be defined when `stream=True`.", "stream_options", options)
     stop = body.get("stop") or ()
     style = Style(shape[0], rules.garbage(), shape[1], _schema(body), bool(body.get("ignore_eos")))
     return Asked(
@@ -159,7 +222,7 @@ def _tool(body: Body, rules: Rules) -> Body | None:
         wanted = choice.get("function", {}).get("name")
         return next((t["function"] for t in tools if t["function"].get("name") == wanted), None)
     if choice == "auto" and not rules.auto_tools:
-        raise errors.refused('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')
+        raise refused('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')
     if choice == "auto" and body["messages"] and body["messages"][-1].get("role") != "user":
         return None
     first: Body = tools[0]["function"]

@@ -10,14 +10,13 @@ from typing import Protocol
 
 from sparkwright.simulator.activity import SPIN, Activity
 from sparkwright.simulator.asked import Rules
-from sparkwright.simulator.job import EngineDead
+from sparkwright.simulator.job import BlockPool, EngineDead
 from sparkwright.simulator.link import Frame, PeerLost, patient
 from sparkwright.simulator.metrics import Metrics
-from sparkwright.simulator.prefix_cache import BlockPool
 from sparkwright.simulator.rank import Hoard, Rank
 from sparkwright.simulator.scheduler import Engine, Machine
 from sparkwright.simulator.stats import Stats
-from sparkwright.simulator.tokenizer import Tokenizer
+from sparkwright.simulator.text import Tokenizer
 
 POLL_S = 0.1
 

@@ -13,13 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from sparkwright.simulator.job import EngineDead, Job
+from sparkwright.simulator.job import BlockPool, EngineDead, Job
 from sparkwright.simulator.ledger import Limits
-from sparkwright.simulator.prefix_cache import BlockPool
-from sparkwright.simulator.speed import Speed
+from sparkwright.simulator.rank import Speed
 from sparkwright.simulator.stats import Stats
-from sparkwright.simulator.text import Piece
-from sparkwright.simulator.tokenizer import Tokenizer
+from sparkwright.simulator.text import Piece, Tokenizer
 
 
 class Ranks(Protocol):

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparkwright.simulator import asked
 from sparkwright.simulator.answers import CHAT, TEXT, Answers
-from sparkwright.simulator.errors import ApiError, json_response
+from sparkwright.simulator.asked import ApiError, json_response
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.metrics import Metrics
 

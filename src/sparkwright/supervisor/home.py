@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sparkwright.adapters.durable import write
+from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Busy, UsageError

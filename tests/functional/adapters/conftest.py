@@ -10,7 +10,7 @@ import pytest
 from fakes.host import FakeHost
 from fakes.nodes import node, settings
 from fakes.sshd import MISSING, Sshd
-from sparkwright.adapters.local import local_host
+from sparkwright.adapters.hosts import local_host
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.ssh import ssh_host
 from sparkwright.domain.command import Command, Completed

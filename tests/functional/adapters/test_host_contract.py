@@ -12,7 +12,7 @@ import pytest
 from fakes.host import FakeHost
 from fakes.nodes import node
 from fakes.processes import gone, started
-from sparkwright.adapters.local import local_host
+from sparkwright.adapters.hosts import local_host
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.domain.command import Command, shell
 from sparkwright.domain.errors import CommandFailed

@@ -12,8 +12,8 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.domain.sample import Halt
-from sparkwright.facts import halted
-from sparkwright.facts.halted import parse
+from sparkwright.facts import sample
+from sparkwright.facts.sample import parse_stopped
 from sparkwright.remote import process
 
 FOLDER = process.rank_dir("~/state dir", "demo", 0)
@@ -81,26 +81,26 @@ def stop(pid: int) -> None:
 
 def test_what_runs_is_not_told(sh: Sh, rank: Tree) -> None:
     """Guards the common case: nothing of it is stopped."""
-    assert parse(sh.run(halted.in_folder(FOLDER))) == ()
-    assert parse(docker(sh, f"false {rank.top}").run(halted.in_container("it"))) == ()
+    assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == ()
+    assert parse_stopped(docker(sh, f"false {rank.top}").run(sample.in_container("it"))) == ()
 
 
 def test_one_stopped_worker_is_told_in_both_runtimes(sh: Sh, rank: Tree) -> None:
     """Guards a worker's child alone: its parent and its sibling run on."""
     stop(rank.workers[1])
-    assert parse(sh.run(halted.in_folder(FOLDER))) == (Halt(rank.workers[1], "sleep"),)
+    assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == (Halt(rank.workers[1], "sleep"),)
     node = docker(sh, f"false {rank.top}")
-    assert parse(node.run(halted.in_container("it"))) == (Halt(rank.workers[1], "sleep"),)
+    assert parse_stopped(node.run(sample.in_container("it"))) == (Halt(rank.workers[1], "sleep"),)
 
 
 def test_a_whole_tree_that_is_stopped_is_told(sh: Sh, rank: Tree) -> None:
     """Guards SIGSTOP to the process group: all of them, the lowest PID first."""
     for pid in (*rank.workers, rank.top):
         stop(pid)
-    found = parse(docker(sh, f"false {rank.top}").run(halted.in_container("it")))
+    found = parse_stopped(docker(sh, f"false {rank.top}").run(sample.in_container("it")))
     assert isinstance(found, tuple)
     assert {rank.top, *rank.workers} <= {one.pid for one in found}
-    assert found == parse(sh.run(halted.in_folder(FOLDER)))
+    assert found == parse_stopped(sh.run(sample.in_folder(FOLDER)))
 
 
 def test_stopped_processes_of_others_are_nothing(sh: Sh, rank: Tree) -> None:
@@ -108,8 +108,8 @@ def test_stopped_processes_of_others_are_nothing(sh: Sh, rank: Tree) -> None:
     other = began({})
     try:
         stop(other.workers[0])
-        assert parse(sh.run(halted.in_folder(FOLDER))) == ()
-        assert parse(docker(sh, f"false {rank.top}").run(halted.in_container("it"))) == ()
+        assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == ()
+        assert parse_stopped(docker(sh, f"false {rank.top}").run(sample.in_container("it"))) == ()
     finally:
         os.killpg(other.top, signal.SIGKILL)
         other.process.communicate()
@@ -117,7 +117,7 @@ def test_stopped_processes_of_others_are_nothing(sh: Sh, rank: Tree) -> None:
 
 def test_a_paused_container_is_told(sh: Sh) -> None:
     """Guards docker pause: the freezer leaves no state T behind."""
-    assert parse(docker(sh, "true 4711").run(halted.in_container("it"))) == (Halt(4711, paused=True),)
+    assert parse_stopped(docker(sh, "true 4711").run(sample.in_container("it"))) == (Halt(4711, paused=True),)
 
 
 def test_a_container_that_has_ended_or_gone_has_nothing_stopped(sh: Sh) -> None:
@@ -126,9 +126,9 @@ def test_a_container_that_has_ended_or_gone_has_nothing_stopped(sh: Sh) -> None:
     try:
         stop(stopped.workers[0])
         node = docker(sh, "false 0")
-        assert parse(node.run(halted.in_container("it"))) == ()
+        assert parse_stopped(node.run(sample.in_container("it"))) == ()
         (sh.home / "bin/docker").write_text("#!/bin/sh\necho 'no such object' >&2\nexit 1\n")
-        assert not isinstance(parse(node.run(halted.in_container("it"))), tuple)
+        assert not isinstance(parse_stopped(node.run(sample.in_container("it"))), tuple)
     finally:
         os.killpg(stopped.top, signal.SIGKILL)
         stopped.process.communicate()

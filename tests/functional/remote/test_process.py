@@ -17,8 +17,8 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.probed import Launched
 from sparkwright.domain.recipe import Runtime
-from sparkwright.facts import provenance, ranks
-from sparkwright.facts.provenance import parse_process
+from sparkwright.facts import ranks
+from sparkwright.facts.ranks import parse_process
 from sparkwright.remote import process
 
 STATE = "~/state dir"
@@ -81,7 +81,7 @@ def test_the_words_of_a_start() -> None:
 def test_the_flags_of_an_engine_are_its_own(node: Sh) -> None:
     """Guards a report's flags against the scripts and variables that a rank is started with."""
     assert start(node, PATIENT) == 0
-    launched = parse_process(node.run(provenance.of_process(FOLDER)))
+    launched = parse_process(node.run(ranks.of_process(FOLDER)))
     assert launched == Launched(("sh", "-c", PATIENT))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.adapters.durable import write
+from sparkwright.adapters.artifacts import write
 
 
 def test_it_is_private_and_replaces(tmp_path: Path) -> None:

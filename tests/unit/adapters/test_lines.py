@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.adapters.lines import LONGEST, Lines
+from sparkwright.adapters.node_host import LONGEST, Lines
 
 
 def lines(*chunks: bytes) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.adapters.ssh_trouble import broken, translate
+from sparkwright.adapters.ssh import broken, translate
 
 CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @

@@ -1,7 +1,7 @@
 """The unit of a supervisor, a gateway or a proxy."""
 
 from sparkwright.domain.service import Manager, Service
-from sparkwright.emit.service_unit import unit_name, unit_text
+from sparkwright.emit.systemd import unit_name, unit_text
 
 SERVICE = Service("supervisor", ("/usr/bin/python3", "-I", "/a b/50%"), (("NAME", 'a "b" $c'),), private=False)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts import (
-    activity,
     addresses,
     board,
     containers,
@@ -17,14 +16,11 @@ from sparkwright.facts import (
     docker,
     fabric,
     gpu,
-    identity,
     kernel,
     memory,
     network,
     nic,
-    ports,
     settings,
-    times,
     upkeep,
 )
 from sparkwright.facts.fact import Fact
@@ -32,7 +28,7 @@ from sparkwright.facts.fact import Fact
 DATA = Path(__file__).parents[2] / "data" / "facts"
 
 ALL_FACTS: dict[str, Fact[object]] = {
-    "identity": identity.IDENTITY,
+    "identity": board.IDENTITY,
     "kernel": kernel.KERNEL,
     "memory": memory.MEMORY,
     "gpus": gpu.GPUS,
@@ -41,11 +37,11 @@ ALL_FACTS: dict[str, Fact[object]] = {
     "rdma": fabric.RDMA,
     "interfaces": addresses.ADDRESSES,
     "docker": docker.DOCKER,
-    "listeners": ports.LISTENERS,
+    "listeners": network.LISTENERS,
     "disks": disk.disks(("~/models",)),
     "kernel_log": kernel.KERNEL_LOG,
-    "activity": activity.ACTIVITY,
-    "times": times.TIMES,
+    "activity": memory.ACTIVITY,
+    "times": settings.TIMES,
     "packages": upkeep.PACKAGES,
     "upkeep": upkeep.UPKEEP,
     "board": board.BOARD,
@@ -72,17 +68,17 @@ SUBJECTS: dict[str, Callable[[Completed], object]] = {
     "nvidia-smi-processes": gpu.GPU_PROCESSES.read,
     "driver": gpu.DRIVER.read,
     "kernel": kernel.KERNEL.read,
-    "identity": identity.IDENTITY.read,
+    "identity": board.IDENTITY.read,
     "rdma-link": below("@@ exit\n0\n@@ rdma\n", fabric.RDMA),
     "rdma": fabric.RDMA.read,
     "show-gids": show_gids,
     "ip-addr": addresses.ADDRESSES.read,
     "docker": docker.DOCKER.read,
     "df": below("@@ 1\n", ALL_FACTS["disks"]),
-    "ss": ports.LISTENERS.read,
+    "ss": network.LISTENERS.read,
     "kernel-log": kernel.KERNEL_LOG.read,
-    "activity": activity.ACTIVITY.read,
-    "times": times.TIMES.read,
+    "activity": memory.ACTIVITY.read,
+    "times": settings.TIMES.read,
     "packages": upkeep.PACKAGES.read,
     "upkeep": upkeep.UPKEEP.read,
     "board": board.BOARD.read,

@@ -6,7 +6,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.sample import Halt
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.halted import halts, parse
+from sparkwright.facts.sample import halts, parse_stopped
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from sparkwright.facts.halted import halts, parse
 )
 def test_only_what_is_stopped_is_told(text: str, found: tuple[Halt, ...]) -> None:
     """Guards names as the kernel has them: any character, and none that a terminal would obey."""
-    assert parse(Completed(0, text)) == found
+    assert parse_stopped(Completed(0, text)) == found
 
 
 def test_a_look_that_failed_knows_nothing() -> None:
     """Guards unknown against `all of it runs`."""
-    assert isinstance(parse(Completed(1, "", "no such container")), Unknown)
+    assert isinstance(parse_stopped(Completed(1, "", "no such container")), Unknown)
     fact = halts(Runtime.DOCKER, "it")
     assert isinstance(fact.read(Completed(124, "")), Unknown)
     assert fact.command != halts(Runtime.PROCESS, "it").command

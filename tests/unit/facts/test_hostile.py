@@ -11,7 +11,7 @@ import pytest
 from sparkwright.app.survey import _image
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts import addresses, checkpoint, containers, fabric, gateway, identity, network, nic, ranks, service
+from sparkwright.facts import addresses, board, checkpoint, containers, fabric, gateway, network, nic, ranks, service
 from sparkwright.facts.fact import Plain, address
 from sparkwright.facts.store import parse_supervised
 from sparkwright.remote.docker import LABEL
@@ -90,7 +90,7 @@ CASES = {
         {"user": "ai", "port": "22", "key": "AAAAAAAAAAAAAAAAAAAA"},
         lambda text: service.parse_peer(Completed(0, text)),
     ),
-    "identity": Case(IDENTITY, IDENTITY_SAID, lambda text: identity.parse(Completed(0, text))),
+    "identity": Case(IDENTITY, IDENTITY_SAID, lambda text: board.parse_identity(Completed(0, text))),
     "door": Case(GATEWAY, GATEWAY_SAID, lambda text: gateway.parse(Completed(0, text), "spark-1", 8443, ("", ""))),
     "interfaces": Case(
         "@@ ip\n" + IP, {"name": "eth0", "ipv4": "10.0.0.1"}, lambda text: addresses.parse(Completed(0, text)), True

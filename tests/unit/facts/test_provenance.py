@@ -3,7 +3,7 @@
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.probed import Launched
-from sparkwright.facts.provenance import masked, parse_container, parse_process
+from sparkwright.facts.ranks import masked, parse_container, parse_process
 
 
 def done(text: str) -> Completed:

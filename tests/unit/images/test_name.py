@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe, Runtime, Source
-from sparkwright.images.archive import archive
-from sparkwright.images.name import content_hash, image_name, served
-from sparkwright.images.provenance import PREFIX, labels, own
+from sparkwright.images.dockerfile import archive
+from sparkwright.images.name import PREFIX, content_hash, image_name, labels, own, served
 
 BUILD = Build("base:1", "a test", sources=(Source("vllm", "https://example.org/vllm", "ab" * 20),))
 RECIPE = Recipe("mine", "A build", Model("org/name"), EngineChoice("vllm", "0.21.0"), build=BUILD)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.workload import Search
-from sparkwright.loadgen.goodput_search import Found, Next, best, step
+from sparkwright.loadgen.slo import Found, Next, best, step
 
 
 def searched(search: Search, limit: float) -> tuple[Found, list[float]]:

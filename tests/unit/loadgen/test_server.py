@@ -2,7 +2,7 @@
 
 from fakes.measured import level, scrape
 from sparkwright.engines import metrics
-from sparkwright.loadgen import server
+from sparkwright.loadgen import samples
 
 
 def test_gauges_give_their_most_and_counters_their_increase() -> None:
@@ -14,14 +14,14 @@ def test_gauges_give_their_most_and_counters_their_increase() -> None:
         scrape(10, requests_waiting=0, preemptions_total=8),
     )
     second = (scrape(0, preemptions_total=8), scrape(5, requests_waiting=1), scrape(9, preemptions_total=9))
-    found = server.figures([level((), 0, scrapes=first), level((), 1, scrapes=second)])
+    found = samples.engine_figures([level((), 0, scrapes=first), level((), 1, scrapes=second)])
     assert found == {"requests_waiting": 7, "kv_cache_usage": 0.9, "preemptions_total": 4}
 
 
 def test_before_and_after_say_nothing_of_between() -> None:
     """A level that was too short for a scrape within it has no longest queue: 0 would be that of an idle server."""
     idle = (scrape(0, requests_running=0.0), scrape(0.4, requests_running=0.0))
-    assert server.figures([level((), scrapes=idle)]) == {}
+    assert samples.engine_figures([level((), scrapes=idle)]) == {}
 
 
 def test_the_share_of_prefix_hits_is_of_this_level() -> None:
@@ -31,38 +31,38 @@ def test_the_share_of_prefix_hits_is_of_this_level() -> None:
         scrape(at, prefix_cache_hits_total=hits, prefix_cache_queries_total=asked)
         for at, (hits, asked) in enumerate(told)
     )
-    assert server.figures([level((), scrapes=scrapes)])["prefix_hit_share"] == 0.8
+    assert samples.engine_figures([level((), scrapes=scrapes)])["prefix_hit_share"] == 0.8
 
 
 def test_what_an_engine_does_not_tell_is_absent() -> None:
     """One scrape gives no increase, and no queries no share: nothing is zero in its place."""
-    assert server.figures([level((), scrapes=(scrape(0, preemptions_total=3.0),))]) == {}
+    assert samples.engine_figures([level((), scrapes=(scrape(0, preemptions_total=3.0),))]) == {}
     idle = tuple(scrape(at, prefix_cache_hits_total=1.0, prefix_cache_queries_total=5.0) for at in (0, 1))
-    assert "prefix_hit_share" not in server.figures([level((), scrapes=idle)])
-    assert server.acceptance(()) is None
+    assert "prefix_hit_share" not in samples.engine_figures([level((), scrapes=idle)])
+    assert samples.acceptance(()) is None
 
 
 def test_a_total_wants_every_repeat() -> None:
     """A repeat of which nothing is known would make the sum too small."""
     known = level((), 0, scrapes=(scrape(0, preemptions_total=1.0), scrape(1, preemptions_total=2.0)))
-    assert "preemptions_total" not in server.figures([known, level((), 1)])
+    assert "preemptions_total" not in samples.engine_figures([known, level((), 1)])
 
 
 def test_a_counter_that_falls_has_begun_anew() -> None:
     """The server was restarted in the middle: no increase can be told."""
     scrapes = tuple(scrape(at, generation_tokens_total=total) for at, total in enumerate((500.0, 900.0, 40.0)))
-    assert server.restarted(scrapes)
-    assert server.increase(scrapes, "generation_tokens_total") is None
-    assert not server.restarted(scrapes[:2])
+    assert samples.restarted(scrapes)
+    assert samples.increase(scrapes, "generation_tokens_total") is None
+    assert not samples.restarted(scrapes[:2])
 
 
 def test_the_node_with_the_least_memory_is_told() -> None:
     """It is the one that ends a run."""
     scrapes = (scrape(0, memory={"a": 50, "b": 9}), scrape(1, memory={"a": 40, "b": 12}))
-    assert server.figures([level((), scrapes=scrapes)]) == {"memory_available_least": 9.0}
+    assert samples.engine_figures([level((), scrapes=scrapes)]) == {"memory_available_least": 9.0}
 
 
 def test_the_words_are_those_of_the_engines() -> None:
     """They are written twice, since neither part may see the other."""
     known = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
-    assert {*server.GAUGES, *server._ALL} <= known
+    assert {*samples.GAUGES, *samples._ALL} <= known

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from sparkwright.domain.workload import Text
-from sparkwright.loadgen import prose, words
+from sparkwright.loadgen import texts
 from sparkwright.loadgen.texts import CLOSING, QUESTIONS, blocks, lines
-from sparkwright.simulator.tokenizer import Tokenizer
+from sparkwright.simulator.text import Tokenizer
 
 
 @pytest.mark.parametrize("kind", list(Text))
@@ -53,7 +53,7 @@ def test_json_is_json() -> None:
 def test_prose_reads_like_prose() -> None:
     """Sentences with a capital letter and a stop, nothing left unfilled, natural lengths of words."""
     for n in range(500):
-        told = prose.sentence(Random(n))
+        told = texts.sentence(Random(n))
         assert re.fullmatch(r'"?[A-Z][^{}]*[.]"?', told), told
         assert 5 <= len(told.split()) <= 40
     text = " ".join(blocks(Text.PROSE, "0", 50, 100))
@@ -63,8 +63,8 @@ def test_prose_reads_like_prose() -> None:
 
 def test_single_words_are_short() -> None:
     """At most six letters, each once: most vocabularies have them whole."""
-    assert len(set(words.COMMON)) == len(words.COMMON) > 100
-    assert all(word.isalpha() and word.islower() and len(word) <= 6 for word in words.COMMON)
+    assert len(set(texts.COMMON)) == len(texts.COMMON) > 100
+    assert all(word.isalpha() and word.islower() and len(word) <= 6 for word in texts.COMMON)
 
 
 def test_what_ends_a_message_has_no_line_break() -> None:

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from sparkwright.simulator import model, options
-from sparkwright.simulator.faults import Faults
 from sparkwright.simulator.link import Head
 from sparkwright.simulator.rank import Rank, rank_from
 from sparkwright.simulator.service import Service
-from sparkwright.simulator.settings import settings_from
+from sparkwright.simulator.settings import Faults, settings_from
 from unit.simulator.inprocess import CAPTURES, FLAGS, Client, MakeClient, MakeRank
 
 

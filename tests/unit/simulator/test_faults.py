@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.simulator.faults import Fault, Faults, parse
 from sparkwright.simulator.rank import Hoard
+from sparkwright.simulator.settings import Fault, Faults, parse
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_leak_is_real() -> None:
 
 LEAKING = """
 from pathlib import Path
-from sparkwright.simulator.faults import Faults
+from sparkwright.simulator.settings import Faults
 from sparkwright.simulator.rank import Hoard
 
 def resident():

@@ -13,10 +13,9 @@ import pytest
 from sparkwright.simulator import model
 from sparkwright.simulator.link import Head, PeerLost, Worker, patient
 from sparkwright.simulator.log import Voice
-from sparkwright.simulator.progress import Bar
+from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.settings import settings_from
-from sparkwright.simulator.text import Style, answer
-from sparkwright.simulator.tokenizer import Tokenizer
+from sparkwright.simulator.text import Style, Tokenizer, answer
 from unit.simulator.inprocess import MakeRank
 
 TEXT = "def quick_sort(items):\n    return sorted(items)  # naïve, 1234 times\n\n" * 3

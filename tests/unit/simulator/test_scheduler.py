@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from sparkwright.simulator.prefix_cache import BlockPool, Table
+from sparkwright.simulator.job import BlockPool, Table
 from unit.simulator.inprocess import Client, MakeClient, until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 50, "ignore_eos": True}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.adapters.durable import write
+from sparkwright.adapters.artifacts import write
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.errors import Busy, UsageError

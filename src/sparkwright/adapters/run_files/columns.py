@@ -1,14 +1,53 @@
 """A run as a table with a row for each request, and a run from such a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
+import orjson
+
+from sparkwright.domain.codec import Unreadable, from_tree
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
 from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
 from sparkwright.loadgen.samples import span
+
+KIND = "sparkwright-run"
+VERSION = 1
+
+
+def write(run: Run) -> bytes:
+    return orjson.dumps({"kind": KIND, "version": VERSION, "run": run}, default=list, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def read(tree: Any) -> Run:
+    """Raises UsageError, Unreadable."""
+    if tree.get("version") != VERSION:
+        raise UsageError(f"the file has version {tree.get('version')!r}; this sparkwright reads version {VERSION}")
+    return of_tree(tree.get("run"))
+
+
+def of_tree(tree: Any) -> Run:
+    """Rows apart from the rest: there are a million times of tokens in a long run. Raises Unreadable."""
+    levels = tree.get("levels", []) if isinstance(tree, dict) else []
+    rows = [level.pop("rows", []) if isinstance(level, dict) else [] for level in levels]
+    run = from_tree(Run, tree)
+    made = [replace(level, rows=tuple(map(_row, each))) for level, each in zip(run.levels, rows, strict=True)]
+    return replace(run, levels=tuple(made))
+
+
+def _row(tree: Any) -> Row:
+    told = tree.pop("reads", {}) if isinstance(tree, dict) else {}
+    return replace(from_tree(Row, tree), reads=_reads(told))
+
+
+def _reads(told: Any) -> Reads:
+    at, tokens = told.get("at", []), told.get("tokens", [])
+    if len(at) != len(tokens) or {*map(type, at)} - {int, float} or {*map(type, tokens)} - {int}:
+        raise Unreadable("Row.reads: `at` and `tokens` are not as many numbers each")
+    return Reads(tuple(map(float, at)), tuple(tokens), bool(told.get("exact", True)))
+
 
 # Column -> type, first of what a request belongs to, then of the request itself.
 HEAD: Mapping[str, type] = {

@@ -10,20 +10,13 @@ from typing import Any
 
 import orjson
 
-from sparkwright.adapters.run_files import (
-    csv_file,
-    json_file,
-    llama_benchy,
-    llama_benchy_table,
-    parquet_file,
-    vllm_bench,
-)
+from sparkwright.adapters.run_files import columns, csv_file, llama_benchy, llama_benchy_table, parquet_file, vllm_bench
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Run
 
 WRITERS: Mapping[str, Callable[[Run], bytes]] = {
-    "json": json_file.write,
+    "json": columns.write,
     "csv": csv_file.write,
     "parquet": parquet_file.write,
     "llama-benchy": llama_benchy.write,
@@ -96,8 +89,8 @@ def _of_json(text: str) -> Run:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"no JSON: {error}") from None
     if isinstance(tree, dict):
-        if tree.get("kind") == json_file.KIND:
-            return json_file.read(tree)
+        if tree.get("kind") == columns.KIND:
+            return columns.read(tree)
         try:
             if llama_benchy.is_it(tree):
                 return llama_benchy.read(tree)

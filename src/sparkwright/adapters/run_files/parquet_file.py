@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from sparkwright.adapters.run_files import columns, json_file
+from sparkwright.adapters.run_files import columns
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Reads, Run
 
@@ -65,7 +65,7 @@ def read(data: bytes) -> Run:
         raise UsageError(f"this is no Parquet file: {error}") from None
     found = [_record(record) for record in table.to_pylist()]
     head = (table.schema.metadata or {}).get(_KEY)
-    return _refilled(json_file.of_tree(orjson.loads(head)), found) if head else columns.run_of(found, "parquet")
+    return _refilled(columns.of_tree(orjson.loads(head)), found) if head else columns.run_of(found, "parquet")
 
 
 def _record(told: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """The file of runs: every statement of it. For one thread; other processes may read, and write, at the same time."""
 
+import fcntl
+import os
 import sqlite3
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sparkwright.adapters.sqlite import database
-from sparkwright.adapters.sqlite.holds import Holds
 from sparkwright.adapters.sqlite.run_records import (
     Record,
     level_of,
@@ -18,9 +20,57 @@ from sparkwright.adapters.sqlite.run_records import (
     run_record,
 )
 from sparkwright.domain.codec import Unreadable
-from sparkwright.domain.errors import StoreError, UsageError
+from sparkwright.domain.errors import Busy, StoreError, UsageError
 from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
+
+
+class Holds:
+    """A byte of one file for each run, locked by the process that measures it.
+
+    One object a process: the first one that closes the file gives up the locks of all. Methods raise OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = -1
+        self._mine: set[str] = set()
+
+    def take(self, run: str) -> None:
+        """Until it is freed. Raises Busy when another process has it."""
+        try:
+            self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, run)
+        except (BlockingIOError, PermissionError):
+            raise Busy(f"{run} is being measured by another process", "wait until it has ended, or stop it") from None
+        self._mine.add(run)
+
+    def free(self, run: str) -> None:
+        self._mine.discard(run)
+        self._lock(fcntl.LOCK_UN, run)
+
+    def elsewhere(self, run: str) -> bool:
+        """Whether another process has it."""
+        if run in self._mine:
+            return False
+        try:
+            self.take(run)
+        except Busy:
+            return True
+        self.free(run)
+        return False
+
+    def close(self) -> None:
+        """Frees all."""
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
+        self._mine.clear()
+
+    def _lock(self, how: int, run: str) -> None:
+        if self._handle < 0:
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.lockf(self._handle, how, 1, zlib.crc32(run.encode()))
+
 
 # Rows come by the hundred in a second: what a killed process wrote is there, and a power cut ends a benchmark anyhow.
 _SCHEMA = database.Schema("run_migrations", "NORMAL", checked=False)

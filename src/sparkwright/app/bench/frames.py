@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparkwright.domain.workload import Agent, Api, Workload
+from sparkwright.loadgen.agentic import tools_text
 from sparkwright.loadgen.prompts import HEAD, SALT, Frames, Texts, Tools
-from sparkwright.loadgen.tools import tools_text
 from sparkwright.ports import Tokenizer
 
 _TRIES = 4

@@ -14,9 +14,8 @@ from sparkwright.app.tasks import finished
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Conditions, Level, Row, Run
 from sparkwright.domain.workload import LevelPlan
-from sparkwright.loadgen import goodput_search
 from sparkwright.loadgen.prompts import Texts
-from sparkwright.loadgen.slo import share
+from sparkwright.loadgen.slo import Next, Point, share, step
 from sparkwright.loadgen.workloads import sessions
 
 _LEAST = 5.0  # seconds; a level that would have less is not begun
@@ -83,9 +82,9 @@ async def _all(going: _Going) -> bool:
 
 async def _search(going: _Going, ends: float) -> bool:
     """Rates one after the other, each decided by all its repeats."""
-    search, slo, points = going.order.workload.search, going.order.workload.slo, list[goodput_search.Point]()
+    search, slo, points = going.order.workload.search, going.order.workload.slo, list[Point]()
     assert search and slo
-    while isinstance(wanted := goodput_search.step(search, points), goodput_search.Next):
+    while isinstance(wanted := step(search, points), Next):
         rows = await _rate(going, at_rate(going.order.levels[0], wanted.rate), ends)
         if rows is None:
             return False

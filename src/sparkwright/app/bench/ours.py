@@ -17,9 +17,9 @@ from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.domain.probed import Launched
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import gib
-from sparkwright.facts import provenance
+from sparkwright.facts import ranks
 from sparkwright.facts.memory import MEMORY
-from sparkwright.facts.provenance import parse_container, parse_process
+from sparkwright.facts.ranks import parse_container, parse_process
 
 _LOOPBACK = "127.0.0.1"
 
@@ -105,7 +105,7 @@ def _key(world: World, head: RankStatus) -> Secret | None:
 async def _launched(world: World, head: RankStatus) -> Launched:
     """() where the node does not tell: such a run is then not valid."""
     docked = head.runtime == Runtime.DOCKER
-    command = (provenance.of_container if docked else provenance.of_process)(head.handle)
+    command = (ranks.of_container if docked else ranks.of_process)(head.handle)
     found = (parse_container if docked else parse_process)(await world.hosts[head.node].run(command))
     return Launched(()) if isinstance(found, Unknown) else found
 

@@ -7,7 +7,7 @@ from random import Random
 from sparkwright.app.bench.frames import Measuring
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.workload import Replay, Single, Text, Workload
-from sparkwright.loadgen import words
+from sparkwright.loadgen import texts
 from sparkwright.loadgen.profiles import largest, shipped_file
 from sparkwright.loadgen.prompts import END, HEAD, SALT, Piece, Stock, Texts, asking
 from sparkwright.loadgen.recorded import Recorded, parse
@@ -120,14 +120,14 @@ def _kinds(workload: Workload) -> tuple[Text, ...]:
 async def _units(tokenizer: Tokenizer, bare: int) -> tuple[str, ...]:
     """Words of one token each; letters where the vocabulary has no such words. An estimate takes them all for such."""
     if not tokenizer.exact:
-        return tuple(f" {word}" for word in words.COMMON)
-    for candidates in (words.COMMON, words.LETTERS):
+        return tuple(f" {word}" for word in texts.COMMON)
+    for candidates in (texts.COMMON, texts.LETTERS):
         spaced = [f" {word}" for word in candidates]
         counts = await tokenizer.counts([HEAD + word + END for word in spaced])
         good = tuple(word for word, count in zip(spaced, counts, strict=True) if count == bare + 1)
         if len(good) >= SALT:
             return good
-    return tuple(f" {word}" for word in words.LETTERS)
+    return tuple(f" {word}" for word in texts.LETTERS)
 
 
 async def _stock(tokenizer: Tokenizer, kind: Text, longest: int) -> Stock:

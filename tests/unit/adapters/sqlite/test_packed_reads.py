@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.adapters.sqlite.packed_reads import pack, unpack
+from sparkwright.adapters.sqlite.run_records import pack, unpack
 from sparkwright.domain.run import Reads
 
 MICROS = st.lists(st.integers(0, 10**7), max_size=50)

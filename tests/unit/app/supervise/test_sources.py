@@ -17,7 +17,7 @@ from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.live import LiveEngine
-from sparkwright.facts import halted
+from sparkwright.facts import sample
 from sparkwright.remote import process
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
@@ -130,7 +130,7 @@ async def test_the_canary_tells_an_answer_a_refusal_and_silence_apart() -> None:
 async def test_a_rank_is_looked_into_only_while_nothing_moves() -> None:
     """Guards the cost of it, nothing while tokens come; what cannot be looked at is not taken for stopped."""
     it = tower()
-    worker, looks = it.scene.nodes[1], halted.in_folder(f"{STATE}/deployments/twin/rank1")
+    worker, looks = it.scene.nodes[1], sample.in_folder(f"{STATE}/deployments/twin/rank1")
     worker.on(lambda c: c == looks, Completed(0, "stopped 4711 VLLM::Worker_TP\n"))
     it.scene.nodes[0].on(lambda c: c.argv[2] == looks.argv[2], Unreachable("spark-1", "no route"))
     it.senses.detectors.begin(it.site.now())

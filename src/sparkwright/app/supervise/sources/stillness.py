@@ -6,7 +6,7 @@ from sparkwright.app.supervise.senses import Senses
 from sparkwright.app.tasks import together
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.halted import halts
+from sparkwright.facts.sample import halts
 
 _EVERY, _LEAST = 5.0, 1.0
 # Of a node that hangs: its processes are not known then.
