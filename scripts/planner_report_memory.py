@@ -17,10 +17,9 @@ from sparkwright.domain.ledger import WEIGHTS as WEIGHTS_LINE
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
-from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.catalog import ENGINES, traits
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.ledger import ledger
-from sparkwright.planner.limits import VLLM
 from sparkwright.planner.weights import rank_weights
 
 TOKENS, WEIGHTS, POOL, FITS = "kv_tokens_given_gib", "weights_gib", "kv_gib", "fits"
@@ -86,7 +85,7 @@ def _too_coarse(low: int, high: int) -> str:
 
 def _no_context(case: Case, shape: ModelShape, size: int) -> str:
     """A count of tokens that hangs on the context's length, of a row that does not give it."""
-    if case.recipe.serving.context or case.recipe.engine.name not in VLLM:
+    if case.recipe.serving.context or not traits(case.recipe).checks_context:
         return ""
     short = replace(case.recipe, serving=replace(case.recipe.serving, context=shape.positions // 4 or 1))
     once, again = capacity(case.recipe, shape, size).reported, capacity(short, shape, size).reported
@@ -121,7 +120,7 @@ def _pool(case: Case) -> Iterator[Answer]:
 def _no_limits(case: Case, found: MemoryLedger, weights: int) -> str:
     """A pool that hangs on limits that the row does not give: on them rests much of what the weights leave."""
     serving = case.recipe.serving
-    if serving.sequences or serving.batched_tokens or case.recipe.engine.name not in VLLM:
+    if serving.sequences or serving.batched_tokens or not traits(case.recipe).checks_context:
         return ""
     few = replace(case.recipe, serving=replace(serving, sequences=_FEW[0], batched_tokens=_FEW[1]))
     rests = found.engine_bytes - _ledger(case, few).engine_bytes

@@ -22,8 +22,9 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving
 from sparkwright.domain.units import GIB
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import number
 from sparkwright.facts.model_config import parse
-from sparkwright.planner.limits import VLLM, number
 from sparkwright.planner.parts import settled, table_size
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -84,7 +85,7 @@ def case(row: Row, known: Known | None, day: str = "") -> Case:
     if isinstance(shape, ModelShape):
         size = quant.in_bytes(size, shape)
     recipe, assumed = _recipe(row, day)
-    if words.prescribes_fp8_kv(row) and recipe.engine.name in VLLM:
+    if words.prescribes_fp8_kv(row) and traits(recipe).checks_context:
         recipe = replace(recipe, serving=replace(recipe.serving, kv_dtype="fp8"))
     stays = _on_disk(shape, size) if words.apart(row) and isinstance(shape, ModelShape) else 0
     size = 0 if words.apart(row) and not stays else size

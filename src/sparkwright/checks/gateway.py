@@ -6,7 +6,7 @@ from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.finding import WARN
 from sparkwright.domain.recipe import Expose, GatewayTls
 from sparkwright.domain.service import PairTrouble
-from sparkwright.domain.version import within
+from sparkwright.engines.version import within
 
 # Codes that `up` and the supervisor decide by.
 NO_CADDY, PAIR, MODES, PORT, KEYS = "DOOR001", "DOOR003", "DOOR005", "DOOR006", "DOOR007"

@@ -8,7 +8,7 @@ from sparkwright.compat.combination import flag, on, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Recipe, RecipeState
-from sparkwright.domain.version import within
+from sparkwright.engines.version import within
 
 _WRONG = ("cutlass", "flashinfer_cutlass", "flashinfer_trtllm")
 _ITSELF = "chooses by itself"

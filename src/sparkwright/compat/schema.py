@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sparkwright.domain.codec import from_tree
-from sparkwright.domain.version import bounds
+from sparkwright.engines.version import bounds
 
 VERDICTS = ("works", "blocked", "degraded", "unknown")
 _DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")

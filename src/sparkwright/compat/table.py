@@ -12,7 +12,7 @@ import yaml
 
 from sparkwright.compat.combination import GB10, Combination
 from sparkwright.compat.schema import Row, Table, table
-from sparkwright.domain.version import within
+from sparkwright.engines.version import within
 
 _FILES: Mapping[str, str] = {"vllm-ray": "vllm", "llama-cpp": "llama_cpp"}
 ENGINES = ("vllm", "sglang", "trtllm", "llama_cpp")

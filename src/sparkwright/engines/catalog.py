@@ -20,6 +20,7 @@ from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
 from sparkwright.engines.simulator import Twin
+from sparkwright.engines.traits import Traits
 from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.vllm import Vllm
 from sparkwright.engines.vllm.ray import VllmRay
@@ -32,6 +33,15 @@ ENGINES: Mapping[str, Engine] = {
     "llama-cpp": LlamaCpp(),
     "twin": Twin(),
 }
+
+
+_UNKNOWN = Traits()
+
+
+def traits(recipe: Recipe) -> Traits:
+    """Those of the recipe's engine; of an engine that nothing is known of, the most usual ones."""
+    found = ENGINES.get(recipe.engine.name)
+    return found.traits if found else _UNKNOWN
 
 
 def engine(name: str) -> Engine:

@@ -13,6 +13,7 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.engines.traits import Traits
 from sparkwright.remote import docker, process
 
 SHM_BYTES = 64 * 1024**3
@@ -100,6 +101,11 @@ class Engine(Protocol):
 
     @property
     def stop(self) -> Stop: ...
+
+    @property
+    def traits(self) -> Traits:
+        """What memory, splits and speed are planned by."""
+        ...
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         """Usual seconds of each start-up phase and the silence after which it counts as stuck."""

@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any
 
 from sparkwright.domain.finding import Finding, Severity
-from sparkwright.domain.version import Key, version_key
 from sparkwright.engines.flag_values import Option
+from sparkwright.engines.version import Key, version_key
 
 # The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
 DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}

@@ -6,10 +6,10 @@ Only meanings whose names differ are listed; what an engine had before or will h
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwright.domain.version import version_key
 from sparkwright.engines.flag_data import DATA_OF, FlagData, read_data, versions
 from sparkwright.engines.flag_values import Problem
 from sparkwright.engines.options import option_name
+from sparkwright.engines.version import version_key
 
 ENGINES = ("vllm", "sglang", "trtllm", "llama-cpp")
 # One meaning a row, in the order of ENGINES; '' where an engine has no such option. A name before `=` or a blank is the

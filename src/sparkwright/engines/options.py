@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sparkwright.domain.recipe import Recipe
+
 Options = dict[str, Any]
 
 
@@ -25,6 +27,19 @@ def option_name(name: str) -> str:
     """`max_model_len`, `--max-model-len` and `max-model-len` are one option; what follows a dot is left alone."""
     head, dot, rest = name.lstrip("-").partition(".")
     return head.replace("_", "-") + dot + rest
+
+
+def flag(recipe: Recipe, name: str) -> Any:
+    """The recipe's own value of an option, however it spells its name; None when it gives none."""
+    given = (v for n, v in recipe.flags.items() if n.lstrip("-").replace("_", "-") == name)
+    return next(given, None)
+
+
+def number(value: Any) -> int:
+    """A whole number above 0 as it stands in a recipe; 0 for anything else."""
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _option(name: str, value: Any) -> tuple[str, ...]:

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
 from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, phase_times
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint
+from sparkwright.engines.traits import Range
 from sparkwright.engines.vllm import EMITS, Vllm, args
 from sparkwright.engines.vllm.log import read_vllm
+from sparkwright.engines.vllm.releases import TRAITS
 
 VERSION = "0.21.0"
 SHM_BYTES = 64 * 1024**2
@@ -28,6 +31,7 @@ PHASES = (
     PhaseDefault(Phase.SERVER, 1, 20, _SOURCE),
     PhaseDefault(Phase.ANSWER, 1, 30, _SOURCE),
 )
+_TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the twin's own processes")
 
 
 class Twin:
@@ -36,6 +40,8 @@ class Twin:
     metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys(EMITS, VERSION)
     stop = Stop("SIGTERM", 10.0)
+    # vLLM as it was measured, but for what the simulator itself takes.
+    traits = replace(TRAITS, eager_flag="", plays=Vllm.name, whole=_TAKES)
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         return phase_times(PHASES)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag, number
+from sparkwright.engines.version import since
 from sparkwright.planner import limits
 from sparkwright.planner.parts import drafter, drafts
 
@@ -71,24 +74,15 @@ def peak(recipe: Recipe, shape: ModelShape, unified: bool = True) -> Peak:
 def _sampler(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
     """Logits of every sequence over the whole vocabulary, and copies of the last hidden states."""
     rows = min(limits.sequences(recipe, unified), tokens)
-    if _second_runner(recipe):
+    if traits(recipe).second_runner(recipe):
         return rows * s.vocab * _LOGIT_V2 + tokens * s.hidden * _NUMBER
     each = _LOGIT + (_DRAFTED_LOGIT if recipe.speculation.method else 0)
     return rows * s.vocab * each + 2 * tokens * s.hidden * _NUMBER
 
 
-def _second_runner(recipe: Recipe) -> bool:
-    """Whether vLLM's Model Runner V2 works: by its variable, else from 0.30.0 on, for DSpark from 0.27.0 on."""
-    told = str(recipe.env.get("VLLM_USE_V2_MODEL_RUNNER", ""))
-    if told:
-        return told == "1"
-    drafted = recipe.speculation.method == "dspark" and limits.since(recipe, 0, 27)
-    return recipe.engine.name in limits.VLLM and (drafted or limits.since(recipe, 0, 30))
-
-
 def _kept(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
     """One buffer for all that need one, as large as the largest wants it, and the sampler's tables."""
-    tables = limits.sequences(recipe, unified) * s.vocab * _COUNTED if _second_runner(recipe) else 0.0
+    tables = limits.sequences(recipe, unified) * s.vocab * _COUNTED if traits(recipe).second_runner(recipe) else 0.0
     return max(_experts(recipe, s, tokens), _sparse(recipe, s, tokens, unified)) + tables
 
 
@@ -144,14 +138,14 @@ def _streams(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float
 
 def _reads_directly(recipe: Recipe, unified: bool) -> bool:
     """Whether FlashInfer attends to a sparse cache as it is: the choice for a GB10 since 0.24.0 (its SM120 kernels)."""
-    asked = str(limits.flag(recipe, "attention-backend") or "").upper()
-    return unified and limits.since(recipe, 0, 24) and "FLASHMLA" not in asked
+    asked = str(flag(recipe, "attention-backend") or "").upper()
+    return unified and since(recipe, 0, 24) and "FLASHMLA" not in asked
 
 
 def _indexer(recipe: Recipe, s: ModelShape) -> float:
     if not (s.index_layers or s.compress):
         return 0.0
-    asked = limits.number(recipe.env.get("VLLM_SPARSE_INDEXER_MAX_LOGITS_MB"))
+    asked = number(recipe.env.get("VLLM_SPARSE_INDEXER_MAX_LOGITS_MB"))
     return (asked or _SPARSE_LOGITS) * MIB
 
 
@@ -164,11 +158,11 @@ def _drafts(recipe: Recipe, s: ModelShape, tokens: int) -> float:
 
 def _encoder(recipe: Recipe, s: ModelShape, tokens: int) -> float:
     """vLLM profiles an encoder with as many tokens as it batches, and never less than its largest picture."""
-    text_only = limits.flag(recipe, "language-model-only") or limits.flag(recipe, "skip-mm-profiling")
+    text_only = flag(recipe, "language-model-only") or flag(recipe, "skip-mm-profiling")
     if not s.senses or text_only:
         return 0.0
     picture = min(_PICTURE, recipe.serving.context or _PICTURE)
-    ranks = 1 if limits.flag(recipe, "mm-encoder-tp-mode") == "data" else recipe.parallelism.tp
+    ranks = 1 if flag(recipe, "mm-encoder-tp-mode") == "data" else recipe.parallelism.tp
     each = _WHOLE + _SPLIT / ranks + (_JOINED if tokens > picture else 0)
     return max(tokens, picture) * _PATCHES * each
 

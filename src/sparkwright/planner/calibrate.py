@@ -14,6 +14,8 @@ from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.domain.verdict import Estimate
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.traits import Claim
 from sparkwright.planner.ledger import memory_fraction
 
 _SAME_POOL = 0.01  # MemAvailable is never twice the same
@@ -84,7 +86,7 @@ def onto(calibration: Calibration, recipe: Recipe, pool: int) -> Calibration:
 
     A log from anywhere does not tell its pool: what it took may be more than the fraction is here.
     """
-    if not pool or calibration.kv is None or recipe.serving.kv_cache_bytes or recipe.engine.name == "llama-cpp":
+    if not pool or calibration.kv is None or recipe.serving.kv_cache_bytes or traits(recipe).claim is Claim.NONE:
         return calibration
     fraction, more = memory_fraction(recipe), pool - calibration.pool
     if not calibration.pool:

@@ -27,6 +27,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Variant
+from sparkwright.engines.catalog import traits
 from sparkwright.planner import limits
 from sparkwright.planner.parallelism import refusals, splits
 
@@ -38,7 +39,6 @@ _SEQUENCES = (256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 LEAST_FRACTION, MOST_FRACTION, MOST_PINNED = 0.30, 0.92, 112 * GIB
 TOO_HIGH = frozenset({Lack.CLAIM, Lack.NODE})
 TOO_LOW = frozenset({Lack.POOL, Lack.CONTEXT})
-_EAGER = {"vllm": "enforce-eager", "vllm-ray": "enforce-eager", "sglang": "disable-cuda-graph"}
 _EIGHT_BITS = ("fp8", "fp8_e4m3", "q8_0")
 _NARROW = ("fp8", "int8", "nvfp4", "fp4", "turboquant", "q8", "q4", "mxfp8", "int4")
 _MORE_NODES = (2, 4, 8)
@@ -151,7 +151,7 @@ def _both_ways(name: str, now: float, values: Sequence[float], whole: float) -> 
 def _batched(recipe: Recipe) -> Iterator[Step]:
     """vLLM wants as many batched tokens as sequences at least."""
     now, least = limits.batched_tokens(recipe), max(512, limits.sequences(recipe))
-    if recipe.engine.name == "llama-cpp":
+    if not traits(recipe).batches:
         return
     for tokens in _BATCHED:
         if least <= tokens < now:
@@ -178,7 +178,7 @@ def _kv_type(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
 
 
 def _eager(recipe: Recipe) -> Iterator[Step]:
-    flag = _EAGER.get(recipe.engine.name)
+    flag = traits(recipe).eager_flag
     if flag and not limits.eager(recipe):
         yield Step(Variant(((f"flags.{flag}", True),)), 0.55)
 

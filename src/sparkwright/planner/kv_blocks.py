@@ -8,7 +8,8 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.planner.kv_release import (
+from sparkwright.engines.options import flag, number
+from sparkwright.engines.vllm.releases import (
     aligns_mla,
     checkpoint_tokens,
     in_flight,
@@ -16,7 +17,6 @@ from sparkwright.planner.kv_release import (
     pads_pages,
     state_blocks,
 )
-from sparkwright.planner.limits import flag, number
 
 WHOLE = (CacheKind.FULL, CacheKind.MLA, CacheKind.INDEX, CacheKind.COMPRESSED)  # kinds that keep the whole context
 _DEFAULT = 16

@@ -10,12 +10,10 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.planner import kv_release, kv_sglang, kv_vllm
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.traits import Cache
+from sparkwright.planner import kv_sglang, kv_vllm
 from sparkwright.planner.kv_layout import assumed_draft, layers, unknown_draft
-from sparkwright.planner.limits import VLLM
-
-_TRTLLM_BLOCK = 32  # tokens_per_block of KvCacheConfig
-_LLAMA_BLOCK = 1
 
 
 def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
@@ -25,7 +23,7 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     """
     kinds = _kinds(recipe, shape)
     # SGLang keeps a draft's rows in a pool of its own.
-    unknown = "" if recipe.engine.name == "sglang" else unknown_draft(recipe, shape)
+    unknown = "" if traits(recipe).cache is Cache.TOKENS else unknown_draft(recipe, shape)
     if unknown or isinstance(kinds, Unknown):
         return KvCapacity(kv_bytes, unknown=kinds.why if isinstance(kinds, Unknown) else unknown)
     found, doubt = _ranged(recipe, shape, kinds, kv_bytes), assumed_draft(recipe, shape)
@@ -33,9 +31,10 @@ def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
 
 
 def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
-    if recipe.engine.name == "sglang":
+    layout = traits(recipe).cache
+    if layout is Cache.TOKENS:
         return kv_sglang.capacity(recipe, shape, kv_bytes)
-    if recipe.engine.name in ("llama-cpp", "trtllm"):
+    if layout is Cache.SEQUENCES:
         return _plain(recipe, shape, kinds, kv_bytes)
     return kv_vllm.capacity(recipe, shape, kinds, kv_bytes)
 
@@ -43,7 +42,7 @@ def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_
 def _ranged(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_bytes: int) -> KvCapacity:
     """With what the neighbouring releases would hold where the version is none that was read, and they differ."""
     found = _held(recipe, shape, kinds, kv_bytes)
-    others = kv_release.neighbours(recipe) if recipe.engine.name in VLLM and not found.unknown else ()
+    others = () if found.unknown else traits(recipe).neighbours(recipe)
     runs = [replace(recipe, engine=replace(recipe.engine, version=other)) for other in others]
     counts = {one.tokens for run in runs if not (one := _held(run, shape, kinds, kv_bytes)).unknown} | {found.tokens}
     if len(counts) == 1:
@@ -61,9 +60,10 @@ def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unk
     kinds = _kinds(recipe, shape)
     if isinstance(kinds, Unknown):
         return kinds
-    if recipe.engine.name == "sglang":
+    layout = traits(recipe).cache
+    if layout is Cache.TOKENS:
         return kv_sglang.needed(recipe, shape, sequences)
-    if recipe.engine.name in ("llama-cpp", "trtllm"):
+    if layout is Cache.SEQUENCES:
         return int(_sequence(recipe, shape, kinds) * sequences)
     return kv_vllm.needed(recipe, shape, kinds, sequences)
 
@@ -71,7 +71,7 @@ def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unk
 def _kinds(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unknown:
     if not (recipe.serving.context or shape.positions):
         return Unknown("", "neither the recipe nor the model says how long a context is")
-    if shape.compress and recipe.engine.name == "sglang":
+    if shape.compress and traits(recipe).cache is Cache.TOKENS:
         return Unknown("", "SGLang's pools for compressed KV are not modelled")
     return layers(recipe, shape)
 
@@ -79,7 +79,7 @@ def _kinds(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unkno
 def _plain(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], size: int) -> KvCapacity:
     """TensorRT-LLM and llama.cpp: rows of whole blocks; windows and states are what a sequence takes beside them."""
     context, each = recipe.serving.context or shape.positions, _sequence(recipe, shape, kinds)
-    block = _TRTLLM_BLOCK if recipe.engine.name == "trtllm" else _LLAMA_BLOCK
+    block = traits(recipe).block
     fit = max(0, size) / each if each else 0.0
     tokens = int(fit * context) // block * block
     why = f"{size} B / {each} B for a sequence of {context} tokens, in blocks of {block}"

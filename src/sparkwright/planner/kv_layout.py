@@ -12,8 +12,9 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag
 from sparkwright.planner.kv_numbers import V4_OVERLAP, V4_ROW, V4_STATE_PAGE, heads_row, index_row, known, mla_row
-from sparkwright.planner.limits import flag
 from sparkwright.planner.once import once
 
 # What all models of a class have (the classes' own configs in vLLM 0.33.0): without it something was left out.
@@ -74,7 +75,7 @@ def drafted(recipe: Recipe) -> int:
 def indexed_layers(recipe: Recipe, shape: ModelShape) -> int:
     """Drafted layers that are like the model's own: they have rows of its indexer, too."""
     method = recipe.speculation.method.lower()
-    inside = "mtp" in method or method == "nextn" or (method == "eagle" and recipe.engine.name == "sglang")
+    inside = "mtp" in method or method == "nextn" or (method == "eagle" and traits(recipe).eagle_inside)
     return own_layers(recipe, shape) if inside else 0
 
 
@@ -85,7 +86,7 @@ def own_layers(recipe: Recipe, shape: ModelShape) -> int:
         return 0
     if method == "dspark":
         return _DSPARK_LAYERS
-    if method.startswith("eagle") and recipe.engine.name != "sglang":
+    if method.startswith("eagle") and not traits(recipe).eagle_inside:
         return 1
     # A block of such models is attention or FFN: a drafted layer is one of each.
     return max(1, -(-shape.mtp_layers // 2) if shape.single_blocks else shape.mtp_layers)
@@ -212,7 +213,7 @@ def _fp4_index(recipe: Recipe) -> bool:
 def _states(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     """A convolution's last inputs (and those of drafted tokens) in the model's type, and a matrix, both over tp."""
     beside = shape.state_kind == "sconv" and not shape.state_layers
-    if beside and recipe.engine.name != "sglang":
+    if beside and not traits(recipe).convolutions:
         yield _beside(recipe, shape)
         return
     count = shape.attention_layers if beside else shape.state_layers
@@ -238,7 +239,7 @@ def _beside(recipe: Recipe, shape: ModelShape) -> CacheLayers:
 
 def _matrix_bytes(recipe: Recipe, shape: ModelShape) -> int:
     asked = flag(recipe, "mamba-ssm-cache-dtype") or flag(recipe, "mamba-ssm-dtype")
-    exact = shape.state_kind in _EXACT or shape.single_blocks or recipe.engine.name == "sglang"
+    exact = shape.state_kind in _EXACT or shape.single_blocks or traits(recipe).exact_states
     usual = _STATE_BYTES.get(shape.state_format, _FP32 if exact else _BF16)
     return _STATE_BYTES.get(str(asked), usual)
 

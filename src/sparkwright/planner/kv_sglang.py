@@ -11,8 +11,10 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
+from sparkwright.engines.options import flag, number
+from sparkwright.engines.version import since
 from sparkwright.planner.kv_layout import drafted, layers
-from sparkwright.planner.limits import flag, number, sequences, since
+from sparkwright.planner.limits import sequences
 
 _WINDOW_SHARE = 0.8  # swa_full_tokens_ratio: tokens of the window pool for each of the whole-context pool
 _STATE_SHARE = 0.9  # mamba_full_memory_ratio: bytes of states for each byte of KV

@@ -13,9 +13,15 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers, KvCapacity
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.options import flag, number
+from sparkwright.engines.vllm.releases import (
+    checks_blocks,
+    overlays_groups,
+    packs_blocks,
+    prints_contexts,
+    reserves_null,
+)
 from sparkwright.planner.kv_blocks import WHOLE, Group, Page, Pool, group, grouped, pages
-from sparkwright.planner.kv_release import checks_blocks, overlays_groups, packs_blocks, prints_contexts, reserves_null
-from sparkwright.planner.limits import flag, number
 from sparkwright.planner.once import once
 
 

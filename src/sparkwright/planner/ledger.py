@@ -14,22 +14,16 @@ from sparkwright.domain.ledger import KV_POOL, STATES, WEIGHTS, LedgerLine, Memo
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
 from sparkwright.planner.kv_sglang import token_pool
-from sparkwright.planner.limits import VLLM
 from sparkwright.planner.once import once
-from sparkwright.planner.overhead import before, load_peak, outside, overhead
+from sparkwright.planner.overhead import before, load_peak, overhead
 from sparkwright.planner.parallelism import known_shape
 from sparkwright.planner.pool import POOL, Pool, pool
 from sparkwright.planner.weights import Found, rank_weights
-
-# vLLM 0.21.0's own default when the recipe gives no memory_fraction (engines/data/vllm-0.21.0.json).
-VLLM_FRACTION = 0.92
-# SGLang reckons its fraction from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
-SGLANG_FRACTION = 0.85
-# trtllm-serve's default, of what is free once the weights are loaded (engines/data/trtllm-1.3.0rc.json).
-TRTLLM_FRACTION = 0.9
 
 
 def ledgers(
@@ -70,7 +64,7 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
         why = f"the node's memory could not be read: {here.why or here.raw}"
         return MemoryLedger(facts.node, LedgerLine(POOL, 0, Origin.ASSUMED, why), ())
     if simulated(recipe):
-        real = replace(recipe, engine=replace(recipe.engine, name="vllm")) if recipe.engine.name == "twin" else recipe
+        real = replace(recipe, engine=replace(recipe.engine, name=traits(recipe).plays or recipe.engine.name))
         return _imagined(_counted(real, facts.node, here, checkpoint), recipe)
     return _counted(recipe, facts.node, here, checkpoint)
 
@@ -101,7 +95,7 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
         here.total,
         (here.used, *taken, *kv),
         claim=_claim(recipe, here),
-        outside=outside(recipe),
+        outside=traits(recipe).outside(recipe),
         capacity=kv_cache.capacity(recipe, shape, kv[0].bytes // here.sharing) if shape and known else None,
         kv_needed=fixed.kv_needed,
         loading=fixed.loading,
@@ -109,7 +103,7 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
 
 
 def simulated(recipe: Recipe) -> bool:
-    return recipe.model.simulated or recipe.engine.name == "twin"
+    return recipe.model.simulated or bool(traits(recipe).plays)
 
 
 def _shape(recipe: Recipe, checkpoint: Found) -> ModelShape | None:
@@ -126,15 +120,15 @@ def _times(line: LedgerLine, ranks: int) -> LedgerLine:
 
 def memory_fraction(recipe: Recipe) -> float:
     """The recipe's, else what the engine takes without one."""
-    defaults = {"sglang": SGLANG_FRACTION, "trtllm": TRTLLM_FRACTION}
-    return recipe.serving.memory_fraction or defaults.get(recipe.engine.name, VLLM_FRACTION)
+    return recipe.serving.memory_fraction or traits(recipe).fraction
 
 
 def _claim(recipe: Recipe, here: Pool) -> int:
     """What the engine takes for its fraction; 0 for engines that take only what they need."""
-    if recipe.engine.name in ("llama-cpp", "trtllm"):
+    claim = traits(recipe).claim
+    if claim in (Claim.NONE, Claim.REST):
         return 0
-    return int(memory_fraction(recipe) * (_found(here)[0] if recipe.engine.name == "sglang" else here.total.bytes))
+    return int(memory_fraction(recipe) * (_found(here)[0] if claim is Claim.FREE else here.total.bytes))
 
 
 def _found(here: Pool) -> tuple[int, int, int]:
@@ -149,11 +143,12 @@ def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequen
         return _times(
             LedgerLine(KV_POOL, s.kv_cache_bytes, Origin.COMPUTED, "pinned by serving.kv_cache_bytes"), here.sharing
         )
-    if recipe.engine.name == "llama-cpp":
+    engine = traits(recipe)
+    if engine.claim is Claim.NONE:
         return _slots(recipe, shape)
-    if recipe.engine.name == "trtllm":
+    if engine.claim is Claim.REST:
         return _rest(memory_fraction(recipe), here, taken)
-    apart = outside(recipe)
+    apart = engine.outside(recipe)
     return _within(recipe, here, [line for line in taken if line.name not in apart])
 
 
@@ -179,10 +174,10 @@ def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLin
 
 def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerLine:
     """What the lines inside the fraction leave of it; as sure as they are."""
-    fraction, sglang = memory_fraction(recipe), recipe.engine.name == "sglang"
-    claims = [int(fraction * size) for size in _found(here)] if sglang else [_claim(recipe, here)] * 3
+    fraction, free = memory_fraction(recipe), traits(recipe).claim is Claim.FREE
+    claims = [int(fraction * size) for size in _found(here)] if free else [_claim(recipe, here)] * 3
     whose = "" if recipe.serving.memory_fraction else " (the engine's default)"
-    of = f"{gib(_found(here)[0])} free" if sglang else gib(here.total.bytes)
+    of = f"{gib(_found(here)[0])} free" if free else gib(here.total.bytes)
     why = f"{fraction:.2f}{whose} x {of}" + "".join(f" - {gib(line.bytes)} {line.name}" for line in inside)
     taken = (
         sum(line.bytes for line in inside),
@@ -198,7 +193,7 @@ def _within(recipe: Recipe, here: Pool, inside: Sequence[LedgerLine]) -> LedgerL
 
 def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[LedgerLine, ...]:
     """SGLang keeps states of sequences and others' rows apart from keys and values, and prints these alone."""
-    if recipe.engine.name != "sglang" or shape is None:
+    if traits(recipe).cache is not Cache.TOKENS or shape is None:
         return (kv,)
     kinds = layers(recipe, shape)
     keys = kv.bytes if isinstance(kinds, Unknown) else token_pool(recipe, shape, kinds, kv.bytes)
@@ -211,7 +206,7 @@ def _cut(recipe: Recipe, shape: ModelShape | None, kv: LedgerLine) -> tuple[Ledg
 
 def _needed(recipe: Recipe, shape: ModelShape | None) -> int | None:
     """What vLLM checks before it starts. SGLang starts with less than one full context, and refuses long requests."""
-    if shape is None or recipe.engine.name not in VLLM:
+    if shape is None or not traits(recipe).checks_context:
         return None
     size = kv_cache.needed(recipe, shape)
     return size if isinstance(size, int) else None
@@ -220,7 +215,7 @@ def _needed(recipe: Recipe, shape: ModelShape | None) -> int | None:
 def _imagined(found: MemoryLedger, recipe: Recipe) -> MemoryLedger:
     """What a real engine would take, as lines of nothing; and what the played one does."""
     lines = [_nothing(line) for line in found.lines if line.name in (WEIGHTS, KV_POOL)]
-    own = overhead(recipe, None) if recipe.engine.name == "twin" else ()
+    own = overhead(recipe, None) if traits(recipe).plays else ()
     return replace(found, lines=(found.lines[0], lines[0], *own, *lines[1:]), claim=0, loading=None)
 
 

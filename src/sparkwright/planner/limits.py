@@ -1,63 +1,23 @@
-"""What a recipe leaves to its engine: options, version, sequences, batched tokens, CUDA graphs."""
+"""What a recipe leaves to its engine: sequences, batched tokens, CUDA graphs."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag, number
 
-VLLM = ("vllm", "vllm-ray", "twin")
-# vLLM's defaults on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
-# (engine/arg_utils.py, get_batch_defaults, read in 0.19.0 to 0.33.0): batched tokens, sequences.
-_LARGE = (8192, 1024)
-_SMALL = (2048, 256)
-_SMALL_SINCE = (0, 33)
-_SGLANG = (8192, 48)  # chunked prefill and running requests: near these on a GB10 (0.5.23, arg_groups)
-_TRTLLM = (8192, 256)
-_LLAMA = (2048, 4)
 _LARGEST_GRAPH = 512
-_NUMBER = re.compile(r"[0-9]+", re.ASCII)
-
-
-def flag(recipe: Recipe, name: str) -> Any:
-    """The recipe's own value of an option, however it spells its name; None when it gives none."""
-    given = (v for n, v in recipe.flags.items() if n.lstrip("-").replace("_", "-") == name)
-    return next(given, None)
-
-
-def number(value: Any) -> int:
-    """A whole number above 0 as it stands in a recipe; 0 for anything else."""
-    if isinstance(value, str) and value.isdecimal():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def version(recipe: Recipe) -> tuple[int, ...]:
-    """`0.21.1rc1` -> (0, 21, 1); () for text without numbers: then it counts as newer than all."""
-    core = recipe.engine.version.split("+")[0].split("rc")[0].split(".dev")[0]
-    return tuple(int(part) for part in _NUMBER.findall(core)[:3])
-
-
-def since(recipe: Recipe, *wanted: int) -> bool:
-    """Whether the engine is that version or newer; a version that nobody can read counts as new."""
-    return not version(recipe) or version(recipe) >= wanted
 
 
 def batched_tokens(recipe: Recipe, unified: bool = True) -> int:
-    return recipe.serving.batched_tokens or _defaults(recipe, unified)[0]
+    return recipe.serving.batched_tokens or traits(recipe).limits(recipe, unified)[0]
 
 
 def sequences(recipe: Recipe, unified: bool = True) -> int:
     """vLLM never takes more sequences than it batches tokens, unless told to."""
-    return recipe.serving.sequences or min(_defaults(recipe, unified)[1], batched_tokens(recipe, unified))
-
-
-def _defaults(recipe: Recipe, unified: bool) -> tuple[int, int]:
-    name = recipe.engine.name
-    if name not in VLLM:
-        return {"sglang": _SGLANG, "trtllm": _TRTLLM}.get(name, _LLAMA)
-    return _SMALL if unified and since(recipe, *_SMALL_SINCE) else _LARGE
+    return recipe.serving.sequences or min(traits(recipe).limits(recipe, unified)[1], batched_tokens(recipe, unified))
 
 
 def compilation(recipe: Recipe) -> Mapping[str, Any]:

@@ -6,7 +6,6 @@ GB10 it measures with MemAvailable, so what its processes take on the CPU's side
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sparkwright.domain.ledger import (
     ACTIVATIONS,
@@ -15,72 +14,34 @@ from sparkwright.domain.ledger import (
     GRAPHS,
     LOADER,
     LOADING,
-    OVERHEAD,
-    PROCESSES,
     LedgerLine,
     Origin,
 )
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag
+from sparkwright.engines.traits import Range, Traits
 from sparkwright.planner import limits
 from sparkwright.planner.activations import peak, spread
-from sparkwright.planner.limits import flag
 from sparkwright.planner.parts import Spread, missing, parts, share
 
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """GiB a rank as seen, and where."""
-
-    name: str
-    gib: float
-    low: float
-    high: float
-    why: str
-
-    @property
-    def line(self) -> LedgerLine:
-        why = f"{self.gib:g} GiB a rank, {self.low:g}-{self.high:g} seen: {self.why}"
-        sizes = (int(size * GIB) for size in (self.gib, self.low, self.high))
-        return LedgerLine(self.name, next(sizes), Origin.ASSUMED, why, next(sizes), next(sizes))
-
-
-_WHOLE = {
-    "trtllm": _Range(
-        OVERHEAD,
-        10.0,
-        4.0,
-        10.0,
-        "one project's reserve for TensorRT-LLM (chenboju/dgx-spark-serving); not measured here",
-    ),
-    "llama-cpp": _Range(OVERHEAD, 1.0, 0.3, 2.0, "compute buffers of llama.cpp's server"),
-    "twin": _Range(OVERHEAD, 0.2, 0.1, 0.3, "the twin's own processes"),
-}
-# Nodes that served with less than 1 GiB free had swapped 3.6-4.5 GiB out (memory-and-speed section 2): the least is 0.
-_PROCESSES = _Range(PROCESSES, 2.0, 0.0, 4.0, "API server, engine core and worker; what they do not use is swapped out")
-_RAY = _Range(PROCESSES, 4.0, 1.0, 6.0, "as without Ray, and its 1 GiB of object store and its processes")
-_NCCL = _Range(COMMUNICATION, 0.5, 0.2, 1.5, "NCCL's channels and buffers, made before the engine looks what is free")
+_NCCL = Range(COMMUNICATION, 0.5, 0.2, 1.5, "NCCL's channels and buffers, made before the engine looks what is free")
 # On discrete GPUs (our captures): 0.29-0.32 alone, 0.13-0.32 where NCCL loaded most kernels before the snapshot.
 _KERNELS = {
-    False: _Range(CONTEXT, 0.30, 0.25, 0.35, "kernels loaded and libraries' workspaces, on five starts of 0.21.0"),
-    True: _Range(CONTEXT, 0.17, 0.10, 0.35, "as on one GPU, less what NCCL had loaded, on three starts of 0.21.0"),
+    False: Range(CONTEXT, 0.30, 0.25, 0.35, "kernels loaded and libraries' workspaces, on five starts of 0.21.0"),
+    True: Range(CONTEXT, 0.17, 0.10, 0.35, "as on one GPU, less what NCCL had loaded, on three starts of 0.21.0"),
 }
 # On a GB10 the tightest of several ranks sets the pool for all, and they differ by 0.5 to 3.2 GiB (memory-and-speed 2).
 _UNIFIED = {
-    False: _Range(CONTEXT, 1.0, 0.0, 4.0, "kernels, and what the processes grow by on the CPU's side of the one pool"),
-    True: _Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
+    False: Range(CONTEXT, 1.0, 0.0, 4.0, "kernels, and what the processes grow by on the CPU's side of the one pool"),
+    True: Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
 }
 # Two pairs of starts that differed in the loader alone: 4.4 and 5.1 GiB less of KV pool (MiaAI GLM-5.3-Flash 204).
 _LOADERS = {
-    "instanttensor": _Range(LOADER, 4.4, 0.0, 5.2, "kept from loading with instanttensor, on two pairs of starts")
+    "instanttensor": Range(LOADER, 4.4, 0.0, 5.2, "kept from loading with instanttensor, on two pairs of starts")
 }
-# SGLang on a GB10 with Qwen2.5-1.5B: 62.1-62.9 GiB free after start with graphs, 65.0 without, of 67.2 after the pools
-# (memory-and-speed 3's rows); larger models took 5-14 GiB in all (field guide D, F).
-_SGLANG = (
-    _Range(CONTEXT, 1.5, 0.5, 4.0, "kernels and attention workspaces, beside the fraction"),
-    _Range(GRAPHS, 2.5, 0.5, 6.0, "CUDA graphs, beside the fraction"),
-)
 _GRAPH = (1 * MIB, 0.1 * MIB)  # bytes of a captured graph: at least, and for each layer of the model
 # The first capture, with NCCL's buffers where there are ranks. A GB10's own measure of it sees the page cache move too:
 # 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget (memory-and-speed 2).
@@ -90,59 +51,33 @@ _FIRST_MOST = 4.5
 
 def overhead(recipe: Recipe, shape: ModelShape | None, unified: bool = True) -> tuple[LedgerLine, ...]:
     """The lines of one rank. unified: CPU and GPU share the pool, as on a GB10."""
-    whole = _WHOLE.get(recipe.engine.name)
-    if whole:
-        return (whole.line,)
-    inside = _sglang if recipe.engine.name == "sglang" else _vllm
-    return (*_started(recipe, unified), *inside(recipe, shape, unified))
+    whole = traits(recipe).whole
+    return (whole.line,) if whole else (*_started(recipe, unified), *_inside(recipe, shape, unified))
 
 
 def before(unified: bool) -> tuple[int, int, int]:
     """Bytes that an engine's own processes have taken when it looks what is free; the least and the most of it."""
-    line = _PROCESSES.line
+    line = Traits().processes.line
     return (line.bytes, line.low or 0, line.high or 0) if unified else (0, 0, 0)
-
-
-def outside(recipe: Recipe) -> tuple[str, ...]:
-    """Names of the lines that come on top of the engine's memory fraction."""
-    if recipe.engine.name == "sglang":
-        return (PROCESSES, COMMUNICATION, CONTEXT, ACTIVATIONS, GRAPHS)
-    if recipe.engine.name not in limits.VLLM:
-        return (OVERHEAD,)
-    return (PROCESSES, COMMUNICATION, *(() if graphs_inside(recipe) else (GRAPHS,)))
-
-
-def graphs_inside(recipe: Recipe) -> bool:
-    """Whether vLLM takes an estimate of its graphs off the KV pool: since 0.21.0 unless told otherwise."""
-    told = str(recipe.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", ""))
-    return told == "1" if told else limits.since(recipe, 0, 21)
 
 
 def _started(recipe: Recipe, unified: bool) -> Iterator[LedgerLine]:
     """What is there before the engine looks what is free."""
     if unified:
-        yield (_RAY if recipe.engine.name == "vllm-ray" else _PROCESSES).line
+        yield traits(recipe).processes.line
     if recipe.parallelism.world_size > 1:
         yield _NCCL.line
 
 
-def _sglang(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Iterator[LedgerLine]:
-    context, graphs = _SGLANG
-    yield context.line
-    yield _activations(recipe, shape, unified)
-    if not limits.eager(recipe):
-        yield graphs.line
-
-
-def _vllm(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Iterator[LedgerLine]:
-    several = recipe.parallelism.world_size > 1
-    yield (_UNIFIED if unified else _KERNELS)[several].line
-    loader = _LOADERS.get(str(limits.flag(recipe, "load-format") or "")) if unified else None
+def _inside(recipe: Recipe, shape: ModelShape | None, unified: bool) -> Iterator[LedgerLine]:
+    engine, several = traits(recipe), recipe.parallelism.world_size > 1
+    yield (engine.context or (_UNIFIED if unified else _KERNELS)[several]).line
+    loader = _LOADERS.get(str(flag(recipe, "load-format") or "")) if unified and not engine.context else None
     if loader:
         yield loader.line
     yield _activations(recipe, shape, unified)
     if not limits.eager(recipe):
-        yield _graphs(recipe, shape, unified)
+        yield engine.graphs.line if engine.graphs else _graphs(recipe, shape, unified)
 
 
 def _activations(recipe: Recipe, shape: ModelShape | None, unified: bool) -> LedgerLine:

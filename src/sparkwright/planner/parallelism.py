@@ -9,6 +9,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.plan import Advice, Split, SplitCost
 from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.engines.catalog import traits
 from sparkwright.planner.parts import missing
 from sparkwright.planner.split_cost import cost
 from sparkwright.planner.weights import checkpoint_size
@@ -103,31 +104,25 @@ def _divisors(number: int) -> Sequence[int]:
 
 
 _PADDED = 64  # vocab_parallel_embedding.DEFAULT_VOCAB_PADDING_SIZE
-_BLOCKED = ("vllm", "vllm-ray", "sglang", "twin")
 # Drafts made by layers of the model itself: they need the last hidden state where the first stage is, too.
 _OWN_DRAFTS = ("mtp", "nextn")
 
 
 def refusals(shape: ModelShape | None, recipe: Recipe, split: Parallelism) -> tuple[str, ...]:
     """All that stands against the split; without a shape only what the engine alone forbids."""
-    found = list(_engine(recipe, split))
-    if shape is not None and recipe.engine.name != "llama-cpp":
-        found += [*_heads(shape, split), *_layers(shape, split), *_experts(shape, recipe.engine.name, split)]
-        if recipe.engine.name in _BLOCKED and not found:
+    engine = traits(recipe)
+    found = [*engine.refusals(split), *_stages(recipe, split)]
+    if shape is not None and not engine.by_layer:
+        found += [*_heads(shape, split), *_layers(shape, split), *_experts(shape, engine.even_experts, split)]
+        if engine.blocks and not found:
             found += [*_vocabulary(shape, split), *_blocks(shape, split)]
     return tuple(found)
 
 
-def _engine(recipe: Recipe, split: Parallelism) -> Iterator[str]:
-    name, drafts = recipe.engine.name, recipe.speculation.method
-    if name == "llama-cpp" and (split.tp > 1 or split.dp > 1 or split.ep):
-        yield "llama.cpp over RPC splits layers over nodes (pp) and nothing else"
-    if name == "sglang" and split.dp > 1:
-        yield f"dp {split.dp}: SGLang spans nodes with data parallelism only inside tp (--enable-dp-attention)"
-    if name == "trtllm" and split.dp > 1:
-        yield f"dp {split.dp}: TensorRT-LLM's data parallelism is of attention and inside tp (enable_attention_dp)"
-    if split.pp > 1 and drafts and (name == "sglang" or any(own in drafts for own in _OWN_DRAFTS)):
-        whose = "SGLang drafts" if name == "sglang" else "the draft layers of the model work"
+def _stages(recipe: Recipe, split: Parallelism) -> Iterator[str]:
+    drafts, whose = recipe.speculation.method, traits(recipe).one_stage
+    whose = whose or ("the draft layers of the model work" if any(own in drafts for own in _OWN_DRAFTS) else "")
+    if split.pp > 1 and drafts and whose:
         yield f"pp {split.pp} with speculation {drafts}: {whose} on one pipeline stage only; wanted pp 1"
 
 
@@ -146,12 +141,12 @@ def _layers(shape: ModelShape, split: Parallelism) -> Iterator[str]:
         yield f"pp {split.pp} is more than {shape.layers} layers"
 
 
-def _experts(shape: ModelShape, engine: str, split: Parallelism) -> Iterator[str]:
+def _experts(shape: ModelShape, even: bool, split: Parallelism) -> Iterator[str]:
     ranks = split.tp * split.dp
     if split.ep and not shape.experts:
         yield "ep: the model has no experts"
     # vLLM gives some ranks one expert more (fused_moe/layer.py, determine_expert_map); the others want equal shares.
-    elif split.ep and (shape.experts % ranks if engine in ("sglang", "trtllm") else shape.experts < ranks):
+    elif split.ep and (shape.experts % ranks if even else shape.experts < ranks):
         yield f"ep: {shape.experts} experts cannot be shared evenly by {ranks} ranks"
 
 

@@ -13,8 +13,9 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
 from sparkwright.domain.verdict import Estimate, Load, Speed
+from sparkwright.engines.options import flag
 from sparkwright.planner.kv_layout import layers
-from sparkwright.planner.limits import captures, eager, flag
+from sparkwright.planner.limits import captures, eager
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.speed_decode import Model, draft_seconds, drafted, kernels, method, step, together, yielded
 from sparkwright.planner.speed_prefill import Prefill, prefill, waiting

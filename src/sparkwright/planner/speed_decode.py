@@ -6,7 +6,8 @@ from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.domain.verdict import Load
-from sparkwright.planner.limits import captures, eager, flag, number
+from sparkwright.engines.options import flag, number
+from sparkwright.planner.limits import captures, eager
 from sparkwright.planner.speed_rates import Rates
 from sparkwright.planner.speed_weights import products, weighed
 from sparkwright.planner.split_cost import collectives, read, sent

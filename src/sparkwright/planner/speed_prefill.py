@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.verdict import Load
+from sparkwright.engines.catalog import traits
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.speed_decode import Model, attended, kernels, reading
 from sparkwright.planner.speed_rates import Rates
@@ -22,8 +23,6 @@ _STATES = {"mamba1": 19e3, "mamba2": 19e3, "kda": 180e3}
 _STATE = 90e3
 # Models of compressed attention keep four residual streams, which every attention and FFN reads and writes as BF16.
 _STREAMS = 4 * 2.0 * 3
-# llama.cpp multiplies quantized weights as they are: 3,670 tokens/s of gpt-oss-20b on GB10, where vLLM reads 8,658.
-_ENGINES = {"llama-cpp": 0.5}
 _EXPOSED = 0.6  # share of reading the weights that the products do not hide
 _START = 0.03  # seconds until a request is tokenized and scheduled
 
@@ -75,7 +74,7 @@ def _products(model: Model, rates: Rates) -> float:
     """Seconds a token: products, scans of state layers, residual streams."""
     shape, split = model.shape, model.recipe.parallelism
     scans = shape.state_layers * shape.state_width * _STATES.get(shape.state_kind, _STATE) / split.tp
-    pace = rates.gemm * _ENGINES.get(model.recipe.engine.name, 1.0)
+    pace = rates.gemm * traits(model.recipe).prefill
     return (products(shape, split) + scans) / pace + _streams(shape) / rates.cache
 
 

@@ -8,6 +8,7 @@ and 52 runs of prompts (16 %). docs/planner-accuracy.md has what all of it reach
 from dataclasses import dataclass, replace
 
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.catalog import traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,6 @@ _RDMA: Waits = (35e-6, 85e-6, 170e-6)
 _MANY: Waits = (50e-6, 115e-6, 400e-6)
 # NCCL over TCP: Inkling-Small and Qwen3.6-27B on two nodes (350 and 476 us).
 _SOCKETS: Waits = (250e-6, 400e-6, 600e-6)
-# A hop of llama.cpp's RPC: the head describes the worker's whole graph anew for each token. Nemotron-3-Super Q8_0 and
-# MiniMax-M3 IQ4 on two nodes (10.5 and 10.7 tokens/s) take 25 to 30 ms more than reading and kernels.
-_RPC: Waits = (1e-3, 12e-3, 30e-3)
 
 
 def rates(recipe: Recipe) -> tuple[Rates, Rates, Rates]:
@@ -110,8 +108,9 @@ def rates(recipe: Recipe) -> tuple[Rates, Rates, Rates]:
 
 
 def _waits(recipe: Recipe) -> Waits:
-    if recipe.engine.name == "llama-cpp":
-        return _RPC
+    hop = traits(recipe).hop
+    if hop:
+        return hop
     if sockets(recipe):
         return _SOCKETS
     if recipe.parallelism.world_size > 2:

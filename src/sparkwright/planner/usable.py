@@ -6,6 +6,7 @@ from sparkwright.domain.checkpoint import How, Stored, Use
 from sparkwright.domain.facts import GpuProcess, NodeFacts
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.catalog import traits
 
 _DIMENSIONS = ("layers", "heads", "kv_heads", "hidden", "experts")
 # A GGUF header counts some of these in its own way.
@@ -30,7 +31,7 @@ def use(recipe: Recipe, stored: Stored, shape: ModelShape | None) -> Use | None:
     unequal = _unequal(shape, other)
     if unequal:
         return Use(recipe.label, How.NO, (), f"another model of the family: {unequal}")
-    if _is_gguf(stored) != (recipe.engine.name == "llama-cpp"):
+    if _is_gguf(stored) != traits(recipe).gguf:
         what = "GGUF" if _is_gguf(stored) else "safetensors"
         return Use(recipe.label, How.NO, (), f"{recipe.engine.name} recipes are not for {what} files")
     why = (later, _instead(shape, stored), _without_drafts(recipe, other))

@@ -14,8 +14,10 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import WEIGHTS, LedgerLine, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.units import GIB, gib
-from sparkwright.planner.limits import VLLM, batched_tokens, flag
+from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.options import flag
+from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.parts import (
     ENCODER,
     STREAMS,
@@ -32,10 +34,6 @@ from sparkwright.planner.parts import (
 from sparkwright.planner.split_cost import held
 
 DRAFT = "draft model"
-# Tiles of MXFP4 experts, of hidden and of intermediate width (0.21.0, fused_moe/oracle/mxfp4.py).
-_MARLIN, _CUTLASS = (256, 128), (128, 128)
-# SGLang calls weights what free memory fell by while it loaded them: 0.35-0.44 GiB more on ten of eleven GB10 logs.
-_SGLANG_MORE = 0.38 * GIB
 # A draft model of its own, in layers of the target's width: DFlash and plain drafts have several, EAGLE one.
 _DRAFT_LAYERS = {"eagle": 1.5, "medusa": 1.0}
 _DRAFT_OTHERS = 6.0
@@ -140,7 +138,7 @@ def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
 def rank_weights(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ranks_here: int = 1) -> LedgerLine:
     """What ranks_here of the fullest ranks hold; 0 and ASSUMED when nothing tells it."""
     size, source = checkpoint_size(recipe, checkpoint)
-    if recipe.engine.name == "llama-cpp" and size:
+    if traits(recipe).by_layer and size:
         return _even(recipe, size, source, ranks_here)
     counted = _counted(recipe, shape, checkpoint) if shape else None
     if shape is None or counted is None:
@@ -238,13 +236,14 @@ def _even(recipe: Recipe, size: int, source: str, ranks_here: int) -> LedgerLine
 def beside(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
     """What no checkpoint holds and the engine counts as weights: positions' tables, buffers, another model's drafts."""
     found = []
-    if recipe.engine.name in VLLM:
+    engine = traits(recipe)
+    if engine.positions:
         found.append(Weights("tables of positions", _positions(shape), Spread.COPY, ends=True))
         if shape.compress:
             rows = batched_tokens(recipe) * (STREAMS * shape.hidden * 2 + shape.index_topk * 4)
             found.append(Weights("buffers of the streams", rows, Spread.COPY, ends=True))
-    if recipe.engine.name == "sglang":
-        found.append(Weights("kernels loaded meanwhile", _SGLANG_MORE, Spread.COPY, ends=True))
+    if engine.loaded:
+        found.append(Weights("kernels loaded meanwhile", engine.loaded, Spread.COPY, ends=True))
     if drafter(recipe, shape):
         # Split like the target unless draft_tensor_parallel_size says otherwise (0.21.0, config/speculative.py).
         found.append(Weights(DRAFT, _drafter(recipe.speculation.method.lower(), shape), Spread.HEADS, ends=True))
@@ -264,19 +263,14 @@ def _drafter(method: str, s: ModelShape) -> float:
 
 def repacked(everything: tuple[Weights, ...], recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
     """As the engine's kernels hold them: MXFP4 experts are padded to whole tiles, of each rank's slice."""
-    if recipe.engine.name not in VLLM or "mxfp4" not in (shape.expert_format or shape.format):
+    tile = traits(recipe).tile(recipe)
+    if tile is None or "mxfp4" not in (shape.expert_format or shape.format):
         return everything
     ranks = 1 if recipe.parallelism.ep else recipe.parallelism.tp * recipe.parallelism.dp
     slice_ = max(1, shape.expert_intermediate // ranks)
-    hidden, inner = _CUTLASS if _asks_cutlass(recipe) else _MARLIN
+    hidden, inner = tile
     more = _up(shape.hidden, hidden) / shape.hidden * _up(slice_, inner) / slice_
     return tuple(replace(p, bytes=p.bytes * more) if p.spread is Spread.EXPERTS else p for p in everything)
-
-
-def _asks_cutlass(recipe: Recipe) -> bool:
-    """By the option, or by one of vLLM's variables for it, such as VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
-    told = (name for name, value in recipe.env.items() if str(value).lower() in ("1", "true"))
-    return "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *told)).lower()
 
 
 def _up(width: int, tile: int) -> int:

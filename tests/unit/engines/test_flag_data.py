@@ -3,9 +3,9 @@
 import pytest
 
 from sparkwright.domain.finding import Severity
-from sparkwright.domain.version import version_key
 from sparkwright.engines.flag_data import flag_data, load_flags, nearest, read_data, versions
 from sparkwright.engines.trtllm.args import EMITS
+from sparkwright.engines.version import version_key
 
 VLLM = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
 SGLANG = ("0.5.10", "0.5.12", "0.5.16", "0.5.20", "0.5.23")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.recipe import Recipe, Speculation
+from sparkwright.engines.options import number
 from sparkwright.planner import limits
 from unit.planner.memory_samples import recipe
 
@@ -70,4 +71,4 @@ def test_captured_sizes(made: Recipe, wanted: tuple[int, int]) -> None:
 @pytest.mark.parametrize(("value", "wanted"), [(4, 4), ("4", 4), (True, 0), (-1, 0), (2.0, 0), (None, 0), ("x", 0)])
 def test_number(value: object, wanted: int) -> None:
     """Guards that odd values of options count as not given."""
-    assert limits.number(value) == wanted
+    assert number(value) == wanted

@@ -18,7 +18,8 @@ from sparkwright.domain.ledger import (
 )
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.domain.units import GIB
-from sparkwright.planner.overhead import before, load_peak, outside, overhead
+from sparkwright.engines.catalog import traits
+from sparkwright.planner.overhead import before, load_peak, overhead
 from unit.planner.memory_samples import recipe, shape
 
 DENSE = shape("qwen3-8b")
@@ -64,7 +65,8 @@ def test_which_lines_there_are(made: Recipe, unified: bool, names: list[str]) ->
 )
 def test_graphs_are_inside_the_fraction_since(engine: str, env: dict[str, str], inside: bool) -> None:
     """Guards vLLM's change of 0.21.0, which made the same fraction a smaller KV pool, and its variable."""
-    assert (GRAPHS not in outside(recipe(DENSE, engine, env=env))) is inside
+    made = recipe(DENSE, engine, env=env)
+    assert (GRAPHS not in traits(made).outside(made)) is inside
 
 
 def test_graphs_as_printed() -> None:

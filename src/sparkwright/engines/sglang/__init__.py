@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
+from sparkwright.domain.units import GIB
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, files_at, phase_times
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.launchers import script
@@ -18,6 +20,7 @@ from sparkwright.engines.mounts import docker_entrypoint, mounts
 from sparkwright.engines.options import merge
 from sparkwright.engines.sglang import args
 from sparkwright.engines.sglang.log import read_sglang
+from sparkwright.engines.traits import Cache, Claim, Range, Traits
 
 READ_FOR = "0.5.23"
 MODULE = ("-m", "sglang.launch_server")
@@ -33,6 +36,36 @@ PHASES = (
     PhaseDefault(Phase.SERVER, 10, 300, "one warm-up request through all ranks"),
     PhaseDefault(Phase.ANSWER, 10, 300, "first request: kernels for its shape are compiled"),
 )
+_OUTSIDE = (PROCESSES, COMMUNICATION, CONTEXT, ACTIVATIONS, GRAPHS)
+
+
+def _no_replicas(split: Parallelism) -> tuple[str, ...]:
+    why = "SGLang spans nodes with data parallelism only inside tp (--enable-dp-attention)"
+    return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
+
+
+TRAITS = Traits(
+    claim=Claim.FREE,
+    # Computed from the GPU's memory at start (0.5.23, arg_groups/memory_hook.py); near this on a GB10.
+    fraction=0.85,
+    limits=lambda recipe, unified: (8192, 48),  # near these on a GB10 (0.5.23, arg_groups)
+    # On a GB10 with Qwen2.5-1.5B: 62.1-62.9 GiB free after start with graphs, 65.0 without, of 67.2 after the pools;
+    # larger models took 5-14 GiB in all.
+    context=Range(CONTEXT, 1.5, 0.5, 4.0, "kernels and attention workspaces, beside the fraction"),
+    graphs=Range(GRAPHS, 2.5, 0.5, 6.0, "CUDA graphs, beside the fraction"),
+    outside=lambda recipe: _OUTSIDE,
+    # It calls weights what free memory fell by while it loaded them: 0.35-0.44 GiB more on ten of eleven GB10 logs.
+    loaded=0.38 * GIB,
+    cache=Cache.TOKENS,
+    eagle_inside=True,
+    convolutions=True,
+    exact_states=True,
+    refusals=_no_replicas,
+    one_stage="SGLang drafts",
+    even_experts=True,
+    blocks=True,
+    eager_flag="disable-cuda-graph",
+)
 
 
 class Sglang:
@@ -42,6 +75,7 @@ class Sglang:
     emits: Mapping[str, str] = dict.fromkeys(args.EMITS, READ_FOR)
     # A worker ignores SIGTERM until rank 0 tells it to stop (0.5.20 and later): all ranks are stopped together.
     stop = Stop("SIGTERM", 30.0)
+    traits = TRAITS
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         return phase_times(PHASES)

@@ -17,14 +17,16 @@ from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
+from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
-from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
 from sparkwright.engines.dialect import EXCEPTION, first, most_telling, pieces, progress, says
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, files_at, phase_times
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.launchers import script
 from sparkwright.engines.metrics import TRTLLM_METRICS
 from sparkwright.engines.mounts import mounts
+from sparkwright.engines.traits import Cache, Claim, Range, Traits
 from sparkwright.engines.trtllm import args
 from sparkwright.engines.trtllm.args import check_trtllm
 
@@ -44,6 +46,24 @@ PHASES = (
     PhaseDefault(Phase.SERVER, 5, 120, "uvicorn"),
     PhaseDefault(Phase.ANSWER, 10, 300, "first request"),
 )
+_RESERVE = "one project's reserve for TensorRT-LLM (chenboju/dgx-spark-serving); not measured here"
+
+
+def _no_replicas(split: Parallelism) -> tuple[str, ...]:
+    why = "TensorRT-LLM's data parallelism is of attention and inside tp (enable_attention_dp)"
+    return (f"dp {split.dp}: {why}",) if split.dp > 1 else ()
+
+
+TRAITS = Traits(
+    claim=Claim.REST,
+    fraction=0.9,  # trtllm-serve's default
+    limits=lambda recipe, unified: (8192, 256),
+    whole=Range(OVERHEAD, 10.0, 4.0, 10.0, _RESERVE),
+    cache=Cache.SEQUENCES,
+    block=32,  # tokens_per_block of KvCacheConfig
+    refusals=_no_replicas,
+    even_experts=True,
+)
 
 
 class Trtllm:
@@ -52,6 +72,7 @@ class Trtllm:
     metrics_page = "prometheus/metrics"
     emits: Mapping[str, str] = dict.fromkeys(args.EMITS, READ_FOR)
     stop = Stop("SIGTERM", 30.0)
+    traits = TRAITS
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         return phase_times(PHASES)

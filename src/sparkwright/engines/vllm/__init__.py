@@ -15,6 +15,7 @@ from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, mounts
 from sparkwright.engines.vllm import args
 from sparkwright.engines.vllm.log import read_vllm
+from sparkwright.engines.vllm.releases import TRAITS
 
 READ_FOR = "0.21.0"
 PHASES = (
@@ -43,6 +44,7 @@ class Vllm:
     metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys(EMITS, READ_FOR)
     stop = Stop("SIGTERM", 30.0)
+    traits = TRAITS
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         return phase_times(PHASES)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.ledger import PROCESSES
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
 from sparkwright.engines.dialect import first, most_telling, pieces, says
@@ -23,13 +24,16 @@ from sparkwright.engines.launchers import script
 from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import model_word
 from sparkwright.engines.options import option_name
+from sparkwright.engines.traits import Range
 from sparkwright.engines.vllm import EMITS, PHASES, READ_FOR, Vllm, args, process_program
 from sparkwright.engines.vllm.log import read_vllm
+from sparkwright.engines.vllm.releases import TRAITS
 
 # What belongs to vLLM's own way to span nodes.
 NATIVE = ("nnodes", "node-rank", "master-addr", "master-port", "headless")
 PER_RANK = (*(name for name in args.PER_RANK if name not in NATIVE), "distributed-executor-backend")
 START = PhaseDefault(Phase.START, 75, 300, "Ray's cluster (measured: 6 s a node), then vLLM's imports")
+_PROCESSES = Range(PROCESSES, 4.0, 1.0, 6.0, "as without Ray, and its 1 GiB of object store and its processes")
 
 
 class VllmRay:
@@ -38,6 +42,7 @@ class VllmRay:
     metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys((name for name in EMITS if name not in NATIVE), READ_FOR)
     stop = Stop("SIGTERM", 30.0)
+    traits = replace(TRAITS, processes=_PROCESSES)
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         return phase_times((*PHASES, START))

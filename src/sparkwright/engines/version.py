@@ -1,10 +1,13 @@
-"""Versions of engines: which of two is the newer, and whether one is in a range."""
+"""Versions of engines: which of two is the newer, whether one is in a range, which a recipe names."""
 
 import re
+
+from sparkwright.domain.recipe import Recipe
 
 _FINAL, _STAGES = 0, {"dev": -4, "a": -3, "b": -2, "rc": -1, "post": 1}
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[.-]?(dev|rc|a|b|post)(\d*))?")
 _BOUND = re.compile(r"(<=|>=|<|>|==)\s*([\w.]+)$")
+_NUMBER = re.compile(r"[0-9]+", re.ASCII)
 Key = tuple[int, ...]
 
 
@@ -39,3 +42,14 @@ def within(engine: str, version: str, wanted: str) -> bool:
 
 def _holds(sign: str, key: Key, bound: Key) -> bool:
     return {"<": key < bound, "<=": key <= bound, ">": key > bound, ">=": key >= bound, "==": key == bound}[sign]
+
+
+def version(recipe: Recipe) -> tuple[int, ...]:
+    """`0.21.1rc1` -> (0, 21, 1); () for text without numbers: then it counts as newer than all."""
+    core = recipe.engine.version.split("+")[0].split("rc")[0].split(".dev")[0]
+    return tuple(int(part) for part in _NUMBER.findall(core)[:3])
+
+
+def since(recipe: Recipe, *wanted: int) -> bool:
+    """Whether the engine is that version or newer; a version that nobody can read counts as new."""
+    return not version(recipe) or version(recipe) >= wanted

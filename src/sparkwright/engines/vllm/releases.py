@@ -1,12 +1,15 @@
-"""How versions of vLLM differ in what they do with the cache. Read in the wheels 0.19.0 to 0.33.0.
+"""vLLM's memory: what its versions do with cache, batches and graphs. Read in the wheels 0.19.0 to 0.33.0.
 
 A version between two that were read does as the newer one where a published log shows it, else as the older.
 """
 
+from sparkwright.domain.ledger import COMMUNICATION, GRAPHS, PROCESSES
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
-from sparkwright.planner.kv_layout import drafted
-from sparkwright.planner.limits import batched_tokens, flag, version
+from sparkwright.engines.options import flag
+from sparkwright.engines.traits import Traits
+from sparkwright.engines.version import since as newer
+from sparkwright.engines.version import version
 
 READ = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
 # The first versions with names of their own; `0.1.dev1` is a build of a source tree without tags, so a recent one.
@@ -32,6 +35,11 @@ _HISTORY = ("mamba1", "mamba2")
 # and CUDA 13 those of these kinds, and then blocks are multiples of so many tokens.
 _KEEPS_CHECKPOINTS = (0, 31)
 _CHECKPOINT_TOKENS = {"gdn": 64, "kda": 16, "mamba2": 1}
+# Defaults (batched tokens, sequences) on a GPU with much memory, and on a GB10 since 0.33.0, which calls it a small one
+# (engine/arg_utils.py, get_batch_defaults).
+_LARGE, _SMALL, _SMALL_SINCE = (8192, 1024), (2048, 256), (0, 33)
+# Tiles of MXFP4 experts, of hidden and of intermediate width (0.21.0, fused_moe/oracle/mxfp4.py).
+_MARLIN, _CUTLASS = (256, 128), (128, 128)
 
 
 def since(recipe: Recipe, wanted: tuple[int, ...]) -> bool:
@@ -82,10 +90,10 @@ def aligns_mla(recipe: Recipe) -> bool:
 def in_flight(recipe: Recipe) -> int:
     """Tokens that a window holds beyond itself: one step's, or those of all steps that run at once."""
     if not overlays_groups(recipe):
-        return batched_tokens(recipe)
+        return _batched(recipe)
     pp, waits = recipe.parallelism.pp, str(flag(recipe, "async-scheduling")).lower() == "false"
     waits = waits or str(flag(recipe, "no-async-scheduling")).lower() == "true"
-    return batched_tokens(recipe) * (pp if waits or (pp > 1 and not since(recipe, _RESERVES_NULL)) else pp + 1)
+    return _batched(recipe) * (pp if waits or (pp > 1 and not since(recipe, _RESERVES_NULL)) else pp + 1)
 
 
 def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
@@ -93,7 +101,7 @@ def state_blocks(recipe: Recipe, shape: ModelShape, pages: int) -> int:
 
     One state and one for each drafted token; with prefix caching one or two more, or one for each of the pages.
     """
-    more = drafted(recipe)
+    more = recipe.speculation.tokens if recipe.speculation.method else 0
     if not _caches_prefixes(recipe):
         return 1 + more
     return more + (pages if keeps_history(recipe, shape) else 2 + bool(checkpoint_tokens(recipe, shape)))
@@ -117,3 +125,51 @@ def _caches_prefixes(recipe: Recipe) -> bool:
     if str(off).lower() == "true" or str(on).lower() == "false":
         return False
     return str(on).lower() == "true" or since(recipe, _CACHES_HYBRIDS)
+
+
+def _batched(recipe: Recipe) -> int:
+    return recipe.serving.batched_tokens or default_limits(recipe, True)[0]
+
+
+def default_limits(recipe: Recipe, unified: bool) -> tuple[int, int]:
+    """Batched tokens and sequences of a recipe that names none."""
+    return _SMALL if unified and newer(recipe, *_SMALL_SINCE) else _LARGE
+
+
+def second_runner(recipe: Recipe) -> bool:
+    """Whether Model Runner V2 works: by its variable, else from 0.30.0 on, for DSpark from 0.27.0 on."""
+    asked = str(recipe.env.get("VLLM_USE_V2_MODEL_RUNNER", ""))
+    if asked:
+        return asked == "1"
+    return (recipe.speculation.method == "dspark" and newer(recipe, 0, 27)) or newer(recipe, 0, 30)
+
+
+def outside(recipe: Recipe) -> tuple[str, ...]:
+    """Lines on top of the memory fraction: what starts before the engine measures, and graphs before 0.21.0."""
+    return (PROCESSES, COMMUNICATION, *(() if graphs_inside(recipe) else (GRAPHS,)))
+
+
+def graphs_inside(recipe: Recipe) -> bool:
+    """Whether an estimate of the graphs is taken off the KV pool: since 0.21.0 unless its variable changes that."""
+    asked = str(recipe.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", ""))
+    return asked == "1" if asked else newer(recipe, 0, 21)
+
+
+def expert_tile(recipe: Recipe) -> tuple[int, int]:
+    """By the option, or by one of the variables for it, such as VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8_CUTLASS."""
+    on = (name for name, value in recipe.env.items() if str(value).lower() in ("1", "true"))
+    return _CUTLASS if "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *on)).lower() else _MARLIN
+
+
+TRAITS = Traits(
+    fraction=0.92,  # the option's default in 0.21.0
+    limits=default_limits,
+    neighbours=neighbours,
+    checks_context=True,
+    outside=outside,
+    positions=True,
+    tile=expert_tile,
+    second_runner=second_runner,
+    blocks=True,
+    eager_flag="enforce-eager",
+)

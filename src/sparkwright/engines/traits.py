@@ -1,0 +1,104 @@
+"""What distinguishes an engine where memory, splits and speed are planned: the planner asks this, never a name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sparkwright.domain.ledger import OVERHEAD, PROCESSES, LedgerLine, Origin
+from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.domain.units import GIB
+
+
+class Claim(StrEnum):
+    """What the memory fraction is a share of: the whole pool, what is free at start, what the weights leave."""
+
+    POOL = "pool"
+    FREE = "free"
+    REST = "rest"
+    NONE = "none"
+
+
+class Cache(StrEnum):
+    """How the KV pool is laid out: blocks shared by groups of layers, one pool of tokens, rows of whole sequences."""
+
+    BLOCKS = "blocks"
+    TOKENS = "tokens"
+    SEQUENCES = "sequences"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """GiB a rank as seen, and where."""
+
+    name: str
+    gib: float
+    low: float
+    high: float
+    why: str
+
+    @property
+    def line(self) -> LedgerLine:
+        why = f"{self.gib:g} GiB a rank, {self.low:g}-{self.high:g} seen: {self.why}"
+        sizes = (int(size * GIB) for size in (self.gib, self.low, self.high))
+        return LedgerLine(self.name, next(sizes), Origin.ASSUMED, why, next(sizes), next(sizes))
+
+
+def _usual_limits(recipe: Recipe, unified: bool) -> tuple[int, int]:
+    return 2048, 4
+
+
+# Nodes that served with less than 1 GiB free had swapped 3.6-4.5 GiB out: the least is 0.
+_PROCESSES = Range(PROCESSES, 2.0, 0.0, 4.0, "API server, engine core and worker; what they do not use is swapped out")
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """The defaults are those of an engine that nothing is known of.
+
+    Memory. fraction: the share without one in the recipe. limits: (batched tokens, sequences) without any in the
+    recipe; the second argument is whether CPU and GPU share memory. neighbours: releases around a version that was not
+    read. checks_context: no start where one full sequence does not fit. whole: all besides weights and cache, where
+    that is not counted in parts; processes, context, graphs: parts as seen, None: computed. outside: lines on top of
+    the fraction. loaded: bytes that count as weights although no checkpoint holds them; positions: so do the tables of
+    positions. tile: (hidden, inner) to which MXFP4 experts are padded. second_runner: vLLM's Model Runner V2 works.
+    Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
+    to attention are states, not windows. exact_states: in FP32 whatever the model's type.
+    Splits. refusals: what the engine itself forbids. one_stage: who drafts on one pipeline stage only. by_layer: only
+    layers are split, and files evenly. even_experts: the same number on every rank. blocks: no slice may cut a block of
+    the quantization.
+    Speed. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an exchange; None: as links give.
+    Options. batches: has a limit on batched tokens; eager_flag: switches CUDA graphs off; kv_option: the cache's type.
+    gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
+    """
+
+    claim: Claim = Claim.POOL
+    fraction: float = 0.92
+    limits: Callable[[Recipe, bool], tuple[int, int]] = _usual_limits
+    neighbours: Callable[[Recipe], tuple[str, ...]] = lambda recipe: ()
+    checks_context: bool = False
+    whole: Range | None = None
+    processes: Range = _PROCESSES
+    context: Range | None = None
+    graphs: Range | None = None
+    outside: Callable[[Recipe], tuple[str, ...]] = lambda recipe: (OVERHEAD,)
+    loaded: float = 0.0
+    positions: bool = False
+    tile: Callable[[Recipe], tuple[int, int] | None] = lambda recipe: None
+    second_runner: Callable[[Recipe], bool] = lambda recipe: False
+    cache: Cache = Cache.BLOCKS
+    block: int = 1
+    eagle_inside: bool = False
+    convolutions: bool = False
+    exact_states: bool = False
+    refusals: Callable[[Parallelism], tuple[str, ...]] = lambda split: ()
+    one_stage: str = ""
+    by_layer: bool = False
+    even_experts: bool = False
+    blocks: bool = False
+    prefill: float = 1.0
+    hop: tuple[float, float, float] | None = None
+    batches: bool = True
+    eager_flag: str = ""
+    kv_option: str = "kv-cache-dtype"
+    gguf: bool = False
+    plays: str = ""
