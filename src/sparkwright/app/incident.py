@@ -50,7 +50,7 @@ class Evidence:
     """files: name -> text. logs: what a diagnosis reads. ended: ranks that have, by their nodes.
 
     trouble: sentences about what could not be had. dockerless: of nodes that answer, where Docker does not.
-    boots: node -> boot marker, '' where it is not known.
+    boots: node -> boot marker, '' where it is not known. seen: lines of the supervisor's own about the machines.
     """
 
     deployment: str
@@ -60,6 +60,7 @@ class Evidence:
     trouble: list[str] = field(default_factory=list)
     dockerless: list[str] = field(default_factory=list)
     boots: dict[str, str] = field(default_factory=dict)
+    seen: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,7 @@ async def explain(world: World, found: Evidence, words: Mapping[str, str], outag
     kernels = {name.removeprefix(_KERNEL): text for name, text in found.logs.items() if name.startswith(_KERNEL)}
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
     logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.said(found.boots) if outage else "")
+    logs[ends.SOURCE] += "".join(f"{line}\n" for line in found.seen)
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
     year = year_of(world)
     return await asyncio.to_thread(lambda: examine(sources, year, words, degradations() if outage else frozenset()))

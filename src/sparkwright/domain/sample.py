@@ -1,6 +1,7 @@
 """What is sampled from a node while it serves. A figure that could not be read holds Unknown."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sparkwright.domain.facts import Memory
 from sparkwright.domain.unknown import NOT_ASKED, Unknown
@@ -37,6 +38,7 @@ class Sample:
     swap_pages: read from and written to swap since boot; oom_kills: since boot; stall_some, stall_full: percent of the
     last 10 s in which some or all tasks waited for memory. gpu_at: when the GPU was read, by the same clock as `at`.
     compilers: processes that compile kernels now. disk_free: bytes that a user may still write where our state is.
+    links: whether the link of each network port is up.
     kernel: lines of the kernel log since the sample before; kernel_blind: why they cannot be read, '' where they can.
     """
 
@@ -50,6 +52,7 @@ class Sample:
     gpu: GpuSample | Unknown = NOT_ASKED
     gpu_at: float = 0.0
     ports: tuple[PortTraffic, ...] = ()
+    links: Mapping[str, bool] = field(default_factory=dict)
     compilers: int = 0
     disk_free: int | Unknown = NOT_ASKED
     kernel: tuple[str, ...] = ()

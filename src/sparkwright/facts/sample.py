@@ -28,6 +28,7 @@ block() {
     "$R/proc/vmstat" "$R/proc/pressure/memory"
   cd "$R/sys/class/infiniband" 2>/dev/null && { LC_ALL=C grep -sH . */ports/*/counters/port_xmit_data \
     */ports/*/counters/port_rcv_data; cd /; }
+  LC_ALL=C grep -sHE '^(up|down)$' /sys/class/net/*/operstate
   [ $((n % 4)) -ne 0 ] || compilers; n=$((n+1))
   [ -z "$w" ] || printf 'disk %s\n' "$(stat -f -c '%a %S' "$w" 2>/dev/null)"
   printf 'compilers %s\n@@ end\n' "$c"
@@ -95,6 +96,8 @@ def memory() -> Command:
 
 _BEGIN, _END = "@@ sample", "@@ end"
 _PORT = re.compile(r"([^/ ]+)/ports/([0-9]+)/counters/port_(xmit|rcv)_data:([0-9]+)", re.ASCII)
+# Of cables: neither wireless nor what containers come and go with.
+_LINK = re.compile(r"/sys/class/net/((?:en|eth|ib)[A-Za-z0-9_.-]{1,13})/operstate:(up|down)", re.ASCII)
 _STALL = re.compile(r"avg10=([0-9.]+)", re.ASCII)
 _MOST_LINES = 1000
 
@@ -155,6 +158,7 @@ class Samples:
             gpu=self._with_pids(),
             gpu_at=self._gpu_at,
             ports=_ports(lines),
+            links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
             compilers=whole(said.get("compilers", "")) or 0,
             disk_free=_free(said),
             kernel=kernel,

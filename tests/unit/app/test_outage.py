@@ -112,3 +112,22 @@ async def test_a_rank_that_left_no_exit_code_was_killed_with_its_leader() -> Non
     later = await told(f"{ANSWER}\n", [replace(KILLED, exit_code=None)], what="rank 0 on spark-1 exited with code 1")
     assert first.causes[0].code == "LIVE009" and "signal 9" in first.causes[0].proof[0].text
     assert "LIVE009" not in {cause.code for cause in later.causes}
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("rank 0 on spark-1: process 4886 (sh) is stopped (state T: SIGSTOP)", "LIVE011"),
+        ("rank 1 on spark-2: its container is paused (docker pause), its first process is 77", "LIVE011"),
+        ("link enp1s0f0np0 of spark-2 was down", "LIVE005"),
+        ("disk full on spark-1: 0.0 MiB free in ~/state; logs kept in memory; rank 0 ended there", "LIVE012"),
+    ],
+)
+async def test_what_the_supervisor_saw_goes_before_what_logs_say(line: str, code: str) -> None:
+    """Guards causes that no engine's log has; a client's text with the same words is none of them."""
+    words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
+    logs = {"rank 0 on spark-1": f"{ANSWER}\n{line}\n"}
+    claimed = await explain(scene().world, Evidence("chat", {}, logs), words)
+    seen = await explain(scene().world, Evidence("chat", {}, logs, seen=[line]), words)
+    assert [cause.code for cause in claimed.causes] == []
+    assert [cause.code for cause in seen.causes[:1]] == [code]

@@ -53,7 +53,7 @@ class Loop:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.senses = Senses(site, Detectors(Setting.of(site.desired, site.nodes, site.rdma)))
-        self._words = Words(site)
+        self._words = Words(site, self.senses.detectors.seen)
         self._works = Works(self.senses)
         self._nodes = Crew(site.world.clock, self._trouble)
         self._ranks = Crew(site.world.clock, self._trouble)

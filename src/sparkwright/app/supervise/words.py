@@ -1,5 +1,8 @@
 """What the loop tells: the store, the hooks, the log, and through live.json the gateway."""
 
+from collections.abc import Callable
+
+from sparkwright.app.incident import Evidence, explain
 from sparkwright.app.supervise.site import BEGUN, LEFT, RELAUNCHES, RESTARTED, RESTARTS, STARTED_IN, Site
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
@@ -10,8 +13,10 @@ Word = Refuse | Admit | Close | Record | Announce
 
 
 class Words:
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    """seen: what the supervisor itself saw of the machines since then."""
+
+    def __init__(self, site: Site, seen: Callable[[float], tuple[str, ...]]) -> None:
+        self._site, self._seen = site, seen
 
     async def begin(self, new: bool) -> None:
         """new: nothing is known of a supervisor before."""
@@ -88,6 +93,9 @@ class Words:
         site = self._site
         over = Incident(site.name, word.kind, word.what, word.since, simulated=site.simulated)
         opened = await site.keep.store.open(over)
+        found = Evidence(site.name, seen=list(self._seen(word.since)))
+        for first in (await explain(site.world, found, site.words)).causes[:1]:
+            await site.keep.store.explain(opened.number, first.title, first.code, first.fix)
         await site.keep.store.close(opened.number, word.at, "recovered without a restart", word.at)
         site.seen.incidents = await site.keep.store.counts(site.name)
 

@@ -10,9 +10,8 @@ from sparkwright.causes.whole_log import (
     live006_capped_rows,
     live007_swapping,
     live008_worker_silent,
-    live009_killed_from_outside,
-    live010_node_rebooted,
 )
+from sparkwright.causes.whole_log.ends import WITNESSED
 
 WHOLE_LOG: tuple[WholeLogRule, ...] = (
     live001_peer_never_came,
@@ -23,6 +22,5 @@ WHOLE_LOG: tuple[WholeLogRule, ...] = (
     live006_capped_rows,
     live007_swapping,
     live008_worker_silent,
-    live009_killed_from_outside,
-    live010_node_rebooted,
+    *WITNESSED,
 )

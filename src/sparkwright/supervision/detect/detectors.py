@@ -252,6 +252,10 @@ class Detectors:
         """How long nothing may move now while requests run, and why so long."""
         return self.stuck.allowance(self.life, self.gpus, at)
 
+    def seen(self, since: float) -> tuple[str, ...]:
+        """What the supervisor itself saw of the machines since then that ends or holds up ranks."""
+        return tuple(line for node in self.nodes.values() for line in node.seen(since))
+
     def lost_since(self, at: float) -> float:
         """When clients began to get nothing, for what is found to be wrong now."""
         return self.stall.lost(self.life, at) if self.serving else at

@@ -6,7 +6,7 @@ from sparkwright.domain.facts import Memory
 from sparkwright.domain.live import LiveNode
 from sparkwright.domain.sample import Sample
 from sparkwright.domain.units import gib
-from sparkwright.domain.unknown import Unknown
+from sparkwright.domain.unknown import NOT_ASKED, Unknown
 from sparkwright.supervision.detect.gpu import GpuWatch, known
 from sparkwright.supervision.detect.kernel import KernelWatch
 from sparkwright.supervision.detect.leak import Leak
@@ -35,6 +35,8 @@ class NodeWatch:
     leak: Leak = field(init=False)
     pressure: Pressure = field(init=False)
     kernel: KernelWatch = field(init=False)
+    _linked: set[str] = field(default_factory=set)
+    _cut: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gpu, self.guard = GpuWatch(self.node), Guard(self.node, self.setting)
@@ -45,6 +47,8 @@ class NodeWatch:
         self.guard.begin(at)
         self.leak.begin()
         self.kernel.begin()
+        self._linked.clear()
+        self._cut.clear()
 
     @property
     def memory(self) -> Memory | None:
@@ -65,9 +69,29 @@ class NodeWatch:
             "oom-kill": self.kernel.killed(sample.kernel, at),
             "driver-memory": self.kernel.driver(sample.kernel, at),
         }
+        found[f"link-down:{self.node}"] = self._links(sample, at)
         if not isinstance(sample.disk_free, Unknown):
             found[self._disk] = self._full(sample.disk_free, at)
         return found | self._memory(finished, at)
+
+    def _links(self, sample: Sample, at: float) -> Fault | None:
+        """Of ports that had a link since the start: an empty cage has none."""
+        self._linked.update(port for port, up in sample.links.items() if up)
+        down = sorted(self._linked - {port for port, up in sample.links.items() if up})
+        self._cut.update(dict.fromkeys(down, at))
+        what = (
+            f"no link on {', '.join(down)} of {self.node}: cable, its other end, or `ip link set {down[0]} down`"
+            if down
+            else ""
+        )
+        return Fault(at, f"link-down:{self.node}", what, Recovery.NONE) if down else None
+
+    def seen(self, since: float) -> tuple[str, ...]:
+        """What ends or holds up ranks, seen since then, each a line."""
+        links = [f"link {port} of {self.node} was down" for port, at in sorted(self._cut.items()) if at >= since]
+        free = self.last.disk_free if self.last else NOT_ASKED
+        full = None if isinstance(free, Unknown) else self._full(free, self.seen_at)
+        return (*links, *([full.what] if full else []))
 
     def _full(self, free: int, at: float) -> Fault | None:
         if free >= _FULL:

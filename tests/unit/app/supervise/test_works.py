@@ -57,7 +57,7 @@ async def test_evidence_is_numbered_and_told_before_anything_is_read() -> None:
     """Guards what hooks are told: the number and where its evidence will be; a node that is gone costs nothing."""
     it = tower()
     it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
-    words = Words(it.site)
+    words = Words(it.site, it.senses.detectors.seen)
     await words.tell(Announce("opened", "rank 1 has ended"), STATE)
     assert it.keep.notifier.news == []
     await Works(it.senses).begin(Capture(0, "rank-exited", "rank 1 has ended", ("the last line",), turn=1), STATE)
@@ -89,7 +89,7 @@ async def test_what_is_closed_is_closed_once_more_without_harm() -> None:
     it = tower()
     await Works(it.senses).begin(Capture(0, "spin", "it spins", turn=1), STATE)
     await answer(it)
-    words = Words(it.site)
+    words = Words(it.site, it.senses.detectors.seen)
     await words.tell(Close(0, "serving again"), replace(STATE, phase=DeploymentState.READY))
     assert [(one.number, one.outcome) for one in it.keep.store.incidents] == [(7, "serving again")]
 
@@ -97,7 +97,7 @@ async def test_what_is_closed_is_closed_once_more_without_harm() -> None:
 async def test_when_it_should_be_back() -> None:
     """Guards the gateway's Retry-After: when the launch is due and as long as the last start took; else not known."""
     it = tower()
-    words = Words(it.site)
+    words = Words(it.site, it.senses.detectors.seen)
     await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
     assert it.site.seen.back_at == 0.0
     it.site.remember({"started in": 90.0})

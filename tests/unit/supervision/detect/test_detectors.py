@@ -1,6 +1,7 @@
 """All detectors together: whole stories of healthy and of failing deployments."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -255,3 +256,17 @@ def test_a_full_disk_is_a_trouble_of_its_node_whatever_else_is_true() -> None:
     watch.end()
     assert faults(watch.sample(first, sample(START + 6, disk_free=0), START + 6)).keys() == {told.kind}
     assert cleared(watch.sample(first, sample(START + 7, disk_free=1 << 30), START + 7)) == {told.kind}
+
+
+def test_a_link_that_goes_down_is_a_trouble_and_stays_known() -> None:
+    """Guards the cause of a stall: only ports that had a link, also when it is back before the stall is over."""
+    watch = settled()
+    at = SETTLED
+    for up in (True, False, False, True):
+        at += 5
+        links = {"enp1s0f0np0": up, "enp1s0f1np1": False}
+        found = watch.sample("spark-2", replace(sample(at), links=links), at)
+        fault = faults(found).get("link-down:spark-2")
+        assert (fault is None) or ("no link on enp1s0f0np0 of spark-2" in fault.what and not up)
+    assert "link-down:spark-2" in cleared(found)
+    assert watch.seen(SETTLED) == ("link enp1s0f0np0 of spark-2 was down",) and watch.seen(at) == ()

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 
 from sparkwright.app import incident as evidence
@@ -22,6 +23,7 @@ from sparkwright.supervision.state import State
 
 # A diagnosis that takes longer is not worth the wait; the evidence stays.
 _DIAGNOSIS = 10.0
+_EXITED = re.compile(r"rank (\d+) on (\S+) (?:exited with code (?!1(?:29|30|37|43)\b)|ended)")
 
 
 async def capture(senses: Senses, state: State, wanted: Capture) -> Captured:
@@ -46,6 +48,7 @@ async def capture(senses: Senses, state: State, wanted: Capture) -> Captured:
     found = await evidence.collect(site.world, site.name, ranks)
     found.files.update(_own(senses, state, wanted))
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in site.seen.gpus.items()})
+    found.seen.extend(_seen(senses, wanted))
     ended = wanted.kind == "rank-exited" or (found.ended and wanted.kind != "launch-failed")
     outage = evidence.Outage(wanted.what if ended else "", site.seen.good_at, _heard(site), dict(state.boots))
     senses.explaining = asyncio.create_task(_finish(site, found, opened, outage if ended else None))
@@ -57,6 +60,18 @@ def _dockerless(site: Site, found: evidence.Evidence, what: str) -> str:
     if site.desired.recipe.engine.runtime is not Runtime.DOCKER or not found.dockerless:
         return ""
     return "; ".join([*(why for why in sorted(found.dockerless) if why not in what), what])
+
+
+def _seen(senses: Senses, wanted: Capture) -> Iterator[str]:
+    """Stopped processes, links that were down, and a disk that was full where a rank ended."""
+    frozen, exited = wanted.kind == "frozen", _EXITED.match(wanted.what)
+    yield from (line for line in wanted.evidence if frozen and line.startswith("rank "))
+    for line in senses.detectors.seen(senses.site.seen.good_at - senses.site.policy.sample_every):
+        full = line.startswith("disk full on ")
+        if not full:
+            yield line
+        elif exited and line.startswith(f"disk full on {exited[2]}:"):
+            yield f"{line}; rank {exited[1]} ended there"
 
 
 def _heard(site: Site) -> dict[str, evidence.Heard]:
