@@ -4,8 +4,8 @@ Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
 test but those whose reason begins with `hardware:` or with `data:` (recordings that are not part of the project).
 
-The cluster tests wait for nodes and engines most of their time: where they can run, the other parts run in parallel,
-and the output of each is shown when it has ended. The slowest tests are listed at the end.
+Functional and cluster tests wait for nodes and engines most of their time: each kind has a lane of its own, lanes run
+in parallel, and the output of each part is shown when it has ended. The slowest tests are listed at the end.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 RESULTS = ROOT / "build" / "tests"
 NO_TESTS = 5  # pytest's exit code
+HOUR = 3600.0  # a machine that is busy with other things is no reason to stop a good run
 ALLOWED_SKIPS = ("hardware:", "data:")
 MOST_WORKERS = 4  # each begins with two seconds of loading
 SLOWEST = 10
@@ -43,19 +44,18 @@ BIRTHS = threading.Lock()
 @dataclass(frozen=True)
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
-    what is in `needs` it cannot do without. `beside`: leaves the machine idle enough for others; `alone`: measures.
+    what is in `needs` it cannot do without. `lane`: parts of one lane run one after the other, lanes run in parallel.
     `workers`: pytest-xdist, one process for each CPU. `environment`: more of it for the commands."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
-    seconds: float = 300
+    seconds: float = 1200
     tests: bool = False
     network: bool = False
     system: bool = False
     needs: tuple[str, ...] = ()
     root: bool = False
-    beside: bool = False
-    alone: bool = False
+    lane: str = "tools"
     workers: bool = False
     environment: tuple[tuple[str, str], ...] = ()
 
@@ -78,7 +78,7 @@ def pytest_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
 
 def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
     needs = tuple(system.PACKAGES)
-    return pytest_part(name, paths, seconds=3600, network=True, system=True, needs=needs, root=True, **more)
+    return pytest_part(name, paths, seconds=HOUR, network=True, system=True, needs=needs, root=True, **more)
 
 
 PARTS = (
@@ -87,18 +87,19 @@ PARTS = (
     Part("layers", (("lint-imports", "--no-cache"),)),
     pytest_part("unit", ("tests/unit", "-m", "not full"), workers=True),
     pytest_part("unit-full", ("tests/unit",), workers=True),
-    pytest_part("functional", seconds=2400, system=True),
+    pytest_part("functional", seconds=HOUR, system=True, lane="functional"),
     pytest_part("registry", network=True),
-    cluster_part("cluster", beside=True),
+    cluster_part("cluster"),
 )
 QUICK = "unit"  # a run of all has unit-full
-# In a run of all, the first lane does these on a second testbed, so that both end at about the same time.
-KEPT_ALIVE = tuple(f"tests/cluster/test_{name}.py" for name in ("drills", "supervised", "truth", "restart"))
+# In a run of all, these are on a second testbed, after the tools, so that both lanes end at about the same time.
+SECOND_HALF = ("bench", "drills", "engines_up", "replace", "restart", "supervised", "truth")
+SECOND_FILES = tuple(f"tests/cluster/test_{name}.py" for name in SECOND_HALF)
 SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
 ALL = (
     *(part for part in PARTS[:-1] if part.name != QUICK),
-    cluster_part("kept-alive", KEPT_ALIVE, environment=SECOND_TESTBED),
-    cluster_part("cluster", ("tests/cluster", *(f"--ignore={path}" for path in KEPT_ALIVE)), beside=True),
+    cluster_part("cluster-2", SECOND_FILES, environment=SECOND_TESTBED),
+    cluster_part("cluster", ("tests/cluster", *(f"--ignore={path}" for path in SECOND_FILES)), lane="cluster"),
 )
 
 
@@ -140,22 +141,20 @@ def prepare_environment() -> None:
 
 
 def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | None, outcomes: list[Outcome]) -> None:
-    """Two lanes at most, then what wants the machine for itself. One lane shows what it does as it does it."""
+    """A single lane shows what it does as it does it."""
     without_network()  # asks now: what it starts is not one of OURS
-    shared, alone = [part for part in chosen if not part.alone], [part for part in chosen if part.alone]
-    able = [part for part in shared if part.beside and not cannot_run(part, trouble)]
-    rest = [part for part in shared if part not in able]
+    names = dict.fromkeys(part.lane for part in chosen)
+    lanes = [[part for part in chosen if part.lane == name] for name in names]
 
-    def go(lane: Sequence[Part], apart: bool) -> None:
+    def go(lane: Sequence[Part]) -> None:
         for part in lane:
             if not STOPPED.is_set():
-                outcomes.append(run_part(part, arguments, trouble, apart))
+                outcomes.append(run_part(part, arguments, trouble, apart=len(lanes) > 1))
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(len(lanes)) as pool:
         try:
-            for lanes in ((rest, able), (alone,)):
-                for running in [pool.submit(go, lane, all(lanes) and len(lanes) > 1) for lane in lanes]:
-                    running.result()
+            for running in [pool.submit(go, lane) for lane in lanes]:
+                running.result()
         except KeyboardInterrupt:
             STOPPED.set()
             raise

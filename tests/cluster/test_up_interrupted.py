@@ -22,7 +22,7 @@ from cluster.drive import (
 from testbed import Node
 
 
-def interrupted(call: Call, within: float = 6) -> Done:
+def interrupted(call: Call, within: float = 20) -> Done:
     """Exit 130 soon after the interrupt, and no traceback."""
     began = time.monotonic()
     done = call.interrupt().finish(within + 20)
@@ -70,7 +70,7 @@ def test_ctrl_c_while_ranks_start_takes_them_away(drive: Drive, nodes: list[Node
     with slowed(nodes[slow], "docker" if runtime == "docker" else "setsid", 2, "run*|sh*"):
         call = drive.start("up", drive.recipe(runtime)).saw("start ranks")
         time.sleep(0.5)
-        done = interrupted(call, within=10)
+        done = interrupted(call)
     assert f"nothing of {NAME} was left running" in done.err, str(done)
     time.sleep(1)
     assert_clean(nodes)
@@ -83,7 +83,7 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
     """It only stops watching: the same ranks come up, and `up` watches on."""
     recipe = drive.recipe(runtime, BRISK)
     call = drive.start("up", recipe, tty=tty).saw("engine: twin")
-    done = interrupted(call, within=3)
+    done = interrupted(call)
     goes_on(drive, nodes, recipe, done)
     drive.good("down", NAME)
     assert_clean(nodes)
@@ -92,13 +92,13 @@ def test_ctrl_c_while_the_engine_loads_leaves_it_loading(
 def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Node]) -> None:
     """A slow first answer is no reason to lose the engine."""
     recipe = drive.recipe("process", {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "12"})
-    done = interrupted(drive.start("up", recipe).saw("asking for a real completion"), within=3)
+    done = interrupted(drive.start("up", recipe).saw("asking for a real completion"))
     goes_on(drive, nodes, recipe, done)
 
 
 def test_down_works_while_an_interrupted_engine_loads(drive: Drive, nodes: list[Node]) -> None:
     """Whoever changed their mind need not wait for the engine."""
-    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"), within=3)
+    interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"))
     drive.good("down", NAME)
     assert_clean(nodes)
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -109,9 +108,8 @@ async def test_a_hook_that_hangs_is_ended_with_its_children(tmp_path: Path) -> N
     program(tmp_path, "works", f"echo done >{tmp_path}/done")
     said: list[str] = []
     hooks = Hooks(tmp_path, said.append, 1.5)
-    began = time.monotonic()
     hooks.announce(NEWS)
-    assert time.monotonic() - began < 1.0
+    assert said == []
     await hooks.aclose()
     await asyncio.sleep(0.1)
     assert said in (["hook hangs: was ended after 1.5 s"], [])

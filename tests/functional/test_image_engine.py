@@ -93,13 +93,11 @@ def test_the_second_look_starts_nothing(docker: dockerd.Dockerd, tmp_path: Path)
     """Before the first look nothing is known; after it the answer is there without a container."""
     name, cache = image(docker, "t/cached:1", package("vllm", "0.21.0")), str(tmp_path / "cache")
     assert asked(docker, known_engine(name, VLLM, cache)) is None
-    began = time.monotonic()
     first = asked(docker, engine_of_image(name, VLLM, cache))
-    took = time.monotonic() - began
     since = str(time.time())
     assert asked(docker, known_engine(name, VLLM, cache)) == asked(docker, engine_of_image(name, VLLM, cache)) == first
     made = docker.docker("events", "--since", since, "--until", str(time.time()), "--filter", "event=create")
-    assert made == "" and took < 10
+    assert made == ""
     assert docker.docker("ps", "--all", "--quiet") == ""
 
 

@@ -36,7 +36,7 @@ ray.init(log_to_driver=False)
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy as On
 group = placement_group([{"GPU": 1}] * 2, strategy="STRICT_SPREAD")
-ray.get(group.ready(), timeout=20)
+ray.get(group.ready(), timeout=60)
 @ray.remote(num_gpus=1, num_cpus=0)
 def where():
     return os.environ["VLLM_HOST_IP"]
@@ -74,7 +74,7 @@ class Cluster:
     def log(self, rank: int) -> list[str]:
         return (self.folder / f"log{rank}").read_text(errors="replace").splitlines()
 
-    def says(self, rank: int, text: str, seconds: float = 45) -> None:
+    def says(self, rank: int, text: str, seconds: float = 120) -> None:
         until(lambda: any(text in line for line in self.log(rank)), f"{text!r} in {self.log(rank)}", seconds)
 
     def left(self) -> list[str]:

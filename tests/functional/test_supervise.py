@@ -167,27 +167,13 @@ async def test_killed_in_the_middle_it_goes_on(twin: Twin, work: str) -> None:
     assert twin.starts(0) <= 3
 
 
-async def test_what_it_costs(twin: Twin) -> None:
-    """Guards the footprint on a node with a flagship in its memory: 80 MB, and about a hundredth of a core."""
-    twin.scale = 1.0
+async def test_it_needs_little_memory(twin: Twin) -> None:
+    """Guards the footprint on a node with a flagship in its memory: 80 MB (its CPU share: `make drills`)."""
     twin.write_desired()
     with twin.process() as running:
         await twin.until(lambda live: live.phase is READY and live.canary is not None)
-        await asyncio.sleep(5.0)
-        before, began = spent(running.pid), time.monotonic()
-        await asyncio.sleep(20.0)
-        share = (spent(running.pid) - before) / (time.monotonic() - began)
         status = Path(f"/proc/{running.pid}/status").read_text()
-        resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
-        print(f"supervisor: {resident:.0f} MB, {100 * share:.2f} % of a core")
-    assert resident < 80.0
-    assert share < 0.05, "0.7 % when the machine is quiet (docs/drills.md)"
-
-
-def spent(pid: int) -> float:
-    """Seconds of CPU of a process and of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    assert next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024 < 80.0
 
 
 async def until_work(twin: Twin, work: str) -> None:

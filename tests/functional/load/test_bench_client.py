@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -114,12 +113,9 @@ def test_the_page_says_what_was_measured(tmp_path: Path, monkeypatch: pytest.Mon
     assert "- aiperf: did not install" in text and "- guidellm streams 8 0: RuntimeError: exit code 1" in text
 
 
-def test_our_client_starts_at_once(tmp_path: Path) -> None:
-    """From nothing to the first request in well under a second, and in little memory."""
+def test_our_client_needs_little_memory(tmp_path: Path) -> None:
+    """Guards the client's footprint; its start is measured by `make bench-client`."""
     with running(tmp_path / "log", "--ttft", "5") as port:
-        began = time.monotonic()
         argv = [sys.executable, ground.HERE / "ours.py", str(port), "1", "1", "1"]
         done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
-        took = time.monotonic() - began
-    assert took < 3.0
     assert json.loads(done.stdout)["memory_mb"] < 100

@@ -1,7 +1,6 @@
 """vLLM 0.21.0's real lines, understood: recordings under tests/data/captures_logs."""
 
 import re
-import time
 from functools import cache
 
 import pytest
@@ -166,11 +165,9 @@ def test_no_broken_line_raises(data: st.DataObject) -> None:
 
 
 def test_a_padded_line_is_read_at_once() -> None:
-    """A bar that wipes a wide terminal with blanks once took seconds, in which nothing else was watched."""
-    began = time.process_time()
+    """A bar that wipes a terminal with 3,000 blanks once took seconds; quadratic work on these takes hours."""
     for known in ENGINES.values():
-        known.read(f"x{' ' * 3000}y")
-    assert time.process_time() - began < 1
+        known.read(f"x{' ' * 300_000}y")
 
 
 def test_a_talkative_log_tells_what_the_pool_was_made_of() -> None:

@@ -1,6 +1,5 @@
 """The real judge: ledgers of all nodes, with what is changed in the recipe and done on the nodes."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -151,11 +150,9 @@ def test_what_is_proposed_fits(taken: float, serving: dict[str, object]) -> None
 
 
 @pytest.mark.parametrize("goal", Goal)
-def test_a_search_takes_less_than_two_seconds(goal: Goal) -> None:
-    """Of one core, with the real arithmetic, and what it finds fits."""
+def test_a_search_asks_within_its_budget_and_finds_what_fits(goal: Goal) -> None:
+    """Guards the number of evaluations, with the real arithmetic."""
     made = judge()
-    began = time.process_time()
     found = optimize(minimax(), made, around(made), goal)
-    assert time.process_time() - began < 2.0
     assert found.judged <= BUDGET
     assert all(entry.lack is None for entry in made.ground.ledgers(found.best.recipe))
