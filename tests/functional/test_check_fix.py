@@ -15,7 +15,7 @@ CONF = "etc/sysctl.d/90-sparkwright-vm-min-free-kbytes.conf"
 NETPLAN = "etc/netplan/40-cx7.yaml"
 REF = "hub/models--org--big/refs/main"
 RECORD = "state/fixes.json"
-CODES = {"MEM009", "NET011", "FILE002"}
+CODES = {"MEM009", "NET011", "MODEL005"}
 # It waits where a test wants to kill the call while the value is set and not yet known to be.
 SYSCTL = """#!/bin/sh
 set -- "${3%%=*}" "${3#*=}"
@@ -124,7 +124,7 @@ def test_dry_run_shows_the_commands_and_changes_nothing(shell: Shell, tmp_path: 
 def test_only_what_is_named_is_changed(shell: Shell, tmp_path: Path) -> None:
     """Guards a user who wants one of them; and a sudo that mails to root: it is not tried where nothing needs it."""
     _, found = asked(shell, "--fix", "--yes", "--only", "file002")
-    assert outcomes(found) == {"FILE002": "done"}
+    assert outcomes(found) == {"MODEL005": "done"}
     assert not (tmp_path / "sudo.log").exists()
     _, found = asked(shell, "--fix", "--yes", "--only", "net011")
     assert outcomes(found) == {"NET011": "done"}
@@ -181,5 +181,5 @@ def test_what_somebody_set_since_is_left_to_him(shell: Shell, tmp_path: Path) ->
     asked(shell, "--fix", "--yes")
     (tmp_path / "root" / KBYTES).write_text("5000000\n")
     code, found = asked(shell, "--undo", "--yes")
-    assert (code, outcomes(found)) == (1, {"MEM009": "skipped", "NET011": "done", "FILE002": "done"})
+    assert (code, outcomes(found)) == (1, {"MEM009": "skipped", "NET011": "done", "MODEL005": "done"})
     assert state(tmp_path)[KBYTES] == "5000000\n"

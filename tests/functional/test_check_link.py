@@ -18,7 +18,7 @@ from sparkwright.facts.ranks import ranks_fact
 from sparkwright.simulator.nodes import make_cluster
 from sparkwright.wiring import Where, world
 
-MINE = ("DEEP", "RDMA", "NET", "DOCK", "DISK", "FILE", "SEC")
+MINE = ("DEEP", "RDMA", "NET", "DOCK", "DISK", "FILE", "MODEL", "SEC")
 # The shim listens to nothing and sends nothing; it prints the tool's table for whatever it is asked.
 PERFTEST = r"""#!/bin/sh
 case "$*" in *-h*) echo '  --bind_source_ip  x'; exit 0 ;; esac
@@ -89,7 +89,7 @@ async def test_defects_are_seen_from_the_node_to_the_finding(real: World, tmp_pa
     ip.write_text(ip.read_text().replace("9000", "1500", 1))
     found = await codes(real)
     wanted = {"RDMA002", "RDMA004", "RDMA005", "RDMA006", "RDMA008", "RDMA010", "RDMA012", "NET002", "NET003", "NET011"}
-    assert wanted | {"NET012", "FILE001", "FILE002", "SEC008"} <= set(found)
+    assert wanted | {"NET012", "MODEL004", "MODEL005", "SEC008"} <= set(found)
 
 
 async def test_deep_asks_the_real_nodes(real: World, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_show_tells_what_is_known(shell: Shell) -> None:
 def test_explain(shell: Shell) -> None:
     """A code, a cause, all of them, and a near one for what there is not."""
     code, out, _ = shell.run("explain", "compat001")
-    assert code == 0 and "\nDetects\n" in out and "\nRemedy\n" in out
+    assert code == 0 and "\nDetects\n" in out and "\nFix\n" in out
     assert "LNIC001" in shell.run("explain", "gloo-wrong-interface-loopback")[1]
     code, listed, _ = shell.run("explain")
     assert code == 0 and {"DRV001", "RCP001", "ENG026", "FAB014", "LNIC001", "LIVE003"} <= set(listed.split())

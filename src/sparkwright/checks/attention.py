@@ -12,6 +12,9 @@ EVENTS = frozenset(
     ("GPU004", "GPU010", "HOST015", "HOST021", "HOST023", "MEM013", "MEM014", "RDMA011", "RDMA014"),
 )
 
+# Codes that are gone: another one covers their defect since.
+FORMER: Mapping[str, str] = {"FILE001": "MODEL004", "FILE002": "MODEL005"}
+
 
 @dataclass(frozen=True, slots=True)
 class Attention:
@@ -34,6 +37,7 @@ def attention(
     now: float = 0.0,
 ) -> Attention:
     """seen: events that earlier checks have shown. What stops a start is never ignored and never old."""
+    left_out = {FORMER.get(code, code) for code in ignore}
     fresh: list[Finding] = []
     ignored: list[Finding] = []
     old: list[tuple[Finding, float]] = []
@@ -42,7 +46,7 @@ def attention(
         key = _event(one, facts)
         if one.severity.stops:
             fresh.append(one)
-        elif one.code in ignore:
+        elif one.code in left_out:
             ignored.append(one)
         elif key and key in (seen or {}):
             events[key] = (seen or {})[key]

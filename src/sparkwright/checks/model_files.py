@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkwright.checks.reading import per_node, played, unplanned
+from sparkwright.checks.reading import played, unplanned
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.checkpoint import Checkpoint, Defect, Flaw
-from sparkwright.domain.fabric_facts import Ref
+from sparkwright.domain.fabric_facts import Ref, Store
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Model
@@ -56,6 +56,7 @@ def flawed(context: Context, *defects: Defect) -> Iterator[Flawed]:
 
 
 def download_unfinished(context: Context) -> Iterator[Found]:
+    """Of the recipe's model; without a recipe of all models in the caches."""
     for found in flawed(context, Defect.UNFINISHED):
         root = found.checkpoint.root or found.checkpoint.path
         finish = f"on {found.node}: {found.fetch()}" if found.model.id else "finish the copy"
@@ -65,9 +66,20 @@ def download_unfinished(context: Context) -> Iterator[Found]:
             fix=f"{finish}; `up` does so too. If it is complete all the same: find {root} -name '*.incomplete' -delete",
             subject=found.node,
         )
+    for facts, store in _stores(context):
+        if store.partial:
+            largest = max(store.partial, key=lambda name: store.partial[name])
+            yield Found(
+                f"{gib(sum(store.partial.values()))}; the largest: {largest} {gib(store.partial[largest])}",
+                title=f"{len(store.partial)} unfinished download(s) in {store.path}",
+                fix=f"hf download MODEL resumes it; or: find {store.path} -name '*.incomplete' -delete",
+                severity=INFO,
+                subject=facts.node,
+            )
 
 
 def ref_invalid(context: Context) -> Iterator[Found]:
+    """Of the recipe's model; without a recipe of all models in the caches."""
     for found in flawed(context, Defect.REF):
         root, revision = found.checkpoint.root, (found.checkpoint.path and found.checkpoint.revision) or "REVISION"
         yield Found(
@@ -76,6 +88,28 @@ def ref_invalid(context: Context) -> Iterator[Found]:
             fix=f"on {found.node}: mkdir -p {root}/refs && printf %s {revision} > {root}/refs/main",
             subject=found.node,
         )
+    for facts, store in _stores(context):
+        wrong = (ref for ref in store.refs if ref.text != ref.text.strip() or not ref.there)
+        yield from (_in_store(facts.node, store.path, ref) for ref in wrong)
+
+
+def _stores(context: Context) -> Iterator[tuple[NodeFacts, Store]]:
+    yield from ((facts, store) for facts in unplanned(context) for store in known(facts.stores) or ())
+
+
+def _in_store(node: str, store: str, ref: Ref) -> Found:
+    name = ref.entry.removeprefix("models--").replace("--", "/")
+    bare = ref.text.strip()
+    blank = bare != ref.text
+    return Found(
+        f"{store}/{ref.entry}/refs/main: {ref.text!r}"
+        + ("" if ref.there else ", no such snapshot")
+        + (", ends with a newline" if blank else ""),
+        title=f"{name} not found offline",
+        fix=f"on {node}: printf %s {bare if ref.there else 'SNAPSHOT'} > {store}/{ref.entry}/refs/main",
+        subject=node,
+        repair=ref_fix(node, store, ref.entry, ref.text) if blank and ref.there else None,
+    )
 
 
 def files_damaged(context: Context) -> Iterator[Found]:
@@ -138,55 +172,23 @@ def config_unusable(context: Context) -> Iterator[Found]:
         )
 
 
-def downloads_unfinished(facts: NodeFacts) -> Iterator[Found]:
-    for store in known(facts.stores) or ():
-        if store.partial:
-            largest = max(store.partial, key=lambda name: store.partial[name])
-            yield Found(
-                f"{gib(sum(store.partial.values()))}; the largest: {largest} {gib(store.partial[largest])}",
-                title=f"{len(store.partial)} unfinished download(s) in {store.path}",
-                fix=f"hf download MODEL goes on with it; or: find {store.path} -name '*.incomplete' -delete",
-            )
-
-
-def refs_invalid(context: Context) -> Iterator[Found]:
-    for facts in unplanned(context):
-        for store in known(facts.stores) or ():
-            for ref in store.refs:
-                if ref.text != ref.text.strip() or not ref.there:
-                    yield _finding(facts.node, store.path, ref)
-
-
-def _finding(node: str, store: str, ref: Ref) -> Found:
-    name = ref.entry.removeprefix("models--").replace("--", "/")
-    bare = ref.text.strip()
-    blank = bare != ref.text
-    return Found(
-        f"{store}/{ref.entry}/refs/main: {ref.text!r}"
-        + ("" if ref.there else ", no such snapshot")
-        + (", ends with a newline" if blank else ""),
-        title=f"{name} not found offline",
-        fix=f"on {node}: printf %s {bare if ref.there else 'SNAPSHOT'} > {store}/{ref.entry}/refs/main",
-        subject=node,
-        repair=ref_fix(node, store, ref.entry, ref.text) if blank and ref.there else None,
-    )
-
-
 CHECKS = (
     Check("MODEL004", WARN, "unfinished model download", download_unfinished).about(
         detects="`*.incomplete` files in the model's hub entry, or the mark that our own copies leave until they are "
-        "complete.",
-        why="engines look for files by name; beside half a download they fail late, or wait for the hub.",
+        "complete. Without a recipe such files of any model in the cache, as information.",
+        why="engines look for files by name; with half a download they fail late, or wait for the hub. The rest of "
+        "a download fills the disk.",
         cause="the transfer was cut off, or is still running",
         fix="finish it; what is left over from a download that was finished in another way is removed",
         see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
     ),
     Check("MODEL005", WARN, "invalid refs/main in the hub cache", ref_invalid).about(
-        detects="a hub entry whose refs/main is not there, ends with a newline, or names a snapshot that is not there.",
+        detects="a hub entry whose refs/main is not there, ends with a newline, or names a snapshot that is not there. "
+        "Without a recipe the entries of all models in the cache.",
         why="without internet the hub's client finds the snapshot by the text of refs/main alone; a newline "
         "makes it a folder that does not exist, and the engine says that the model cannot be found.",
-        cause="the entry was made by hand, or copied without its refs folder",
-        fix="write the name of the snapshot's folder into it, without a newline",
+        cause="the entry was made by hand, or copied in part",
+        fix="write the name of the snapshot's folder into it, without a newline; `check --fix` removes a newline only",
         see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
     ),
     Check("MODEL006", OVERRIDE, "corrupt weight files", files_damaged).about(
@@ -226,21 +228,5 @@ CHECKS = (
         why="no engine can tell what the weights are.",
         cause="only the weights were fetched, or the file was cut off, edited or put there from another model",
         fix="fetch config.json of the same revision",
-    ),
-    Check("FILE001", INFO, "unfinished downloads in the hub cache", per_node(unplanned, downloads_unfinished)).about(
-        detects="*.incomplete files in the cache. With a recipe, its own model's are MODEL004's.",
-        why="they hold room, and a model of which they are a part is not whole.",
-        cause="a download was cut off, or is still running",
-        fix="fetch the model again (it goes on where it stopped), or remove them",
-        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
-    ),
-    Check("FILE002", WARN, "invalid refs/main in the hub cache", refs_invalid).about(
-        detects="a refs/main that ends with a newline or names a snapshot that is not there. With a recipe, its own "
-        "model's is MODEL005's.",
-        why="without internet the hub's client finds a model by that text alone: `Cannot find an appropriate "
-        "cached snapshot`.",
-        cause="the entry was made by hand, or copied in part",
-        fix="the snapshot's name without a newline. The fix takes only the newline away",
-        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
     ),
 )

@@ -9,7 +9,7 @@ from itertools import groupby
 import click
 
 from sparkwright.cli.columns import aligned, fold, say
-from sparkwright.cli.explain_pages import Page, pages
+from sparkwright.cli.explain_pages import FORMER, Page, pages
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.domain.errors import UsageError
 
@@ -50,7 +50,8 @@ def _list(as_json: bool) -> None:
 def _found(asked: str) -> tuple[Page, ...]:
     """The page of a code, or those of a cause. Raises UsageError that names near ones."""
     known = pages()
-    found = tuple(p for p in known.values() if asked and (asked.upper() == p.code or asked.lower() == p.cause))
+    code = FORMER.get(asked.upper(), asked.upper())
+    found = tuple(p for p in known.values() if asked and (code == p.code or asked.lower() == p.cause))
     if found:
         return found
     near = _near(asked, known)

@@ -108,9 +108,9 @@ def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
     """Each once. given: texts with commas. Raises UsageError for a code that no finding has."""
     codes = tuple(dict.fromkeys(code.strip().upper() for text in given for code in text.split(",")))
     if codes:
-        from sparkwright.cli.explain_pages import pages
+        from sparkwright.cli.explain_pages import FORMER, pages
 
-        known = pages()
+        known, codes = pages(), tuple(dict.fromkeys(FORMER.get(code, code) for code in codes))
         for code in codes:
             if code not in known:
                 near = get_close_matches(code, known, n=1)

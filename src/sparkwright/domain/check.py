@@ -76,6 +76,16 @@ class Texts(TypedDict, total=False):
     status: str
 
 
+class Given(TypedDict, total=False):
+    """What `on` takes besides subject and evidence; Found's docstring has the meanings."""
+
+    title: str
+    cause: str
+    fix: str
+    severity: Severity
+    repair: Fix | None
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One row of a CHECKS table: what a code means, and the function that finds the defect.
@@ -100,6 +110,10 @@ class Check:
         """With the texts that do not fit into the row's first line."""
         return replace(self, **texts)
 
+    def on(self, subject: str, evidence: str = "", **given: Unpack[Given]) -> Finding:
+        """The finding about that subject, for those that no check function makes."""
+        return self.finding(Found(evidence, subject=subject, **given))
+
     def findings(self, context: Context) -> Iterator[Finding]:
         return map(self.finding, self.find(context))
 
@@ -114,3 +128,7 @@ class Check:
             self.fix.replace("{node}", found.subject) if found.fix is None else found.fix,
             found.repair,
         )
+
+
+def by_code(checks: Iterable[Check]) -> Mapping[str, Check]:
+    return {check.code: check for check in checks}

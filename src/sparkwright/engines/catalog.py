@@ -56,7 +56,7 @@ def engine(name: str) -> Engine:
 
 
 def review(recipe: Recipe, specs: Sequence[RankSpec]) -> tuple[Finding, ...]:
-    """Findings ENG001-ENG039 without repetition, in the order found. Raises RecipeError for an unknown engine."""
+    """Findings ENG001 to ENG033 without repetition, in the order found. Raises RecipeError for an unknown engine."""
     choice = recipe.engine
     found = [*engine(choice.name).check(recipe)]
     for spec in specs:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkwright.domain.facts import FabricChoice
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.options import option_name
 
 LOOPBACK = "127.0.0.1"
@@ -117,51 +118,38 @@ def check_env(recipe: Recipe) -> tuple[Finding, ...]:
 
 def _identity(env: Mapping[str, str]) -> tuple[Finding, ...]:
     return tuple(
-        Finding(
-            "ENG010", Severity.BLOCK, f"env.{name}", f"{name} differs from node to node and cannot stand in a recipe",
-            evidence=f"{name}={env[name]}",
-            cause="every rank would advertise the same address, and the others would wait for it",
-            remedy=f"remove {name}: sparkwright sets it per rank from the node's fabric address",
+        ENG["ENG010"].on(
+            f"env.{name}",
+            f"{name}={env[name]}",
+            title=f"{name} differs from node to node and cannot stand in a recipe",
+            fix=f"remove {name}: sparkwright sets it per rank from the node's fabric address",
         )
-        for name in IDENTITY if name in env
-    )  # fmt: skip
+        for name in IDENTITY
+        if name in env
+    )
 
 
 def _secrets(env: Mapping[str, str]) -> tuple[Finding, ...]:
     return tuple(
-        Finding(
-            "ENG011", Severity.BLOCK, f"env.{name}", f"{name} is a secret and a recipe is not",
-            cause="the environment of a container is readable to everyone who may ask Docker",
-            remedy="name the variable of your own shell that holds the key in serving.api_key_env",
-        )
-        for name in SECRETS if name in env
-    )  # fmt: skip
+        ENG["ENG011"].on(f"env.{name}", title=f"{name} is a secret and a recipe is not")
+        for name in SECRETS
+        if name in env
+    )
 
 
 def _gid(env: Mapping[str, str]) -> tuple[Finding, ...]:
     if "NCCL_IB_GID_INDEX" not in env:
         return ()
-    return (
-        Finding(
-            "ENG012", Severity.WARN, "env.NCCL_IB_GID_INDEX", "a fixed GID index breaks when the table drifts",
-            evidence=f"NCCL_IB_GID_INDEX={env['NCCL_IB_GID_INDEX']}",
-            cause="the RoCE v2 IPv4 entry was seen at 3, 4, 5 and 6, and differs between twins of one node",
-            remedy="remove it: NCCL finds the entry by NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET",
-        ),
-    )  # fmt: skip
+    return (ENG["ENG012"].on("env.NCCL_IB_GID_INDEX", f"NCCL_IB_GID_INDEX={env['NCCL_IB_GID_INDEX']}"),)
 
 
 def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:
     """ENG033 a recipe that insists on RDMA, on a node that uses none: NCCL ends where TCP was meant to serve."""
     for spec in specs:
         if spec.env.get("NCCL_NET") == "IB" and not spec.env.get("NCCL_IB_HCA"):
-            yield Finding(
-                "ENG033", Severity.OVERRIDE, spec.node, "the recipe wants RDMA, and this node uses none",
-                evidence="NCCL_NET=IB; no RDMA device was found, or the cluster file says `hcas: []`",
-                cause="without one NCCL ends with an error when the ranks meet",
-                remedy="name them in the node's `fabric.hcas`; for plain TCP write "
-                "`env: {NCCL_NET: Socket, NCCL_IB_DISABLE: '1'}` with each node of the cluster file",
-            )  # fmt: skip
+            yield ENG["ENG033"].on(
+                spec.node, "NCCL_NET=IB; no RDMA device was found, or the cluster file says `hcas: []`"
+            )
 
 
 def check_distributed(recipe: Recipe, per_rank: Collection[str]) -> tuple[Finding, ...]:
@@ -171,14 +159,12 @@ def check_distributed(recipe: Recipe, per_rank: Collection[str]) -> tuple[Findin
 
 def _per_rank_flags(recipe: Recipe, per_rank: Collection[str]) -> tuple[Finding, ...]:
     return tuple(
-        Finding(
-            "ENG013", Severity.BLOCK, f"flags.{name}", f"--{option_name(name)} is set per rank by sparkwright",
-            evidence=f"{name}: {value}",
-            cause="in a recipe it would be the same on every rank, or bypass who may reach the endpoint",
-            remedy="use serving.port, serving.expose, serving.master_port or serving.api_key_env",
+        ENG["ENG013"].on(
+            f"flags.{name}", f"{name}: {value}", title=f"--{option_name(name)} is set per rank by sparkwright"
         )
-        for name, value in recipe.flags.items() if option_name(name) in per_rank
-    )  # fmt: skip
+        for name, value in recipe.flags.items()
+        if option_name(name) in per_rank
+    )
 
 
 def _world(recipe: Recipe) -> tuple[Finding, ...]:
@@ -187,23 +173,16 @@ def _world(recipe: Recipe) -> tuple[Finding, ...]:
     if p.world_size == recipe.nodes:
         return ()
     return (
-        Finding(
-            "ENG014", Severity.BLOCK, "parallelism", "ranks and nodes do not match",
-            evidence=f"tp {p.tp} x pp {p.pp} x dp {p.dp} = {p.world_size} ranks on {recipe.nodes} nodes",
-            cause="a GB10 node has one GPU, and a rank needs a GPU of its own",
-            remedy=f"set nodes: {p.world_size}, or choose tp, pp and dp whose product is {recipe.nodes}",
+        ENG["ENG014"].on(
+            "parallelism",
+            f"tp {p.tp} x pp {p.pp} x dp {p.dp} = {p.world_size} ranks on {recipe.nodes} nodes",
+            fix=f"set nodes: {p.world_size}, or choose tp, pp and dp whose product is {recipe.nodes}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _program(recipe: Recipe) -> tuple[Finding, ...]:
     engine = recipe.engine
     if engine.runtime is not Runtime.DOCKER or engine.image:
         return ()
-    return (
-        Finding(
-            "ENG016", Severity.BLOCK, "engine.image", "runtime docker without an image",
-            cause="there is nothing to run",
-            remedy="set engine.image (best by digest), or engine.runtime: process with engine.venv",
-        ),
-    )  # fmt: skip
+    return (ENG["ENG016"].on("engine.image"),)

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
 from sparkwright.engines.version import Key, version_key
 
@@ -128,11 +129,12 @@ def _neighbour(engine: str, version: str, near: str) -> Finding:
     of = DATA_OF.get(engine, engine)
     mine, other = version_key(of, version), version_key(of, near)
     close = len(mine) == 1 or mine[:2] == other[:2]
-    return Finding(
-        "ENG005", Severity.INFO if close else Severity.WARN, "engine.version", f"flags are checked against {of} {near}",
-        evidence=f"no flag data for {version or 'a recipe without a version'}; {_distance(mine, other, near)}",
-        remedy="what only this build has is reported as a warning, not refused; data of its own: make engine-data",
-    )  # fmt: skip
+    return ENG["ENG005"].on(
+        "engine.version",
+        f"no flag data for {version or 'a recipe without a version'}; {_distance(mine, other, near)}",
+        title=f"flags are checked against {of} {near}",
+        severity=Severity.INFO if close else Severity.WARN,
+    )
 
 
 def _distance(mine: Key, near: Key, name: str) -> str:
@@ -154,9 +156,8 @@ def _distance(mine: Key, near: Key, name: str) -> str:
 
 
 def _no_data(engine: str, version: str) -> Finding:
-    return Finding(
-        "ENG006", Severity.OVERRIDE, "engine.version", f"no flag data for {engine} {version or '(no version given)'}",
-        evidence="there is data for no version of it",
-        cause="its command line cannot be checked before the start",
-        remedy="make the data: scripts/engine_data.py",
-    )  # fmt: skip
+    return ENG["ENG006"].on(
+        "engine.version",
+        "there is data for no version of it",
+        title=f"no flag data for {engine} {version or '(no version given)'}",
+    )

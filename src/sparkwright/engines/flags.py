@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 
 from sparkwright.domain.finding import Finding, Severity
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import DASHING, DATA_OF, FlagData, flag_data
 from sparkwright.engines.flag_values import Option, Problem, problems
 from sparkwright.engines.flag_words import (
@@ -105,12 +106,14 @@ def _unknown(data: FlagData, given: Given, severity: Severity) -> Finding:
     when = history(data.engine, data.version, _spelling(data, name))
     begun = sorted(data.begun(name))
     why = f": the name is short for any of {', '.join(begun[:4])}" if begun else ", without a try at the model"
-    return Finding(
-        "ENG001", severity, given.word, f"{data.engine} {data.version} has no option {given.word}",
-        evidence="; ".join(part for part in (given.text, advice.because, when) if part),
+    return ENG["ENG001"].on(
+        given.word,
+        "; ".join(part for part in (given.text, advice.because, when) if part),
+        title=f"{data.engine} {data.version} has no option {given.word}",
         cause=f"the engine would end at once{why}",
-        remedy=_hint(data, name, advice, when),
-    )  # fmt: skip
+        fix=_hint(data, name, advice, when),
+        severity=severity,
+    )
 
 
 def _hint(data: FlagData, name: str, advice: Advice, when: str) -> str:
@@ -132,11 +135,14 @@ def _problem(data: FlagData, given: Given, problem: Problem, severity: Severity)
     name = given.option.name if given.option else ""
     meant = right_value(data.engine, name, given.values)
     when = value_history(data.engine, data.version, name, problem)
-    return Finding(
-        problem.code, weight, given.word, f"{data.engine} {data.version}: {given.word} {problem.what}",
-        evidence="; ".join(part for part in (given.text, when) if part),
-        remedy=f"write {given.word} {meant}" if meant and problem.code == "ENG002" else problem.remedy,
-    )  # fmt: skip
+    return ENG[problem.code].on(
+        given.word,
+        "; ".join(part for part in (given.text, when) if part),
+        title=f"{data.engine} {data.version}: {given.word} {problem.what}",
+        cause="",
+        fix=f"write {given.word} {meant}" if meant and problem.code == "ENG002" else problem.remedy,
+        severity=weight,
+    )
 
 
 def _deprecated(data: FlagData, given: Given, option: Option) -> Finding:
@@ -144,7 +150,7 @@ def _deprecated(data: FlagData, given: Given, option: Option) -> Finding:
     title = f"{given.word} is {'gone' if gone else 'on its way out'} in {data.engine} {data.version}"
     hint = f"use {option.replaced_by}" if option.replaced_by else "use what the engine names instead"
     severity = Severity.OVERRIDE if gone else Severity.WARN
-    return Finding("ENG007", severity, given.word, title, evidence=option.deprecated, remedy=hint)
+    return ENG["ENG007"].on(given.word, option.deprecated, title=title, cause="", fix=hint, severity=severity)
 
 
 # Variables that an engine's own prefix claims; others belong to libraries.
@@ -175,12 +181,13 @@ def _reads(data: FlagData, name: str) -> bool:
 
 def _unread(data: FlagData, version: str, name: str, severity: Severity) -> Finding:
     when = variable_history(data.engine, version, name)
-    return Finding(
-        "ENG008", severity, f"env.{name}", f"{data.engine} {data.version} does not read {name}",
-        evidence=when,
-        cause="it is ignored without a word, and what it should do does not happen",
-        remedy=_instead(data, name, when),
-    )  # fmt: skip
+    return ENG["ENG008"].on(
+        f"env.{name}",
+        when,
+        title=f"{data.engine} {data.version} does not read {name}",
+        fix=_instead(data, name, when),
+        severity=severity,
+    )
 
 
 def _instead(data: FlagData, name: str, when: str) -> str:
@@ -199,8 +206,10 @@ def _instead(data: FlagData, name: str, when: str) -> str:
 
 def _late(data: FlagData, name: str) -> Finding:
     new = data.replaced[name]
-    return Finding(
-        "ENG007", Severity.WARN, f"env.{name}", f"{name} is on its way out in {data.engine} {data.version}",
-        evidence=new if " " in new else "",
-        remedy=f"use {new}" if new and " " not in new else "use what the engine names instead" if new else "remove it",
-    )  # fmt: skip
+    return ENG["ENG007"].on(
+        f"env.{name}",
+        new if " " in new else "",
+        title=f"{name} is on its way out in {data.engine} {data.version}",
+        cause="",
+        fix=f"use {new}" if new and " " not in new else "use what the engine names instead" if new else "remove it",
+    )

@@ -12,6 +12,7 @@ from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.engine import PYTHON
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import flag_data
 from sparkwright.facts.engine_image import Question
 from sparkwright.images.fit import MACHINES
@@ -105,22 +106,25 @@ def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Fin
     # A program that only the recipe knows may bring its engine along in a way that cannot be seen from here.
     severity = Severity.BLOCK if own_program else Severity.WARN
     package = "" if name == _NATIVE else f"no Python package {name} and "
-    return Finding(
-        "ENG018", severity, node, f"{name} is not in {_where(engine)}",
+    return ENG["ENG018"].on(
+        node,
         f"wanted {engine.name} {engine.version}; {package}no program of it was found",
-        "the rank would end in its first second",
-        _where_to_have_it(engine),
-    )  # fmt: skip
+        title=f"{name} is not in {_where(engine)}",
+        cause="the rank would end in its first second",
+        fix=_where_to_have_it(engine),
+        severity=severity,
+    )
 
 
 def _lacks_the_twin(node: str, python: str) -> Finding:
-    return Finding(
-        "ENG018", Severity.BLOCK, node, "the simulator needs sparkwright installed on the node",
+    return ENG["ENG018"].on(
+        node,
         f"{python} there has no package sparkwright",
-        "the simulator is a part of sparkwright, and the rank would end in its first second",
-        "on the node: python3 -m venv ~/sparkwright && ~/sparkwright/bin/pip install PATH-OF-SPARKWRIGHT; then in the "
-        "recipe: engine: {venv: ~/sparkwright} (docs/first-recipe.md: the simulator on your own nodes)",
-    )  # fmt: skip
+        title="the simulator needs sparkwright installed on the node",
+        cause="the simulator is a part of sparkwright, and the rank would end in its first second",
+        fix="on the node: python3 -m venv ~/sparkwright && ~/sparkwright/bin/pip install PATH-OF-SPARKWRIGHT; "
+        "then in the recipe: engine: {venv: ~/sparkwright} (docs/first-recipe.md: the simulator on your own nodes)",
+    )
 
 
 def _where_to_have_it(engine: EngineChoice) -> str:
@@ -132,22 +136,28 @@ def _where_to_have_it(engine: EngineChoice) -> str:
 
 
 def _not_seen(engine: EngineChoice, node: str, why: Unknown) -> Finding:
-    return Finding(
-        "ENG018", Severity.INFO, node, f"which {engine.name} is in {_where(engine)} could not be read",
-        f"{why.why}: {why.raw}".strip(": "), "so its version was not compared with the recipe's", "",
-    )  # fmt: skip
+    return ENG["ENG018"].on(
+        node,
+        f"{why.why}: {why.raw}".strip(": "),
+        title=f"which {engine.name} is in {_where(engine)} could not be read",
+        cause="so its version was not compared with the recipe's",
+        fix="",
+        severity=Severity.INFO,
+    )
 
 
 def _other_version(engine: EngineChoice, node: str, name: str, version: str) -> Iterator[Finding]:
     severity = difference(_build(engine.version) if name == _NATIVE else engine.version, version)
     if severity is None:
         return
-    yield Finding(
-        "ENG019", severity, node, f"{_where(engine)} has {name} {version}, the recipe is for {engine.version}",
+    yield ENG["ENG019"].on(
+        node,
         f"observed {name} {version}; wanted {engine.version}",
-        "flags, variables and known defects were checked for the recipe's version",
-        f"write `version: {version}` into the recipe's engine, which checks its flags again, or take the other image",
-    )  # fmt: skip
+        title=f"{_where(engine)} has {name} {version}, the recipe is for {engine.version}",
+        fix=f"write `version: {version}` into the recipe's engine, which checks its flags again, "
+        "or take the other image",
+        severity=severity,
+    )
 
 
 def _build(version: str) -> str:
@@ -186,13 +196,12 @@ def _other_machine(engine: EngineChoice, node: str, seen: EngineFound, facts: No
     if not seen.arch or not wanted or MACHINES.get(seen.arch, seen.arch) == wanted:
         return ()
     return (
-        Finding(
-            "ENG020", Severity.BLOCK, node, f"image {engine.image} is for another processor",
+        ENG["ENG020"].on(
+            node,
             f"observed {seen.arch} ({MACHINES.get(seen.arch, seen.arch)}), the node is {wanted}",
-            "GB10 is linux/arm64; an emulator would not reach its GPU",
-            "take the image's arm64 variant, or build one (`sparkwright build`)",
+            title=f"image {engine.image} is for another processor",
         ),
-    )  # fmt: skip
+    )
 
 
 # Methods that a config writes under another name than the engine's option has (vLLM 0.21.0 quantization/__init__.py).
@@ -213,12 +222,12 @@ def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:
         return ()
     near = get_close_matches(method, names, n=1)
     return (
-        Finding(
-            "ENG030", Severity.WARN if said else Severity.OVERRIDE, "model",
-            f"{recipe.engine.name} {recipe.engine.version} has no quantization method {method}",
-            evidence=f"quant_method: {method} in config.json; the engine has {', '.join(names)}",
-            cause="the weights are written in a form that no loader of this version reads",
-            remedy="take a checkpoint in a format that it has, or a version that has the method"
+        ENG["ENG030"].on(
+            "model",
+            f"quant_method: {method} in config.json; the engine has {', '.join(names)}",
+            title=f"{recipe.engine.name} {recipe.engine.version} has no quantization method {method}",
+            fix="take a checkpoint in a format that it has, or a version that has the method"
             + (f"; the nearest name is {near[0]}" if near else ""),
+            severity=Severity.WARN if said else Severity.OVERRIDE,
         ),
-    )  # fmt: skip
+    )

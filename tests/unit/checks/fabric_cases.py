@@ -178,6 +178,10 @@ MADE_UP = tuple(Profile(f"netplan-{netdev}", netdev, "link-local") for _, netdev
 REF = Ref("models--org--big", "abc123", True)
 
 POWER = "mlx5_core 0000:01:00.0: mlx5_pcie_event:326:(pid 165): Detected insufficient power on the PCIe slot (27W)."
+# Without a recipe: of any model in the cache.
+UNFINISHED = one(**store(partial={"models--org--big/blobs/a.incomplete": 5 << 30}))
+BAD_REF = one(**store(refs=(replace(REF, text="abc123\n"),)))
+
 FIRING = {
     "NET001": both(bare(1), bare(2)),
     "NET002": both(links(1, **{TWIN: {"mtu": 1500}}), {}),
@@ -223,8 +227,6 @@ FIRING = {
     "DISK002": one(disks=(disk("~/models", 3),)),
     "DISK003": one(**store(inodes_free=9)),
     "DISK004": one(**store(fs="nfs4")),
-    "FILE001": one(**store(partial={"models--org--big/blobs/a.incomplete": 5 << 30})),
-    "FILE002": one(**store(refs=(replace(REF, text="abc123\n"),))),
     "FILE003": one(**store(foreign="root /home/ai/.cache/huggingface/hub/models--org--big")),
     "SEC001": one(**listens("0.0.0.0", 8000, "vllm")),
     "SEC002": one(**listens("::", 11434, "ollama")),
@@ -335,8 +337,8 @@ SILENT = [
     ("DISK002", "room enough", both({})),
     ("DISK003", "the file system counts none", one(**store(inodes=0, inodes_free=0))),
     ("DISK004", "its own disk", both({})),
-    ("FILE001", "with a recipe others speak of its model", context(store(partial={"a": 1}))),
-    ("FILE002", "in order", one(**store(refs=(REF,)))),
+    ("MODEL004", "with a recipe others speak of its model", context(store(partial={"a": 1}))),
+    ("MODEL005", "in order", one(**store(refs=(REF,)))),
     ("FILE003", "root is the user", one(**store(foreign="ai /x"), identity=ODD)),
     ("SEC001", "loopback", one(**listens("127.0.0.1", 8000, "vllm"))),
     ("SEC001", "the fabric", one(**listens("10.40.0.1", 8000, "vllm"))),

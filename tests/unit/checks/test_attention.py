@@ -46,3 +46,9 @@ def test_what_is_ignored_is_counted_and_what_stops_a_start_never_is() -> None:
     seen = {f"GPU004 spark-1 {boot} {XID.evidence}": 1.0 for boot in ("b", "another")}
     found = attention([XID, STATE], FACTS, ("GPU004", "MEM009"), seen)
     assert (found.findings, found.ignored, found.old) == ((XID,), (STATE,), ())
+
+
+def test_a_code_that_is_gone_is_still_ignored() -> None:
+    """Guards a cluster file with `ignore: [FILE001]`: the check that covers the defect since is ignored."""
+    found = attention([Finding("MODEL004", Severity.INFO, "spark-1", "t")], {}, ignore=("FILE001",))
+    assert found.findings == () and len(found.ignored) == 1

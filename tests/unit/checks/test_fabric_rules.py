@@ -20,8 +20,8 @@ from unit.checks.samples import NODES, READY, RECIPE, context, found, healthy, r
 
 # What the field disagrees about, and what an owner may well want: told, never held against a node.
 TOLD = {"NET001", "NET004", "NET007", "NET010", "NET014", "RDMA007", "RDMA011", "RDMA013"}
-TOLD |= {"DOCK008", "DOCK010", "DISK004", "FILE001", "SEC008", "SEC009", "SEC010", "DEEP003"}
-MENDED = {"NET002", "NET003", "NET011", "FILE002"}
+TOLD |= {"DOCK008", "DOCK010", "DISK004", "SEC008", "SEC009", "SEC010", "DEEP003"}
+MENDED = {"NET002", "NET003", "NET011"}
 
 
 @pytest.mark.parametrize("code", FIRING)
@@ -106,14 +106,22 @@ def test_no_mtu_is_changed_under_a_running_rank(ranks: Any) -> None:
 
 def test_only_a_newline_is_taken_from_a_ref() -> None:
     """Guards that the fix writes the very name that is there, as the user, and that a lost snapshot is left alone."""
-    fix = fix_of("FILE002", FIRING["FILE002"])
+    fix = fix_of("MODEL005", cases.BAD_REF)
     assert fix
     assert not fix.root
     assert [c.argv[-1] for c in (*fix.do, *fix.undo)] == ["abc123", "abc123\n"]
     lost = one(**store(refs=(Ref("models--org--big", "abc123\n", False),)))
-    (finding,) = found("FILE002", lost)
+    (finding,) = found("MODEL005", lost)
     assert finding.fix is None
     assert "no such snapshot" in finding.evidence
+
+
+def test_without_a_recipe_the_whole_cache_is_inspected() -> None:
+    """Guards that `check` alone reports any model of the cache, and that a start reports its own only."""
+    (unfinished,) = found("MODEL004", cases.UNFINISHED)
+    assert unfinished.severity is Severity.INFO and unfinished.title.startswith("1 unfinished download(s) in ")
+    assert [finding.severity for finding in found("MODEL005", cases.BAD_REF)] == [Severity.WARN]
+    assert found("MODEL004", replace(cases.UNFINISHED, recipe=RECIPE)) == []
 
 
 def test_netplan_mode_goes_back_to_what_it_was() -> None:

@@ -2,18 +2,23 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import docs_rules
 import pytest
+from click.testing import CliRunner
 
 from sparkwright.causes.diagnose import known
 from sparkwright.causes.load import families
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.checks.catalog import CHECKS
-from sparkwright.cli.explain import page_text
+from sparkwright.cli.explain import explain, page_text
 from sparkwright.cli.explain_pages import pages
 from sparkwright.cli.main import run
 from sparkwright.compat.table import ENGINES, read_table
+from sparkwright.engines import findings as engines
+from sparkwright.planner import fabric_findings
+from sparkwright.supervision import findings as supervision
 
 SOURCE = Path(__file__).resolve().parents[3] / "src/sparkwright"
 
@@ -31,14 +36,23 @@ def test_every_rule_has_a_page_with_all_its_parts() -> None:
         assert page.parts["Why"] == cause.why and len(page.fix) == len(cause.fix)
 
 
-@pytest.mark.parametrize(("prefix", "folder"), [("ENG", "engines"), ("FAB", "planner")])
-def test_what_is_no_rule_file_has_a_page(prefix: str, folder: str) -> None:
-    """Guards the codes of planner and engines: each one that the sources name, with words of its own."""
-    text = "\n".join(path.read_text() for path in (SOURCE / folder).glob("*.py"))
-    named = set(re.findall(rf"\"({prefix}\d{{3}})\"", text))
-    assert named and named <= set(pages())
-    assert all(re.search(r"[a-z]{3}", pages()[code].title) for code in named)
-    assert not [code for code in named if pages()[code].title.startswith(("and ", "are ", "when "))]
+@pytest.mark.parametrize(
+    ("table", "folder"), [(engines, "engines"), (fabric_findings, "planner"), (supervision, "supervision")]
+)
+def test_what_no_check_function_finds_has_a_row(table: Any, folder: str) -> None:
+    """Guards the codes of engines, planner and supervision: each one that the sources name has its row, once."""
+    text = "\n".join(path.read_text() for path in (SOURCE / folder).rglob("*.py"))
+    codes = [check.code for check in table.CHECKS]
+    assert set(re.findall(r"\b((?:ENG|FAB|SUP)\d{3})\b", text)) == set(codes)
+    assert len(codes) == len(set(codes))
+    for check in table.CHECKS:
+        assert check.title and check.detects and pages()[check.code]
+
+
+def test_a_code_that_is_gone_shows_the_one_that_covers_its_defect() -> None:
+    """Guards who has an old code in a note: `explain` knows it."""
+    shown = CliRunner().invoke(explain, ["FILE002"]).stdout
+    assert shown.startswith("MODEL005: ") and "Formerly\n  FILE002" in shown
 
 
 def test_families_are_together_and_checks_come_first() -> None:

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
 from sparkwright.engines.dialect import first, most_telling, pieces, says
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times, served_name
 from sparkwright.engines.environment import Variable, as_env, check_distributed, offline
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.llama_cpp import rpc
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, parse_mount
@@ -118,13 +119,10 @@ def _check_model(recipe: Recipe) -> tuple[Finding, ...]:
     if recipe.model.path.endswith(".gguf"):
         return ()
     return (
-        Finding(
-            "ENG017", Severity.BLOCK, "model.path", "llama.cpp loads a GGUF file, and the recipe names none",
-            evidence=f"path: {recipe.model.path or '(not given)'}, id: {recipe.model.id or '(not given)'}",
-            cause="a hub model or a folder may hold many files, and llama.cpp must be given one",
-            remedy="set model.path to the .gguf file on the nodes (the first one of a model in parts)",
+        ENG["ENG017"].on(
+            "model.path", f"path: {recipe.model.path or '(not given)'}, id: {recipe.model.id or '(not given)'}"
         ),
-    )  # fmt: skip
+    )
 
 
 def process_program(recipe: Recipe) -> tuple[str, ...]:

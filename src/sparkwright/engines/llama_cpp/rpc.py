@@ -12,6 +12,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.engine import RenderContext
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import CACHE_AT, parse_mount
 from sparkwright.engines.options import Options, merge
 
@@ -100,27 +101,33 @@ def check_rpc(recipe: Recipe, offloads_nothing: bool) -> tuple[Finding, ...]:
 
 
 def _open(recipe: Recipe) -> Finding:
-    return Finding(
-        "ENG023", Severity.WARN, "nodes", "llama.cpp's RPC has no authentication and no encryption",
-        evidence=f"every worker's rpc-server listens on its fabric address, port {recipe.serving.master_port}",
+    return ENG["ENG023"].on(
+        "nodes",
+        f"every worker's rpc-server listens on its fabric address, port {recipe.serving.master_port}",
+        title="llama.cpp's RPC has no authentication and no encryption",
         cause="whoever reaches that port can read and write the worker's memory through it",
-        remedy="keep the fabric a cable or a switch of its own, with no way to it from outside",
-    )  # fmt: skip
+        fix="keep the fabric a cable or a switch of its own, with no way to it from outside",
+    )
 
 
 def _no_rpc(recipe: Recipe) -> Finding:
-    return Finding(
-        "ENG023", Severity.BLOCK, "engine.venv", "the xllamacpp wheel is built without RPC",
-        evidence=f"venv: {recipe.engine.venv}; its server says `RPC not supported in this build`",
-        remedy="build llama.cpp with -DGGML_RPC=ON, leave venv out, and have llama-server and rpc-server in PATH, "
+    return ENG["ENG023"].on(
+        "engine.venv",
+        f"venv: {recipe.engine.venv}; its server says `RPC not supported in this build`",
+        title="the xllamacpp wheel is built without RPC",
+        cause="",
+        fix="build llama.cpp with -DGGML_RPC=ON, leave venv out, and have llama-server and rpc-server in PATH, "
         "or name llama-server's full path in engine.entrypoint",
-    )  # fmt: skip
+        severity=Severity.BLOCK,
+    )
 
 
 def _useless() -> Finding:
-    return Finding(
-        "ENG023", Severity.BLOCK, "flags", "workers would get nothing to do",
-        evidence="the recipe offloads no layer, or names no device",
+    return ENG["ENG023"].on(
+        "flags",
+        "the recipe offloads no layer, or names no device",
+        title="workers would get nothing to do",
         cause="llama.cpp counts a worker as a device, and without offloading all layers stay with the head's CPU",
-        remedy="remove n-gpu-layers: 0 and device: none, or set nodes: 1",
-    )  # fmt: skip
+        fix="remove n-gpu-layers: 0 and device: none, or set nodes: 1",
+        severity=Severity.BLOCK,
+    )

@@ -7,13 +7,14 @@ entrypoints/engine.py. Field guide C3.
 from collections.abc import Mapping
 
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
 from sparkwright.domain.units import GIB
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, files_at, phase_times
 from sparkwright.engines.environment import check_distributed
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.metrics import SGLANG_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, mounts
@@ -131,27 +132,19 @@ def _stages(recipe: Recipe) -> tuple[Finding, ...]:
     if p.pp == 1 or not method:
         return ()
     return (
-        Finding(
-            "ENG024", Severity.OVERRIDE, "parallelism.pp", "SGLang does not speculate across pipeline stages",
-            evidence=f"pp {p.pp} with speculation.method {method}",
-            cause="its own argument check refuses the two together in nearly every version and mode",
-            remedy=f"set tp: {p.tp * p.pp} and pp: 1, or leave speculation out",
+        ENG["ENG024"].on(
+            "parallelism.pp",
+            f"pp {p.pp} with speculation.method {method}",
+            fix=f"set tp: {p.tp * p.pp} and pp: 1, or leave speculation out",
         ),
-    )  # fmt: skip
+    )
 
 
 def _pinned_bytes(recipe: Recipe) -> tuple[Finding, ...]:
     size = recipe.serving.kv_cache_bytes
     if not size:
         return ()
-    return (
-        Finding(
-            "ENG025", Severity.BLOCK, "serving.kv_cache_bytes", "SGLang pins the KV cache in tokens, not in bytes",
-            evidence=f"kv_cache_bytes: {size}",
-            cause="there is no option for it, and a limit that is dropped silently is none",
-            remedy="set flags.max-total-tokens, or serving.memory_fraction",
-        ),
-    )  # fmt: skip
+    return (ENG["ENG025"].on("serving.kv_cache_bytes", f"kv_cache_bytes: {size}"),)
 
 
 def _graphs(recipe: Recipe) -> tuple[Finding, ...]:
@@ -161,24 +154,15 @@ def _graphs(recipe: Recipe) -> tuple[Finding, ...]:
     if recipe.nodes == 1 or off or any(name.startswith("cuda-graph-") for name in flags):
         return ()
     return (
-        Finding(
-            "ENG026", Severity.WARN, "flags.disable-cuda-graph", "graph capture across nodes has deadlocked in SGLang",
-            evidence="github.com/sgl-project/sglang/issues/19991; al-engr.com/minimax-sglang-debug.html: at 0 of 36 "
+        ENG["ENG026"].on(
+            "flags.disable-cuda-graph",
+            "github.com/sgl-project/sglang/issues/19991; al-engr.com/minimax-sglang-debug.html: at 0 of 36 "
             "graphs for 34 minutes, SMs at 96 %, memory idle",
-            cause="the ranks go out of step while they capture their collectives",
-            remedy="if a start stands still in that phase: flags.disable-cuda-graph: true (a variable does not do it)",
         ),
-    )  # fmt: skip
+    )
 
 
 def _key(recipe: Recipe) -> tuple[Finding, ...]:
     if not (recipe.serving.api_key_env and recipe.engine.entrypoint):
         return ()
-    return (
-        Finding(
-            "ENG027", Severity.WARN, "engine.entrypoint", "SGLang prints its API key into its own log",
-            evidence=f"entrypoint: {' '.join(recipe.engine.entrypoint)}",
-            cause="it logs all its arguments at start; our wrapper masks that, and this entrypoint goes around it",
-            remedy="leave engine.entrypoint out, or keep the log to yourself",
-        ),
-    )  # fmt: skip
+    return (ENG["ENG027"].on("engine.entrypoint", f"entrypoint: {' '.join(recipe.engine.entrypoint)}"),)

@@ -11,11 +11,12 @@ from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankFile
 from sparkwright.domain.recipe import Recipe, Runtime, Speculation
 from sparkwright.engines.engine import RenderContext, files_at
 from sparkwright.engines.environment import Variable, as_env, fabric, offline
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import HUB_AT, caches, model_word
 from sparkwright.engines.options import Options, merge, text
 
@@ -197,13 +198,10 @@ def _daemons(recipe: Recipe) -> tuple[Finding, ...]:
     if recipe.nodes == 1:
         return ()
     return (
-        Finding(
-            "ENG032", Severity.WARN, "nodes", "Open MPI's daemons listen on all addresses of their nodes",
-            evidence="mpirun and orted: ports of the system's choice on 0.0.0.0 and [::], while the job runs",
-            cause="they tell each other their fabric addresses only, but bind to any",
-            remedy="a firewall on the nodes' other interfaces; sparkwright's own agent listens on the fabric only",
+        ENG["ENG032"].on(
+            "nodes", "mpirun and orted: ports of the system's choice on 0.0.0.0 and [::], while the job runs"
         ),
-    )  # fmt: skip
+    )
 
 
 def _key(recipe: Recipe) -> tuple[Finding, ...]:
@@ -211,14 +209,7 @@ def _key(recipe: Recipe) -> tuple[Finding, ...]:
     s = recipe.serving
     if not s.api_key_env:
         return ()
-    return (
-        Finding(
-            "ENG021", Severity.BLOCK, "serving", "trtllm-serve has no API key: everybody who reaches it may use it",
-            evidence=f"serving.api_key_env: {s.api_key_env}",
-            cause="the server looks at no Authorization header, so a key would only seem to protect it",
-            remedy="leave out serving.api_key_env: the gateway that `sparkwright up` makes has keys of its own",
-        ),
-    )  # fmt: skip
+    return (ENG["ENG021"].on("serving", f"serving.api_key_env: {s.api_key_env}"),)
 
 
 def _replicas(recipe: Recipe) -> tuple[Finding, ...]:
@@ -226,13 +217,14 @@ def _replicas(recipe: Recipe) -> tuple[Finding, ...]:
     if p.dp == 1:
         return ()
     return (
-        Finding(
-            "ENG022", Severity.BLOCK, "parallelism.dp", "trtllm-serve has no data-parallel replicas",
-            evidence=f"dp: {p.dp}",
+        ENG["ENG022"].on(
+            "parallelism.dp",
+            f"dp: {p.dp}",
+            title="trtllm-serve has no data-parallel replicas",
             cause="its ranks are tp_size x pp_size; attention can be split by requests inside tp",
-            remedy=f"tp: {p.tp * p.dp}, and flags: {{extra_llm_api_options: {{enable_attention_dp: true}}}}",
+            fix=f"tp: {p.tp * p.dp}, and flags: {{extra_llm_api_options: {{enable_attention_dp: true}}}}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _extra_options(recipe: Recipe) -> tuple[Finding, ...]:
@@ -240,13 +232,14 @@ def _extra_options(recipe: Recipe) -> tuple[Finding, ...]:
     if isinstance(given, Mapping):
         return ()
     return (
-        Finding(
-            "ENG022", Severity.BLOCK, f"flags.{EXTRA}", "the file of extra options is written by sparkwright",
-            evidence=f"extra_llm_api_options: {given}",
+        ENG["ENG022"].on(
+            f"flags.{EXTRA}",
+            f"extra_llm_api_options: {given}",
+            title="the file of extra options is written by sparkwright",
             cause="a path in a recipe says nothing about what the file holds on each node",
-            remedy="give the file's content as a mapping: extra_llm_api_options: {cuda_graph_config: {...}}",
+            fix="give the file's content as a mapping: extra_llm_api_options: {cuda_graph_config: {...}}",
         ),
-    )  # fmt: skip
+    )
 
 
 def _method(recipe: Recipe) -> tuple[Finding, ...]:
@@ -254,9 +247,11 @@ def _method(recipe: Recipe) -> tuple[Finding, ...]:
     if not method or method in DECODING or "decoding_type" in recipe.speculation.options:
         return ()
     return (
-        Finding(
-            "ENG022", Severity.BLOCK, "speculation.method", f"TensorRT-LLM has no speculation method {method!r}",
-            evidence=f"method: {method}",
-            remedy=f"one of {', '.join(DECODING)}, or its own name as speculation.options.decoding_type",
+        ENG["ENG022"].on(
+            "speculation.method",
+            f"method: {method}",
+            title=f"TensorRT-LLM has no speculation method {method!r}",
+            cause="",
+            fix=f"one of {', '.join(DECODING)}, or its own name as speculation.options.decoding_type",
         ),
-    )  # fmt: skip
+    )

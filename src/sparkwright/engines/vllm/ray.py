@@ -13,13 +13,14 @@ from dataclasses import replace
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import PROCESSES
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
 from sparkwright.engines.dialect import first, most_telling, pieces, says
 from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, files_at, phase_times
 from sparkwright.engines.environment import SECRETS, Variable, as_env, check_distributed
+from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import model_word
@@ -94,14 +95,10 @@ def _api(spec: RankSpec, context: RenderContext) -> tuple[tuple[str, int], ...]:
 def _native(recipe: Recipe) -> tuple[Finding, ...]:
     """ENG028."""
     return tuple(
-        Finding(
-            "ENG028", Severity.BLOCK, f"flags.{name}", f"--{option_name(name)} has no place on Ray",
-            evidence=f"{name}: {value}",
-            cause="it belongs to vLLM's own multi-node mode; on Ray one `vllm serve` starts the workers of all nodes",
-            remedy="remove it, or set engine.name: vllm",
-        )
-        for name, value in recipe.flags.items() if option_name(name) in NATIVE
-    )  # fmt: skip
+        ENG["ENG028"].on(f"flags.{name}", f"{name}: {value}", title=f"--{option_name(name)} has no place on Ray")
+        for name, value in recipe.flags.items()
+        if option_name(name) in NATIVE
+    )
 
 
 def _replicas(recipe: Recipe) -> tuple[Finding, ...]:
@@ -109,28 +106,14 @@ def _replicas(recipe: Recipe) -> tuple[Finding, ...]:
     dp = recipe.parallelism.dp
     if dp == 1:
         return ()
-    return (
-        Finding(
-            "ENG029", Severity.BLOCK, "parallelism.dp", "data parallelism over Ray is not driven by sparkwright",
-            evidence=f"dp: {dp}",
-            cause="vLLM gives it a backend and placement of its own (--data-parallel-backend ray)",
-            remedy="set engine.name: vllm, which spreads replicas without Ray, or use tp",
-        ),
-    )  # fmt: skip
+    return (ENG["ENG029"].on("parallelism.dp", f"dp: {dp}"),)
 
 
 def _alone(recipe: Recipe) -> tuple[Finding, ...]:
     """ENG031."""
     if recipe.nodes > 1:
         return ()
-    return (
-        Finding(
-            "ENG031", Severity.BLOCK, "nodes", "Ray on one node has nothing to spread",
-            evidence="nodes: 1",
-            cause="it would only take memory and open ports",
-            remedy="set engine.name: vllm",
-        ),
-    )  # fmt: skip
+    return (ENG["ENG031"].on("nodes", "nodes: 1"),)
 
 
 LAUNCHER = "ray_launch.py"
