@@ -24,7 +24,7 @@ def test_a_restart_is_planned_and_no_fault(drive: Drive, nodes: list[Node]) -> N
     with asking(nodes[0], drive.folder / "home") as client:
         done = drive.good("restart")
         client.wait(200)
-    assert done.out.startswith(f"{NAME}: serves again after"), str(done)
+    assert done.out.startswith(f"{NAME}: ready again after"), str(done)
     assert all(set(before[name]).isdisjoint(found) and found for name, found in running(nodes).items())
     assert client.statuses() == {200, 503}
     assert any("a planned restart" in message for _, message, _ in client.refusals), client.refusals

@@ -192,7 +192,7 @@ def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive,
             head.sh(f"{USER} kill --signal KILL {unit}", user="spark")
             if name == "supervisor":
                 said = look(drive).out
-                assert "nothing would bring it back" not in said, said
+                assert "it will not restart automatically" not in said, said
             until(
                 lambda unit=unit: head.sh(f"{USER} is-active {unit}", user="spark", check=False) == "active", unit, 30
             )

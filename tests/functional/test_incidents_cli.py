@@ -73,7 +73,7 @@ def test_a_supervisor_tells_the_state(shell: Shell, head: Head) -> None:
     assert "spark-2  cannot be asked now" in text and "spark-3  not looked at yet" in text
     assert re.search(r"probe request: a simulated token in 0\.4 s, \d+(\.\d)? s ago", text)
     assert "incidents: 2, 1 relaunch, the last: sparkwright incidents show 2" in text
-    assert "supervised on spark-1, nothing brings it back after a reboot, for me@laptop" in text
+    assert "supervised on spark-1, not restarted after a reboot, for me@laptop" in text
     assert found["state"] == "ready" and found["supervised"]["live"]["nodes"][0]["time_left"] == 18000.0  # type: ignore[index]
 
 
@@ -96,7 +96,7 @@ def test_a_dead_supervisor_is_said(shell: Shell, head: Head) -> None:
     code, text, found = status(shell)
     assert (code, found["state"]) == (1, "stopped")
     assert "its supervisor on spark-1 is not running; it last said ready, 30" in text
-    assert "nothing would bring it back" in text
+    assert "it will not restart automatically" in text
 
 
 def test_a_supervisor_that_hangs_is_said(shell: Shell, head: Head) -> None:
@@ -119,7 +119,7 @@ def test_a_damaged_live_file_is_no_crash(shell: Shell, head: Head, text: str) ->
     """It is said that nobody watches."""
     head.write("live.json", text)
     code, said, _ = status(shell)
-    assert code == 1 and "its supervisor on spark-1 is not running: nothing would bring it back" in said
+    assert code == 1 and "its supervisor on spark-1 is not running: it will not restart automatically" in said
 
 
 def test_incidents_are_listed_and_shown(shell: Shell, head: Head) -> None:

@@ -162,7 +162,7 @@ def test_validate(call, tmp_path):
         "recipe 'nope' does not exist",
         "shipped/twin.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker",
     ]
-    assert result.stdout.startswith("./good.yaml: good (hash ")
+    assert result.stdout.startswith("./good.yaml: valid (hash ")
     assert "./bad.yaml: 2 errors; `sparkwright recipes show --reference` explains every key" in result.stderr
 
 

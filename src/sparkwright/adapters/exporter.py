@@ -46,7 +46,7 @@ _ENGINE = (
     ("prefix_cache_hit_tokens_total", "Prompt tokens found there.", "prefix_hits"),
     ("draft_tokens_total", "Tokens that the drafter proposed.", "draft_tokens"),
     ("accepted_tokens_total", "Proposed tokens that the model accepted.", "accepted_tokens"),
-    ("preemptions_total", "Requests thrown out of the KV cache.", "preemptions"),
+    ("preemptions_total", "Preempted requests.", "preemptions"),
 )
 
 
@@ -100,7 +100,7 @@ class Exporter:
         live = self._live()
         made = _Families(self._home.name if live is None else live.deployment, live)
         fresh = live is not None and self._now() - live.at < _STALE
-        yield made.gauge("supervisor_up", "Whether the supervisor told anything within 15 s.", float(fresh))
+        yield made.gauge("supervisor_up", "1 if the supervisor reported within the last 15 s.", float(fresh))
         if live is None:
             return
         yield made.gauge("supervisor_last_seen_timestamp_seconds", "When it told something last.", live.at)

@@ -68,33 +68,50 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 
 @click.command()
 @click.argument("targets", nargs=-1, metavar="[URL | DEPLOYMENT]...")
-@click.option("--profile", default="", metavar="NAME", help="A workload that ships, or a YAML file. [default: quick]")
-@click.option("--profiles", is_flag=True, is_eager=True, expose_value=False, callback=_list_profiles, help="List them.")
-@click.option("--model", default="", metavar="NAME", help="Where the server has several.")
-@click.option("--key-file", type=click.Path(path_type=Path), help="Holds the key. [default: $SPARKWRIGHT_API_KEY]")
+@click.option("--profile", default="", metavar="NAME", help="Shipped workload or YAML file. [default: quick]")
+@click.option(
+    "--profiles",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_profiles,
+    help="List shipped workloads and exit.",
+)
+@click.option("--model", default="", metavar="NAME", help="Model to measure, where the server has several.")
+@click.option(
+    "--key-file", type=click.Path(path_type=Path), help="File with the API key. [default: $SPARKWRIGHT_API_KEY]"
+)
 @click.option("--gateway", is_flag=True, help="Measure a deployment through its gateway, with TLS and keys.")
 @click.option("--front-door", is_flag=True, hidden=True)
-@click.option("--tokenizer", type=click.Path(path_type=Path, exists=True), help="A tokenizer.json, or its folder.")
-@click.option("--repeats", type=click.IntRange(1, 100), default=None, help="In place of the profile's.")
-@click.option("--seed", type=int, default=None, help="Of lengths and times. [default: the profile's]")
-@click.option("--seconds", type=click.FloatRange(10.0), default=None, help="The run ends after that.")
-@click.option("--resume", default="", metavar="RUN", help="Go on with a run that was stopped or killed.")
-@click.option("--dry-run", "dry", is_flag=True, help="Ask the server what it is, say what would be done, and end.")
-@click.option("--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 when a line of it does not hold.")
-@click.option("--baseline", default="", metavar="RUN", help="What `x baseline` in the file of gates stands for.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Kept with the run. Several times for several.")
-@click.option("--note", default="", metavar="TEXT", help="Kept with the run.")
-@click.option("--allow-simulated", is_flag=True, help="Compare a simulated endpoint with a real one.")
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path, exists=True),
+    help="Count tokens with this tokenizer.json or its folder.",
+)
+@click.option(
+    "--repeats", type=click.IntRange(1, 100), default=None, help="Number of repeats. [default: the profile's]"
+)
+@click.option("--seed", type=int, default=None, help="Seed of lengths and send times. [default: the profile's]")
+@click.option("--seconds", type=click.FloatRange(10.0), default=None, help="End the run after this many seconds.")
+@click.option("--resume", default="", metavar="RUN", help="Resume an interrupted run.")
+@click.option("--dry-run", "dry", is_flag=True, help="Probe the server, print the benchmark plan and exit.")
+@click.option(
+    "--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 if a threshold in FILE is not met."
+)
+@click.option("--baseline", default="", metavar="RUN", help="Run that `x baseline` in the gate file refers to.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag the run; may be repeated.")
+@click.option("--note", default="", metavar="TEXT", help="Store a note with the run.")
+@click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
 @shared.where_options
 @shared.json_option
 def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool, **how: Any) -> None:
-    """Measure any OpenAI-compatible endpoint, or a deployment of the cluster by its name.
+    """Benchmark any OpenAI-compatible endpoint, or a deployment of the cluster by its name.
 
-    Several endpoints are measured one after the other under the same workload, and compared with the first. Every
-    request is kept on this machine; a run that was stopped is gone on with by --resume.
+    Several endpoints are measured one after the other under the same workload and compared with the first. Every
+    request is stored on this machine; an interrupted run can be continued with --resume.
 
-    Exit 0: measured; 1: the run is not valid or a gate does not hold; 2: wrong words, model or key; 3: what is measured
-    cannot be kept; 4: another process is measuring this run; 5: no answer.
+    Exit status: 0 measured, 1 the run is not valid or a threshold is not met, 2 usage error, unknown model or invalid
+    key, 3 results cannot be stored, 4 another process is measuring this run, 5 no answer.
 
     \b
     Examples:
@@ -159,14 +176,17 @@ async def _wanted(
     """With the workload: of the run that is gone on with, or the profile's as the options change it."""
     if not how["resume"]:
         if not targets:
-            raise UsageError("what is to be measured?", "sparkwright bench URL, or the name of a deployment")
+            raise UsageError("missing argument URL or DEPLOYMENT", "sparkwright bench http://127.0.0.1:8000")
         if said.gateway is not None and any(map(asked.is_url, targets)):
-            raise UsageError("--gateway is for a deployment's name: a URL is measured as it stands")
+            raise UsageError("--gateway needs a deployment's name: a URL is measured as it is")
         opened = open_workload(how["profile"] or _QUICK, places())
         workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
         return targets, replace(said, wish=_filled(said.wish, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
-        raise UsageError("--resume goes on with one run as it was begun", f"sparkwright bench --resume {how['resume']}")
+        raise UsageError(
+            "--resume takes no other targets, --profile, --repeats or --seed",
+            f"sparkwright bench --resume {how['resume']}",
+        )
     run = await taken_up(made.runs, how["resume"])
     resumed(run)
     workload = adjusted(run.workload, None, None, how["seconds"])
@@ -194,7 +214,7 @@ async def _one(made: Bench, named: str, said: _Asked) -> Run:
 def _opening(ready: Ready) -> str:
     text = f"{found_text(ready)}\n\n{plan_text(ready)}\n"
     if ready.unfinished:
-        text += f"  a run like this was not finished: sparkwright bench --resume {ready.unfinished} goes on with it\n"
+        text += f"  an unfinished run can be resumed: sparkwright bench --resume {ready.unfinished}\n"
     return text
 
 

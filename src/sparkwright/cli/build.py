@@ -20,17 +20,17 @@ from sparkwright.wiring import Where, places
 @click.command()
 @click.argument("recipe", metavar="RECIPE[@PROFILE]")
 @shared.profile_option
-@click.option("--node", default="", metavar="NAME", help="Build there. [default: the head]")
-@click.option("--no-ship", is_flag=True, help="Leave the image on that node.")
-@click.option("--dry-run", is_flag=True, help="Print the Dockerfile and the files beside it; ask no node.")
+@click.option("--node", default="", metavar="NAME", help="Build on this node. [default: the head]")
+@click.option("--no-ship", is_flag=True, help="Do not copy the image to the other nodes.")
+@click.option("--dry-run", is_flag=True, help="Print the Dockerfile and its files and exit; contact no node.")
 @shared.where_options
 @shared.lease_option
 @shared.json_option
 def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
-    """The image of a recipe, made from its pinned parts (its `build` section) and the same on all nodes.
+    """Build a recipe's image from the pinned parts of its `build` section and copy it to all nodes.
 
-    Its name is the hash of all that goes in: where it is there already, nothing is built. Labels of the image and a
-    record in the nodes' state folder tell what it was made from.
+    Idempotent: the image's name is the hash of its inputs, and an image that exists is not built again. Labels of the
+    image and a record in the nodes' state folder list the inputs.
 
     \b
     Examples:

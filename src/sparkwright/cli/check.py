@@ -31,34 +31,34 @@ _MODES = ("fix", "undo", "deep")
 
 @click.command()
 @shared.where_options
-@click.option("--fix", is_flag=True, help="Make the safe changes that findings carry: shown first, then asked for.")
-@click.option("--undo", is_flag=True, help="Take back what --fix has changed, the last change first.")
-@click.option("--deep", is_flag=True, help="Measure, too: RDMA bandwidth, and clocks under ten seconds of load.")
-@click.option("--yes", is_flag=True, help="With --fix or --undo: do not ask.")
+@click.option("--fix", is_flag=True, help="Apply the safe fixes of findings, after showing them and asking.")
+@click.option("--undo", is_flag=True, help="Revert what --fix has changed, the last change first.")
+@click.option("--deep", is_flag=True, help="Also measure RDMA bandwidth, and clocks under 10 s of load.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation of --fix or --undo.")
 @click.option(
     "--ask-become-pass",
     is_flag=True,
-    help="With --fix or --undo: ask once for the password that sudo on the nodes wants.",
+    help="Ask once for the sudo password of the nodes (--fix, --undo).",
 )
-@click.option("--dry-run", is_flag=True, help="With --fix or --undo: only show what would change.")
-@click.option("--only", multiple=True, metavar="CODE", help="With --fix or --undo: only these; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Print what --fix or --undo would change and exit.")
+@click.option("--only", multiple=True, metavar="CODE", help="Fix or undo only this finding; may be repeated.")
 @click.option(
-    "--ignore", multiple=True, metavar="CODE[,CODE]", help="Count these findings and do not show them; may be repeated."
+    "--ignore", multiple=True, metavar="CODE[,CODE]", help="Count these findings but hide them; may be repeated."
 )
 @click.option(
     "--severity",
     type=click.Choice([one.value for one in Severity]),
     default="info",
     show_default=True,
-    help="Do not show what weighs less. Exit code and JSON stay the same.",
+    help="Hide findings below this severity; exit code and JSON do not change.",
 )
 @shared.lease_option
 @shared.json_option
 def check(cluster: str, ssh_config: str, **rest: Any) -> None:
-    """Look at all nodes in parallel: findings with evidence and remedy, worst first.
+    """Check all nodes in parallel: findings with evidence and remedy, worst first.
 
-    Exit 0: no finding above info; 1: findings, or a change that failed; 3: a node could not be reached. An event of
-    this boot (a killed program, an Xid) is a finding until a check has shown it; later checks list it in one line.
+    Exit status: 0 no finding above info, 1 findings or a failed fix, 3 a node could not be reached. An event since boot
+    (a killed program, an Xid) is a finding of the first check that shows it; later checks list it in one line.
 
     \b
     Examples:
@@ -190,7 +190,7 @@ def _say_lost(lost: Sequence[NodeError]) -> None:
 @shared.where_options
 @shared.json_option
 def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """What is known of each node, or of one; what could not be read says so.
+    """Print the facts of all nodes or of one: hardware, drivers, network, Docker, disks, ranks.
 
     \b
     Examples:

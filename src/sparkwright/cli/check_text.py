@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sparkwright.app.check import Checked
 from sparkwright.app.fix import Outcome, Result
 from sparkwright.cli.columns import fold
+from sparkwright.cli.findings import severity_word
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.units import duration
 
@@ -62,5 +63,5 @@ def _fixes(findings: Sequence[Finding], tried: Sequence[Result]) -> list[str]:
 
 def _counts(findings: Sequence[Finding]) -> str:
     counted = Counter(one.severity for one in findings)
-    each = ", ".join(f"{counted[severity]} {severity}" for severity in Severity if counted[severity])
+    each = ", ".join(f"{counted[severity]} {severity_word(severity)}" for severity in Severity if counted[severity])
     return f"{len(findings)} finding{'' if len(findings) == 1 else 's'} ({each})" if findings else "no findings"

@@ -18,22 +18,26 @@ from sparkwright.cli.text import mark
 from sparkwright.domain.summary import RunSummary
 
 SCHEMA = 1
-_simulated = click.option("--allow-simulated", is_flag=True, help="Compare a simulated run with a measured one.")
+_simulated = click.option(
+    "--allow-simulated", is_flag=True, help="Allow comparing a simulated run with a measured one."
+)
 
 
 @click.command()
 @click.argument("base")
 @click.argument("others", nargs=-1, required=True, metavar="RUN...")
-@click.option("--gate", type=click.Path(path_type=Path), metavar="FILE", help="Thresholds that each RUN must hold.")
+@click.option(
+    "--gate", type=click.Path(path_type=Path), metavar="FILE", help="Exit 1 if a RUN does not meet a threshold in FILE."
+)
 @_simulated
 @shared.json_option
 def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulated: bool, as_json: bool) -> None:
-    """Runs against a base, figure by figure: better, worse, same, or unclear.
+    """Compare runs with a base, metric by metric: better, worse, same, or unclear.
 
-    A verdict wants a difference of 3 % and a 95 % interval of the ratio without 1. Runs of different workloads, models
-    or tokenizers, invalid ones, and simulated ones beside measured ones are not compared.
+    Better or worse needs a difference of 3 % and a 95 % interval of the ratio that excludes 1. Runs of different
+    workloads, models or tokenizers, invalid runs, and simulated with measured runs are not compared.
 
-    Exit 0: compared, all gates hold; 1: a gate does not hold, or runs cannot be compared.
+    Exit status: 0 compared and all thresholds met, 1 a threshold is not met or the runs cannot be compared.
 
     \b
     Examples:
@@ -73,16 +77,16 @@ def _against_json(one: Against) -> dict[str, Any]:
 @click.command()
 @click.argument("run")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--baseline", default="", metavar="RUN", help="What `x baseline` in the file stands for.")
+@click.option("--baseline", default="", metavar="RUN", help="Run that `x baseline` in FILE refers to.")
 @_simulated
 @shared.json_option
 def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bool) -> None:
-    """Whether a run holds the thresholds of a file, a line each.
+    """Check a run against the thresholds of a file, one a line.
 
     METRIC.STATISTIC SIGN NUMBER UNIT [@ depth=32k], as `ttft.p99 < 2s @ depth=32k`, `decode.median >= 0.95 x
-    baseline`, `errors == 0`, `goodput >= 3/s @ level=c8`. What follows # is left out.
+    baseline`, `errors == 0`, `goodput >= 3/s @ level=c8`. Text after # is a comment.
 
-    Exit 0: all hold; 1: one does not, or the run is not valid; 2: a line is no gate.
+    Exit status: 0 all thresholds met, 1 a threshold failed or the run is invalid, 2 syntax error in FILE.
 
     \b
     Examples:

@@ -59,11 +59,13 @@ class Show:
 
 
 @click.command()
-@click.option("--recipe", "wanted", default=RECIPE, show_default=True, metavar="RECIPE", help="A recipe of the twin.")
-@click.option("--keep", is_flag=True, help="Leave it running, and say how to look at it and end it.")
+@click.option(
+    "--recipe", "wanted", default=RECIPE, show_default=True, metavar="RECIPE", help="A recipe of the simulator."
+)
+@click.option("--keep", is_flag=True, help="Leave it running and print the commands to inspect and end it.")
 @shared.json_option
 def demo(wanted: str, keep: bool, as_json: bool) -> None:
-    """The whole loop on this machine, on an embedded simulated two-node cluster, in under two minutes.
+    """Run the whole loop on this machine, on a simulated two-node cluster, in under two minutes.
 
     Nothing is installed, no port beyond loopback is opened, and nothing is left behind.
 

@@ -31,18 +31,17 @@ _LOOK = 0.1  # seconds between looks at files that grow
 
 @click.command()
 @click.argument("what", nargs=-1, metavar="[FILE|FOLDER|-|DEPLOYMENT]...")
-@click.option("--watch", is_flag=True, help="Follow what grows; tell each cause within a second of its line.")
+@click.option("--watch", is_flag=True, help="Follow logs and report each cause within one second.")
 @shared.where_options
 @shared.json_option
 def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """The root cause, from logs of any engine and rank, kernel logs, nvidia-smi, client errors; with the lines that
-    prove it, and the fix.
+    """Find the root cause in logs of any engine and rank, kernel logs, nvidia-smi and client errors.
 
-    Name the logs of all ranks together: the line that explains often stands in another one. Plain, gzip, `journalctl
-    -o json` and Docker's json files are read; `-` is standard input, a FOLDER is an incident. A DEPLOYMENT is asked on
-    its nodes, or its last saved evidence is read when nothing of it is left.
+    Prints the lines that prove it, and the fix. Give the logs of all ranks together: the deciding line is often in
+    another one. Plain, gzip, `journalctl -o json` and Docker's json files are read; `-` is standard input, a FOLDER is
+    an incident. A DEPLOYMENT is read on its nodes, or from its last saved evidence when nothing of it is left there.
 
-    Exit 0: no known cause; 1: causes; 3: a node could not be reached.
+    Exit status: 0 no known cause, 1 causes, 3 a node could not be reached.
 
     \b
     Examples:
@@ -54,7 +53,7 @@ def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, 
     where = Where(cluster, ssh_config)
     targets = what or ("-",)
     if not what and sys.stdin.isatty():
-        raise click.UsageError("name a log, a folder, a deployment, or `-` for standard input")
+        raise click.UsageError("missing argument: a log, a folder, a deployment, or `-` for standard input")
     found = _watched(targets, where, as_json) if watch else _examined(targets, where, as_json)
     if found:
         raise click.exceptions.Exit(1)

@@ -14,10 +14,10 @@ from sparkwright.engines.catalog import engine
 
 emit_option = click.option(
     "--emit", "form", type=click.Choice(list(FORMS)), default=None,
-    help="Write the plan out as files for Docker Compose, sh, Kubernetes or systemd; they hold no secret.",
+    help="Print the plan as files for this tool; they contain no secrets.",
 )  # fmt: skip
 out_option = click.option(
-    "--out", default="", metavar="DIR", help="With --emit: the folder for the files. [default: print them]"
+    "--out", default="", metavar="DIR", help="Write the files of --emit to this folder. [default: stdout]"
 )
 
 

@@ -14,12 +14,13 @@ from sparkwright.cli.options import json_option, print_json
 from sparkwright.domain.errors import UsageError
 
 
-@click.command(short_help="What a finding's code means, and what to do.")
+@click.command(short_help="Explain a finding's code or a cause.")
 @click.argument("code", metavar="[CODE|CAUSE]", required=False)
 @json_option
 def explain(code: str | None, as_json: bool) -> None:
-    """What a finding's code, or a cause that `diagnose` names, means: what it detects, why it matters, what proves it
-    and what to do. Without a code all of them are listed.
+    """Explain a finding's code or a cause of `diagnose`: what it detects, why it matters, the evidence and the fix.
+
+    Without a code, list all of them.
 
     \b
     Examples:

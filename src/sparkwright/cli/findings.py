@@ -11,6 +11,11 @@ COLORS = {Severity.BLOCK: "red", Severity.OVERRIDE: "red", Severity.WARN: "yello
 _INDENT = 14
 
 
+def severity_word(severity: Severity) -> str:
+    """`override` is an error on screens: `up` refuses it until --force."""
+    return "error" if severity is Severity.OVERRIDE else severity
+
+
 def findings_text(findings: Sequence[Finding], nodes: Collection[str] = (), fixes: bool = False) -> str:
     """Worst first as they come: code, subject, title, then evidence, cause and remedy where there are any.
 
@@ -24,7 +29,7 @@ def findings_text(findings: Sequence[Finding], nodes: Collection[str] = (), fixe
 
 def _entry(group: Sequence[Finding], nodes: Collection[str], fixes: bool) -> Iterator[str]:
     first = group[0]
-    head = f"{first.severity.upper():<8} {first.code}"
+    head = f"{severity_word(first.severity).upper():<8} {first.code}"
     for number, (title, subjects) in enumerate(_by_text((one.subject, one.title) for one in group).items()):
         lead = head if not number else " " * len(head)
         line = fold(f"{lead}  {_named(subjects, nodes)}: {title}", len(head) + 2)

@@ -18,9 +18,9 @@ SCHEMA = 1
 
 @click.group()
 def incidents() -> None:
-    """What happened to deployments, what was done about it, and the evidence that was saved.
+    """List and show incidents: what happened, what the supervisor did, and the saved evidence.
 
-    Read from the head node, also when no supervisor is there any more.
+    Read from the head node, also after its supervisor is gone.
 
     \b
     Examples:
@@ -41,9 +41,9 @@ def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
 @shared.where_options
 @shared.json_option
 def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """Incidents, newest first.
+    """List incidents, newest first.
 
-    Exit 0: also when there is none; 3: a node could not be asked.
+    Exit status: 0 also when there is none, 3 a node could not be reached.
 
     \b
     Examples:
@@ -62,12 +62,12 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
         raise click.exceptions.Exit(3)
 
 
-@incidents.command("show", short_help="One incident: evidence, cause, fix, what was done.")
+@incidents.command("show", short_help="Show one incident with its evidence, cause and fix.")
 @click.argument("number", type=click.IntRange(min=1))
 @shared.where_options
 @shared.json_option
 def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """One incident: what it was, the evidence, cause and fix, what was done and when, and how it ended.
+    """Show one incident: what it was, evidence, cause and fix, the actions with their times, and its end.
 
     \b
     Examples:

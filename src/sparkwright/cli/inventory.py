@@ -39,12 +39,12 @@ class _Seen:
         return self.found.lacking(one, self.cluster.names)
 
 
-@click.command(name="inventory", short_help="Every checkpoint on every node's disk.")
-@click.option("--nodes", "apart", is_flag=True, help="Node by node, each copy on a line of its own.")
+@click.command(name="inventory", short_help="List the checkpoints on all nodes' disks.")
+@click.option("--nodes", "apart", is_flag=True, help="Print each copy on a line of its own, node by node.")
 @shared.where_options
 @shared.json_option
 def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """Every checkpoint on every node's disk: hub cache, model folders and GGUF files, and the recipes that can use it.
+    """List the checkpoints on all nodes' disks (hub cache, folders, GGUF files) and the recipes that can use them.
 
     \b
     Examples:

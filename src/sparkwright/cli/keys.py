@@ -15,25 +15,25 @@ from sparkwright.wiring import Where
 
 @click.group()
 def keys() -> None:
-    """Keys to the gateway: named, revocable, kept on the head node as hashes only.
+    """Add, list and revoke the gateway's API keys. The head node stores hashes only.
 
-    They outlive deployments. With the cluster's first `up` a key `default` is made.
+    Keys outlive deployments. The cluster's first `up` adds a key named `default`.
 
     \b
     Example: sparkwright keys add laptop
     """
 
 
-@keys.command(short_help="Make a key for all deployments, or for one.")
+@keys.command(short_help="Add a key for all deployments, or for one.")
 @click.argument("name")
 @click.argument("deployment", required=False, default="")
-@click.option("--show", is_flag=True, help="Print the key itself, too.")
+@click.option("--show", is_flag=True, help="Also print the key itself.")
 @shared.where_options
 @shared.json_option
 def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> None:
-    """Make a key for all deployments of the head node, or only for DEPLOYMENT.
+    """Add a key for all deployments of the head node, or only for DEPLOYMENT.
 
-    It is written to a file on this machine that only you can read; no other copy exists.
+    The key is written to a file on this machine that only you can read; there is no other copy.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
 @shared.where_options
 @shared.json_option
 def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
-    """The names of the keys, what they open, and who made them when.
+    """List the keys: name, deployments, who added them and when.
 
     \b
     Example: sparkwright keys list
@@ -64,18 +64,18 @@ def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
     elif found:
         say(aligned([_row(key) for key in found]))
     else:
-        say("no keys; `sparkwright keys add NAME` makes one")
+        say("no keys; `sparkwright keys add NAME` adds one")
 
 
-@keys.command(short_help="Take a key away: it gets 401 from now on.")
+@keys.command(short_help="Revoke a key: requests with it get 401.")
 @click.argument("name")
 @click.argument("deployment", required=False, default="")
 @shared.where_options
 @shared.json_option
 def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """Take a key away: all of that name, or only the one made for DEPLOYMENT.
+    """Revoke all keys of a name, or only the one for DEPLOYMENT.
 
-    From now on it gets 401; answers that are under way are finished.
+    New requests with it get 401; requests in progress are completed.
 
     \b
     Examples:

@@ -15,27 +15,27 @@ from sparkwright.domain.errors import NotReady, Refused, SparkwrightError, Store
 
 # verb -> (module, attribute, help). Modules are imported when their verb is used: `--help` stays quick.
 VERBS = {
-    "check": ("check", "check", "Look at all nodes in parallel: findings, evidence, remedy."),
-    "recipes": ("recipes", "recipes", "Recipes: list, show, validate, import, inventory of checkpoints."),
-    "plan": ("plan", "plan", "What would run where, with which commands, and does it fit."),
-    "build": ("build", "build", "The image of a recipe from its pinned parts, alike on all nodes."),
-    "up": ("up", "up", "From a recipe to an endpoint that has answered a real request."),
-    "status": ("status", "status", "The deployments as the nodes themselves tell them."),
-    "logs": ("status", "logs", "The logs of a deployment's ranks."),
-    "incidents": ("incidents", "incidents", "What happened to deployments, and what was done about it."),
-    "down": ("up", "down", "Stop a deployment and remove all that is left of it."),
+    "check": ("check", "check", "Check all nodes in parallel: findings, evidence, remedy."),
+    "recipes": ("recipes", "recipes", "List, show, validate and import recipes; list checkpoints."),
+    "plan": ("plan", "plan", "Print what would run where, and whether it fits."),
+    "build": ("build", "build", "Build a recipe's image from its pinned parts for all nodes."),
+    "up": ("up", "up", "Start a recipe and wait until it has answered a real request."),
+    "status": ("status", "status", "Show the deployments as the nodes report them."),
+    "logs": ("status", "logs", "Print the logs of a deployment's ranks."),
+    "incidents": ("incidents", "incidents", "List and show incidents and the actions of the supervisor."),
+    "down": ("up", "down", "Stop a deployment and remove everything that belongs to it."),
     "restart": ("up", "restart", "Restart a deployment; its gateway answers 503 meanwhile."),
-    "keys": ("keys", "keys", "Keys to the gateway: add, list, revoke."),
-    "bench": ("bench", "bench", "Measure any OpenAI-compatible endpoint, or a deployment."),
-    "runs": ("runs", "runs", "What was measured on this machine."),
-    "compare": ("compare", "compare", "Runs against a base, figure by figure."),
-    "gate": ("compare", "gate", "Whether a run holds thresholds: for CI."),
-    "report": ("report", "report", "Plots, tables and conditions of runs, as one file."),
-    "diagnose": ("diagnose", "diagnose", "The root cause, from logs of any engine or from the nodes."),
-    "explain": ("explain", "explain", "What a finding's code means, and what to do."),
-    "facts": ("check", "facts", "What is known of each node."),
-    "monitoring": ("monitoring", "monitoring", "A Grafana dashboard and alert rules for supervised deployments."),
-    "demo": ("demo", "demo", "The whole loop on this machine, on a simulated two-node cluster."),
+    "keys": ("keys", "keys", "Add, list and revoke the gateway's API keys."),
+    "bench": ("bench", "bench", "Benchmark any OpenAI-compatible endpoint, or a deployment."),
+    "runs": ("runs", "runs", "List, show, tag, export and delete benchmark runs."),
+    "compare": ("compare", "compare", "Compare runs with a base, metric by metric."),
+    "gate": ("compare", "gate", "Check a run against thresholds, for CI."),
+    "report": ("report", "report", "Write plots, tables and conditions of runs to one file."),
+    "diagnose": ("diagnose", "diagnose", "Find the root cause in logs of any engine or on the nodes."),
+    "explain": ("explain", "explain", "Explain a finding's code or a cause, and the fix."),
+    "facts": ("check", "facts", "Print the facts of all nodes."),
+    "monitoring": ("monitoring", "monitoring", "Write a Grafana dashboard and alert rules."),
+    "demo": ("demo", "demo", "Run the whole loop on this machine, simulated."),
 }
 STDOUT, STDERR = 1, 2
 STOPPED = 130
@@ -43,7 +43,7 @@ ISSUE_HINT = "this is a bug in sparkwright: please report it with the lines abov
 
 
 class BrokenPipe(Exception):
-    """A BrokenPipeError of a verb. click ends the program without a word at one, whichever pipe it was."""
+    """A BrokenPipeError of a verb. click exits silently at one, whichever pipe it was."""
 
 
 class Verbs(click.Group):
@@ -81,25 +81,25 @@ class Verbs(click.Group):
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="sparkwright")
-@click.option("--debug", is_flag=True, help="On an error also show where in sparkwright it came from.")
+@click.option("--debug", is_flag=True, help="Print the traceback of an error, too.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:
-    """Turns GB10 machines (DGX Spark and its twins) into a model endpoint that people can rely on.
+    """Turn GB10 machines (DGX Spark and OEM variants) into a reliable model endpoint.
 
     \b
     First time:
-      sparkwright demo                     see the whole loop, simulated, on this machine
+      sparkwright demo                     run the whole loop, simulated, on this machine
       echo 'nodes: [spark-1, spark-2]' > cluster.yaml   (the names that you give to ssh)
-      sparkwright check                    are the nodes in order?
-      sparkwright plan deepseek-v4-flash   does it fit, what would run?
-      sparkwright up deepseek-v4-flash     serve it
+      sparkwright check                    check the nodes
+      sparkwright plan deepseek-v4-flash   print what would run and whether it fits
+      sparkwright up deepseek-v4-flash     start it
     """
     ctx.obj = {"debug": debug}
 
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """How to speak of what went wrong. color: None lets the terminal decide."""
+    """Prints errors. color: None lets the terminal decide."""
 
     debug: bool
     color: bool | None = None
@@ -141,7 +141,7 @@ def run(args: list[str], color: bool | None = None) -> int:
 
 
 def _tell_program(error: BaseException, code: int) -> None:
-    """Whoever reads JSON from stdout finds there, too, why there is nothing else."""
+    """The failure as JSON on stdout, where a program expects the result."""
     from sparkwright.cli.failure import failure_json
 
     try:
@@ -193,7 +193,7 @@ def _reader_left() -> bool:
 
 
 def _misused(error: click.ClickException, voice: Voice) -> int:
-    """Wrong words: the same shape as every other error."""
+    """A usage error, printed as every other error."""
     context, message = getattr(error, "ctx", None), error.format_message()
     if message.startswith("Usage:"):  # a group without a verb: click's message is the whole help
         voice.say(message)
@@ -213,7 +213,7 @@ def _bug(error: Exception, voice: Voice) -> int:
 
 
 def _known(error: SparkwrightError, voice: Voice) -> int:
-    """Expected trouble: one clear message, never a traceback."""
+    """An expected error: one clear message, never a traceback."""
     if voice.debug:
         import traceback
 

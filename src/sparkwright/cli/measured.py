@@ -27,10 +27,10 @@ from_log_option = click.option(
     multiple=True,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    help="Plan with the figures of this engine log, from anywhere. Several files: of rank 0, 1, ... in this order.",
+    help="Plan with the figures of this engine log; several files are ranks 0, 1, 2 in order.",
 )
 rank_option = click.option(
-    "--rank", type=click.IntRange(min=0), default=None, help="The rank that the file of --from-log is of. [default: 0]"
+    "--rank", type=click.IntRange(min=0), default=None, help="Rank of the --from-log file. [default: 0]"
 )
 
 

@@ -17,11 +17,11 @@ NEXT = """next:
 
 
 @click.command()
-@click.option("--out", default="monitoring", show_default=True, metavar="DIR", help="Where to write them.")
-@click.option("--overwrite", is_flag=True, help="Also over files that are there and differ.")
+@click.option("--out", default="monitoring", show_default=True, metavar="DIR", help="Folder to write to.")
+@click.option("--overwrite", is_flag=True, help="Overwrite files that exist and differ.")
 @shared.json_option
 def monitoring(out: str, overwrite: bool, as_json: bool) -> None:
-    """A Grafana dashboard and alert rules for supervised deployments, with a scrape configuration for Prometheus.
+    """Write a Grafana dashboard, alert rules and a scrape configuration for Prometheus.
 
     The figures come from each supervised deployment's head node.
 

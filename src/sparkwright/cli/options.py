@@ -27,7 +27,11 @@ _NO_REASON = "\0"
 def where_options(function: F) -> F:
     """--cluster and --ssh-config."""
     function = click.option(
-        "--ssh-config", default="", envvar="SPARKWRIGHT_SSH_CONFIG", metavar="FILE", help="Given to ssh as -F."
+        "--ssh-config",
+        default="",
+        envvar="SPARKWRIGHT_SSH_CONFIG",
+        metavar="FILE",
+        help="ssh configuration file (ssh -F).",
     )(function)
     return click.option(
         "--cluster",
@@ -57,8 +61,10 @@ def deployment_if_given(ctx: click.Context, parameter: click.Parameter, value: s
     return "" if value is None else deployment_of(ctx, parameter, value)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
-profile_option = click.option("--profile", default="", metavar="NAME", help="The same as RECIPE@PROFILE.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
+profile_option = click.option(
+    "--profile", default="", metavar="NAME", help="Profile of the recipe; the same as RECIPE@PROFILE."
+)
 name_option = click.option(
     "--name",
     callback=deployment_if_any,
@@ -74,21 +80,21 @@ def force_option(function: F) -> F:
     @wraps(function)
     def with_reason(*args: Any, force: str, reason: str, **given: Any) -> Any:
         if force == _NO_REASON and not reason:
-            raise click.UsageError("--force wants a reason, which is recorded: --force REASON")
+            raise click.UsageError("--force needs a reason, which is recorded: --force REASON")
         if reason and not force:
             raise click.UsageError("--reason goes with --force")
         return function(*args, force=reason if force == _NO_REASON else force, **given)
 
-    told = "Override findings that may be overridden; the reason is recorded."
+    told = "Override the findings that can be overridden; REASON is recorded."
     beside = click.option(
-        "--reason", default="", metavar="REASON", help="The reason, where --force has none of its own."
+        "--reason", default="", metavar="REASON", help="Reason for --force, where it has none of its own."
     )
     forced = click.option("--force", default="", is_flag=False, flag_value=_NO_REASON, metavar="REASON", help=told)
     return forced(beside(with_reason))  # type: ignore[return-value]
 
 
 lease_option = click.option(
-    "--break-lease", "seize", is_flag=True, help="Take over the nodes' leases from whoever holds them."
+    "--break-lease", "seize", is_flag=True, help="Take over the nodes' leases from another user or process."
 )
 
 

@@ -42,7 +42,7 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 @shared.name_option
 @shared.where_options
 @shared.force_option
-@click.option("--why", is_flag=True, help="With the arithmetic: where every figure comes from.")
+@click.option("--why", is_flag=True, help="Print the arithmetic and the source of every figure.")
 @goal_option
 @from_log_option
 @rank_option
@@ -50,9 +50,9 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 @out_option
 @shared.json_option
 def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None:
-    """What would run where, with which exact commands, and does it fit. Changes nothing; exit 1 when `up` would refuse.
+    """Print what would run where, with which exact commands, and whether it fits; change nothing.
 
-    Several recipes or profiles are compared side by side.
+    Several recipes or profiles are compared. Exit status: 1 if `up` would refuse it.
 
     \b
     Examples:

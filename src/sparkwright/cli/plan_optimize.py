@@ -17,7 +17,7 @@ goal_option = click.option(
     "goal",
     type=click.Choice([str(goal) for goal in Goal]),
     default=None,
-    help="Search the limits (context, sequences, batched tokens, memory fraction, KV type) that reach most.",
+    help="Search context, sequences, batched tokens, memory fraction and KV type.",
 )
 
 

@@ -17,18 +17,18 @@ from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe
 
 
-@click.command(name="import", short_help="Another tool's recipe as ours.")
+@click.command(name="import", short_help="Convert another tool's recipe.")
 @click.argument("file", metavar="FILE|-")
-@click.option("--out", default="", metavar="NAME.yaml", help="Write it there. [default: stdout]")
+@click.option("--out", default="", metavar="NAME.yaml", help="Write the recipe to this file. [default: stdout]")
 @click.option("--name", default="", metavar="NAME", help="Name of the recipe. [default: the source's]")
-@click.option("--engine-version", "version", default="", metavar="VERSION", help="The engine in the image.")
-@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Spread it over N nodes. [default: the source's]")
-@click.option("--strict", is_flag=True, help="Exit 1 when anything was left out, assumed, or gives power away.")
+@click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Number of nodes. [default: the source's]")
+@click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
 @json_option
 def import_command(file: str, out: str, strict: bool, as_json: bool, **wish: Any) -> None:
-    """Another tool's recipe as ours: sparkrun's (v1, v2) and vLLM's. `-` reads stdin.
+    """Convert a recipe of sparkrun (v1, v2) or vLLM. `-` reads stdin.
 
-    Exit 2 when the result is not a good recipe yet; it is written all the same, and each line says why.
+    Exit status: 2 if the result is not a valid recipe yet; it is written anyway, and each line gives a reason.
 
     \b
     Examples:

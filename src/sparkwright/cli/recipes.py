@@ -27,12 +27,12 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.recipes.load import load_recipe, what_is_left
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 
 
 @click.group(name="recipes")
 def recipes() -> None:
-    """The shipped recipes and your own: list, show, validate, import, inventory.
+    """List, show, validate and import recipes, shipped ones and your own; list checkpoints.
 
     \b
     Examples:
@@ -45,10 +45,10 @@ recipes.add_command(import_command)
 recipes.add_command(inventory_command)
 
 
-@recipes.command(name="list", short_help="All recipes: shipped ones and your own.")
+@recipes.command(name="list", short_help="List all recipes, shipped ones and your own.")
 @_JSON
 def list_recipes(as_json: bool) -> None:
-    """All recipes: shipped ones and those in ~/.config/sparkwright/recipes.
+    """List all recipes: shipped ones and those in ~/.config/sparkwright/recipes.
 
     \b
     Examples:
@@ -205,7 +205,7 @@ def _say(result: dict[str, Any]) -> None:
     if result["valid"]:
         profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
         but = f", and refused by `up`: {result['refused']}" if result.get("refused") else ""
-        say(f"{result['name']}: good (hash {result['hash']}{profiles}){but}")
+        say(f"{result['name']}: valid (hash {result['hash']}{profiles}){but}")
         return
     for line in result["errors"]:
         say(line)

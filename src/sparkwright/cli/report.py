@@ -18,13 +18,15 @@ _FORMS = click.Choice([form.value for form in Form])
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--format", "form", type=_FORMS, default=None, help="[default: as FILE ends, or html]")
-@click.option("-o", "--out", default="", metavar="FILE", help="Where to; - is stdout. [default: RUN.html; else stdout]")
+@click.option("--format", "form", type=_FORMS, default=None, help="Format. [default: by the name of FILE, or html]")
+@click.option(
+    "-o", "--out", default="", metavar="FILE", help="Output file, - for stdout. [default: RUN.html; else stdout]"
+)
 def report(runs: tuple[str, ...], form: str | None, out: str) -> None:
-    """Plots, tables and conditions of one run, or of several laid over each other and compared with the first.
+    """Write plots, tables and conditions of one run, or of several compared with the first.
 
-    RUN: an id, the beginning of one, a tag, or `last`; without any, the newest. HTML is one file that needs no
-    network; md is for a post in a forum.
+    RUN: an id or its beginning, a tag, or `last`. [default: the newest] HTML is one file that needs no network; md is
+    for a forum post.
 
     \b
     Examples:

@@ -40,9 +40,9 @@ def with_store(work: Callable[[Kept], Awaitable[T]]) -> T:
 
 @click.group()
 def runs() -> None:
-    """What was measured on this machine: every request of every benchmark, kept until it is deleted.
+    """List, show, tag, export, import and delete benchmark runs on this machine.
 
-    RUN is an id or the beginning of one, a tag (its newest run), or `last`.
+    RUN is an id or its beginning, a tag (its newest run), or `last`.
 
     \b
     Examples:
@@ -53,11 +53,13 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option("--workload", default="", metavar="NAME", help="Only runs of this one, as `quick` or `quick@1`.")
-@click.option("--tag", default="", metavar="TAG", help="Only runs that have it.")
+@click.option(
+    "--workload", default="", metavar="NAME", help="Only runs of this workload, such as `quick` or `quick@1`."
+)
+@click.option("--tag", default="", metavar="TAG", help="Only runs with this tag.")
 @shared.json_option
 def list_(workload: str, tag: str, as_json: bool) -> None:
-    """Runs, newest first. Exit 0: also when there is none.
+    """List runs, newest first. Exit status: 0 also when there is none.
 
     \b
     Examples:
@@ -75,7 +77,7 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
 @click.argument("run", default="last")
 @shared.json_option
 def show(run: str, as_json: bool) -> None:
-    """The figures of one run, computed anew from its requests.
+    """Show the figures of one run, computed from its requests.
 
     \b
     Examples:
@@ -93,10 +95,10 @@ def show(run: str, as_json: bool) -> None:
 @runs.command()
 @click.argument("run")
 @click.argument("tags", nargs=-1, required=True)
-@click.option("--remove", is_flag=True, help="Take them off.")
+@click.option("--remove", is_flag=True, help="Remove the tags.")
 @shared.json_option
 def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
-    """Give a run tags, by which it can be named.
+    """Add tags to a run, or remove them. A tag can be used as RUN.
 
     \b
     Examples:
@@ -114,10 +116,10 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("words", nargs=-1, required=True, metavar="RUN...")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @shared.json_option
 def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Delete runs with all their requests, for ever.
+    """Delete runs and all their requests permanently.
 
     \b
     Examples:
@@ -140,11 +142,11 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
 @click.argument("file", required=False, default="", metavar="[FILE]")
 @click.option("--format", "form", default="", type=click.Choice(["", *FORMS]), metavar="FORMAT", help=", ".join(FORMS))
 def export(run: str, file: str, form: str) -> None:
-    """Write a run to a file, or to stdout without one.
+    """Export a run to a file, or to stdout.
 
-    json holds all of it and can be imported elsewhere; csv and parquet have a row for each request; llama-benchy and
-    llama-benchy-table have what that tool tells of the same levels. The format goes by the file's end (.json, .csv,
-    .parquet, .md), else by --format.
+    json is complete and can be imported elsewhere; csv and parquet have a row for each request; llama-benchy and
+    llama-benchy-table have what that tool reports for the same levels. The format follows from the file's suffix
+    (.json, .csv, .parquet, .md) or --format.
 
     \b
     Examples:
@@ -162,14 +164,14 @@ def export(run: str, file: str, form: str) -> None:
         click.echo(content, nl=False)
 
 
-@runs.command("import", short_help="Bring runs in: exported ones, or other tools' results.")
+@runs.command("import", short_help="Import exported runs or other tools' results.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Given to each of them.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag each imported run; may be repeated.")
 @shared.json_option
 def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> None:
-    """Bring runs in: exported ones, or results of other tools, to be compared with.
+    """Import exported runs or results of other tools, for comparison.
 
-    Read are JSON, CSV and Parquet of `runs export`, llama-benchy's JSON and Markdown table, and the JSON of `vllm
+    Supported: JSON, CSV and Parquet of `runs export`, llama-benchy's JSON and Markdown table, and the JSON of `vllm
     bench serve --save-result --save-detailed`.
 
     \b

@@ -21,15 +21,15 @@ _GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTIN
 @click.command()
 @click.argument("deployment", required=False, default="")
 @shared.where_options
-@click.option("--no-probe", is_flag=True, help="Do not ask the endpoint for a token.")
+@click.option("--no-probe", is_flag=True, help="Do not send a probe request to the endpoint.")
 @shared.json_option
 def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_json: bool) -> None:
-    """The deployments as the nodes themselves tell them. Health is one real token, not /health.
+    """Show the deployments as the nodes report them. Health is one real token, not /health.
 
-    Where a supervisor is at work, its word counts: it asks for tokens by itself.
+    A supervised deployment's state comes from its supervisor, which sends probe requests itself.
 
-    Exit 0: all is well or nothing runs; 1: something is degraded, failed, or away after a fault, or DEPLOYMENT was
-    taken down; 2: there is no such DEPLOYMENT; 3: a node could not be asked.
+    Exit status: 0 all healthy or nothing runs; 1 a deployment is degraded, failed, restarting after a fault, or was
+    taken down; 2 there is no such DEPLOYMENT; 3 a node could not be reached.
 
     \b
     Examples:
@@ -90,15 +90,19 @@ def _json(found: Deployment) -> dict[str, Any]:
 
 @click.command()
 @click.argument("deployment", metavar="DEPLOYMENT", callback=shared.deployment_of)
-@click.option("--rank", type=int, default=None, help="Only this rank. [default: all]")
-@click.option("--incident", type=click.IntRange(min=1), default=None, help="As they were saved for this incident.")
-@click.option("--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Last lines; 0 for all.")
+@click.option("--rank", type=int, default=None, help="Print only this rank. [default: all]")
+@click.option(
+    "--incident", type=click.IntRange(min=1), default=None, help="Print the logs that were saved for this incident."
+)
+@click.option(
+    "--tail", type=click.IntRange(min=0), default=100, show_default=True, help="Number of last lines; 0 for all."
+)
 @click.option("--raw", is_flag=True, help="Print colors and control characters as the engine logged them.")
-@click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C or the rank's end.")
+@click.option("--follow", "-f", is_flag=True, help="Follow new lines until Ctrl-C or the rank's end.")
 @shared.where_options
 @shared.json_option
 def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: Any) -> None:
-    """The logs of a deployment's ranks, also after they ended.
+    """Print the logs of a deployment's ranks, also after they ended.
 
     \b
     Examples:
@@ -107,7 +111,7 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
       sparkwright logs deepseek-v4-flash --incident 3 --rank 0
     """
     if how["incident"] and how["follow"]:
-        raise click.UsageError("what was saved for an incident does not grow: --follow does not go with --incident")
+        raise click.UsageError("--follow and --incident exclude each other: saved logs do not grow")
 
     async def read(world: World) -> None:
         async for rank, node, simulated, line in _lines(world, deployment, how):

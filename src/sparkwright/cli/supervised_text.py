@@ -24,7 +24,7 @@ def supervised_text(found: Supervised) -> list[str]:
 
 
 def _how(found: Supervised) -> str:
-    kept = f" by {found.unit}" if found.unit else ", nothing brings it back after a reboot"
+    kept = f" by {found.unit}" if found.unit else ", not restarted after a reboot"
     return kept + (f", for {found.by}" if found.by else "")
 
 

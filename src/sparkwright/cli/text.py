@@ -60,13 +60,13 @@ def _verdict(plan: Plan) -> str:
         known += f"; {_number(len(plan.ignored))} ignored by the cluster file: {', '.join(codes)}"
     blocks = sum(f.severity is Severity.BLOCK for f in plan.findings)
     overrides = sum(f.severity is Severity.OVERRIDE for f in plan.findings)
-    told = [f"{_number(blocks)} to fix first"] if blocks else []
-    told += [f"{_number(overrides)} that --force REASON overrides"] if overrides else []
-    return (f"`up` would refuse it: {' and '.join(told)}" if told else "nothing keeps `up` from starting it") + known
+    stops = [f"{_number(blocks, 'blocking ')}"] if blocks else []
+    stops += [f"{_number(overrides)} that --force can override"] if overrides else []
+    return (f"Not launchable: {', '.join(stops)}" if stops else "Ready to launch") + known
 
 
-def _number(count: int) -> str:
-    return f"{count} finding{'' if count == 1 else 's'}"
+def _number(count: int, kind: str = "") -> str:
+    return f"{count} {kind}finding{'' if count == 1 else 's'}"
 
 
 def _title(plan: Plan) -> str:

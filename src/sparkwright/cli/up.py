@@ -32,30 +32,30 @@ from sparkwright.wiring import Where, places
 @shared.where_options
 @shared.force_option
 @shared.lease_option
-@click.option("--dry-run", is_flag=True, help="Stop after the plan: same text, same code, nothing changed.")
-@click.option("--detach", is_flag=True, help="Return once the ranks run, without waiting for the answer.")
-@click.option("--no-supervise", is_flag=True, help="Leave nothing on the nodes that keeps it alive, and no gateway.")
-@click.option("--allow-reboot", is_flag=True, help="Its supervisor may reboot all nodes where nothing else helps.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and exit; change nothing.")
+@click.option("--detach", is_flag=True, help="Return once the ranks run; do not wait for the first answer.")
+@click.option("--no-supervise", is_flag=True, help="Start without supervisor and gateway.")
+@click.option("--allow-reboot", is_flag=True, help="Allow the supervisor to reboot the nodes as a last resort.")
 @click.option(
     "--replace",
     default="",
     callback=shared.deployment_if_any,
     metavar="DEPLOYMENT",
-    help="Take its place: stop it, start this; start it again if this fails.",
+    help="Replace this deployment; roll back to it if the start fails.",
 )
-@click.option("--no-rollback", is_flag=True, help="Leave a failed replacement failed; do not start the old one again.")
-@click.option("--verbose", is_flag=True, help="Also print what the engine reports of itself, in its own words.")
+@click.option("--no-rollback", is_flag=True, help="Do not roll back to the old deployment when the new one fails.")
+@click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
 @shared.json_option
 def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
-    """From a recipe to an endpoint that has answered a real request.
+    """Start a recipe and wait until it has answered a real request.
 
-    It is then supervised from the head node, without this machine: a supervisor there starts the ranks again when they
-    fail, and after a reboot. Twice does nothing the second time. Ctrl-C before the ranks run undoes what was begun;
-    after that it only stops watching: the ranks go on, and `up` again watches on.
+    A supervisor on the head node restarts failed ranks from then on, also after a reboot and without this machine.
+    Idempotent: a second run is a no-op. Ctrl-C before launch rolls back; after launch it only detaches, and running
+    `up` again re-attaches.
 
-    A changed recipe replaces what serves under the same name, --replace another deployment: weights and image are
-    staged while that one serves, its gateway answers 503 during the swap, and it is started again if the new one does
-    not get ready or you press Ctrl-C.
+    A changed recipe replaces the deployment of the same name, --replace another one: weights and image are staged while
+    the old one serves, its gateway answers 503 during the swap, and it is rolled back if the new one does not become
+    ready or you press Ctrl-C.
 
     \b
     Examples:
@@ -116,9 +116,9 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 @shared.lease_option
 @shared.json_option
 def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: bool) -> None:
-    """Stop a deployment and remove all that is left of it: containers, processes, files, leases.
+    """Stop a deployment and remove its containers, processes, files and leases.
 
-    Without a name: the only one that there is.
+    Idempotent. [default: the only deployment]
 
     \b
     Example: sparkwright down deepseek-v4-flash
@@ -134,9 +134,9 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
         say(f"{removed.deployment}: {len(removed.ranks)} rank(s) removed")
     elif removed.files:
         left = ", ".join(removed.files)
-        say(f"{removed.deployment}: no rank ran; what was left of it on {left} is removed")
+        say(f"{removed.deployment}: no rank ran; its files on {left} are removed")
     else:
-        say(f"{removed.deployment}: nothing was left of it")
+        say(f"{removed.deployment}: nothing to remove")
 
 
 @click.command()
@@ -146,8 +146,8 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
 def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
     """Restart a deployment; its gateway answers 503 meanwhile.
 
-    Its supervisor stops the ranks and starts them as they were started, and counts no fault. Ctrl-C only stops
-    watching. Without a name: the only deployment that there is.
+    Its supervisor stops and starts the ranks without counting a fault. Ctrl-C only detaches.
+    [default: the only deployment]
 
     \b
     Example: sparkwright restart deepseek-v4-flash
@@ -161,4 +161,4 @@ def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> No
     if as_json:
         shared.print_json({"deployment": name, "seconds": round(seconds, 3)})
     else:
-        say(f"{name}: serves again after {duration(seconds)}")
+        say(f"{name}: ready again after {duration(seconds)}")

@@ -85,8 +85,8 @@ class Home:
     def wrong(self) -> dict[str, str]:
         """What was found when files were read; of a state that was put aside for as long as that is there."""
         bad = self.path / "state.json.bad"
-        aside = f"{bad.with_suffix('')} could not be read and was begun anew from what runs: earlier launches do not "
-        aside += f"count any more; it is kept as {bad.name}: look at it, then remove it"
+        aside = f"{bad.with_suffix('')} was corrupt; state was rebuilt from the running ranks and the restart counter "
+        aside += f"reset. The old file is {bad.name}."
         return self._wrong | ({"state-file": aside} if bad.exists() else {})
 
     def _found(self, kind: str, what: str) -> None:

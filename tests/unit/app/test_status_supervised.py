@@ -51,7 +51,7 @@ async def test_a_deployment_without_ranks_is_there_all_the_same() -> None:
 
 
 async def test_without_its_supervisor_it_is_degraded() -> None:
-    """It gives tokens, and nothing would bring it back."""
+    """It gives tokens, and it will not restart automatically."""
     found = await only(watched(running(), alive=False))
     assert found.state is DeploymentState.DEGRADED and found.answer is not None
     assert "its supervisor on spark-1 is not running" in found.problems[-1]
@@ -61,7 +61,7 @@ async def test_of_nothing_but_a_dead_supervisor_that_is_told() -> None:
     """All ranks are gone, and nobody launches them."""
     found = await only(watched(scene(), alive=False))
     assert (found.name, found.state) == ("twin", DeploymentState.STOPPED)
-    assert "nothing would bring it back" in found.problems[-1]
+    assert "it will not restart automatically" in found.problems[-1]
 
 
 async def test_a_node_without_python_has_no_supervisor() -> None:

@@ -34,4 +34,4 @@ def test_a_reason_comes_with_the_force_or_beside_it(words: list[str], told: str)
 def test_neither_stands_alone(words: list[str]) -> None:
     """What is overridden is recorded with its reason, and a reason is for something."""
     found = CliRunner().invoke(verb, ["x", *words])
-    assert found.exit_code == 2 and ("wants a reason" in found.output or "goes with --force" in found.output)
+    assert found.exit_code == 2 and ("needs a reason" in found.output or "goes with --force" in found.output)

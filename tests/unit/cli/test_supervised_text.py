@@ -19,7 +19,7 @@ def test_a_quiet_deployment_has_one_line() -> None:
     assert lines("sparkwright-supervisor-twin.service") == [
         "  supervised on spark-1 by sparkwright-supervisor-twin.service"
     ]
-    assert lines() == ["  supervised on spark-1, nothing brings it back after a reboot"]
+    assert lines() == ["  supervised on spark-1, not restarted after a reboot"]
 
 
 def test_memory_says_where_it_goes() -> None:
@@ -87,7 +87,7 @@ def test_one_that_is_being_started_again_is_not_called_lost() -> None:
     """systemd does so within seconds; one that nobody starts is told as such."""
     gone = Supervised("twin", "spark-1", 1001.0, False, LIVE, again=True)
     assert gone.trouble.endswith("1 s ago: it is being started again")
-    assert replace(gone, again=False).trouble.endswith("nothing would bring it back")
+    assert replace(gone, again=False).trouble.endswith("it will not restart automatically")
 
 
 def test_since_when_needs_a_supervisor_that_lives() -> None:

@@ -213,7 +213,7 @@ def test_a_plan_that_up_would_refuse_is_1_and_says_so(call: Call, tmp_path: Any)
     file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
     code, out, _ = call("plan", str(file))
     assert code == 1
-    assert out.splitlines()[-1].startswith("`up` would refuse it: ")
+    assert out.splitlines()[-1].startswith("Not launchable: ")
     dry, text, _ = call("up", str(file), "--dry-run")
     assert (dry, text) == (code, out)
     code, _, err = call("up", str(file))
@@ -229,7 +229,7 @@ def test_a_refused_plan_is_not_written_out(call: Call, tmp_path: Any) -> None:
     assert "no-such-flag" in err and "odd: nothing was written: 1 finding prevents it" in err
     assert "hint:  to write them all the same" in err
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"), *FORCE)
-    assert (code, (tmp_path / "x").exists()) == (0, True) and "OVERRIDE" in err and "no-such-flag" in err
+    assert (code, (tmp_path / "x").exists()) == (0, True) and "ERROR" in err and "no-such-flag" in err
 
 
 def test_the_files_of_a_plan_as_json(call: Call) -> None:

@@ -74,7 +74,7 @@ def test_a_broken_state_is_put_aside(home: Home, said: list[str]) -> None:
     (home.path / "state.json").write_bytes(b"\x00" * 30)
     assert home.load() is None and home.load() is None
     assert len(said) == 1 and (home.path / "state.json.bad").exists()
-    assert "kept as state.json.bad: look at it, then remove it" in home.wrong()["state-file"]
+    assert "The old file is state.json.bad." in home.wrong()["state-file"]
     (home.path / "state.json.bad").unlink()
     assert home.wrong() == {}
 

@@ -149,10 +149,11 @@ def same_server(run: Run, now: Conditions) -> None:
     """A run mixes no two servers. Raises UsageError."""
     before = run.conditions
     pairs = {name: (getattr(before, name), getattr(now, name)) for name in _SAME}
-    changed = [f"{name} was {old!r}, is {new!r}" for name, (old, new) in pairs.items() if old != new]
+    changed = [f"{name} {old!r} -> {new!r}" for name, (old, new) in pairs.items() if old != new]
     if changed:
         raise UsageError(
-            f"{run.id} cannot be gone on with: {'; '.join(changed)}", "measure anew, and `sparkwright compare` the two"
+            f"cannot resume {run.id}: the server changed ({'; '.join(changed)})",
+            "start a new run and `sparkwright compare` both",
         )
 
 
@@ -163,7 +164,7 @@ _SAME = (
 
 
 def resumed(run: Run) -> Run:
-    """As it is gone on with. Raises UsageError when nothing is missing."""
+    """The run as it is resumed. Raises UsageError when nothing is missing."""
     if run.imported:
         raise UsageError(f"{run.id} was imported from {run.imported}: its requests were not sent by sparkwright")
     if run.state == DONE:

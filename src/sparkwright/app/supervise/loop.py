@@ -137,7 +137,7 @@ class Loop:
         """What was not watched, or is another time, is nobody's silence."""
         passed, self._ticked = at - (self._ticked or at), at
         if away(passed):
-            self.site.say(f"{passed:+.0f} s since the last look: the clock was set, or this machine stood still")
+            self.site.say(f"clock jumped by {passed:.0f} s (time change or suspend); stall timers reset")
             self._shown = 0.0
             self.senses.looked_away()
 

@@ -82,7 +82,7 @@ class Canary:
         if self.failures < STRIKES or min(still, at - self.failed_since) <= allowed:
             return None
         what = (
-            f"{self.failures} canary requests in a row got no answer in {duration(at - self.failed_since)}, "
+            f"{self.failures} probe requests got no answer in {duration(at - self.failed_since)}, "
             f"and nothing has moved for {duration(still)}"
         )
         return Fault(at, "frozen", what, Recovery.RELAUNCH, tuple(self.why))
@@ -92,7 +92,7 @@ class Canary:
         if self.failures < STRIKES or min(silent, at - self.failed_since) <= allowed:
             return None
         what = (
-            f"the API answers nothing: no metrics for {duration(silent)}, and {self.failures} canary requests in a row "
+            f"the API answers nothing: no metrics for {duration(silent)}, and {self.failures} probe requests "
             "got no answer"
         )
         return Fault(at, "frozen", what, Recovery.RELAUNCH, tuple(self.why))

@@ -122,7 +122,7 @@ class Detectors:
         if node not in self.nodes:
             return ()
         self.nodes[node].reached = False
-        what = f"{node} cannot be looked at" + (f": {why}" if why else "")
+        what = f"cannot sample {node}" + (f": {why}" if why else "")
         return self.latch.set("unseen", node, Fault(at, "unseen", what, Recovery.NONE), at)
 
     def engine(self, live: LiveEngine | None, at: float) -> Found:

@@ -153,7 +153,7 @@ async def test_another_server_is_another_run() -> None:
     run = replace(await scene.run(), state="stopped")
     assert scene.asker.answers
     scene.asker.answers["/version"] = said({"version": "1.1"})
-    with pytest.raises(UsageError, match=r"engine_version was '1\.0', is '1\.1'"):
+    with pytest.raises(UsageError, match=r"engine_version '1\.0' -> '1\.1'"):
         await scene.run(resume=run)
 
 

@@ -101,7 +101,7 @@ def test_a_lost_stream_is_unseen_and_no_fault() -> None:
     watch.sample("spark-2", sample(START), START)
     found = faults(watch.lost("spark-2", START + 1, "connection reset"))
     assert found["unseen"].recovery is Recovery.NONE
-    assert found["unseen"].what == "spark-2 cannot be looked at: connection reset"
+    assert found["unseen"].what == "cannot sample spark-2: connection reset"
     assert watch.lost("spark-2", START + 2) == ()
     node = watch.live_node("spark-2")
     assert node is not None
