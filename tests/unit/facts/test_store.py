@@ -41,9 +41,9 @@ def test_a_supervisor_at_work_is_believed() -> None:
     [
         ({"running": False}, "is not running; it last said ready, 2 s ago"),
         ({"now": 200.0}, "does not answer; it last said ready, 100 s ago"),
-        ({"live": None}, "does not answer: nothing"),
-        ({"live": {"phase": "ready"}}, "does not answer: nothing"),
-        ({"live": {**ROW["live"], "phase": "gone fishing"}, "running": False}, "is not running: nothing"),  # type: ignore[dict-item]
+        ({"live": None}, "does not answer: it will not"),
+        ({"live": {"phase": "ready"}}, "does not answer: it will not"),
+        ({"live": {**ROW["live"], "phase": "gone fishing"}, "running": False}, "is not running: it will not"),  # type: ignore[dict-item]
     ],
 )
 def test_one_that_is_not_is_not(changed: dict[str, Any], said: str) -> None:
