@@ -17,6 +17,12 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)B?$")
 _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 # An exception's own line stands at the left margin after the logger's prefix; frames and code are indented.
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt)(?::|$)")
+# vLLM repeats the place before each line of a message and traceback; requests and answers have their newlines escaped.
+_CLIENTS = re.compile(
+    r"Received request \S+:|Request \S+ details:|Generated response \S+|Receive(?: OpenAI request)?: obj=|Finish: obj="
+    r"|\[(?:[\w/]{1,80}/)?(?:logger|serving\w{0,40}|preprocess|chat_utils|protocol)\.py:\d+\]"
+    r'|log_server_r: re(?:quest|sponse):|"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) '
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,11 @@ class Says:
             ready=self.ready,
             alive=self.alive,
         )
+
+
+def of_a_client(line: str) -> bool:
+    """Whether it may hold text of a client: request logs, answers, access logs, errors of the API's own handlers."""
+    return bool(_CLIENTS.search(line[:200]))
 
 
 def says(phase: Phase, pattern: str, text: str = "", **more: object) -> Says:

@@ -131,3 +131,24 @@ async def test_what_the_supervisor_saw_goes_before_what_logs_say(line: str, code
     seen = await explain(scene().world, Evidence("chat", {}, logs, seen=[line]), words)
     assert [cause.code for cause in claimed.causes] == []
     assert [cause.code for cause in seen.causes[:1]] == [code]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(APIServer pid=1) INFO 11-22 14:40:09 [logger.py:57] Received request chatcmpl-1: prompt: '{}', params: ...",
+        "(APIServer pid=1) INFO 11-22 14:40:09 [logger.py:91] Generated response chatcmpl-1: output: '{}', output_...",
+        "(APIServer pid=1) ERROR 11-22 14:40:09 [serving_chat.py:263] jinja2.exceptions.TemplateError: {}",
+        '(APIServer pid=1) INFO:     10.0.0.9:4242 - "POST /v1/chat/completions?{} HTTP/1.1" 400 Bad Request',
+        "[2026-11-22 14:40:09] Receive: obj=GenerateReqInput(rid='1', text='{}', input_ids=None)",
+        'srv  log_server_r: request:  {{"messages":[{{"role":"user","content":"{}"}}]}}',
+    ],
+    ids=["request", "answer", "error", "path", "sglang", "llama.cpp"],
+)
+async def test_text_of_a_client_is_no_cause(line: str) -> None:
+    """Guards against a prompt that an engine echoes behind the last answer; the same words of the engine count."""
+    ended = [replace(KILLED, exit_code=1)]
+    echoed = await told(f"{ANSWER}\n{line.format(NO_KERNEL)}\n", ended)
+    printed = await told(f"{ANSWER}\n{line.format(NO_KERNEL)}\n(EngineCore pid=9) {NO_KERNEL}\n", ended)
+    assert "LKRN001" not in {cause.code for cause in echoed.causes}
+    assert printed.causes[0].code == "LKRN001"

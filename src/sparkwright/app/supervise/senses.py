@@ -7,6 +7,7 @@ from sparkwright.app.diagnose import year_of
 from sparkwright.app.diagnose_watch import Watching
 from sparkwright.app.supervise.site import Site
 from sparkwright.domain.diagnosis import CONFIDENT, Cause
+from sparkwright.engines.dialect import of_a_client
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Found
 from sparkwright.supervision.events import Cleared, Event, Fault
@@ -110,6 +111,8 @@ class Senses:
 
         No log holds up the loop: of one that prints more than rules can read meanwhile, the rest is passed over.
         """
+        if of_a_client(line):
+            return
         second, line = int(self.site.now()), line[:_LONGEST_LINE]
         at, read = self._read.get(source, (0, 0))
         self._read[source] = second, (read if at == second else 0) + len(line)
