@@ -59,6 +59,12 @@ class Hosts(Protocol):
 class Endpoint(Protocol):
     """An OpenAI-compatible server. Speaks the OpenAI API only."""
 
+    async def get(self, url: str, key: Secret | None, seconds: float) -> Reply:
+        """Any answer. Raises NotReady without one in time."""
+
+    async def post(self, url: str, body: str, key: Secret | None, seconds: float) -> Reply:
+        """As `get`; body: JSON."""
+
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         """A streamed chat completion; tokens are taken from `usage`. Raises NotReady with what came instead."""
 
@@ -206,14 +212,6 @@ class Sink(Protocol):
     """Where use cases report what happens. Never blocks, never fails."""
 
     def tell(self, happening: Happening) -> None: ...
-
-
-class Asker(Protocol):
-    """Plain HTTP requests to a server before it is measured; body: JSON. Raises NotReady without an answer in time."""
-
-    async def get(self, url: str, key: Secret | None, seconds: float) -> Reply: ...
-
-    async def post(self, url: str, body: str, key: Secret | None, seconds: float) -> Reply: ...
 
 
 class Tokenizer(Protocol):

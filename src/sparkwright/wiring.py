@@ -26,7 +26,7 @@ from sparkwright.app.world import World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
-from sparkwright.ports import Asker, Clock, Endpoint, ModelHub, Program, RunFiles, Sink, Tokenizer
+from sparkwright.ports import Clock, Endpoint, ModelHub, Program, RunFiles, Sink, Tokenizer
 
 if TYPE_CHECKING:
     from sparkwright.adapters.sqlite.runs import SqliteRuns
@@ -180,39 +180,44 @@ def run_files() -> RunFiles:
     return DiskRunFiles()
 
 
+def _asker(authority: str = "") -> Endpoint:
+    """A server that is to be measured may be far away."""
+    from sparkwright.adapters.openai_http import HttpTimeouts, OpenAiEndpoint
+
+    return OpenAiEndpoint(SystemClock(), HttpTimeouts(connect=10.0), authority)
+
+
 @asynccontextmanager
 async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
     """tokenizer: a tokenizer.json, or a folder with one, in place of the server's own. Raises UsageError."""
     if not hasattr(select, "epoll"):
         raise UsageError(f"bench measures on Linux only (epoll); this is {sys.platform}", "run it on the head node")
     from sparkwright.adapters import bench_machine, tokenizers
-    from sparkwright.adapters.bench_http import HttpAsker
     from sparkwright.adapters.load.client import ProcessClient
     from sparkwright.app.bench.tools import Bench, Machine
 
-    async def counting(asker: Asker, engine: "Target", probed: "Probed") -> Tokenizer:
+    async def counting(asker: Endpoint, engine: "Target", probed: "Probed") -> Tokenizer:
         return await tokenizers.tokenizer(tokenizers.Served(asker, engine.root, probed.model, engine.key), tokenizer)
 
     runs = run_store()
     machine = Machine(bench_machine.client(), bench_machine.host(), bench_machine.clock(), secrets.token_hex(8))
     try:
-        yield Bench(HttpAsker(), ProcessClient(), runs, SystemClock(), machine, counting)
+        yield Bench(_asker(), ProcessClient(), runs, SystemClock(), machine, counting)
     finally:
         await runs.aclose()
 
 
 def trusting(made: "Bench", cluster: str) -> "Bench":
     """As it was, and it trusts the authority of the cluster's gateways, too, where `up` ran on this machine."""
-    from sparkwright.adapters.bench_http import HttpAsker
     from sparkwright.adapters.load.client import ProcessClient
 
     stored = _authority(cluster)
-    return replace(made, asker=HttpAsker(stored), client=ProcessClient(authority=stored)) if stored else made
+    return replace(made, asker=_asker(stored), client=ProcessClient(authority=stored)) if stored else made
 
 
 async def vouched(url: str, cluster: str) -> bool:
     """Whether an https server proves by its certificate that it belongs to the cluster."""
-    from sparkwright.adapters.bench_http import signed
+    from sparkwright.adapters.openai_http import signed
 
     stored = _authority(cluster)
     return bool(stored) and await signed(url, stored)

@@ -11,7 +11,7 @@ from typing import Any
 import httpcore
 
 from drills.fate import End, Fate, Request, error_of, judged
-from sparkwright.adapters.sse import SseReader
+from sparkwright.adapters.completion import SseReader
 
 ERRORS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ConnectTimeout, OSError)
 WORDS = ("plan", "link", "node", "rank", "block", "cache", "token", "memory", "weight", "engine", "answer", "prompt")

@@ -12,7 +12,8 @@ from fakes.ports import free_port
 from functional.simulator.process import HEAD_ADDRESS, Twin
 from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
-from sparkwright.adapters.bench_http import HttpAsker
+from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.tokenizers import Served, tokenizer
 from sparkwright.app.bench.texts import prepare
 from sparkwright.domain.command import Secret
@@ -58,7 +59,7 @@ def sent(client: httpx.Client, turn: Turn, history: str = "") -> dict:
 
 async def counted(url: str, model: str, made: Workload, key: Secret | None = None) -> dict[str, list[tuple[int, int]]]:
     """Level -> (planned, by the server's usage) of each of its requests."""
-    counter = await tokenizer(Served(HttpAsker(), url, model, key))
+    counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model, key))
     texts = await prepare(made, Probed(url, model, ignore_eos=True, thinking=True), counter)
     headers = {"Authorization": f"Bearer {key.reveal()}"} if key else {}
     # A connection each: llama.cpp closes one after an answer, and a request that is on its way then gets none.
@@ -98,7 +99,9 @@ async def test_a_real_llama_cpp_counts_what_was_planned(tmp_path: Path, api: Api
 async def loop(twin: Twin, made: Workload) -> list[tuple[Turn, dict]]:
     """Each turn of the first agent of the first level, and the usage that came back, with the model's own answers."""
     url, model = f"http://{HEAD_ADDRESS}:{twin.port}", "sparkwright/twin-tiny"
-    texts = await prepare(made, Probed(url, model, ignore_eos=True), await tokenizer(Served(HttpAsker(), url, model)))
+    texts = await prepare(
+        made, Probed(url, model, ignore_eos=True), await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model))
+    )
     session = next(one for one in sessions(made.levels[0], made, 0, texts) if not one.turns[0].warmup)
     with httpx.Client(base_url=url) as client:
         return list(played(client, session))
@@ -142,7 +145,7 @@ async def test_without_tokenize_lengths_are_estimates_that_say_so(tmp_path: Path
     try:
         one.says("The server is fired up and ready to roll!")
         url = f"http://{HEAD_ADDRESS}:{port}"
-        counter = await tokenizer(Served(HttpAsker(), url, "tiny"))
+        counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, "tiny"))
         assert counter.name.startswith("estimate, ")
         assert not counter.exact
         found = await counted(url, "tiny", workload(asks(1000), asks(3000, Text.CODE)))
@@ -157,7 +160,7 @@ async def test_a_tokenizer_of_this_machine_is_counted_with(twin: Twin) -> None:
     if not SHARED.exists():
         pytest.skip("data: ../shared is absent: the tokenizer is there")
     url, model = f"http://{HEAD_ADDRESS}:{twin.port}", "sparkwright/twin-tiny"
-    counter = await tokenizer(Served(HttpAsker(), url, model), SHARED)
+    counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model), SHARED)
     assert counter.name.startswith("file tokenizer.json ")
     made = workload(*(asks(size, kind) for kind in Text for size in SIZES), asks(100_000))
     texts = await prepare(made, Probed(url, model), counter)

@@ -6,7 +6,6 @@ Two requests, both small: `/api/models/ID/tree/REV` and `/ID/resolve/REV/config.
 import asyncio
 import json
 import re
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -17,6 +16,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import httpcore
 
 from sparkwright.adapters.artifacts import private_folder
+from sparkwright.adapters.openai_http import plain, tls_context
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
 from sparkwright.domain.facts import Unknown
@@ -69,11 +69,8 @@ class HttpHub:
         return found
 
     async def _ask(self, model: str, revision: str) -> Published:
-        # Reading the system's certificates takes 20 ms, which plain http has no use for.
-        secure = self._at.startswith("https:")
-        context = ssl.create_default_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         name, at = quote(model), quote(revision, safe="")
-        async with httpcore.AsyncConnectionPool(ssl_context=context) as pool:
+        async with httpcore.AsyncConnectionPool(ssl_context=tls_context(self._at)) as pool:
             tree = await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")
             sizes = dict(_sizes(tree))
             config = b""
@@ -144,8 +141,7 @@ async def _read(
             body += chunk
             if len(body) > _MOST_BYTES:
                 raise ValueError("too long")
-    told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-    return response.status, told, bytes(body)
+    return response.status, plain(response), bytes(body)
 
 
 def _sizes(tree: Sequence[Any]) -> Iterator[tuple[str, int]]:

@@ -1,8 +1,9 @@
-"""Endpoint over HTTP: asks an OpenAI-compatible server for a real answer.
+"""Endpoint over HTTP: asks an OpenAI-compatible server for a real answer, and whatever else it serves.
 
 On httpcore, the transport under httpx: importing httpx takes 0.15 s more, which every `status` would pay.
 """
 
+import asyncio
 import json
 import os
 import ssl
@@ -11,23 +12,28 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpcore
 
-from sparkwright.adapters.completion import Broken, Completion
-from sparkwright.adapters.sse import SseReader
+from sparkwright.adapters.completion import Broken, Completion, SseReader
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady
+from sparkwright.domain.probed import Reply
 from sparkwright.ports import Clock
 
 _SHOWN = 300
+_CONNECT = 10.0
+_MOST = 16 << 20  # bytes of an answer
+_REACH = "is it started, and is the address right? `curl {url}` shows what answers there"
+_TRUST = "name its CA: SSL_CERT_FILE=FILE (of a gateway of ours: the ca.crt that `up` named where it was called)"
 _HINT = "read the engine's log (`sparkwright logs`); /health alone proves nothing"
 _UPSTREAMS, _SOON = "http://gateway/reverse_proxy/upstreams", {"timeout": {"connect": 2.0, "read": 2.0}}
 _NO_HOST = [("Host", "")]  # what Caddy's admin API wants on a socket
 _SIMULATED = "x-sparkwright-simulated"
-# ValueError: a URL that is none.
-_ERRORS = (
+# What is wrong with the address, the way there, or the protocol; ValueError: a URL that is none.
+ERRORS = (
     httpcore.NetworkError,
     httpcore.ProtocolError,
     httpcore.TimeoutException,
@@ -47,11 +53,47 @@ class HttpTimeouts:
 
 
 class OpenAiEndpoint:
-    """Implements ports.Endpoint. Never goes through a proxy of the environment: nodes are near."""
+    """Implements ports.Endpoint. Never goes through a proxy of the environment; a connection for each question.
 
-    def __init__(self, clock: Clock, timeouts: HttpTimeouts | None = None) -> None:
-        self._clock = clock
+    authority: a file with one more certificate to trust.
+    """
+
+    def __init__(self, clock: Clock, timeouts: HttpTimeouts | None = None, authority: str = "") -> None:
+        self._clock, self._authority = clock, authority
         self._timeouts = timeouts or HttpTimeouts()
+
+    async def get(self, url: str, key: Secret | None, seconds: float) -> Reply:
+        return await self._reply("GET", url, "", key, seconds)
+
+    async def post(self, url: str, body: str, key: Secret | None, seconds: float) -> Reply:
+        return await self._reply("POST", url, body, key, seconds)
+
+    async def _reply(self, method: str, url: str, body: str, key: Secret | None, seconds: float) -> Reply:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._read(_Question(method, url, key, body.encode() or None), seconds + 1.0)
+        except TimeoutError:
+            what = f"no whole answer within {seconds:.0f} s"
+        except httpcore.ConnectTimeout:
+            what = f"no connection within {self._timeouts.connect:.0f} s"
+        except ERRORS as error:
+            if isinstance(cause := _innermost(error), ssl.SSLCertVerificationError):
+                raise NotReady(f"{url}: its certificate is not trusted here ({cause.verify_message})", _TRUST) from None
+            what = said(error)
+        raise NotReady(f"{url}: {what}", _REACH.format(url=url))
+
+    async def _read(self, question: "_Question", silence: float) -> Reply:
+        """Up to _MOST bytes of the answer."""
+        began = self._clock.monotonic()
+        first, body = 0.0, bytearray()
+        async with self._request(question, silence) as response:
+            async for part in response.aiter_stream():
+                first = first or self._clock.monotonic() - began
+                body += part
+                if len(body) > _MOST:
+                    break
+        text = body.decode("utf-8", "replace")
+        return Reply(response.status, plain(response), text, self._clock.monotonic() - began, first)
 
     async def ask(self, base_url: str, model: str, prompt: str, max_tokens: int, key: Secret | None) -> Answer:
         return await self._asked(base_url, _question(model, prompt, max_tokens), key)
@@ -65,29 +107,27 @@ class OpenAiEndpoint:
             return await self._converse(url, body, key, heard)
         except Broken as broken:
             what = str(broken)
-        except _ERRORS as error:
-            what = _said(error)
+        except ERRORS as error:
+            what = said(error)
         raise NotReady(f"{url}: no answer with tokens, but {what}{_so_far(heard)}", _HINT)
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
         """() also when the answer is not a list of models (a proxy, a wrong key): `ask` says what came."""
         url = f"{_root(base_url)}/v1/models"
         try:
-            async with self._request("GET", url, key) as response:
-                body = await response.aread()
-            listed = json.loads(body).get("data") if response.status == 200 else None
+            reply = await self._read(_Question("GET", url, key), self._timeouts.models)
+            listed = json.loads(reply.body).get("data") if reply.status == 200 else None
             return tuple(str(entry["id"]) for entry in listed or ())
-        except (*_ERRORS, AttributeError, KeyError, TypeError, RecursionError):
+        except (*ERRORS, AttributeError, KeyError, TypeError, RecursionError):
             return ()
 
     async def page(self, base_url: str, path: str, key: Secret | None) -> str | None:
         url = f"{_root(base_url)}/{path.lstrip('/')}"
         try:
-            async with self._request("GET", url, key) as response:
-                body = await response.aread()
-        except _ERRORS:
+            reply = await self._read(_Question("GET", url, key), self._timeouts.models)
+        except ERRORS:
             return None
-        return body.decode("utf-8", "replace") if response.status == 200 else None
+        return reply.body if reply.status == 200 else None
 
     async def in_flight(self, socket: str) -> int:
         """By https://caddyserver.com/docs/api#get-reverse-proxyupstreams."""
@@ -97,27 +137,28 @@ class OpenAiEndpoint:
                     told = await pool.request("GET", _UPSTREAMS, headers=_NO_HOST, extensions=_SOON)
             counted = [one["num_requests"] for one in json.loads(told.content) if ".sock" not in one["address"]]
             return sum(map(int, counted))
-        except (*_ERRORS, KeyError, TypeError, AttributeError, RecursionError):
+        except (*ERRORS, KeyError, TypeError, AttributeError, RecursionError):
             return 0
 
     async def probe(self, url: str) -> int:
-        whoever = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        whoever.check_hostname, whoever.verify_mode = False, ssl.CERT_NONE
+        anyone = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
         try:
-            async with self._request("GET", url, None, context=whoever) as response:
+            async with self._request(_Question("GET", url, None, context=anyone), self._timeouts.models) as response:
                 return response.status
-        except _ERRORS:
+        except ERRORS:
             return 0
 
     async def _converse(self, url: str, body: dict[str, Any], key: Secret | None, heard: Completion) -> Answer:
         began = self._clock.monotonic()
-        async with self._request("POST", url, key, body) as response:
+        question = _Question("POST", url, key, json.dumps(body).encode())
+        async with self._request(question, self._timeouts.silence) as response:
             await self._listen(response, heard, began)
-            return _answer(heard, self._clock.monotonic() - began, _plain(response))
+            return _answer(heard, self._clock.monotonic() - began, plain(response))
 
     async def _listen(self, response: httpcore.Response, heard: Completion, began: float) -> None:
         """Reads until [DONE]. Raises Broken when something else came."""
-        kind = _plain(response).get("content-type", "")
+        kind = plain(response).get("content-type", "")
         if response.status != 200 or not kind.startswith("text/event-stream"):
             raise Broken(f"HTTP {response.status}: {await _opening(response)}")
         reader = SseReader()
@@ -130,24 +171,42 @@ class OpenAiEndpoint:
         raise Broken("the stream was cut before [DONE]")
 
     @asynccontextmanager
-    async def _request(
-        self,
-        method: str,
-        url: str,
-        key: Secret | None,
-        body: Any = None,
-        context: ssl.SSLContext | None = None,
-    ) -> AsyncIterator[httpcore.Response]:
-        silence = self._timeouts.models if body is None else self._timeouts.silence
+    async def _request(self, question: "_Question", silence: float) -> AsyncIterator[httpcore.Response]:
         timeout = {"connect": self._timeouts.connect, "read": silence, "write": silence, "pool": silence}
-        content = json.dumps(body).encode() if body is not None else None
+        context = question.context or tls_context(question.url, self._authority)
         async with (
-            httpcore.AsyncConnectionPool(ssl_context=context or _context(url)) as pool,
+            httpcore.AsyncConnectionPool(ssl_context=context) as pool,
             pool.stream(
-                method, url, headers=_headers(key, body), content=content, extensions={"timeout": timeout}
+                question.method,
+                question.url,
+                headers=_headers(question.key, question.body is not None),
+                content=question.body,
+                extensions={"timeout": timeout},
             ) as response,
         ):
             yield response
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    method: str
+    url: str
+    key: Secret | None
+    body: bytes | None = None
+    context: ssl.SSLContext | None = None
+
+
+async def signed(url: str, authority: str) -> bool:
+    """Whether that https server's certificate is good by the authority of a file, and by no other. Never raises."""
+    try:
+        parts = urlsplit(url)
+        async with asyncio.timeout(_CONNECT):
+            secure = ssl.create_default_context(cafile=authority)
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 443, ssl=secure)
+    except (OSError, ValueError):
+        return False
+    writer.close()
+    return True
 
 
 @contextmanager
@@ -160,9 +219,14 @@ def _short(socket: Path) -> Iterator[str]:
         os.close(folder)
 
 
-def _context(url: str) -> ssl.SSLContext:
-    """Reading the system's certificates takes 20 ms, which plain http has no use for."""
-    return ssl.create_default_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+def tls_context(url: str, authority: str = "") -> ssl.SSLContext:
+    """The system's authorities (SSL_CERT_FILE counts), and that of a file; reading them takes 20 ms, https only."""
+    if not url.startswith("https:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made = ssl.create_default_context()
+    if authority:
+        made.load_verify_locations(authority)
+    return made
 
 
 def _question(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
@@ -186,12 +250,12 @@ def _root(base_url: str) -> str:
     return base_url.rstrip("/").removesuffix("/v1")
 
 
-def _headers(key: Secret | None, body: Any) -> list[tuple[str | bytes, str | bytes]]:
-    kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", "application/json")] if body is not None else []
+def _headers(key: Secret | None, body: bool) -> list[tuple[str | bytes, str | bytes]]:
+    kind: list[tuple[str | bytes, str | bytes]] = [("Content-Type", "application/json")] if body else []
     return [*kind, ("Authorization", f"Bearer {key.reveal()}")] if key else kind
 
 
-def _plain(response: httpcore.Response) -> dict[str, str]:
+def plain(response: httpcore.Response) -> dict[str, str]:
     """Headers with lower-case names."""
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
 
@@ -206,17 +270,23 @@ async def _opening(response: httpcore.Response) -> str:
     return text.decode("utf-8", "replace").strip()[:_SHOWN] or "(empty body)"
 
 
-def _said(error: Exception) -> str:
-    """The innermost cause: httpcore's own words for a refused connection are `All connection attempts failed`."""
+def said(error: Exception) -> str:
+    """The innermost cause: httpcore's own text for a refused connection is `All connection attempts failed`."""
     if isinstance(error, httpcore.TimeoutException):
         return f"silence until the time was up ({type(error).__name__})"
+    cause = _innermost(error)
+    if isinstance(cause, ConnectionError) and not isinstance(cause, ConnectionRefusedError):
+        return "the connection was cut"  # by a server, or a tunnel to one, that is not there (yet)
+    if isinstance(cause, OSError):
+        return (os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror or str(cause)).lower()
+    return f"{type(error).__name__}: {error}"
+
+
+def _innermost(error: Exception) -> BaseException:
     cause: BaseException = error
     while inner := cause.__cause__ or cause.__context__:
         cause = inner
-    if isinstance(cause, ConnectionError) and not isinstance(cause, ConnectionRefusedError):
-        return "the connection was cut"  # by a server, or a tunnel to one, that is not there (yet)
-    told = cause if isinstance(cause, OSError) else error
-    return f"{type(told).__name__}: {told}"
+    return cause
 
 
 def _so_far(heard: Completion) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.ports import Asker
+from sparkwright.ports import Endpoint
 
 # Whatever follows a line break begins a token of its own, at the start of a text it may not (sentencepiece).
 ANCHOR = "Note.\n"
@@ -32,7 +32,7 @@ _FIRST_TOKEN = 600.0
 class Served:
     """The server whose tokens are counted."""
 
-    asker: Asker
+    asker: Endpoint
     url: str
     model: str
     key: Secret | None = None

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.replay import CAPTURES, recorded
-from sparkwright.adapters.completion import Broken, Completion
-from sparkwright.adapters.sse import SseReader
+from sparkwright.adapters.completion import Broken, Completion, SseReader
 
 WHOLE = b"".join(recorded("chat-32").pieces)
 

@@ -16,7 +16,7 @@ WORDS = ["One two.\n", "Three.\n", "Four five six.\n"]
 
 
 class Server:
-    """ports.Asker that answers by a function of path and body; None is 404."""
+    """ports.Endpoint that answers by a function of path and body; None is 404."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer, self.asked, self.keys = answer, [], []

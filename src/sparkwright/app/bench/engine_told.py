@@ -10,7 +10,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.probed import Probed
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS, SGLANG_METRICS, TRTLLM_METRICS, VLLM_METRICS
-from sparkwright.ports import Asker
+from sparkwright.ports import Endpoint
 
 # The engines as recipes call them. TensorRT-LLM has its figures at another path.
 VOCABULARIES: Mapping[str, Mapping[str, str]] = {
@@ -24,7 +24,7 @@ _SECONDS = 10.0
 _BUILD = re.compile(r"b?\d[\w.+-]*")
 
 
-async def identify(asker: Asker, root: str, key: Secret | None) -> Probed:
+async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
     """Engine, version, context and figures; what is not told stays empty. Never raises."""
 
     async def page(path: str) -> str:

@@ -11,12 +11,12 @@ from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
 from sparkwright.app.bench.trial import Trial, trial
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
-from sparkwright.ports import Asker, Clock
+from sparkwright.ports import Clock, Endpoint
 
 _QUICK = 10.0
 
 
-async def probe(asker: Asker, clock: Clock, target: Target) -> Probed:
+async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
     """Raises NotReady when it does not answer with tokens, UsageError for a wrong model or key."""
     listed = await patient(clock, target, lambda: asker.get(f"{target.root}/v1/models", target.key, _QUICK))
     entries = _entries(listed, target)
@@ -94,7 +94,7 @@ def _with_trial(found: Probed, tried: Trial) -> Probed:
     )
 
 
-async def _tokenizes(asker: Asker, target: Target, model: str) -> bool:
+async def _tokenizes(asker: Endpoint, target: Target, model: str) -> bool:
     """Whether /tokenize counts: vLLM, SGLang and llama.cpp have it, each with its own words."""
     body = json.dumps({"model": model, "prompt": "one two three", "content": "one two three"})
     try:

@@ -9,7 +9,7 @@ from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.probed import Launched, Probed
 from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.workload import LevelPlan, Workload
-from sparkwright.ports import Asker, Clock, LoadClient, RunStore, Tokenizer
+from sparkwright.ports import Clock, Endpoint, LoadClient, RunStore, Tokenizer
 
 
 class Screen(Protocol):
@@ -44,12 +44,12 @@ class Machine:
 class Bench:
     """tokenizer: how prompts of an engine are counted."""
 
-    asker: Asker
+    asker: Endpoint
     client: LoadClient
     runs: RunStore
     clock: Clock
     machine: Machine
-    tokenizer: Callable[[Asker, Target, Probed], Awaitable[Tokenizer]]
+    tokenizer: Callable[[Endpoint, Target, Probed], Awaitable[Tokenizer]]
 
 
 @dataclass(frozen=True, slots=True)

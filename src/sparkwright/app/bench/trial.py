@@ -8,7 +8,7 @@ from typing import Any
 from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Reply
-from sparkwright.ports import Asker, Clock
+from sparkwright.ports import Clock, Endpoint
 
 _TOKENS = 8
 _SECONDS = 300.0  # a first request may still compile
@@ -37,7 +37,7 @@ class Trial:
     first: float = 0.0
 
 
-async def trial(asker: Asker, clock: Clock, target: Target, model: str) -> Trial:
+async def trial(asker: Endpoint, clock: Clock, target: Target, model: str) -> Trial:
     """Raises NotReady when no tokens come, UsageError when the key or the model is refused."""
     url = f"{target.root}/v1/chat/completions"
 

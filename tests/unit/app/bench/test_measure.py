@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from fakes.asker import TableAsker, said
 from fakes.clock import FakeClock
+from fakes.endpoint import TableAsker, said
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import Wish, go, ready

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fakes.asker import Answer, TableAsker, said
 from fakes.clock import FakeClock
+from fakes.endpoint import Shown, TableAsker, said
 from sparkwright.app.bench.probe import probe
 from sparkwright.app.bench.target import KeyWanted, Target, shown
 from sparkwright.domain.errors import NotReady, UsageError
@@ -24,7 +24,7 @@ def stream(*chunks: dict, **headers: str) -> Reply:
     return said("\n\n".join([*lines, "data: [DONE]", ""]), **headers)
 
 
-VLLM: dict[str, Answer] = {
+VLLM: dict[str, Shown] = {
     "/v1/models": said(MODELS),
     "/version": said({"version": "0.21.0"}),
     "/metrics": said(METRICS),
@@ -33,7 +33,7 @@ VLLM: dict[str, Answer] = {
 }
 
 
-async def probed(answers: dict[str, Answer] | None, **target: str) -> Probed:
+async def probed(answers: dict[str, Shown] | None, **target: str) -> Probed:
     return await probe(TableAsker(answers), FakeClock(), Target(URL, **target))
 
 
