@@ -31,7 +31,7 @@ LONGEST_FILE = 300
 
 # The only places that may know an engine by its name.
 ENGINE_ROOMS = ("engines", "recipes", "simulator")
-ENGINE_NAMES = frozenset({"vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin", "simulator"})
+ENGINE_NAMES = frozenset({"vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin"})
 ENGINE_CONSTANT = re.compile(r"_?(VLLM|SGLANG|TRTLLM|LLAMA|TWIN|SIMULATOR)(_RAY|_CPP|_ENGINES?)?")
 
 # What style.md bans, and what to write. `text`: a pattern for sentences. A name is banned by one of its parts.

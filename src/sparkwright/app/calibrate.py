@@ -12,6 +12,8 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import traits
+from sparkwright.engines.traits import Claim
 from sparkwright.planner import calibrate
 from sparkwright.planner.ledger import simulated
 from sparkwright.planner.parallelism import Checkpoints, known_shape
@@ -38,7 +40,7 @@ def calibrated(world: World, wish: Wish, found: Survey) -> Survey:
 
 def _known(world: World, wish: Wish, wanted: Conditions) -> Calibration | None:
     recipe = wish.recipe
-    alike = recipe.parallelism.pp == 1 and not recipe.head_loads
+    alike = recipe.parallelism.pp == 1 and not traits(recipe).by_layer
     return calibrate.choose(wish.measured or world.calibrations.like(wanted), wanted, alike)
 
 
@@ -98,4 +100,4 @@ def _pool(found: Survey, node: str, recipe: Recipe, deployment: str) -> int:
     there = pool(found.facts[node], deployment, 1)
     if isinstance(there, Unknown):
         return 0
-    return there.free if recipe.engine.name in ("sglang", "trtllm") else there.total.bytes
+    return there.free if traits(recipe).claim in (Claim.FREE, Claim.REST) else there.total.bytes

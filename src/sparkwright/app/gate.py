@@ -13,7 +13,9 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal, Load, Optimum, Remedy, Speed, Verdict
+from sparkwright.engines.catalog import traits
 from sparkwright.engines.flag_data import flag_data
+from sparkwright.engines.traits import Claim
 from sparkwright.planner import limits
 from sparkwright.planner.judge import Ground, RealJudge, verdict
 from sparkwright.planner.knobs import Surroundings, context_of
@@ -25,7 +27,6 @@ from sparkwright.planner.usable import other_checkpoints
 
 PROMPT = 8192  # tokens of the prompt that speeds are told for: a coding agent's first request
 BUSY = 4096  # tokens before each of many requests at once, and in its prompt
-_KV_OPTION = {"llama-cpp": "cache-type-k"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def surroundings(world: World, wish: Wish, survey: Survey, judge: RealJudge) -> 
         nodes=len(world.cluster.nodes),
         shape=judge.ground.shape(recipe),
         kv_dtypes=kv_dtypes(recipe),
-        fraction=0.0 if recipe.engine.name == "llama-cpp" else memory_fraction(recipe),
+        fraction=0.0 if traits(recipe).claim is Claim.NONE else memory_fraction(recipe),
         actions=actions(facts, wish.deployment),
         checkpoints=other_checkpoints(recipe, survey.stored),
     )
@@ -98,7 +99,7 @@ def surroundings(world: World, wish: Wish, survey: Survey, judge: RealJudge) -> 
 def kv_dtypes(recipe: Recipe) -> tuple[str, ...]:
     """Types of KV cache that this version of the engine takes, as far as its data tell."""
     data, _ = flag_data(recipe.engine.name, recipe.engine.version)
-    option = data.options.get(_KV_OPTION.get(recipe.engine.name, "kv-cache-dtype")) if data else None
+    option = data.options.get(traits(recipe).kv_option) if data else None
     return tuple(str(name) for name in option.allowed("")) if option else ()
 
 

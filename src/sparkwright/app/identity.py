@@ -10,6 +10,7 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.identity import question
 from sparkwright.facts import engine_image
 from sparkwright.facts.engine_image import parse_found
@@ -23,11 +24,11 @@ def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Com
     look: run the image when nothing is known of it yet.
     """
     asked, engine = question(recipe, world.python_on(node)), recipe.engine
-    if asked is None or world.cluster.simulated or (recipe.model.simulated and engine.name != "twin"):
+    if asked is None or world.cluster.simulated or (recipe.model.simulated and not simulator(recipe)):
         return None
     if engine.runtime is not Runtime.DOCKER:
         # A worker of llama.cpp runs rpc-server, which names what it lacks itself.
-        lends = engine.name == "llama-cpp" and node.name != world.cluster.head
+        lends = traits(recipe).by_layer and node.name != world.cluster.head
         return None if lends else engine_image.engine_of_node(asked)
     if look:
         # Only a program that tells its version itself loads the driver's libraries.

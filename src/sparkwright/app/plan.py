@@ -20,7 +20,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import Expose, Recipe, Runtime
 from sparkwright.engines.catalog import engine as engine_by_name
-from sparkwright.engines.catalog import review
+from sparkwright.engines.catalog import review, simulator
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.identity import check_identity, check_quantization
 from sparkwright.planner.fabric import choose_fabrics
@@ -142,7 +142,7 @@ def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tu
         bind=_bind(wish, placement.fabric[placement.head]),
         port=recipe.serving.port,
         api_key=wish.api_key,
-        simulated=world.cluster.simulated or recipe.engine.name == "twin",
+        simulated=world.cluster.simulated or simulator(recipe),
         pythons=_pythons(world),
         deployment=wish.deployment,
         launch_key=world.launch_key,

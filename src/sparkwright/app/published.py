@@ -8,6 +8,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
+from sparkwright.engines.catalog import simulator
 from sparkwright.facts import model_config
 
 
@@ -24,7 +25,7 @@ async def published(world: World, recipe: Recipe, survey: Survey) -> Published |
 
 def _needed(world: World, recipe: Recipe, survey: Survey) -> bool:
     model = recipe.model
-    if not model.id or model.path or model.simulated or world.cluster.simulated or recipe.engine.name == "twin":
+    if not model.id or model.path or model.simulated or world.cluster.simulated or simulator(recipe):
         return False
     there = any(isinstance(found, Checkpoint) and found.complete for found in survey.checkpoints.values())
     return not there and (model.shape is None or not model.size)

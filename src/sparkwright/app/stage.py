@@ -15,6 +15,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Model, Recipe, Runtime
 from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import traits
 from sparkwright.images.name import image_name
 from sparkwright.remote import docker, staging
 
@@ -36,7 +37,7 @@ def model_needs(plan: Plan, survey: Survey) -> Needs:
 
     A simulated model without files needs none.
     """
-    nodes = tuple(dict.fromkeys(plan.placement.nodes))[: 1 if plan.recipe.head_loads else None]
+    nodes = tuple(dict.fromkeys(plan.placement.nodes))[: 1 if traits(plan.recipe).by_layer else None]
     if plan.recipe.model.simulated and not any(_present(survey, name) for name in nodes):
         return Needs(())
     complete = {name: found for name in (*nodes, *survey.checkpoints) if (found := _complete(survey, name))}

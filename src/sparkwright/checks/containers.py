@@ -14,6 +14,7 @@ from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.unknown import known
+from sparkwright.engines.catalog import simulator
 from sparkwright.images.name import image_name
 
 
@@ -116,7 +117,7 @@ def image_unpublished(context: Context) -> Iterator[Found]:
 def _remedy(recipe: Recipe) -> str:
     if recipe.build and recipe.engine.image == image_name(recipe, recipe.build):
         return f"sparkwright build {recipe.label}"
-    if recipe.engine.name == "twin":
+    if simulator(recipe):
         return "`make testbed` makes it for its own nodes; on others run the simulator with runtime: process"
     return f"docker load an image named {recipe.engine.image} on one node: `up` copies it to the others"
 

@@ -10,6 +10,7 @@ from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import INFO, WARN, Severity
 from sparkwright.domain.unknown import known
+from sparkwright.engines.catalog import ENGINES
 
 # Names that hide what runs: Docker's forwarder and interpreters.
 _ANYTHING = ("docker-proxy", "python", "uvicorn", "gunicorn", "node", "rootlessport")
@@ -28,9 +29,10 @@ def exposed(context: Context) -> Iterator[tuple[NodeFacts, Listener]]:
                 yield facts, listener
 
 
-def runs(facts: NodeFacts, engine: str) -> bool:
-    """Whether a rank of ours with that engine runs there: its helpers' ports are not foreign."""
-    return any(rank.engine.startswith(engine) for rank in running(facts) or ())
+def runs(facts: NodeFacts, helper: str) -> bool:
+    """Whether a rank of ours runs there whose engine starts such programs: their ports are not foreign."""
+    ours = (ENGINES.get(rank.engine.partition(" ")[0]) for rank in running(facts) or ())
+    return any(engine and helper in engine.traits.helpers for engine in ours)
 
 
 def judged(facts: NodeFacts, severity: Severity) -> Severity:
@@ -90,7 +92,7 @@ _RAY = ("gcs_server", "raylet", "ray::", "ray-")
 
 
 def ray_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
-    what = "" if runs(facts, "vllm") else _ray_service(listener)
+    what = "" if runs(facts, "ray") else _ray_service(listener)
     if what:
         yield Found(said(listener), title=f"Ray {what} open to the network", severity=judged(facts, WARN))
 
@@ -108,7 +110,7 @@ _LLAMA = ("rpc-server", "ggml-rpc")
 
 def llama_rpc_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     foreign = listener.process.startswith(_LLAMA) or (listener.port == _LLAMA_PORT and likely(listener))
-    if foreign and not runs(facts, "llama-cpp"):
+    if foreign and not runs(facts, "rpc"):
         yield Found(said(listener), severity=judged(facts, WARN))
 
 

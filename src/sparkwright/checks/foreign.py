@@ -5,8 +5,8 @@ import re
 from sparkwright.domain.fabric_facts import Container
 
 _ENGINES = {
-    "vLLM": r"vllm",
-    "SGLang": r"sglang",
+    "vLLM": "vLLM",
+    "SGLang": "SGLang",
     "TensorRT-LLM": r"tensorrt[-_]?llm|trtllm",
     "llama.cpp": r"llama[-_.]?(cpp|server|swap)",
     "Ollama": r"ollama",

@@ -12,6 +12,7 @@ from sparkwright.domain.ledger import IN_USE, KV_POOL, MemoryLedger
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
+from sparkwright.engines.catalog import traits
 
 
 def arithmetic(ledger: MemoryLedger) -> str:
@@ -56,7 +57,7 @@ def _make_it_fit(context: Context, recipe: Recipe, ledger: MemoryLedger, no_kv: 
     found = [f"serving.memory_fraction: {fraction:.2f} or more"] if fraction else []
     found += [process] if process and not fraction else []
     found += ["a smaller serving.kv_cache_bytes"] if recipe.serving.kv_cache_bytes else []
-    alone = recipe.engine.name == "llama-cpp"
+    alone = traits(recipe).by_layer
     found += ["fewer sequences or a smaller context" if alone else f"more nodes than {recipe.nodes}"]
     return "; or ".join([*found, "a smaller checkpoint of the model"][:3])
 

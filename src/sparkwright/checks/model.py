@@ -9,6 +9,7 @@ from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
+from sparkwright.engines.catalog import traits
 
 _FILES_SHOWN = 3
 _OTHERS = frozenset({Defect.SHORT, Defect.POINTER, Defect.REF})  # MODEL005, MODEL006
@@ -119,14 +120,13 @@ def planned_from_hub(context: Context) -> Iterator[Found]:
     yield Found(f"{told.model}@{told.revision}: {size}; {config}", subject=told.model)
 
 
-_CHECKING = ("vllm", "vllm-ray", "sglang")
 _ALLOWS = ("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN")
 _CHANGES = ("hf-overrides", "rope-scaling", "rope-parameters", "json-model-override-args")
 
 
 def context_over_model(context: Context) -> Iterator[Found]:
     recipe = context.recipe
-    if recipe is None or played(recipe) or recipe.engine.name not in _CHECKING or _told_otherwise(recipe):
+    if recipe is None or played(recipe) or "MODEL013" not in traits(recipe).faults or _told_otherwise(recipe):
         return
     longest, source = _longest(context, recipe)
     if 0 < longest < recipe.serving.context:

@@ -13,6 +13,7 @@ from sparkwright.domain.host_facts import KernelNote, Package
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.unknown import known
+from sparkwright.engines.catalog import simulator
 
 GB10_PCI = "10de:2e12"
 DASHBOARD = "the DGX Dashboard (http://localhost:11000)"
@@ -28,13 +29,13 @@ def node_of(context: Context, name: str) -> Node | None:
 
 
 def simulated(context: Context) -> bool:
-    """Whether nothing real is served: the twin as engine, a simulated model, or the embedded cluster."""
+    """Whether nothing real is served: the simulator as engine, a simulated model, or the embedded cluster."""
     return context.cluster.simulated or (context.recipe is not None and played(context.recipe))
 
 
 def played(recipe: Recipe) -> bool:
     """Whether the recipe needs no weights. A real engine on the embedded cluster still reads real files."""
-    return recipe.model.simulated or recipe.engine.name == "twin"
+    return recipe.model.simulated or simulator(recipe)
 
 
 def specs_on(context: Context, node: str) -> tuple[RankSpec, ...]:

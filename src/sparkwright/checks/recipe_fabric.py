@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.recipes import VLLM, environments, names, served_on_gb10
+from sparkwright.checks.recipes import environments, names, served_on_gb10
 from sparkwright.compat.combination import flag, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.facts import Interface
@@ -10,6 +10,7 @@ from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
+from sparkwright.engines.catalog import traits
 
 _LOOPBACK = "lo"
 
@@ -79,14 +80,13 @@ def rdma_off(context: Context) -> Iterator[Found]:
 
 
 _SHORTEST = 900
-_FLAGS = {"sglang": ("dist-timeout", 1800), **dict.fromkeys(VLLM, ("distributed-timeout-seconds", _SHORTEST))}
 
 
 def rank_timeout(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *_FLAGS)
+    recipe = served_on_gb10(context, "RCP005")
     if recipe is None or recipe.nodes == 1:
         return
-    name, usual = _FLAGS[recipe.engine.name]
+    name, usual = traits(recipe).timeout
     value = flag(recipe, name)
     if value.isdecimal() and int(value) < _SHORTEST:
         yield Found(
@@ -117,7 +117,7 @@ _CHECK = "SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK"
 
 
 def memory_unbalanced(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, "sglang")
+    recipe = served_on_gb10(context, "RCP017")
     off = variables(context).get(_CHECK, "").lower() in ("0", "false")
     if recipe is None or recipe.parallelism.tp == 1 or off:
         return
@@ -136,7 +136,7 @@ _WANTED = {"UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_RCACHE_MAX_UNRELEASED": "1024"
 
 
 def ucx_cache(context: Context) -> Iterator[Found]:
-    recipe, shape, env = served_on_gb10(context, *VLLM), shape_of(context), variables(context)
+    recipe, shape, env = served_on_gb10(context, "RCP019"), shape_of(context), variables(context)
     if recipe is None or recipe.nodes == 1 or shape is None:
         return
     lacking = [name for name in _WANTED if name not in env]

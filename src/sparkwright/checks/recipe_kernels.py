@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from sparkwright.checks.recipes import VLLM, served_on_gb10
+from sparkwright.checks.recipes import served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Recipe, RecipeState
+from sparkwright.engines.catalog import traits
 from sparkwright.engines.version import within
 
 _WRONG = ("cutlass", "flashinfer_cutlass", "flashinfer_trtllm")
@@ -17,12 +18,12 @@ _DOUBTED = "<0.30"  # whose own choice nobody has published as good
 
 
 def nvfp4_cutlass(context: Context) -> Iterator[Found]:
-    recipe, shape = served_on_gb10(context, *VLLM), shape_of(context)
+    recipe, shape = served_on_gb10(context, "RCP008"), shape_of(context)
     if recipe is None or shape is None or not shape.experts or "nvfp4" not in (shape.format, shape.expert_format):
         return
     seen = _chosen(recipe, variables(context))
     if seen:
-        mild = _ITSELF in seen and within("vllm", recipe.engine.version, _MILD)
+        mild = _ITSELF in seen and within(recipe.engine.name, recipe.engine.version, _MILD)
         yield Found(seen, severity=INFO if mild else WARN, subject="flags.moe-backend")
 
 
@@ -31,7 +32,7 @@ def _chosen(recipe: Recipe, env: Mapping[str, str]) -> str:
     backend = flag(recipe, "moe-backend").lower()
     if backend in _WRONG:
         return f"moe-backend: {backend}"
-    if backend not in ("", "auto") or not within("vllm", recipe.engine.version, _DOUBTED):
+    if backend not in ("", "auto") or not within(recipe.engine.name, recipe.engine.version, _DOUBTED):
         return ""
     if env.get("VLLM_USE_FLASHINFER_MOE_FP4") == "1":
         return "VLLM_USE_FLASHINFER_MOE_FP4=1"
@@ -46,13 +47,13 @@ _SERVED_WITHOUT = ">=0.28"
 
 
 def marlin_atomic_add(context: Context) -> Iterator[Found]:
-    recipe, env = served_on_gb10(context, *VLLM), variables(context)
+    recipe, env = served_on_gb10(context, "RCP009"), variables(context)
     chosen = _marlin(recipe, env) if recipe else ""
     if recipe and chosen and env.get(_ATOMIC_ADD) != "1":
         yield Found(
             f"{chosen}; {_ATOMIC_ADD}={env.get(_ATOMIC_ADD, '(not set)')}",
             fix=f"env: {{{_ATOMIC_ADD}: 1}}",
-            severity=INFO if within("vllm", recipe.engine.version, _SERVED_WITHOUT) else WARN,
+            severity=INFO if within(recipe.engine.name, recipe.engine.version, _SERVED_WITHOUT) else WARN,
             subject=f"env.{_ATOMIC_ADD}",
         )
 
@@ -68,7 +69,7 @@ def _marlin(recipe: Recipe, env: Mapping[str, str]) -> str:
 
 
 def flashinfer_fp8(context: Context) -> Iterator[Found]:
-    recipe, shape = served_on_gb10(context, *VLLM), shape_of(context)
+    recipe, shape = served_on_gb10(context, "RCP010"), shape_of(context)
     if recipe is None or flag(recipe, "attention-backend").upper() != "FLASHINFER":
         return
     weights = shape.format if shape else ""
@@ -83,10 +84,11 @@ _BETTER_WITHOUT = ("MiniMaxM3", "Glm")
 
 
 def no_graphs(context: Context) -> Iterator[Found]:
-    recipe, shape = served_on_gb10(context, *VLLM, "sglang"), shape_of(context)
+    recipe, shape = served_on_gb10(context, "RCP011"), shape_of(context)
     if recipe is None or (shape and shape.architecture.startswith(_BETTER_WITHOUT)):
         return
-    name = "enforce-eager" if recipe.engine.name in VLLM else "disable-cuda-graph"
+    # SGLang over several nodes has deadlocked in the capture (ENG026).
+    name = traits(recipe).eager_flag
     if on(recipe, name) and (name == "enforce-eager" or recipe.nodes == 1):
         yield Found(
             f"{name}: true",
@@ -99,7 +101,7 @@ _FASTSAFETENSORS_WITHOUT = re.compile(r"nvcr\.io/nvidia/vllm:26\.0[34]\b")
 
 
 def fastsafetensors(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *VLLM)
+    recipe = served_on_gb10(context, "RCP012")
     if (
         recipe
         and flag(recipe, "load-format") == "fastsafetensors"
@@ -109,10 +111,10 @@ def fastsafetensors(context: Context) -> Iterator[Found]:
 
 
 def mxfp4_loader(context: Context) -> Iterator[Found]:
-    recipe, shape = served_on_gb10(context, *VLLM), shape_of(context)
+    recipe, shape = served_on_gb10(context, "RCP013"), shape_of(context)
     if recipe is None or shape is None or not shape.architecture or shape.architecture.startswith("GptOss"):
         return
-    if flag(recipe, "quantization") == "mxfp4" and within("vllm", recipe.engine.version, "<0.20"):
+    if flag(recipe, "quantization") == "mxfp4" and within(recipe.engine.name, recipe.engine.version, "<0.20"):
         yield Found(
             f"quantization: mxfp4; architecture {shape.architecture}",
             title=f"MXFP4 loader of vLLM {recipe.engine.version} supports gpt-oss only",
@@ -125,7 +127,7 @@ _NO_PTXAS = re.compile(r"nvcr\.io/nvidia/vllm:(25\.\d\d|26\.0[1-4])\b")
 
 
 def ptxas_missing(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *VLLM)
+    recipe = served_on_gb10(context, "RCP015")
     if recipe and _NO_PTXAS.search(recipe.engine.image) and not variables(context).get(_PTXAS):
         yield Found(
             f"image {recipe.engine.image}; {_PTXAS} is not set",
@@ -143,34 +145,33 @@ _VARIABLES = (
 
 
 def jit_bypass(context: Context) -> Iterator[Found]:
-    recipe, env = served_on_gb10(context, "sglang"), variables(context)
+    recipe, env = served_on_gb10(context, "RCP016"), variables(context)
     given = [f"{name}={env[name]}" for name in _VARIABLES if name in env]
     if recipe and given and recipe.state is not RecipeState.REFUSED:
         yield Found(", ".join(given), subject="env")
 
 
-_SGLANG = ("attention-backend", "prefill-attention-backend", "decode-attention-backend")
-_VLLM = "attention-config.flash_attn_version"
+_CHOSEN_ANEW = "attention-config.flash_attn_version"  # the engine takes another version
 
 
 def flash_attention_3(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *VLLM, "sglang")
+    recipe = served_on_gb10(context, "RCP018")
     if recipe is None:
         return
-    on_vllm = recipe.engine.name in VLLM
-    for name in (_VLLM,) if on_vllm else _SGLANG:
-        if flag(recipe, name).lower() == ("3" if on_vllm else "fa3"):
+    for name in traits(recipe).fa3:
+        mild = name == _CHOSEN_ANEW
+        if flag(recipe, name).lower() == ("3" if mild else "fa3"):
             yield Found(
                 f"{name}: {flag(recipe, name)}",
-                cause="vLLM takes another version by itself" if on_vllm else "the engine ends while it loads",
-                fix=f"remove flags.{name}" if on_vllm else f"flags.{name}: flashinfer, or triton",
-                severity=INFO if on_vllm else OVERRIDE,
+                cause="vLLM takes another version by itself" if mild else "the engine ends while it loads",
+                fix=f"remove flags.{name}" if mild else f"flags.{name}: flashinfer, or triton",
+                severity=INFO if mild else OVERRIDE,
                 subject=f"flags.{name}",
             )
 
 
 def piecewise_on_ray(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, "vllm-ray")
+    recipe = served_on_gb10(context, "RCP020")
     if recipe and flag(recipe, "compilation-config.cudagraph_mode").upper() == "PIECEWISE":
         yield Found("cudagraph_mode: PIECEWISE on vllm-ray", subject="flags.compilation-config")
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from sparkwright.checks.recipes import VLLM, served_on_gb10
+from sparkwright.checks.recipes import served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN, Severity
 from sparkwright.domain.power import Power, powers
 from sparkwright.domain.recipe import Expose, Recipe
+from sparkwright.engines.catalog import traits
 
 _CLOSE = 0.86
 _NCCL = (
@@ -90,14 +91,14 @@ def media_fetches(context: Context) -> Iterator[Found]:
     recipe, shape = context.recipe, shape_of(context)
     if recipe is None or shape is None or not shape.senses or recipe.model.simulated:
         return
-    if recipe.engine.name == "sglang" and flag(recipe, "enable-multimodal") != "false":
+    if traits(recipe).media == "files" and flag(recipe, "enable-multimodal") != "false":
         exposed = recipe.serving.expose is Expose.ALL
         yield _finding(
             OVERRIDE if exposed else WARN,
             "image_url may also be file:///... or a path: clients read files of the head node",
             "keep the endpoint to clients that you trust (expose: loopback or fabric), or serve the model with vLLM",
         )
-    if recipe.engine.name in VLLM and not _closed(recipe):
+    if traits(recipe).media == "hosts" and not _closed(recipe):
         yield _finding(
             INFO if recipe.serving.expose is Expose.LOOPBACK else WARN,
             "flags.allowed-media-domains is not set: any host that the head node can reach",

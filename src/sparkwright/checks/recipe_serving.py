@@ -6,19 +6,20 @@ from dataclasses import replace
 from sparkwright.checks.reading import (
     driver_versions,
 )
-from sparkwright.checks.recipes import VLLM, served_on_gb10
+from sparkwright.checks.recipes import served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.plan import Advice, words
 from sparkwright.domain.recipe import Parallelism, Recipe
+from sparkwright.engines.catalog import traits
 
 _VARIABLE = "RAY_memory_monitor_refresh_ms"
 
 
 def ray_monitor(context: Context) -> Iterator[Found]:
     value = variables(context).get(_VARIABLE, "0")
-    if served_on_gb10(context, "vllm-ray") and value != "0":
+    if served_on_gb10(context, "RCP004") and value != "0":
         yield Found(
             f"{_VARIABLE}={value}", fix=f"remove {_VARIABLE}: the launcher sets it to 0", subject=f"env.{_VARIABLE}"
         )
@@ -28,7 +29,7 @@ _NEVER = 0.90
 
 
 def memory_ceiling(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *VLLM, "sglang")
+    recipe = served_on_gb10(context, "RCP007")
     if recipe is None or recipe.serving.kv_cache_bytes:
         return
     given, (calm, hot) = recipe.serving.memory_fraction, _limits(recipe)
@@ -52,7 +53,7 @@ def _limits(recipe: Recipe) -> tuple[float, float]:
     """Up to where nothing is said, and from where on it is a warning."""
     if recipe.nodes == 1:
         return 0.87, 0.87
-    return (0.75, 0.80) if recipe.engine.name == "sglang" and recipe.nodes == 2 else (0.82, 0.85)
+    return traits(recipe).proven if recipe.nodes == 2 else (0.82, 0.85)
 
 
 _LEAST = 512
@@ -60,7 +61,7 @@ _LIMITS = ("override-generation-config.max_new_tokens", "preferred-sampling-para
 
 
 def few_answer_tokens(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *VLLM, "sglang")
+    recipe = served_on_gb10(context, "RCP014")
     if recipe is None or not recipe.parsers.reasoning:
         return
     for name in _LIMITS:
@@ -101,7 +102,7 @@ def long_drafts(context: Context) -> Iterator[Found]:
 
 
 def ngram_on_state(context: Context) -> Iterator[Found]:
-    recipe, shape = served_on_gb10(context, *VLLM), shape_of(context)
+    recipe, shape = served_on_gb10(context, "RCP024"), shape_of(context)
     if recipe and shape and shape.state_layers and recipe.speculation.method == "ngram":
         yield Found(
             f"ngram; {shape.state_layers} of {shape.layers} layers keep a state {shape.state_kind}".rstrip(),
@@ -110,7 +111,7 @@ def ngram_on_state(context: Context) -> Iterator[Found]:
 
 
 def mapped_model(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, "llama-cpp")
+    recipe = served_on_gb10(context, "RCP025")
     if recipe is None or "0" in (flag(recipe, "n-gpu-layers"), flag(recipe, "gpu-layers")):
         return
     mapped = "mmap" if on(recipe, "mmap") else "load-mode" if flag(recipe, "load-mode") == "mmap" else ""
@@ -122,7 +123,7 @@ _NAME = "override-generation-config.repetition_penalty"
 
 
 def repetition_penalty(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *VLLM)
+    recipe = served_on_gb10(context, "RCP026")
     if recipe is None or recipe.speculation.method not in ("dspark", "mtp"):
         return
     value = flag(recipe, _NAME)
@@ -134,7 +135,7 @@ def repetition_penalty(context: Context) -> Iterator[Found]:
 
 
 def marlin_drafts(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, *VLLM)
+    recipe = served_on_gb10(context, "RCP027")
     if recipe is None or recipe.speculation.method != "mtp" or flag(recipe, "moe-backend") != "marlin":
         return
     if recipe.speculation.options.get("moe_backend") in (None, "marlin"):
@@ -162,7 +163,7 @@ _SERVED, _DEFAULT = 0.4, 0.9
 
 
 def trtllm_fraction(context: Context) -> Iterator[Found]:
-    recipe = served_on_gb10(context, "trtllm")
+    recipe = served_on_gb10(context, "RCP030")
     if recipe is None or recipe.nodes == 1:
         return
     given = recipe.serving.memory_fraction

@@ -6,8 +6,7 @@ from sparkwright.checks.reading import other_gpu, simulated
 from sparkwright.domain.check import Context
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Recipe
-
-VLLM = ("vllm", "vllm-ray")
+from sparkwright.engines.catalog import simulator, traits
 
 
 def environments(context: Context, name: str) -> Iterator[tuple[RankSpec, str]]:
@@ -27,11 +26,11 @@ def names(value: str) -> Sequence[str]:
     return () if value.startswith("^") else [part.strip().lstrip("=").partition(":")[0] for part in value.split(",")]
 
 
-def served_on_gb10(context: Context, *engines: str) -> Recipe | None:
-    """The recipe, where it serves a real model with one of these engines (any, without a name) on GB10 nodes."""
+def served_on_gb10(context: Context, code: str = "") -> Recipe | None:
+    """The recipe, where it serves a real model on GB10 nodes, with an engine that the check `code` is about."""
     recipe = context.recipe
-    if recipe is None or recipe.model.simulated or recipe.engine.name == "twin":
+    if recipe is None or recipe.model.simulated or simulator(recipe):
         return None
-    if (engines and recipe.engine.name not in engines) or any(other_gpu(facts) for facts in context.facts.values()):
+    if (code and code not in traits(recipe).faults) or any(other_gpu(facts) for facts in context.facts.values()):
         return None
     return recipe

@@ -17,6 +17,7 @@ from sparkwright.domain.finding import BLOCK, INFO, WARN
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
+from sparkwright.engines.catalog import traits
 
 _SPARE_SHARE = 0.05
 _SPARE = 2 * GIB
@@ -62,7 +63,7 @@ def _weights(context: Context, recipe: Recipe, facts: NodeFacts, node: Node) -> 
     found = context.checkpoints.get(facts.node)
     present = [c for c in context.checkpoints.values() if isinstance(c, Checkpoint)]
     nothing_wanted = played(recipe) and not any(c.files for c in present)
-    nothing_wanted |= recipe.head_loads and facts.node != context.cluster.ordered[0].name
+    nothing_wanted |= traits(recipe).by_layer and facts.node != context.cluster.ordered[0].name
     if nothing_wanted or not isinstance(found, Checkpoint) or found.complete:
         return
     size = next((c.bytes for c in present if c.complete), recipe.model.size)

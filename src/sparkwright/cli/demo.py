@@ -30,11 +30,13 @@ from sparkwright.domain.deployment import Deployment
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
+from sparkwright.engines.catalog import simulator
+from sparkwright.engines.simulator import Twin
 from sparkwright.simulator.nodes import make_cluster
 from sparkwright.wiring import Where, places
 
 T = TypeVar("T")
-RECIPE = "twin"
+RECIPE = Twin.name
 WIDTH = 76
 WHAT = "two embedded nodes on this machine, and an engine that speaks like vLLM 0.21.0 without a model."
 NEXT = """What to do next on real nodes:
@@ -95,7 +97,7 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
 
 def _simulated(wanted: str) -> Recipe:
     recipe = open_recipe(wanted, places())
-    if recipe.engine.name != "twin":
+    if not simulator(recipe):
         raise RecipeError(
             f"{wanted}: its engine is {recipe.engine.name}; the demo serves recipes of the twin only",
             "sparkwright recipes list shows them as simulated; with nodes of your own: `sparkwright up`",

@@ -10,14 +10,13 @@ from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
-from sparkwright.engines.catalog import engine
+from sparkwright.engines.catalog import SEPARATE, engine
 from sparkwright.facts.engine_log import LogStory, read_log
 from sparkwright.planner.calibrate import conditions, measured, told, without_pool
 from sparkwright.planner.ledger import simulated
 from sparkwright.simulator.boot import SIMULATED
 
 _LONGEST = 65536
-_DIALECTS = ("vllm", "sglang", "trtllm", "llama-cpp")
 _MEMORY = {"weights_gib", "weights_mib", "kv_gib", "kv_mib"}
 _HINT = "give the log of a start that ended well: of rank 0, from its first line"
 
@@ -95,7 +94,7 @@ def _instead(recipe: Recipe, log: str) -> str:
     """Why it says nothing: it is another engine's, or its start broke off."""
     if log == "-":
         return ""
-    for name in _DIALECTS:
+    for name in SEPARATE:
         if name != recipe.engine.name and _MEMORY & dict(_story(recipe, log, name).facts).keys():
             return f": it is a log of {name}"
     root = _story(recipe, log, recipe.engine.name).root

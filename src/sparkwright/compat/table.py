@@ -4,7 +4,7 @@ Only the file of the engine that is asked for is parsed, and only once.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -12,10 +12,12 @@ import yaml
 
 from sparkwright.compat.combination import GB10, Combination
 from sparkwright.compat.schema import Row, Table, table
+from sparkwright.engines.catalog import ENGINES as DRIVEN
+from sparkwright.engines.catalog import SEPARATE
+from sparkwright.engines.flag_data import DATA_OF
 from sparkwright.engines.version import within
 
-_FILES: Mapping[str, str] = {"vllm-ray": "vllm", "llama-cpp": "llama_cpp"}
-ENGINES = ("vllm", "sglang", "trtllm", "llama_cpp")
+ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)
 
 
 @cache
@@ -26,9 +28,10 @@ def read_table(name: str) -> Table:
 
 
 def rows_of(engine: str) -> tuple[Row, ...]:
-    """All rows of an engine; none for one without a table (the twin)."""
-    name = _FILES.get(engine, engine)
-    return read_table(name).rows if name in ENGINES else ()
+    """All rows of an engine; none for one without a table (the simulator)."""
+    found = DRIVEN.get(engine)
+    name = DATA_OF.get(engine, engine).replace("-", "_")
+    return read_table(name).rows if found and not found.traits.plays else ()
 
 
 def known_of(combination: Combination) -> tuple[Row, ...]:

@@ -249,11 +249,6 @@ class Recipe:
         return self.label if kept else f"{self.source}@{self.profile}" if self.profile else self.source
 
     @property
-    def head_loads(self) -> bool:
-        """Whether the head alone reads the weights: llama.cpp sends its RPC workers their layers."""
-        return self.engine.name == "llama-cpp"
-
-    @property
     def deployment(self) -> str:
         """The name that its deployment gets unless the user gives one."""
         return self.name

@@ -35,6 +35,8 @@ ENGINES: Mapping[str, Engine] = {
 }
 
 
+# Those with flags, logs and figures of their own.
+SEPARATE = tuple(name for name in ENGINES if name not in DATA_OF)
 _UNKNOWN = Traits()
 
 
@@ -42,6 +44,10 @@ def traits(recipe: Recipe) -> Traits:
     """Those of the recipe's engine; of an engine that nothing is known of, the most usual ones."""
     found = ENGINES.get(recipe.engine.name)
     return found.traits if found else _UNKNOWN
+
+
+def simulator(recipe: Recipe) -> bool:
+    return bool(traits(recipe).plays)
 
 
 def engine(name: str) -> Engine:

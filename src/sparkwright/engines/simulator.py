@@ -41,7 +41,16 @@ class Twin:
     emits: Mapping[str, str] = dict.fromkeys(EMITS, VERSION)
     stop = Stop("SIGTERM", 10.0)
     # vLLM as it was measured, but for what the simulator itself takes.
-    traits = replace(TRAITS, eager_flag="", plays=Vllm.name, whole=_TAKES)
+    traits = replace(
+        TRAITS,
+        eager_flag="",
+        plays=Vllm.name,
+        whole=_TAKES,
+        faults=frozenset(),
+        helpers=frozenset(),
+        media="",
+        owned_by="",
+    )
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         return phase_times(PHASES)

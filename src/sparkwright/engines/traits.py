@@ -64,11 +64,16 @@ class Traits:
     Cache. block: tokens, for SEQUENCES. eagle_inside: EAGLE means layers of the model itself. convolutions: those next
     to attention are states, not windows. exact_states: in FP32 whatever the model's type.
     Splits. refusals: what the engine itself forbids. one_stage: who drafts on one pipeline stage only. by_layer: only
-    layers are split, and files evenly. even_experts: the same number on every rank. blocks: no slice may cut a block of
-    the quantization.
+    layers are split, and files evenly; the head alone reads them. even_experts: the same number on every rank. blocks:
+    no slice may cut a block of the quantization.
     Speed. prefill: pace against a BF16 product. hop: seconds (fast, likely, slow) of an exchange; None: as links give.
     Options. batches: has a limit on batched tokens; eager_flag: switches CUDA graphs off; kv_option: the cache's type.
     gguf: reads GGUF files, others safetensors. plays: of a simulator, the engine whose figures it shows.
+    Faults. faults: codes of the checks that are about this engine. timeout: the option for ranks that wait for others,
+    and a good value, seconds. proven: memory fractions that hold on two nodes, and from where on it is a warning. fa3:
+    options that ask for FlashAttention 3. helpers: programs that its ranks start (ray, rpc). media: what a client's
+    image_url may be (files, hosts).
+    Server. owned_by: as its list of models names the owner; property: of /props, where it has such a page.
     """
 
     claim: Claim = Claim.POOL
@@ -102,3 +107,11 @@ class Traits:
     kv_option: str = "kv-cache-dtype"
     gguf: bool = False
     plays: str = ""
+    faults: frozenset[str] = frozenset()
+    timeout: tuple[str, int] = ("", 0)
+    proven: tuple[float, float] = (0.82, 0.85)
+    fa3: tuple[str, ...] = ()
+    helpers: frozenset[str] = frozenset()
+    media: str = ""
+    owned_by: str = ""
+    property: str = ""

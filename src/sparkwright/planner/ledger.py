@@ -14,7 +14,7 @@ from sparkwright.domain.ledger import KV_POOL, STATES, WEIGHTS, LedgerLine, Memo
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
-from sparkwright.engines.catalog import traits
+from sparkwright.engines.catalog import simulator, traits
 from sparkwright.engines.traits import Cache, Claim
 from sparkwright.planner import kv_cache
 from sparkwright.planner.kv_layout import layers
@@ -103,7 +103,7 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
 
 
 def simulated(recipe: Recipe) -> bool:
-    return recipe.model.simulated or bool(traits(recipe).plays)
+    return recipe.model.simulated or simulator(recipe)
 
 
 def _shape(recipe: Recipe, checkpoint: Found) -> ModelShape | None:

@@ -9,7 +9,7 @@ from sparkwright.domain.deployment import Phase
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
-from sparkwright.engines.catalog import engine
+from sparkwright.engines.catalog import engine, traits
 from sparkwright.engines.llama_cpp import read_llama_cpp
 from unit.engines.samples import local_context, placement, small
 
@@ -59,7 +59,7 @@ def test_a_recipes_own_number_of_layers_stands_alone(name: str) -> None:
 def test_only_the_head_has_the_weights_and_the_key() -> None:
     """A worker needs neither: it gets its layers over the wire, and keeps large ones in a cache of its own node."""
     head, worker = ranks(TWO)
-    assert TWO.head_loads
+    assert traits(TWO).by_layer
     assert [m.container for m in head.mounts] == ["/models"]
     assert [(m.host, m.container, m.read_only) for m in worker.mounts] == [
         ("/home/ai/.cache/sparkwright/llama.cpp", "/cache", False)

@@ -9,16 +9,11 @@ from sparkwright.app.tasks import together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.probed import Probed
-from sparkwright.engines.metrics import LLAMA_CPP_METRICS, SGLANG_METRICS, TRTLLM_METRICS, VLLM_METRICS
+from sparkwright.engines.catalog import ENGINES, SEPARATE
 from sparkwright.ports import Endpoint
 
 # The engines as recipes call them. TensorRT-LLM has its figures at another path.
-VOCABULARIES: Mapping[str, Mapping[str, str]] = {
-    "vllm": VLLM_METRICS,
-    "sglang": SGLANG_METRICS,
-    "trtllm": TRTLLM_METRICS,
-    "llama-cpp": LLAMA_CPP_METRICS,
-}
+VOCABULARIES: Mapping[str, Mapping[str, str]] = {name: ENGINES[name].metric_names for name in SEPARATE}
 _PAGES = ("/metrics", "/prometheus/metrics")
 _SECONDS = 10.0
 _BUILD = re.compile(r"b?\d[\w.+-]*")
@@ -37,8 +32,7 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
     told, props, info, *figures = await together(page(p) for p in ("/version", "/props", "/server_info", *_PAGES))
     at, engine = _vocabulary(figures)
     props_tree, info_tree = _tree(props), _tree(info)
-    if not engine and "default_generation_settings" in props_tree:
-        engine = "llama-cpp"
+    engine = engine or next((n for n in SEPARATE if (own := ENGINES[n].traits.property) and own in props_tree), "")
     return Probed(
         url=root,
         model="",

@@ -11,6 +11,7 @@ from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
 from sparkwright.app.bench.trial import Trial, trial
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
+from sparkwright.engines.catalog import ENGINES, SEPARATE
 from sparkwright.ports import Clock, Endpoint
 
 _QUICK = 10.0
@@ -77,8 +78,8 @@ def _context(entry: Mapping[str, Any]) -> int:
 
 
 def _owner(entry: Mapping[str, Any]) -> str:
-    owners = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-cpp", "tensorrt_llm": "trtllm"}
-    return owners.get(str(entry.get("owned_by", "")).lower(), "")
+    owner = str(entry.get("owned_by", "")).lower()
+    return next((name for name in SEPARATE if ENGINES[name].traits.owned_by == owner), "")
 
 
 def _with_trial(found: Probed, tried: Trial) -> Probed:

@@ -66,6 +66,10 @@ TRAITS = Traits(
     batches=False,
     kv_option="cache-type-k",
     gguf=True,
+    faults=frozenset({"RCP025"}),
+    helpers=frozenset({"rpc"}),
+    owned_by="llamacpp",
+    property="default_generation_settings",
 )
 
 

@@ -66,6 +66,12 @@ TRAITS = Traits(
     even_experts=True,
     blocks=True,
     eager_flag="disable-cuda-graph",
+    faults=frozenset({"MODEL013", "RCP005", "RCP007", "RCP011", "RCP014", "RCP016", "RCP017", "RCP018"}),
+    timeout=("dist-timeout", 1800),
+    proven=(0.75, 0.80),
+    fa3=("attention-backend", "prefill-attention-backend", "decode-attention-backend"),
+    media="files",
+    owned_by="sglang",
 )
 
 

@@ -63,6 +63,8 @@ TRAITS = Traits(
     block=32,  # tokens_per_block of KvCacheConfig
     refusals=_no_replicas,
     even_experts=True,
+    faults=frozenset({"RCP030"}),
+    owned_by="tensorrt_llm",
 )
 
 

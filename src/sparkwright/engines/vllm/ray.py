@@ -43,7 +43,7 @@ class VllmRay:
     metrics_page = "metrics"
     emits: Mapping[str, str] = dict.fromkeys((name for name in EMITS if name not in NATIVE), READ_FOR)
     stop = Stop("SIGTERM", 30.0)
-    traits = replace(TRAITS, processes=_PROCESSES)
+    traits = replace(TRAITS, processes=_PROCESSES, faults=TRAITS.faults | {"RCP004", "RCP020"}, owned_by="")
 
     def phases(self) -> Mapping[Phase, PhaseTime]:
         return phase_times((*PHASES, START))

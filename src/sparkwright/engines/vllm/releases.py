@@ -161,6 +161,12 @@ def expert_tile(recipe: Recipe) -> tuple[int, int]:
     return _CUTLASS if "cutlass" in " ".join((str(flag(recipe, "moe-backend")), *on)).lower() else _MARLIN
 
 
+_FAULTS = frozenset(
+    (
+        *("MODEL013", "RCP005", "RCP007", "RCP008", "RCP009", "RCP010", "RCP011", "RCP012", "RCP013", "RCP014"),
+        *("RCP015", "RCP018", "RCP019", "RCP024", "RCP026", "RCP027"),
+    )
+)
 TRAITS = Traits(
     fraction=0.92,  # the option's default in 0.21.0
     limits=default_limits,
@@ -172,4 +178,10 @@ TRAITS = Traits(
     second_runner=second_runner,
     blocks=True,
     eager_flag="enforce-eager",
+    faults=_FAULTS,
+    timeout=("distributed-timeout-seconds", 900),
+    fa3=("attention-config.flash_attn_version",),
+    helpers=frozenset({"ray"}),
+    media="hosts",
+    owned_by="vllm",
 )
