@@ -1,4 +1,4 @@
-"""Reads engines' command-line options out of their published wheels and writes src/sparkwright/engines/data/.
+"""Reads engines' command-line options out of published wheels and writes src/sparkwright/engines/data/ENGINE.json.
 
     python scripts/engine_data.py                       every version below; wheels checked against their recorded hash
     python scripts/engine_data.py --check               the same, but only says what would change (exit code 1)
@@ -10,7 +10,7 @@
 No engine is imported: vLLM's, SGLang's and TensorRT-LLM's sources are parsed. llama.cpp's options come from the help of
 the parser compiled into the installed xllamacpp wheel. TensorRT-LLM's wheels are on pypi.nvidia.com only (PyPI has a
 stub); without --wheel, or --reference with the list from its repository (engine_data_trtllm.py), its file is left as
-it is.
+it is. An option's row says from which version it holds (`since`) and up to which (`until`).
 """
 
 import argparse
@@ -20,7 +20,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,9 @@ from engine_data_sglang import sglang_env, sglang_options
 from engine_data_trtllm import REFERENCE, REPOSITORY, reference_options, trtllm_env, trtllm_options
 from engine_data_types import Sources
 from engine_data_vllm import vllm_env, vllm_options
+
+from sparkwright.engines.flag_data import versions_in
+from sparkwright.engines.version import version_key
 
 DATA = Path(__file__).parent.parent / "src/sparkwright/engines/data"
 PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (17, 24, 27, 28, 31, 34, 35))
@@ -67,17 +72,20 @@ def _arguments() -> argparse.Namespace:
 
 
 def _one(engine: str, version: str, asked: argparse.Namespace) -> bool:
-    """Makes one file; true when it differs from what is there."""
+    """Puts one version into its engine's file; true when that differs from what is there."""
     found = _found(engine, version, asked)
-    target: Path = asked.out / f"{engine}-{found['version']}.json"
-    old = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
-    text = _layout(found)
-    differs = not target.exists() or target.read_text(encoding="utf-8") != text
+    target: Path = asked.out / f"{engine}.json"
+    before = target.read_text(encoding="utf-8") if target.exists() else ""
+    known = versions_in(before) if before else {}
+    old = known.get(found["version"], {})
+    text = joined(known | {found["version"]: found})
+    differs = before != text
     if differs and not asked.check:
         target.parent.mkdir(exist_ok=True)
         target.write_text(text, encoding="utf-8")
     counts = f"{len(found['options'])} options, {len(found['env'])} variables"
-    print(f"{target.name}: {counts}; {'; '.join(_changes(old, found)) or ('layout' if differs else 'unchanged')}")
+    changes = "; ".join(_changes(old, found)) or ("layout" if differs else "unchanged")
+    print(f"{target.name} {found['version']}: {counts}; {changes}")
     return differs
 
 
@@ -97,13 +105,61 @@ def _changes(old: Data, new: Data) -> Iterator[str]:
     yield from (f"{what}: {', '.join(sorted(names))}" for what, names in groups.items() if names)
 
 
-def _layout(found: Data) -> str:
-    """JSON with one option a line, so that two versions can be compared by eye."""
-    rows = [f"  {json.dumps(name)}: {json.dumps(row, ensure_ascii=False)}" for name, row in found["options"].items()]
-    head = {key: value for key, value in found.items() if key not in ("options", "env")}
-    lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}," for key, value in head.items()]
-    env = json.dumps(found["env"])
-    return "\n".join(["{", *lines, ' "options": {', ",\n".join(rows), " },", f' "env": {env}', "}"]) + "\n"
+def joined(every: Mapping[str, Data]) -> str:
+    """One file of all versions: a row an option, with `since` and `until` where it does not hold throughout."""
+    datas = sorted(every.values(), key=lambda data: version_key(data["engine"], data["version"]))
+    names = [data["version"] for data in datas]
+    heads: list[Data] = [
+        {key: data[key] for key in ("version", "wheel", "sha256", "source") if key in data} for data in datas
+    ]
+    rows = [
+        {"name": name} | span | row
+        for name in _order(datas)
+        for span, row in _spans(names, [data["options"].get(name) for data in datas])
+    ]
+    env = _grouped(names, [dict.fromkeys(data["env"], "") for data in datas])
+    late = _grouped(names, [data.get("env-deprecated", {}) for data in datas])
+    parts = [f' "engine": {json.dumps(datas[0]["engine"])}', _listed("versions", heads), _listed("options", rows)]
+    parts += [_listed("env", [group | {"names": list(group["names"])} for group in env])]
+    parts += [_listed("env-deprecated", late)] if late else []
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _listed(name: str, rows: Sequence[Data]) -> str:
+    """One row a line, so that versions can be compared by eye."""
+    lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
+    return f' "{name}": [\n{lines}\n ]'
+
+
+def _order(datas: Sequence[Data]) -> list[str]:
+    """The newest version's; what it lacks comes where older ones have it."""
+    order: list[str] = []
+    for data in reversed(datas):
+        names, merged = list(data["options"]), list[str]()
+        for kind, first, last, start, end in SequenceMatcher(None, order, names, autojunk=False).get_opcodes():
+            missing = [name for name in names[start:end] if name not in order] if kind != "equal" else []
+            merged += [*order[first:last], *missing]
+        order = merged
+    return order
+
+
+def _spans(names: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[Data, Any]]:
+    """({since, until}, value) of each run of versions with the same value; None is left out."""
+    for value, run in groupby(range(len(names)), key=lambda at: values[at]):
+        places = list(run)
+        if value is not None:
+            since = {"since": names[places[0]]} if places[0] else {}
+            until = {"until": names[places[-1]]} if places[-1] < len(names) - 1 else {}
+            yield since | until, value
+
+
+def _grouped(names: Sequence[str], tables: Sequence[Mapping[str, str]]) -> list[Data]:
+    """Variables by the versions that have them, each with what it says (`''`: nothing)."""
+    groups: dict[str, Data] = {}
+    for name in sorted({name for table in tables for name in table}):
+        for span, text in _spans(names, [table.get(name) for table in tables]):
+            groups.setdefault(json.dumps(span), span | {"names": {}})["names"][name] = text
+    return list(groups.values())
 
 
 def _found(engine: str, version: str, asked: argparse.Namespace) -> Data:
@@ -141,8 +197,8 @@ def _python(engine: str, version: str, asked: argparse.Namespace) -> Data:
 
 def _same(engine: str, version: str, path: Path, digest: str) -> None:
     """A wheel under a recorded name must be the recorded one: an index never replaces a file."""
-    known = DATA / f"{engine}-{version}.json"
-    recorded = json.loads(known.read_text(encoding="utf-8")) if known.exists() else {}
+    known = DATA / f"{engine}.json"
+    recorded = versions_in(known.read_text(encoding="utf-8")).get(version, {}) if known.exists() else {}
     if recorded.get("wheel") == path.name and recorded.get("sha256") != digest:
         sys.exit(f"{path.name} has sha256 {digest}, but {known.name} was read from {recorded['sha256']}")
 

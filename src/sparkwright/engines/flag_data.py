@@ -1,11 +1,11 @@
-"""Options and variables of an engine's versions, read from their wheels (scripts/engine_data.py), one file a version.
+"""Options and variables of an engine's versions, read from their wheels (scripts/engine_data.py), one file an engine.
 
 Only the file that is asked for is parsed, and only once.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -56,9 +56,37 @@ class FlagData:
         return tuple(name for name in self.names if name.startswith(spelled))
 
 
-def load_flags(text: str) -> FlagData:
-    """Parses a data file. Raises ValueError or KeyError on a file that scripts/engine_data.py did not write."""
+def versions_in(text: str) -> dict[str, dict[str, Any]]:
+    """A data file -> each version's own options and variables, oldest first.
+
+    Raises ValueError or KeyError on a file that scripts/engine_data.py did not write.
+    """
     raw = json.loads(text)
+    names = [head["version"] for head in raw["versions"]]
+    found = {head["version"]: {"engine": raw["engine"], **head, "options": {}, "env": []} for head in raw["versions"]}
+    for row in raw["options"]:
+        own = {key: value for key, value in row.items() if key not in ("name", "since", "until")}
+        for version in _held(names, row):
+            found[version]["options"][row["name"]] = own
+    for group in raw["env"]:
+        for version in _held(names, group):
+            found[version]["env"] += group["names"]
+    for group in raw.get("env-deprecated", ()):
+        for version in _held(names, group):
+            found[version].setdefault("env-deprecated", {}).update(group["names"])
+    for one in found.values():
+        one["env"].sort()
+    return found
+
+
+def _held(names: Sequence[str], row: Mapping[str, Any]) -> Sequence[str]:
+    """The versions from `since` to `until`, both included."""
+    first = names.index(row["since"]) if "since" in row else 0
+    return names[first : names.index(row["until"]) + 1 if "until" in row else None]
+
+
+def load_flags(raw: Mapping[str, Any]) -> FlagData:
+    """Of one version's own data. Raises KeyError where something is missing."""
     options = {name: _option(name, row) for name, row in raw["options"].items()}
     names = {spelling: option.name for option in options.values() for spelling in option.spellings}
     env, replaced = frozenset(raw.get("env", ())), raw.get("env-deprecated", {})
@@ -82,19 +110,25 @@ def _option(name: str, row: Mapping[str, Any]) -> Option:
 
 
 @cache
+def _file(engine: str) -> Mapping[str, Mapping[str, Any]]:
+    path = files("sparkwright.engines") / "data" / f"{engine}.json"
+    return versions_in(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
 def versions(engine: str) -> tuple[str, ...]:
     """Versions that have data, oldest first."""
-    of = DATA_OF.get(engine, engine)
-    names = (entry.name for entry in (files("sparkwright.engines") / "data").iterdir())
-    found = (name.removeprefix(f"{of}-").removesuffix(".json") for name in names if name.startswith(f"{of}-"))
-    return tuple(sorted(found, key=lambda version: version_key(of, version)))
+    return tuple(_file(DATA_OF.get(engine, engine)))
+
+
+def raw_data(engine: str, version: str) -> Mapping[str, Any]:
+    """The rows of a version as the file has them. Raises KeyError for one without data."""
+    return _file(DATA_OF.get(engine, engine))[version]
 
 
 @cache
 def read_data(engine: str, version: str) -> FlagData:
-    """The data of a version that has some. Raises FileNotFoundError otherwise."""
-    path = files("sparkwright.engines") / "data" / f"{DATA_OF.get(engine, engine)}-{version}.json"
-    return load_flags(path.read_text(encoding="utf-8"))
+    """The data of a version that has some. Raises KeyError otherwise."""
+    return load_flags(raw_data(engine, version))
 
 
 def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding, ...]]:

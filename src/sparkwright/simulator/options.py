@@ -1,6 +1,6 @@
 """vLLM 0.21.0's command line: its real flags and its real way of refusing them. `fill` gives other engines theirs.
 
-The flags are the data that recipes are checked against (engines/data/vllm-0.21.0.json). As in vLLM, `_` and `-` mean
+The flags are the data that recipes are checked against (engines/data/vllm.json). As in vLLM, `_` and `-` mean
 the same in a flag, booleans have a `--no-` form, and JSON flags take dotted keys (`--speculative-config.method ngram`).
 """
 
@@ -9,12 +9,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Mapping
+from errno import ENOENT
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
+
+from sparkwright.engines.flag_data import raw_data, versions
 
 USAGE = "vllm serve [model_tag] [options]"
 MAIN_USAGE = "main.py [-h] [-v] {chat,complete,serve,launch,bench,collect-env,run-batch} ..."
@@ -64,13 +67,15 @@ def _ordered(args: argparse.Namespace, defaults: dict[str, Any]) -> list[tuple[s
 def rows_of(data: str) -> list[dict[str, Any]]:
     """A row per option, in the engine's order: flags, kind (of TYPES or an argparse action), nargs, default, choices.
 
-    data: a file of engines/data. Raises OSError when that version has none.
+    data: engine and version, `vllm-0.21.0`. Raises FileNotFoundError when that version has no data.
     """
-    text = (files("sparkwright.engines") / f"data/{data}.json").read_text(encoding="utf-8")
-    return [_row(name, option) for name, option in json.loads(text)["options"].items()]
+    engine, _, version = data.rpartition("-")
+    if version not in versions(engine):
+        raise FileNotFoundError(ENOENT, f"no flag data of {engine} {version}", data)
+    return [_row(name, option) for name, option in raw_data(engine, version)["options"].items()]
 
 
-def _row(name: str, option: dict[str, Any]) -> dict[str, Any]:
+def _row(name: str, option: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {key: option[key] for key in ("default", "choices", "negatives") if key in option}
     row |= {"flags": [f"--{name}", *option.get("aliases", ())], "kind": option["kind"]}
     if option["kind"] in ("value", "list"):

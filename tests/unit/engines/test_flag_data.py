@@ -1,9 +1,10 @@
 """The data files and the choice among them."""
 
 import pytest
+from engine_data import DATA, joined
 
 from sparkwright.domain.finding import Severity
-from sparkwright.engines.flag_data import flag_data, load_flags, nearest, read_data, versions
+from sparkwright.engines.flag_data import flag_data, nearest, raw_data, read_data, versions, versions_in
 from sparkwright.engines.trtllm.args import EMITS
 from sparkwright.engines.version import version_key
 
@@ -123,4 +124,25 @@ def test_an_engine_without_data_stops() -> None:
 def test_a_file_that_is_no_flag_data_is_refused() -> None:
     """Half a file is an error at loading, not a list of flags without findings."""
     with pytest.raises(KeyError):
-        load_flags('{"engine": "vllm"}')
+        versions_in('{"engine": "vllm"}')
+
+
+def test_a_row_holds_from_since_to_until() -> None:
+    """An option that came, changed and went is in exactly the versions that have it; variables likewise."""
+    text = """{"engine": "e", "versions": [{"version": "1"}, {"version": "2"}, {"version": "3"}], "options": [
+      {"name": "a", "kind": "flag"}, {"name": "b", "until": "1", "kind": "flag"},
+      {"name": "b", "since": "2", "until": "2", "kind": "value"}, {"name": "c", "since": "3", "kind": "flag"}],
+      "env": [{"since": "2", "names": ["X"]}], "env-deprecated": [{"until": "2", "names": {"Y": "use X"}}]}"""
+    one, two, three = versions_in(text).values()
+    assert [{name: row["kind"] for name, row in made["options"].items()} for made in (one, two, three)] == [
+        {"a": "flag", "b": "flag"}, {"a": "flag", "b": "value"}, {"a": "flag", "c": "flag"},
+    ]  # fmt: skip
+    assert [made["env"] for made in (one, two, three)] == [[], ["X"], ["X"]]
+    assert [made.get("env-deprecated") for made in (one, two, three)] == [{"Y": "use X"}, {"Y": "use X"}, None]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llama-cpp"])
+def test_a_file_is_what_its_versions_make(engine: str) -> None:
+    """The tool joins what it reads of each version: nothing in a file was written by hand, and no row is kept twice."""
+    path = DATA / f"{engine}.json"
+    assert joined({version: dict(raw_data(engine, version)) for version in versions(engine)}) == path.read_text()
