@@ -1,7 +1,8 @@
 """`make diagnose-report [DATA=cases.jsonl] [OUT=answers.jsonl]`: `diagnose` held to logs whose cause is known.
 
-diagnose_report.py [--data FILE] [--out FILE] [--check]. Without --data the shared cases, and docs/diagnose-accuracy.md
-is written from them (--check: exit 1 when that page is stale). OUT gets one JSON object a case: id, ranked (cause key,
+diagnose_report.py [--data FILE] [--out FILE] [--check]. Without --data the shared cases, and
+docs/reference/diagnose-accuracy.md is written from them (--check: exit 1 when that page is stale).
+OUT gets one JSON object a case: id, ranked (cause key,
 confidence, rule code; most likely first), and the same inside a healthy log as `embedded`.
 """
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from diagnose_report_cases import ROOT, Named, load, named
 from diagnose_report_page import page, summary
 
-PAGE = ROOT / "docs" / "diagnose-accuracy.md"
+PAGE = ROOT / "docs" / "reference" / "diagnose-accuracy.md"
 DATA = ROOT.parent / "shared" / "data" / "failures-dev.jsonl"
 
 
@@ -23,7 +24,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="diagnose_report.py", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, default=None, help="cases, one JSON object a line")
     parser.add_argument("--out", type=Path, default=None, help="where the answers go, one JSON object a line")
-    parser.add_argument("--check", action="store_true", help="exit 1 when docs/diagnose-accuracy.md is stale")
+    parser.add_argument("--check", action="store_true", help="exit 1 when docs/reference/diagnose-accuracy.md is stale")
     chosen = parser.parse_args(words)
     data = chosen.data or DATA
     if not data.is_file():

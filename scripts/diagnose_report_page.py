@@ -1,4 +1,4 @@
-"""docs/diagnose-accuracy.md, and the same in a few lines for the terminal."""
+"""docs/reference/diagnose-accuracy.md, and the same in a few lines for the terminal."""
 
 from __future__ import annotations
 

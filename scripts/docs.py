@@ -1,8 +1,8 @@
 """`make docs`: the reference pages, made from what they are about.
 
-docs/cli.md is the help of every verb; recipe-reference.md and cluster-reference.md are the annotated YAML files that
-the program itself prints; recipes.md lists the shipped recipes; docs_rules.py beside this file adds the pages of the
-rules. `--check`: exit 1 when stale.
+All are in docs/reference: cli.md is the help of every verb; recipe-reference.md and cluster-reference.md are the
+annotated YAML files that the program itself prints; recipes.md lists the shipped recipes; docs_rules.py adds the pages
+of the rules. `--check`: exit 1 when stale.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def rules(words: list[str]) -> int:
 
 
 def own_pages() -> Iterator[tuple[str, str]]:
-    yield "cli.md", cli_page()
-    yield "recipe-reference.md", yaml_page("The recipe file", "recipes show --reference", reference("recipe"))
+    yield "reference/cli.md", cli_page()
+    yield "reference/recipe-reference.md", yaml_page("The recipe file", "recipes show --reference", reference("recipe"))
     yield (
-        "cluster-reference.md",
+        "reference/cluster-reference.md",
         yaml_page("The cluster file", "recipes show --reference cluster", reference("cluster")),
     )
-    yield "recipes.md", recipes_page()
-    yield "engines.md", engines_page(MADE)
+    yield "reference/recipes.md", recipes_page()
+    yield "reference/engines.md", engines_page(MADE)
 
 
 def recipes_page() -> str:

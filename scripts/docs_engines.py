@@ -1,4 +1,4 @@
-"""docs/engines.md: engine by engine what is supported, from which version, and how it was tested.
+"""docs/reference/engines.md: engine by engine what is supported, from which version, and how it was tested.
 
 Versions, options, metric names and phases come from the code and its data; the prose and the tests are written here.
 """
@@ -38,7 +38,7 @@ TOLD = {
         ),
         (
             "Real vLLM 0.21.0, TP 2 over two nodes with one H200 each, runtime process: "
-            "[acceptance](acceptance/vllm-0.21.0-2x-h200.md): streamed chat, tool call, killed, frozen and misled "
+            "[acceptance](../acceptance/vllm-0.21.0-2x-h200.md): streamed chat, tool call, killed, frozen and misled "
             "ranks; MiniMax-M2.7's dimensions as NVFP4 on Marlin.",
             "The simulator (flags, log, metrics, API) on two system containers with sshd and dockerd, both runtimes.",
         ),
@@ -58,7 +58,7 @@ TOLD = {
         ),
         (
             "Real vLLM 0.21.0 in real Ray 2.55.1, TP 2 over two nodes with one H200 each: "
-            "[acceptance](acceptance/vllm-0.21.0-2x-h200.md).",
+            "[acceptance](../acceptance/vllm-0.21.0-2x-h200.md).",
             "Real Ray 2.60 over two network namespaces with a stand-in for vLLM: a missing node, a node of another "
             "launch, SIGTERM, SIGKILL of the head.",
             "Real Ray with the simulator as its vLLM on two system containers.",
@@ -112,7 +112,7 @@ TOLD = {
         ),
         (
             "The real server of the wheel, on the CPU, by `sparkwright up` in the tests.",
-            "Real llama-server and rpc-server over two nodes, on the CPU: [acceptance](acceptance/llama.cpp-rpc.md).",
+            "Real llama-server and rpc-server on two nodes, on the CPU: [acceptance](../acceptance/llama.cpp-rpc.md).",
             "A simulated llama.cpp on two system containers, both runtimes. No GPU build was run.",
         ),
     ),

@@ -1,7 +1,8 @@
 """`make planner-report [DATA=rows.jsonl] [OUT=answers.jsonl]`: the planner's answers to published measurements.
 
-planner_report.py [--data FILE] [--out FILE] [--check]. Without --data the shared rows, and docs/planner-accuracy.md is
-written from them (--check: exit 1 when that page is stale). OUT gets one JSON object a line: id, quantity, predicted,
+planner_report.py [--data FILE] [--out FILE] [--check]. Without --data the shared rows, and
+docs/reference/planner-accuracy.md is written from them (--check: exit 1 when that page is stale).
+OUT gets one JSON object a line: id, quantity, predicted,
 interval, published, error, reason, kind of attention, conditions.
 """
 
@@ -21,7 +22,7 @@ from planner_report_rows import SHARED, Case, load
 from planner_report_tables import page, summary
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "planner-accuracy.md"
+PAGE = ROOT / "docs" / "reference" / "planner-accuracy.md"
 DATA = SHARED / "measurements-dev.jsonl"
 
 
@@ -29,7 +30,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="planner_report.py", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--data", type=Path, default=None, help="rows, one JSON object a line")
     parser.add_argument("--out", type=Path, default=None, help="where the answers go, one JSON object a line")
-    parser.add_argument("--check", action="store_true", help="exit 1 when docs/planner-accuracy.md is stale")
+    parser.add_argument("--check", action="store_true", help="exit 1 when docs/reference/planner-accuracy.md is stale")
     chosen = parser.parse_args(words)
     data = chosen.data or DATA
     if not data.is_file():

@@ -1,4 +1,4 @@
-"""The answers as a page: docs/planner-accuracy.md. Made of nothing but the rows, so that it can be checked for age."""
+"""The answers as a page: docs/reference/planner-accuracy.md. Made of the rows only, so that its age can be checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make bench-client`: measures and writes docs/bench-client.md. A second call goes on where the first stopped.
+"""`make bench-client`: measures and writes docs/reference/bench-client.md. A second call resumes the first.
 
 python -m bench_client [--only NAMES] [--repeats N] [--streams N,N] [--fresh] [--page-only] [--budget SECONDS]
 """

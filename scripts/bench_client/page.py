@@ -1,4 +1,4 @@
-"""docs/bench-client.md, from the results of a session."""
+"""docs/reference/bench-client.md, from the results of a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench_client.clients import CLIENTS, Client
 from bench_client.ground import ROOT, LeftOut
 from bench_client.session import Kept, Result
 
-PAGE = ROOT / "docs" / "bench-client.md"
+PAGE = ROOT / "docs" / "reference" / "bench-client.md"
 SIZES = (8, 64, 256)
 MANY = 1000
 

@@ -23,7 +23,7 @@ def starts() -> dict[tuple[object, ...], float]:
 
 @pytest.mark.parametrize("stage", QUICK, ids=lambda stage: stage.drills[0].name.replace(" ", "-"))
 def test_drills(testbed: Testbed, tmp_path: Path, stage: Stage, starts: dict[tuple[object, ...], float]) -> None:
-    """The targets of docs/drills.md by the same code; the way back is measured against the machine's own start."""
+    """The targets of docs/reference/drills.md by the same code; recovery is compared with the machine's own start."""
     (kept,) = Run(testbed, tmp_path, starts=starts).of((patient(stage),))
     assert kept.row.passed, f"\n{text([kept])}\n{kept.row}\n{kept.log}"
 

@@ -1,4 +1,4 @@
-"""`make drills`: real faults on the two-node testbed, measured. Keeps each result, and writes docs/drills.md of them.
+"""`make drills`: real faults on the two-node testbed, measured. Saves each result and writes docs/reference/drills.md.
 
 python -m drills [--quick | --outages] [--only WORDS,...] [--resume] [--page]   (with tests/ on the path)
 """
@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
     found = [] if chosen.page else measure(stages, wanted(chosen.only, chosen.resume), keep=not chosen.quick)
     if not chosen.quick:
         found = kept.load(FILE, names(FULL))
-        (REPOSITORY / "docs/drills.md").write_text(page(found, names(FULL)))
+        (REPOSITORY / "docs/reference/drills.md").write_text(page(found, names(FULL)))
     print(text(found))
     return int(not all(one.row.passed for one in found))
 

@@ -1,4 +1,4 @@
-"""The table: on a terminal, and as docs/drills.md."""
+"""The table: on a terminal, and as docs/reference/drills.md."""
 
 from collections.abc import Sequence
 

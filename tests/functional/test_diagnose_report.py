@@ -48,10 +48,10 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, text: str) -> None:
 
 
 def test_the_page_is_what_the_shared_cases_give() -> None:
-    """Guards that docs/diagnose-accuracy.md is of this program, and that the targets are met or said to be missed."""
+    """Guards that docs/reference/diagnose-accuracy.md is fresh, and that missed targets are listed."""
     if not SHARED.is_file():
         pytest.skip("data: ../shared is absent, and with it the public logs")
     done = report("--check")
     assert done.returncode == 0, done.stdout + done.stderr
-    page = (ROOT / "docs" / "diagnose-accuracy.md").read_text()
+    page = (ROOT / "docs" / "reference" / "diagnose-accuracy.md").read_text()
     assert "all three met" in page or "**missed: " in page

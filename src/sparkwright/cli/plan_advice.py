@@ -54,4 +54,4 @@ def _notes(advice: Advice) -> Iterator[str]:
         yield advice.why
     if any(split.cost for split in advice.splits):
         yield "tok/s: estimated, short context, no speculation; exchanges: waits for the other nodes per token"
-        yield "how, and what was measured: docs/parallelism.md"
+        yield "how, and what was measured: docs/guides/parallelism.md"

@@ -15,7 +15,7 @@ from typing import Any
 from sparkwright.domain.errors import UsageError
 
 BLOCK = 512
-_HINT = "docs/workloads.md shows the formats that can be replayed"
+_HINT = "docs/guides/workloads.md shows the formats that can be replayed"
 _MOST = 1_000_000
 
 

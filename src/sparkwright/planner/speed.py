@@ -1,7 +1,7 @@
 """How fast a recipe will serve, each figure with an interval: decoding, prefill, first token, loading.
 
 Every estimate is the arithmetic of bytes, products and waits, done with three sets of rates (speed_rates.py): the
-likely ones give the value, the fast and the slow ones the interval. docs/planner-accuracy.md has what that reaches.
+likely ones give the value, the fast and the slow ones the interval. docs/reference/planner-accuracy.md: how accurate.
 """
 
 from collections.abc import Sequence

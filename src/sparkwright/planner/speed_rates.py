@@ -2,7 +2,7 @@
 
 The likely figures and the widths were fitted to published GB10 measurements by mechanism, none to a model: 94 runs of
 one stream without drafts (median error 7 %, families left out of the fit too; nine of ten points inside the interval)
-and 52 runs of prompts (16 %). docs/planner-accuracy.md has what all of it reaches now.
+and 52 runs of prompts (16 %). docs/reference/planner-accuracy.md has what all of it reaches now.
 """
 
 from dataclasses import dataclass, replace

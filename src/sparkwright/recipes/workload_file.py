@@ -12,7 +12,7 @@ from sparkwright.recipes.workload_levels import complaints, plans
 from sparkwright.recipes.workload_schema import WorkloadPart
 from sparkwright.recipes.yaml_lines import Problem, read_yaml
 
-_HINT = "`sparkwright bench --profiles` lists workloads that ship; docs/workloads.md explains every key"
+_HINT = "`sparkwright bench --profiles` lists workloads that ship; docs/guides/workloads.md explains every key"
 
 
 def load_workload(text: str, source: str) -> Workload:

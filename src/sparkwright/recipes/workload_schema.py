@@ -1,4 +1,4 @@
-"""A benchmark's workload as it is written: pydantic models, used at this border only. docs/workloads.md explains it."""
+"""A benchmark's workload as it is written: pydantic models, used at this border only (docs/guides/workloads.md)."""
 
 from typing import Annotated, Any, Literal
 

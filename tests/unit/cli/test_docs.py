@@ -1,6 +1,7 @@
 """The reference pages are what the program says."""
 
 import importlib.util
+import re
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +9,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = ("cli.md", "recipe-reference.md", "cluster-reference.md", "recipes.md", "engines.md")
+PAGES = tuple(f"reference/{name}.md" for name in ("cli", "recipe-reference", "cluster-reference", "recipes", "engines"))
 
 
 @cache
@@ -33,8 +34,43 @@ def test_a_generated_page_is_fresh(name: str) -> None:
 
 def test_every_verb_stands_in_the_page() -> None:
     """Also the verbs of a group, each with its options."""
-    page = (ROOT / "docs" / "cli.md").read_text()
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text()
     for verb in ("up", "down", "logs", "recipes", "recipes validate", "demo"):
         assert f"\n## sparkwright {verb}\n" in page
     assert page.count("--help") > 10
     assert str(Path.home()) not in page
+
+
+def written_pages() -> list[Path]:
+    return [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+def links(page: Path) -> list[tuple[str, str]]:
+    """(path, anchor) of the links to this project's own files."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    found = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text)
+    return [(path, anchor) for path, anchor in found if not re.match(r"[a-z]+:", path)]
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them from headings."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_every_link_leads_to_a_file_and_its_heading() -> None:
+    """Guards pages that were moved, renamed or given other headings."""
+    broken = []
+    for page in written_pages():
+        for path, anchor in links(page):
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in anchors(target)):
+                broken.append(f"{page.relative_to(ROOT)}: {path}#{anchor}")
+    assert broken == []
+
+
+def test_the_index_lists_every_page() -> None:
+    """Guards against a page that nobody finds."""
+    listed = {(ROOT / "docs" / path).resolve() for path, _ in links(ROOT / "docs" / "README.md")}
+    there = [*(ROOT / "docs" / "guides").glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]
+    assert [path.name for path in there if path not in listed] == []

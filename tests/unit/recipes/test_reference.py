@@ -122,7 +122,7 @@ def test_the_short_example_at_the_top_is_complete(monkeypatch, tmp_path):
     lines = [line for line in reference().splitlines() if line.startswith("#     ")]
     assert len(lines) == 15 and reference().index(lines[0]) < reference().index("\nname:")
     text = "".join(f"{line.removeprefix('#     ')}\n" for line in lines)
-    assert f"```yaml\n{text}```" in (Path(__file__).parents[3] / "docs/first-recipe.md").read_text()
+    assert f"```yaml\n{text}```" in (Path(__file__).parents[3] / "docs/guides/first-recipe.md").read_text()
     (tmp_path / "my-model.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["recipes", "validate", "./my-model.yaml"])
