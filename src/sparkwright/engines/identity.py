@@ -123,7 +123,8 @@ def _lacks_the_twin(node: str, python: str) -> Finding:
         title="the simulator needs sparkwright installed on the node",
         cause="the simulator is a part of sparkwright, and the rank would end in its first second",
         fix="on the node: python3 -m venv ~/sparkwright && ~/sparkwright/bin/pip install PATH-OF-SPARKWRIGHT; "
-        "then in the recipe: engine: {venv: ~/sparkwright} (docs/first-recipe.md: the simulator on your own nodes)",
+        "then in the recipe: engine: {venv: ~/sparkwright} ("
+        "docs/guides/first-recipe.md: the simulator on your own nodes)",
     )
 
 
