@@ -2,7 +2,7 @@
 
 All are in docs/reference: cli.md is the help of every verb; recipe-reference.md and cluster-reference.md are the
 annotated YAML files that the program itself prints; recipes.md lists the shipped recipes; docs_rules.py adds the pages
-of the rules. `--check`: exit 1 when stale.
+of the rules. docs/architecture.svg and the samples in README.md are made, too. `--check`: exit 1 when stale.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 
 import click
 from docs_engines import engines_page
+from docs_picture import picture
+from docs_readme import with_samples
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
 from sparkwright.cli.main import main as command
@@ -56,7 +58,7 @@ def main(words: list[str]) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pages[path])
     for path in stale:
-        print(f"docs: {path.relative_to(ROOT)} {'is stale: make docs' if check else 'written'}")
+        print(f"docs: {path.resolve().relative_to(ROOT)} {'is stale: make docs' if check else 'written'}")
     return max(int(check and bool(stale)), rules(words))
 
 
@@ -74,6 +76,8 @@ def own_pages() -> Iterator[tuple[str, str]]:
     )
     yield "reference/recipes.md", recipes_page()
     yield "reference/engines.md", engines_page(MADE)
+    yield "architecture.svg", picture()
+    yield "../README.md", with_samples((ROOT / "README.md").read_text())
 
 
 def recipes_page() -> str:

@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = tuple(f"reference/{name}.md" for name in ("cli", "recipe-reference", "cluster-reference", "recipes", "engines"))
+NAMES = ("cli", "recipe-reference", "cluster-reference", "recipes", "engines")
+PAGES = (*(f"reference/{name}.md" for name in NAMES), "architecture.svg", "../README.md")
 
 
 @cache
