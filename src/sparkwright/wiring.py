@@ -30,8 +30,8 @@ from sparkwright.ports import Clock, Endpoint, ModelHub, Program, RunFiles, Sink
 
 if TYPE_CHECKING:
     from sparkwright.adapters.sqlite.runs import SqliteRuns
+    from sparkwright.app.bench.dependencies import Bench
     from sparkwright.app.bench.target import Target
-    from sparkwright.app.bench.tools import Bench
     from sparkwright.domain.probed import Probed
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
@@ -194,7 +194,7 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
         raise UsageError(f"bench measures on Linux only (epoll); this is {sys.platform}", "run it on the head node")
     from sparkwright.adapters import bench_machine, tokenizers
     from sparkwright.adapters.load.client import ProcessClient
-    from sparkwright.app.bench.tools import Bench, Machine
+    from sparkwright.app.bench.dependencies import Bench, Machine
 
     async def counting(asker: Endpoint, engine: "Target", probed: "Probed") -> Tokenizer:
         return await tokenizers.tokenizer(tokenizers.Served(asker, engine.root, probed.model, engine.key), tokenizer)

@@ -15,7 +15,7 @@ from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.tokenizers import Served, tokenizer
-from sparkwright.app.bench.texts import prepare
+from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.domain.command import Secret
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session, Turn

@@ -7,8 +7,10 @@ import shutil
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sparkwright.ports import Clock
+if TYPE_CHECKING:
+    from sparkwright.ports import Clock
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -74,7 +76,7 @@ class FolderArtifacts:
     Keeps the last `kept` runs of a deployment. One object is one run.
     """
 
-    def __init__(self, root: Path, clock: Clock, kept: int = _KEPT) -> None:
+    def __init__(self, root: Path, clock: "Clock", kept: int = _KEPT) -> None:
         self._root = root
         self._clock = clock
         self._kept = kept

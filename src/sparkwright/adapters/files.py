@@ -73,14 +73,18 @@ def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
     name, asked = split_profile(wanted, places)
     if asked and profile and asked != profile:
         raise RecipeError(f"{wanted}: two profiles are asked for: {asked} and {profile}", hint="name one of them")
-    found = find_recipe(name, places)
+    return recipe_of(find_recipe(name, places), places, asked or profile)
+
+
+def recipe_of(found: SourceText, places: Places, profile: str = "") -> Recipe:
+    """The recipe of a file that was read. Raises RecipeError."""
 
     def load() -> Recipe:
-        from sparkwright.recipes.load import load_recipe
+        from sparkwright.recipes.load import load_recipe  # pydantic and YAML, for a file that is new or was changed
 
-        return load_recipe(found.text, found.source, asked or profile)
+        return load_recipe(found.text, found.source, profile)
 
-    return _parsed(Recipe, (found.source, asked or profile), found.text, places, load)
+    return _parsed(Recipe, (found.source, profile), found.text, places, load)
 
 
 def open_cluster(

@@ -13,13 +13,12 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import open_workload, texts_of
-from sparkwright.app.bench import asked
-from sparkwright.app.bench.benchmark import Ready, Wish, go
+from sparkwright.app.bench.benchmark import BenchRequest, Ready, go, is_url, url_target
+from sparkwright.app.bench.dependencies import Bench
 from sparkwright.app.bench.measure import resumed
 from sparkwright.app.bench.outline import adjusted
+from sparkwright.app.bench.prompt_corpus import replayed_paths
 from sparkwright.app.bench.target import KeyWanted, Target
-from sparkwright.app.bench.texts import replayed_paths
-from sparkwright.app.bench.tools import Bench
 from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen
@@ -46,7 +45,7 @@ class _Asked:
     model: str
     keys: tuple[Secret | None, ...]
     key_given: bool
-    wish: Wish
+    wish: BenchRequest
     gateway: str | None
     dry: bool
     quiet: bool
@@ -126,7 +125,7 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
         how["model"],
         keys(how["key_file"]),
         how["key_file"] is not None,
-        Wish(Workload("", "", ()), tags=how["tags"], note=how["note"]),
+        BenchRequest(Workload("", "", ()), tags=how["tags"], note=how["note"]),
         "" if how["gateway"] or how["front_door"] else None,
         how["dry"],
         as_json,
@@ -177,7 +176,7 @@ async def _wanted(
     if not how["resume"]:
         if not targets:
             raise UsageError("missing argument URL or DEPLOYMENT", "sparkwright bench http://127.0.0.1:8000")
-        if said.gateway is not None and any(map(asked.is_url, targets)):
+        if said.gateway is not None and any(map(is_url, targets)):
             raise UsageError("--gateway needs a deployment's name: a URL is measured as it is")
         opened = open_workload(how["profile"] or _QUICK, places())
         workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
@@ -197,7 +196,7 @@ async def _wanted(
     return named, replace(said, wish=replace(_filled(said.wish, workload), resume=run))
 
 
-def _filled(wish: Wish, workload: Workload) -> Wish:
+def _filled(wish: BenchRequest, workload: Workload) -> BenchRequest:
     files = texts_of(replayed_paths(workload), places())
     return replace(wish, workload=with_counts(workload, files), files=files)
 
@@ -221,14 +220,14 @@ def _opening(ready: Ready) -> str:
 @contextlib.asynccontextmanager
 async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[Bench, Ready]]:
     """With what it was asked by: of a gateway of ours that trusts the cluster's own certificates."""
-    if not asked.is_url(named):
+    if not is_url(named):
         async with _ours(made, named, said.gateway, said) as found:
             yield found
         return
     ours = await _clustered().behind(named, said.where, True) if named.startswith("https:") else ""
     if not ours:
         try:
-            async with asked.url(made, Target(named, said.model), said.keys, said.wish) as ready:
+            async with url_target(made, Target(named, said.model), said.keys, said.wish) as ready:
                 yield made, ready
                 return
         except KeyWanted:

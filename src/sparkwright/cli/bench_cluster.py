@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
-from sparkwright.app.bench import clustered
-from sparkwright.app.bench.benchmark import Ready, Wish
-from sparkwright.app.bench.tools import Bench
+from sparkwright.app.bench import deployment_target
+from sparkwright.app.bench.benchmark import BenchRequest, Ready
+from sparkwright.app.bench.dependencies import Bench
 from sparkwright.app.world import World
 from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet
@@ -38,17 +38,19 @@ class Named:
 
 
 @asynccontextmanager
-async def deployment(made: Bench, where: Where, named: Named, wish: Wish) -> AsyncIterator[tuple[Bench, Ready]]:
+async def deployment(
+    made: Bench, where: Where, named: Named, request: BenchRequest
+) -> AsyncIterator[tuple[Bench, Ready]]:
     cluster = _cluster(where, named.name)
     async with _world(cluster, where) as there:
         if named.gateway is None:
-            async with clustered.deployment(made, there, named.name, named.given, wish) as ready:
+            async with deployment_target.deployment(made, there, named.name, named.given, request) as ready:
                 yield made, ready
             return
-        url = named.gateway or await clustered.gateway_url(there, named.name)
-        gateway = clustered.Gateway(named.name, url, named.to_try(cluster.name))
+        url = named.gateway or await deployment_target.gateway_url(there, named.name)
+        gateway = deployment_target.Gateway(named.name, url, named.to_try(cluster.name))
         able = trusting(made, cluster.name)
-        async with clustered.gateway(able, there, gateway, wish) as ready:
+        async with deployment_target.gateway(able, there, gateway, request) as ready:
             yield able, ready
 
 
@@ -65,7 +67,7 @@ async def behind(url: str, where: Where, proven: bool) -> str:
     if proven and not vouches:
         return ""
     async with _world(cluster, where) as there:
-        return await clustered.behind(there, url, vouches)
+        return await deployment_target.behind(there, url, vouches)
 
 
 def _cluster(where: Where, name: str) -> Cluster:

@@ -1,7 +1,8 @@
-"""`sparkwright plan`."""
+"""`sparkwright plan`: what would run where, whether it fits, and the plan as files of other tools."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,10 +14,9 @@ from sparkwright.app.launch import Outcome, prepare
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import standing
-from sparkwright.app.world import Wish, World
+from sparkwright.app.world import Wish, World, resolved_paths
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import say
-from sparkwright.cli.emit import deliver, emit_option, emitted, out_option
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.measured import from_log_option, from_logs, measured_json, measured_text, rank_option
@@ -24,12 +24,62 @@ from sparkwright.cli.plan_advice import advice_json
 from sparkwright.cli.plan_compare import comparison_json, comparison_text
 from sparkwright.cli.plan_optimize import goal_option, optimum_json, optimum_text
 from sparkwright.cli.text import plan_text
-from sparkwright.domain.errors import Refused
+from sparkwright.domain.errors import Refused, UsageError
+from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding, Severity, prevented
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
+from sparkwright.emit.catalog import FORMS
+from sparkwright.emit.source import Source, Written
+from sparkwright.engines.catalog import engine
 from sparkwright.wiring import Where, places
+
+emit_option = click.option(
+    "--emit", "form", type=click.Choice(list(FORMS)), default=None,
+    help="Print the plan as files for this tool; they contain no secrets.",
+)  # fmt: skip
+out_option = click.option(
+    "--out", default="", metavar="DIR", help="Write the files of --emit to this folder. [default: stdout]"
+)
+
+
+def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
+    """The files of one form. Raises UsageError where the form cannot express the plan."""
+    plan, facts = outcome.plan, outcome.survey.facts
+    stop = engine(plan.recipe.engine.name).stop
+    states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
+    users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
+    return FORMS[form](Source(plan, stop.signal, stop.grace, states, users))
+
+
+def deliver(files: tuple[Written, ...], out: str) -> None:
+    """Into the folder `out`, or all on stdout, each under its name; a single file alone, ready for a pipe."""
+    if out:
+        _write(files, Path(out))
+    elif len(files) == 1:
+        click.echo(files[0].text, nl=False)
+    else:
+        for file in files:
+            click.echo(f"# ==> {file.path}\n{file.text}")
+
+
+def _write(files: tuple[Written, ...], folder: Path) -> None:
+    for file in files:
+        path = folder / file.path
+        # A filled-in secrets.env is the user's work: an emit for a new plan must not empty it.
+        if file.mode == 0o600 and path.exists():
+            click.echo(f"{path} (kept)")
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=file.mode)
+            path.write_text(file.text, encoding="utf-8")
+            path.chmod(file.mode)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="give another --out") from None
+        click.echo(str(path))
+
 
 # A hub model of which no node has a snapshot yet; its folder will be called by the commit.
 _UNNAMED = "/snapshots/main"

@@ -9,7 +9,7 @@ import click
 
 from sparkwright.cli.columns import say
 from sparkwright.cli.options import json_option, print_json
-from sparkwright.cli.rehearsed import Said, rehearsed
+from sparkwright.cli.recipe_validate import Said, rehearsed
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.importers.draft import Wish

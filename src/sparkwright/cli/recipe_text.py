@@ -4,12 +4,11 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from sparkwright.cli.recipe_known import known_lines
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.recipe import Figure, Recipe, RecipeState, Runtime
 from sparkwright.domain.units import duration, gib
@@ -88,8 +87,11 @@ def columns(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
-def describe(recipe: Recipe, others: Sequence[Recipe] = ()) -> str:
-    """All of a resolved recipe, section by section; others: the same file's other profiles, for what they change."""
+def describe(recipe: Recipe, others: Sequence[Recipe] = (), known: Iterable[Line] = ()) -> str:
+    """All of a resolved recipe, section by section.
+
+    others: the same file's other profiles, for what they change. known: what the compatibility table has of it.
+    """
     width = _width()
     sections = (
         ("", _head(recipe)),
@@ -100,7 +102,7 @@ def describe(recipe: Recipe, others: Sequence[Recipe] = ()) -> str:
         ("Expected times", _phases(recipe)),
         ("Other profiles, and what they change", ((other.profile, changes(recipe, other)) for other in others)),
         ("Conditions", (("-", text) for text in recipe.conditions)),
-        ("Known of this engine, model and chip (others tried it)", known_lines(recipe)),
+        ("Known of this engine, model and chip (others tried it)", known),
     )
     after = (
         ("Notes", (("-", text) for text in recipe.notes)),

@@ -1,21 +1,138 @@
-"""A report as one HTML file that asks the network for nothing."""
+"""A report as one HTML file that needs no network."""
 
+import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
-from sparkwright.domain.summary import Comparison, RunSummary
+from sparkwright.domain.run import Run, Scrape
+from sparkwright.domain.summary import Comparison, Interval, RunSummary
+from sparkwright.domain.units import gib
 from sparkwright.report.agentic import turn_plot
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_data import data_json
 from sparkwright.report.page_parts import compared, head_of, plot_section, run_details, timeline_section
-from sparkwright.report.resources import resource_plots
-from sparkwright.report.series import Plot, depth_plots, load_plots
+from sparkwright.report.series import Axis, Curve, Plot, Point, depth_plots, load_plots
 from sparkwright.report.tables import names
-from sparkwright.report.timelines import timelines
-from sparkwright.report.words import letter
+from sparkwright.report.timelines import Timeline, timelines
+from sparkwright.report.words import letter, percent
+
+# Inside <script>, these would end the element, open a comment, or break a line of old JavaScript.
+_UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def data_json(names: Sequence[str], plots: Sequence[Plot], requests: Sequence[Timeline]) -> str:
+    """Text that no content can turn into markup."""
+    tree = {"runs": list(names), "plots": [plot_tree(plot) for plot in plots], "timelines": _timelines(requests)}
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(_UNSAFE)
+
+
+def plot_tree(plot: Plot) -> dict[str, Any]:
+    return {
+        "id": plot.id,
+        "title": plot.title,
+        "x": _axis(plot.x),
+        "y": _axis(plot.y),
+        "limits": [{"name": name, "y": value} for name, value in plot.limits],
+        "curves": [_curve(curve) for curve in plot.curves],
+    }
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    return {"label": axis.label, "unit": axis.unit, "spread": axis.spread, "each": axis.each}
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    """Points as [x, value, low, high, count]; thin lines as [x, value]."""
+    points = [[p.x, p.y.value] if curve.thin else [p.x, p.y.value, p.y.low, p.y.high, p.count] for p in curve.points]
+    return {"name": curve.name, "run": curve.run, "style": curve.style, "thin": curve.thin, "points": points}
+
+
+def _timelines(requests: Sequence[Timeline]) -> list[dict[str, Any]]:
+    """Times as steps of 0.1 ms from one read to the next, totals as steps, too: half the size."""
+    return [
+        {
+            "run": one.run,
+            "level": one.level,
+            "label": one.label,
+            "exact": one.exact,
+            "at": _steps([round(at * 10_000) for at in one.at]),
+            "total": _steps(one.total),
+        }
+        for one in requests
+    ]
+
+
+def _steps(values: Sequence[int]) -> list[int]:
+    return [value - before for before, value in zip((0, *values[:-1]), values, strict=True)]
+
+
+_MOST = 300
+_LEAST_KV = 1.0  # percent in use: below it the plot is empty
+_LEAST_CHANGE = 0.01  # of the memory available: below it the plot is a flat line
+_TIME = Axis("time since the run began", "s")
+
+
+def resource_plots(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
+    """KV cache in use, requests waiting, and memory available by node; only what was seen and changed."""
+    kv = _figure_curves(runs, names, "kv_cache_usage", 100.0)
+    waiting = _figure_curves(runs, names, "requests_waiting", 1.0)
+    memory = _memory_curves(runs, names)
+    plots = []
+    if (most := max(_values(kv), default=0.0)) >= _LEAST_KV:
+        says = f"At most {percent(most / 100) if most >= 10 else f'{most:.1f} %'} of the KV cache was in use."
+        plots.append(Plot("kv-time", "KV cache during the run", _TIME, Axis("in use", "%"), kv, says))
+    if any(_values(waiting)):
+        plots.append(Plot("waiting-time", "Requests waiting in the server", _TIME, Axis("requests"), waiting))
+    if memory and min(_values(memory)) < (1 - _LEAST_CHANGE) * max(_values(memory)):
+        says = f"{_least(memory)}."
+        plots.append(Plot("memory-time", "Memory during the run", _TIME, Axis("available", "B"), memory, says))
+    return plots
+
+
+def _values(curves: Sequence[Curve]) -> list[float]:
+    return [point.y.value for curve in curves for point in curve.points]
+
+
+def _figure_curves(runs: Sequence[Run], names: Sequence[str], word: str, scale: float) -> tuple[Curve, ...]:
+    curves = []
+    for number, run in enumerate(runs):
+        seen = [(at, scrape.figures[word] * scale) for at, scrape in scrapes(run) if word in scrape.figures]
+        if seen:
+            curves.append(Curve(names[number] if len(runs) > 1 else "server", number, 0, _points(seen, max), True))
+    return tuple(curves)
+
+
+def _memory_curves(runs: Sequence[Run], names: Sequence[str]) -> tuple[Curve, ...]:
+    curves = []
+    for number, run in enumerate(runs):
+        nodes = dict.fromkeys(node for _, scrape in scrapes(run) for node in scrape.memory)
+        for style, node in enumerate(nodes):
+            seen = [(at, float(scrape.memory[node])) for at, scrape in scrapes(run) if node in scrape.memory]
+            name = f"{node}, {names[number]}" if len(runs) > 1 else node
+            curves.append(Curve(name, number, style, _points(seen, min), True))
+    return tuple(curves)
+
+
+def scrapes(run: Run) -> Iterator[tuple[float, Scrape]]:
+    """With seconds since the run began."""
+    for level in sorted(run.levels, key=lambda level: level.began):
+        yield from ((level.began + scrape.at - run.began, scrape) for scrape in level.scrapes)
+
+
+def _points(seen: Sequence[tuple[float, float]], extreme: Callable[..., tuple[float, float]]) -> tuple[Point, ...]:
+    """Of each stretch of time its extreme: a peak is never thinned away."""
+    step = -(-len(seen) // _MOST)
+    kept = (extreme(seen[n : n + step], key=lambda one: one[1]) for n in range(0, len(seen), step))
+    return tuple(Point(round(at, 1), Interval(value, value, value)) for at, value in kept)
+
+
+def _least(curves: Sequence[Curve]) -> str:
+    curve = min(curves, key=lambda curve: min(point.y.value for point in curve.points))
+    return f"Least memory available: {gib(min(point.y.value for point in curve.points))} on {curve.name}"
+
 
 _ASSETS = files("sparkwright.report") / "assets"
 # No image, font, frame or connection; script and style only as they were written here, by their hashes.

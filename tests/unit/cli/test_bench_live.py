@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from fakes.runs import depth_plans
-from sparkwright.cli.bench_live import Block, Screen, bench_screen
-from sparkwright.cli.bench_progress import Progress
+from sparkwright.cli.bench_live import Block, Progress, Screen, bench_screen
 from sparkwright.domain.run import Lag, Row
 
 PLANS = depth_plans((0, 4096))

@@ -1,7 +1,7 @@
 """How far a benchmark is, from rows that have ended."""
 
 from fakes.runs import agent_plans, depth_plans
-from sparkwright.cli.bench_progress import Progress, block, level_line, requests, summary_line, work
+from sparkwright.cli.bench_live import Progress, block, level_line, requests, summary_line, work
 from sparkwright.domain.run import Lag, Row
 
 D0, DEEP = depth_plans((0, 131072))

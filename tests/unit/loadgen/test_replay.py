@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.texts import Given, prepare, replayed_paths
+from sparkwright.app.bench.prompt_corpus import Given, prepare, replayed_paths
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.texts import prepare
+from sparkwright.app.bench.prompt_corpus import prepare
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Session, Turn
 from sparkwright.domain.workload import Agent, Api, Arrival, Length, LevelPlan, Pace, Single, Text, Workload

@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkwright.report.html import data_json
 from sparkwright.report.markup import Html, join, tag
-from sparkwright.report.page_data import data_json
 
 
 def test_text_is_escaped_and_markup_is_not() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fakes.runs import Machine, depth_plans, run, user_plans
 from sparkwright.domain.run import Scrape
 from sparkwright.domain.units import GIB
-from sparkwright.report.resources import resource_plots
+from sparkwright.report.html import resource_plots
 
 
 def test_each_node_has_its_line_and_the_least_is_told() -> None:

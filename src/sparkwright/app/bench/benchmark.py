@@ -1,15 +1,17 @@
-"""`bench`: one endpoint asked what it is, told what will be done, measured, and its run kept."""
+"""One benchmark from its target to its run: what is probed, under which conditions, and the run itself."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from sparkwright.app.bench.conditions import conditions
+from sparkwright.app.bench.dependencies import Bench, DeploymentInfo, Order, Screen, no_memory
 from sparkwright.app.bench.measure import measure, resumed, run_of, same_server
 from sparkwright.app.bench.outline import Outline, outline
 from sparkwright.app.bench.probe import probe
-from sparkwright.app.bench.target import Target
-from sparkwright.app.bench.texts import Given, prepare
-from sparkwright.app.bench.tools import Bench, Order, Ours, Screen, no_memory
+from sparkwright.app.bench.prompt_corpus import Given, prepare
+from sparkwright.app.bench.target import KeyWanted, Target
+from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Conditions, Run
@@ -17,8 +19,50 @@ from sparkwright.domain.workload import Workload
 from sparkwright.ports import Tokenizer
 
 
+def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
+    """The engine's own word about its version wins over what the recipe says."""
+    probed, ours = order.probed, order.ours
+    outside = Conditions(
+        endpoint=order.target.name if ours is None else _where(ours),
+        model=probed.model,
+        engine=probed.engine,
+        engine_version=probed.engine_version,
+        max_context=probed.context,
+        tokenizer=tokenizer,
+        client=bench.machine.client,
+        client_host=bench.machine.host,
+        seed=order.workload.seed,
+        clock=bench.machine.clock,
+        simulated=probed.simulated or (ours is not None and ours.head.simulated),
+    )
+    return outside if ours is None else _with(outside, ours)
+
+
+def _where(ours: DeploymentInfo) -> str:
+    place = f"gateway {ours.gateway}" if ours.gateway else f"rank 0 on {ours.head.node}, port {ours.head.port}"
+    return f"{ours.head.deployment} ({place}{' through ssh' if ours.tunnelled else ''})"
+
+
+def _with(found: Conditions, ours: DeploymentInfo) -> Conditions:
+    head = ours.head
+    engine, _, version = head.engine.partition(" ")
+    return replace(
+        found,
+        ours=True,
+        deployment=head.deployment,
+        front_door=ours.gateway,
+        recipe=head.recipe,
+        recipe_hash=head.recipe_hash,
+        image=ours.launched.image,
+        engine=engine or found.engine,
+        engine_version=found.engine_version or version,
+        flags=ours.launched.argv,
+        nodes=ours.nodes,
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Wish:
+class BenchRequest:
     """What to measure with. resume: the run to go on with. memory: of the nodes, where they are ours.
 
     files: path -> text of what the workload replays.
@@ -44,18 +88,18 @@ class Ready:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-async def ready(bench: Bench, target: Target, ours: Ours | None, wish: Wish) -> Ready:
+async def ready(bench: Bench, target: Target, ours: DeploymentInfo | None, request: BenchRequest) -> Ready:
     """Raises NotReady, UsageError."""
     probed = await probe(bench.asker, bench.clock, target)
-    planned = outline(wish.workload, probed)
-    _judgeable(wish.workload, probed)
+    planned = outline(request.workload, probed)
+    _judgeable(request.workload, probed)
     levels = tuple(level.plan for level in planned.levels)
     target = replace(target, model=probed.model)
-    order = Order(target, probed, wish.workload, levels, ours, wish.memory, wish.tags, wish.note)
+    order = Order(target, probed, request.workload, levels, ours, request.memory, request.tags, request.note)
     tokenizer = await bench.tokenizer(bench.asker, target.engine, probed)
     known = conditions(bench, order, tokenizer.name)
-    earlier = "" if wish.resume else await bench.runs.unfinished(wish.workload, known.endpoint) or ""
-    return Ready(order, planned, tokenizer, known, earlier, wish.files)
+    earlier = "" if request.resume else await bench.runs.unfinished(request.workload, known.endpoint) or ""
+    return Ready(order, planned, tokenizer, known, earlier, request.files)
 
 
 def _judgeable(workload: Workload, probed: Probed) -> None:
@@ -78,3 +122,31 @@ async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = No
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
     screen.say(f"{'going on with' if resume else 'kept as'} {run.id}")
     return await measure(bench, order, screen, run, texts)
+
+
+_URL = re.compile(r"https?://\S+|[\w.-]+:\d+(/\S*)?|\[[0-9a-fA-F:]+\]:\d+(/\S*)?|\d+(\.\d+){3}", re.ASCII)
+
+
+def is_url(named: str) -> bool:
+    return bool(_URL.fullmatch(named))
+
+
+@asynccontextmanager
+async def url_target(
+    bench: Bench,
+    target: Target,
+    keys: Sequence[Secret | None],
+    request: BenchRequest,
+    ours: DeploymentInfo | None = None,
+) -> AsyncIterator[Ready]:
+    """keys: tried in this order for as long as the server refuses them. Raises KeyWanted when all are refused."""
+    refused: KeyWanted | None = None
+    for key in keys:
+        try:
+            found = await ready(bench, replace(target, key=key), ours, request)
+        except KeyWanted as error:
+            refused = error
+            continue
+        yield found
+        return
+    raise refused or UsageError(f"{target.name}: no key to try")

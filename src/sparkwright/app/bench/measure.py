@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
+from sparkwright.app.bench.dependencies import Bench, Order, Screen
 from sparkwright.app.bench.levels import Step, measured, sent_away
 from sparkwright.app.bench.outline import steps
 from sparkwright.app.bench.target import PATIENCE
-from sparkwright.app.bench.tools import Bench, Order, Screen
 from sparkwright.app.tasks import finished
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Conditions, Level, Row, Run

@@ -1,18 +1,178 @@
-"""What answers there: model, engine, limits, and how it counts. Asked before anything is measured."""
+"""Which engine answers there, by what it tells of itself: its version, its limits, the names of its figures."""
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sparkwright.app.bench.engine_told import identify
 from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
-from sparkwright.app.bench.trial import Trial, trial
+from sparkwright.app.tasks import together
+from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
 from sparkwright.engines.catalog import ENGINES, SEPARATE
 from sparkwright.ports import Clock, Endpoint
+
+# The engines as recipes call them. TensorRT-LLM has its figures at another path.
+VOCABULARIES: Mapping[str, Mapping[str, str]] = {name: ENGINES[name].metric_names for name in SEPARATE}
+_PAGES = ("/metrics", "/prometheus/metrics")
+_IDENTIFY_SECONDS = 10.0
+_BUILD = re.compile(r"b?\d[\w.+-]*")
+
+
+async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
+    """Engine, version, context and figures; what is not told stays empty. Never raises."""
+
+    async def page(path: str) -> str:
+        try:
+            reply = await asker.get(root + path, key, _IDENTIFY_SECONDS)
+        except NotReady:
+            return ""
+        return reply.body if reply.status == 200 else ""
+
+    told, props, info, *figures = await together(page(p) for p in ("/version", "/props", "/server_info", *_PAGES))
+    at, engine = _vocabulary(figures)
+    props_tree, info_tree = _tree(props), _tree(info)
+    engine = engine or next((n for n in SEPARATE if (own := ENGINES[n].traits.property) and own in props_tree), "")
+    return Probed(
+        url=root,
+        model="",
+        engine=engine,
+        engine_version=_version(_tree(told), props_tree, info_tree),
+        context=_served_context(props_tree, info_tree),
+        metrics=_PAGES[at] if at >= 0 else "",
+        names=VOCABULARIES[engine] if at >= 0 else {},
+    )
+
+
+def _vocabulary(figures: list[str]) -> tuple[int, str]:
+    """Which page has which engine's names; (-1, '') when none has any."""
+    for at, text in enumerate(figures):
+        for engine, names in VOCABULARIES.items():
+            if any(name in text for name in names.values()):
+                return at, engine
+    return -1, ""
+
+
+def _tree(text: str) -> Mapping[str, Any]:
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _version(told: Mapping[str, Any], props: Mapping[str, Any], info: Mapping[str, Any]) -> str:
+    """Only what looks like one: a proxy may answer anything."""
+    found = told.get("version") or props.get("build_info") or info.get("version") or ""
+    return str(found) if _BUILD.match(str(found)) else ""
+
+
+def _served_context(props: Mapping[str, Any], info: Mapping[str, Any]) -> int:
+    """llama.cpp's is of one slot."""
+    settings = props.get("default_generation_settings")
+    found = (settings.get("n_ctx") if isinstance(settings, dict) else 0) or info.get("context_length") or 0
+    return found if isinstance(found, int) else 0
+
+
+_TOKENS = 8
+_SECONDS = 300.0  # a first request may still compile
+# What not every server takes; some refuse a body with a field that they do not know.
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "include_usage": {"stream_options": {"include_usage": True}},
+    "continuous_usage_stats": {"stream_options": {"include_usage": True, "continuous_usage_stats": True}},
+    "ignore_eos": {"ignore_eos": True},
+    "chat_template_kwargs": {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+}
+_REFUSED = (400, 422)
+_COUNTS = ("content", "reasoning", "reasoning_content", "tool_calls")
+Ask = Callable[[tuple[str, ...]], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReply:
+    """accepted: of OPTIONS; the others were refused. first: seconds until its first bytes."""
+
+    accepted: tuple[str, ...] = ()
+    usage: bool = False
+    continuous: bool = False
+    cached: bool = False
+    reasoning: bool = False
+    simulated: bool = False
+    first: float = 0.0
+
+
+async def send_probe(asker: Endpoint, clock: Clock, target: Target, model: str) -> ProbeReply:
+    """Raises NotReady when no tokens come, UsageError when the key or the model is refused."""
+    url = f"{target.root}/v1/chat/completions"
+
+    async def ask(options: tuple[str, ...]) -> Reply:
+        body = _body(model, options)
+        return await patient(clock, target, lambda: asker.post(url, body, target.key, _SECONDS))
+
+    accepted, reply = tuple(OPTIONS), await ask(tuple(OPTIONS))
+    if reply.status in _REFUSED:
+        accepted, reply = await _narrowed(ask)
+    if reply.status != 200:
+        raise _refusal(target, model, reply)
+    return replace(_read(target, reply), accepted=accepted)
+
+
+def _body(model: str, options: tuple[str, ...]) -> str:
+    body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": "Say a few words."}]}
+    body |= {"max_tokens": _TOKENS, "temperature": 0, "stream": True}
+    for name in options:
+        body |= OPTIONS[name]
+    return json.dumps(body)
+
+
+async def _narrowed(ask: Ask) -> tuple[tuple[str, ...], Reply]:
+    """Each option for itself: what is taken alone is taken together."""
+    taken = [name for name in OPTIONS if (await ask((name,))).status == 200]
+    return tuple(taken), await ask(tuple(taken))
+
+
+def _refusal(target: Target, model: str, reply: Reply) -> UsageError | NotReady:
+    said = f"{target.name}: HTTP {reply.status} to a request of {_TOKENS} tokens of {model!r}: {shown(reply)}"
+    if reply.status in (404, *_REFUSED):
+        return UsageError(said, "the server's own words say what it does not like; is the model's name right?")
+    return NotReady(said, "read the engine's log; a server that lists models can still be unable to answer")
+
+
+def _read(target: Target, reply: Reply) -> ProbeReply:
+    chunks = list(_chunks(reply.body))
+    for chunk in chunks:
+        if error := chunk.get("error"):
+            raise NotReady(f"{target.name}: an error instead of tokens: {error}", "read the engine's log")
+    deltas = [choice.get("delta") or {} for chunk in chunks for choice in chunk.get("choices") or ()]
+    usages = [usage for chunk in chunks if (usage := chunk.get("usage"))]
+    if not usages and not any(delta.get(name) for delta in deltas for name in _COUNTS):
+        raise NotReady(
+            f"{target.name}: HTTP 200, but no token in {shown(reply)!r}", "is this an OpenAI-compatible API?"
+        )
+    return ProbeReply(
+        usage=any(usage.get("completion_tokens") for usage in usages),
+        continuous=len(usages) > 1,
+        cached=any((usage.get("prompt_tokens_details") or {}).get("cached_tokens") is not None for usage in usages),
+        reasoning=any(delta.get("reasoning") or delta.get("reasoning_content") for delta in deltas),
+        simulated=SIMULATED in reply.headers,
+        first=reply.first,
+    )
+
+
+def _chunks(body: str) -> Iterator[dict[str, Any]]:
+    for line in body.splitlines():
+        if not line.startswith("data:") or line[5:].strip() == "[DONE]":
+            continue
+        try:
+            chunk = json.loads(line[5:])
+        except ValueError:
+            continue
+        if isinstance(chunk, dict):
+            yield chunk
+
 
 _QUICK = 10.0
 
@@ -23,7 +183,7 @@ async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
     entries = _entries(listed, target)
     model = _chosen(entries, target)
     inner = target.engine
-    tried, told = await asyncio.gather(trial(asker, clock, target, model), identify(asker, inner.root, inner.key))
+    tried, told = await asyncio.gather(send_probe(asker, clock, target, model), identify(asker, inner.root, inner.key))
     entry = next((e for e in entries if e.get("id") == model), {})
     found = replace(
         told,
@@ -33,7 +193,7 @@ async def probe(asker: Endpoint, clock: Clock, target: Target) -> Probed:
         root=str(entry.get("root", "")),
     )
     return replace(
-        _with_trial(found, tried),
+        _with_reply(found, tried),
         engine=told.engine or _owner(entry),
         context=_context(entry) or told.context,
         tokenize=await _tokenizes(asker, inner, model),
@@ -82,7 +242,7 @@ def _owner(entry: Mapping[str, Any]) -> str:
     return next((name for name in SEPARATE if ENGINES[name].traits.owned_by == owner), "")
 
 
-def _with_trial(found: Probed, tried: Trial) -> Probed:
+def _with_reply(found: Probed, tried: ProbeReply) -> Probed:
     return replace(
         found,
         usage=tried.usage,

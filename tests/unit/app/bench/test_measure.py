@@ -10,9 +10,9 @@ from fakes.clock import FakeClock
 from fakes.endpoint import TableAsker, said
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
-from sparkwright.app.bench.benchmark import Wish, go, ready
+from sparkwright.app.bench.benchmark import BenchRequest, go, ready
+from sparkwright.app.bench.dependencies import Bench, Machine
 from sparkwright.app.bench.target import Target
-from sparkwright.app.bench.tools import Bench, Machine
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Job, Lag, Reads, Row, Run
@@ -98,7 +98,7 @@ class Scene:
 
         machine = Machine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
-        found = await ready(bench, Target("http://node:1"), None, Wish(workload, resume))
+        found = await ready(bench, Target("http://node:1"), None, BenchRequest(workload, resume))
         return await go(bench, found, self.told, resume)
 
 

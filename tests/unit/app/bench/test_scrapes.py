@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from sparkwright.app.bench.scrapes import ended
+from sparkwright.app.bench.levels import ended
 
 
 async def test_who_is_stopped_while_a_task_ends_is_stopped() -> None:

@@ -1,4 +1,4 @@
-"""What measuring needs of the world, and what is to be measured."""
+"""What a benchmark needs from outside, and its target."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class DeploymentInfo:
     """A deployment of this cluster, by its head's rank. nodes: a line each of those it runs on.
 
     tunnelled: reached through ssh. gateway: URL of the gateway that is measured, '' for the engine itself.
@@ -79,7 +79,7 @@ class Order:
     probed: Probed
     workload: Workload
     levels: tuple[LevelPlan, ...]
-    ours: Ours | None = None
+    ours: DeploymentInfo | None = None
     memory: Callable[[], Awaitable[Mapping[str, int]]] = field(default=no_memory)
     tags: tuple[str, ...] = ()
     note: str = ""

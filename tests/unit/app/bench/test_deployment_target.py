@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.app.bench.clustered import behind, gateway_url
+from sparkwright.app.bench.deployment_target import behind, gateway_url
 from sparkwright.domain.errors import UsageError
 from unit.app.scene import Scene, scene
 from unit.app.test_status_supervised import watched

@@ -1,12 +1,15 @@
-"""A deployment of this cluster as what is to be measured: where its engine answers, and what it was started with."""
+"""A deployment of the cluster as benchmark target: its engine or its gateway, and how it was started."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import urlsplit
 
+from sparkwright.app import queries
+from sparkwright.app.bench.benchmark import BenchRequest, Ready, ready, url_target
+from sparkwright.app.bench.dependencies import Bench, DeploymentInfo
 from sparkwright.app.bench.target import Target
-from sparkwright.app.bench.tools import Ours
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.queries import chosen
 from sparkwright.app.tasks import together
@@ -25,7 +28,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 @asynccontextmanager
-async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIterator[tuple[Target, Ours]]:
+async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
     """The engine itself: the gateway passes on neither its figures nor its tokenizer.
 
     Raises UsageError when there is no such deployment or its key is not known here, NotReady when it does not run.
@@ -37,7 +40,7 @@ async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIt
 
 
 @asynccontextmanager
-async def through_gateway(world: World, deployment: str, gateway: str) -> AsyncIterator[tuple[Target, Ours]]:
+async def through_gateway(world: World, deployment: str, gateway: str) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
     """As users reach it, by the URL of its gateway; the engine is asked for its figures behind it.
 
     Raises UsageError when there is no such deployment, NotReady when it does not run.
@@ -73,11 +76,11 @@ def _away(world: World, head: RankStatus) -> bool:
     return not world.cluster.node(head.node).is_local
 
 
-async def _started(world: World, deployment: str) -> Ours:
+async def _started(world: World, deployment: str) -> DeploymentInfo:
     ranks = await chosen(world, deployment, None)
     head = _head(deployment, ranks)
     names = tuple(dict.fromkeys(rank.node for rank in ranks))
-    return Ours(head, await _nodes(world, names), names, await _launched(world, head))
+    return DeploymentInfo(head, await _nodes(world, names), names, await _launched(world, head))
 
 
 def _head(deployment: str, ranks: Sequence[RankStatus]) -> RankStatus:
@@ -139,3 +142,64 @@ async def memory(world: World, names: Sequence[str]) -> dict[str, int]:
 
     seen = await together(one(name) for name in names)
     return {name: bytes_ for name, bytes_ in zip(names, seen, strict=True) if bytes_ is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A gateway of the cluster. url: as it is measured. keys: to be tried, in this order."""
+
+    deployment: str
+    url: str
+    keys: Sequence[Secret | None]
+
+
+@asynccontextmanager
+async def deployment(
+    bench: Bench, world: World, name: str, key: Secret | None, request: BenchRequest
+) -> AsyncIterator[Ready]:
+    """With what it was started with, and its nodes' memory while it is measured."""
+    async with deployed(world, name, key) as (target, ours):
+        watched = replace(request, memory=partial(memory, world, ours.names))
+        yield await ready(bench, target, ours, watched)
+
+
+@asynccontextmanager
+async def gateway(bench: Bench, world: World, gateway: Gateway, request: BenchRequest) -> AsyncIterator[Ready]:
+    """As `deployment`, through its gateway: TLS, keys and proxy are measured with it."""
+    async with through_gateway(world, gateway.deployment, gateway.url) as (target, ours):
+        watched = replace(request, memory=partial(memory, world, ours.names))
+        async with url_target(bench, target, gateway.keys, watched, ours) as found:
+            yield found
+
+
+async def gateway_url(world: World, name: str) -> str:
+    """The URL of a deployment's gateway. Raises UsageError when it has none."""
+    found, trouble = await queries.status(world, probe=False)
+    urls = [one.supervised.endpoint for one in found if one.name == name and one.supervised]
+    if not any(urls):
+        said = "; ".join(trouble)
+        raise UsageError(
+            f"{name} has no gateway{f' that can be seen: {said}' if said else ''}",
+            "up makes one unless --no-supervise is said; without --gateway the engine itself is measured",
+        )
+    return urls[0]
+
+
+async def behind(world: World, url: str, proven: bool) -> str:
+    """The deployment that this is the gateway of; '' for none of this cluster: its keys are shown to no other.
+
+    proven: its certificate comes from the cluster, so another name of the same machine will do.
+    """
+    found, _ = await queries.status(world, probe=False)
+    gateways = {
+        one.name: _place(one.supervised.endpoint) for one in found if one.supervised and one.supervised.endpoint
+    }
+    same = [name for name, place in gateways.items() if place == _place(url)]
+    near = [name for name, place in gateways.items() if proven and place[::2] == _place(url)[::2]]
+    (only,) = same[:1] or (near if len(near) == 1 else [""])
+    return only
+
+
+def _place(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)

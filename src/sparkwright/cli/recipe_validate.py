@@ -1,0 +1,126 @@
+"""`sparkwright recipes validate`: what can be checked of a recipe without any node."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.adapters.files import Places, SourceText, find_recipe, split_profile
+from sparkwright.checks import deployment
+from sparkwright.checks.catalog import RECIPE
+from sparkwright.cli.columns import say
+from sparkwright.cli.failure import hint_json
+from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.recipe_text import first_sentence
+from sparkwright.domain.check import Context
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.recipe import Recipe, RecipeState
+from sparkwright.engines.catalog import rehearse
+from sparkwright.planner.parallelism import advise
+from sparkwright.recipes.load import load_recipe, what_is_left
+from sparkwright.recipes.vocabulary import in_recipe
+
+_CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *RECIPE)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """errors: lines that would stop a start; warnings and notes: lines that would not. Each begins with the file."""
+
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def softly(self) -> Iterator[str]:
+        """What stops nothing, as it is shown."""
+        yield from (f"warning: {line}" for line in self.warnings)
+        yield from (f"note: {line}" for line in self.notes)
+
+
+@click.command(short_help="Checks files or recipes without any node.")
+@click.argument("names", metavar="FILE|NAME...", nargs=-1, required=True)
+@json_option
+def validate(names: tuple[str, ...], as_json: bool) -> None:
+    """Checks files or recipes, each with all its profiles, without any node: keys and values, the options and
+    variables that the engine's version has, the split that the model's shape allows. Exit code 0 or 2.
+
+    \b
+    Examples:
+      sparkwright recipes validate ./mine.yaml
+      sparkwright recipes validate deepseek-v4-flash gpt-oss-20b --json
+    """
+    results = [_validated(name, Places(Path.cwd(), Path.home())) for name in names]
+    if as_json:
+        print_json({"results": results})
+    else:
+        for result in results:
+            _say(result)
+    if any(not result["valid"] for result in results):
+        raise click.exceptions.Exit(2)
+
+
+def rehearsed(variants: Sequence[Recipe], source: str) -> Said:
+    """What flags, variables, the model's shape and what others found say of a recipe and its profiles, each once."""
+    found: dict[Finding, str] = {}
+    for recipe in variants:
+        alone = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
+        asked = (in_recipe(finding, recipe.engine.name) for finding in rehearse(recipe))
+        ruled = (finding for check in _CHECKS for finding in check.findings(alone))
+        for finding in (*asked, *ruled):
+            found.setdefault(finding, f"@{recipe.profile}" if recipe.profile else "")
+    lines: dict[str, list[str]] = {"errors": [], "warnings": [], "notes": []}
+    for finding, profile in found.items():
+        kind = "errors" if finding.severity.stops else "warnings" if finding.severity is Severity.WARN else "notes"
+        lines[kind].append(f"{source}{profile}: {_line(finding)}")
+    return Said(**{kind: tuple(told) for kind, told in lines.items()})
+
+
+def _line(finding: Finding) -> str:
+    why = f" ({finding.evidence})" if finding.evidence else ""
+    return f"{finding.code} {finding.title}{why}" + (f"; {finding.remedy}" if finding.remedy else "")
+
+
+def _validated(name: str, places: Places) -> dict[str, Any]:
+    """One row: name, source, valid, profiles, hash; refused: why, or empty; errors, warnings and notes: lines."""
+    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", **asdict(Said())}
+    found: SourceText | None = None
+    try:
+        bare, profile = split_profile(name, places)
+        found = find_recipe(bare, places)
+        recipe = load_recipe(found.text, found.source, profile)
+    except RecipeError as error:
+        more = _rest(found) if found else Said()
+        errors = [*error.message.splitlines(), *more.errors]
+        return base | asdict(more) | {"valid": False, "errors": errors} | hint_json(error.hint)
+    variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
+    said = rehearsed(variants, found.source)
+    base |= {"valid": not said.errors, **asdict(said)}
+    refused = first_sentence(recipe.state_reason) if recipe.state is RecipeState.REFUSED else ""
+    return base | {"profiles": list(recipe.profiles), "hash": recipe.hash, "refused": refused}
+
+
+def _rest(found: SourceText) -> Said:
+    """What else is to be said of a file with mistakes: each class of them would else hide the next."""
+    try:
+        return rehearsed(what_is_left(found.text, found.source), found.source)
+    except RecipeError:
+        return Said()
+
+
+def _say(result: dict[str, Any]) -> None:
+    for line in Said(warnings=result["warnings"], notes=result["notes"]).softly():
+        say(line, err=True)
+    if result["valid"]:
+        profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
+        but = f", and refused by `up`: {result['refused']}" if result.get("refused") else ""
+        say(f"{result['name']}: valid (hash {result['hash']}{profiles}){but}")
+        return
+    for line in result["errors"]:
+        say(line)
+    count = len(result["errors"])
+    hint = f"; {result['hint']}" if result.get("hint") else ""
+    say(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)
