@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sparkwright.domain.workload import LevelPlan, Pace, Workload
 
@@ -115,6 +116,12 @@ class Row:
     planned_output: int = 0
     planned_cached: int = 0
     text: str = ""
+
+    @classmethod
+    def from_wire(cls, session: int, turn: int, reported: Mapping[str, Any], **planned: Any) -> "Row":
+        """reported: what a worker writes, fields by name, reads as (at, tokens, exact); planned: what the job gives."""
+        at, tokens, exact = reported["reads"]
+        return cls(session, turn, **{**reported, "reads": Reads(tuple(at), tuple(tokens), exact)}, **planned)
 
 
 @dataclass(frozen=True, slots=True)

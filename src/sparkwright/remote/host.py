@@ -17,6 +17,12 @@ show() { printf '\n@@ %s\n' "$1"; [ -r "$2" ] || return 0
   while IFS= read -r l || [ -n "$l" ]; do printf '%s\n' "$l"; done <"$2"; }
 at() { if [ -e "$R$1" ]; then printf %s "$R$1"; else printf %s "$1"; fi; }
 """
+# `started PID`: field 22 of /proc/PID/stat, nothing for a zombie: it has ended, however late its parent notices.
+# `alive FOLDER`: whether the process of FOLDER/pid (`PID START`) runs; its pid in $p. A reused pid is not taken for it.
+PID_FUNCTIONS = r"""
+started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = Z ] || echo "${20}"; }
+alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
+"""
 
 
 def script(text: str, *args: str, timeout: float = 30.0, changes: str = "", stdin: bytes | None = None) -> Command:

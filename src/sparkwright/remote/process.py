@@ -18,16 +18,15 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.plan import RankSpec
-from sparkwright.remote.host import script
+from sparkwright.remote.host import PID_FUNCTIONS, script
 
 # Every process of a rank carries its folder in SPARKWRIGHT_RANK_DIR, also those that made a session of their own.
 # SPT_NOENV keeps it readable: vLLM names its processes with setproctitle, which else overwrites /proc/PID/environ.
-# A zombie has ended, however long its parent takes to notice.
-FUNCTIONS = r"""
-started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = Z ] || echo "${20}"; }
-alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
-marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
+FUNCTIONS = (
+    PID_FUNCTIONS
+    + r"""marked() { grep -lzxF "SPARKWRIGHT_RANK_DIR=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
 """
+)
 
 # A full disk costs the log, not the rank. /run/user/UID goes with the last session of a user who does not linger, so
 # /run/lock comes first; both are open to all, so what lies there under our name must be a folder of ours.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.service import Manager, Service
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import PID_FUNCTIONS, SHOW, script
 from sparkwright.remote.node_ssh import REWRITE
 
 PYTHONS = ("python3", "python3.12", "python3.13", "python3.14", "python3.11")
@@ -19,10 +19,9 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 ctl() { if [ "$1" = user ]; then shift; systemctl --user "$@"; else shift; as_root systemctl "$@"; fi; }
 units() { if [ "$1" = user ]; then echo "$HOME/.config/systemd/user"; else echo /etc/systemd/system; fi; }
 """
-_DETACHED = r"""
-started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = Z ] || echo "${20}"; }
-alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
-orphan() {
+_DETACHED = (
+    PID_FUNCTIONS
+    + r"""orphan() {
   c=$(cat "$1/child" 2>/dev/null) && rm -f "$1/child" || return 0
   case "$(readlink "/proc/$c/cwd")/" in "${1%/services/*}"/*) ;; *) return 0 ;; esac
   kill -TERM "$c" 2>/dev/null; i=0
@@ -37,6 +36,7 @@ stop() {
   rm -f "$1/pid"
 }
 """
+)
 # `whole FOLDER DIGEST`: a name alone proves nothing after a power cut; the digest is the manifest's own.
 _WHOLE = r"""
 whole() (cd "$1" 2>/dev/null && [ "$(sha256sum MANIFEST 2>/dev/null | cut -c1-16)" = "$2" ] &&

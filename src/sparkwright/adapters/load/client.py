@@ -7,7 +7,6 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import fields
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,14 +16,12 @@ from sparkwright.adapters import process
 from sparkwright.adapters.load.wire import FAILED, LAG, ROW, Frames, every, frame
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.run import Job, Lag, Reads, Row, Session
+from sparkwright.domain.run import Job, Lag, Row, Session
 
 _PER_PROCESS = 512  # streams that one core reads without lag at the usual rates
 _BUSY = 0.7  # of a core: a process that was busier shares the next job with another
 _READ = 1 << 18
 _SOON = 0.02  # from the word to begin until the beginning: the workers read it in this time
-# What a worker tells of a request, in this order: the fields of a Row from `intended` to `simulated`.
-_TOLD = tuple(field.name for field in fields(Row))[2:21]
 _PROGRAM = "from sparkwright.adapters.load.worker import main; main()"
 
 
@@ -151,16 +148,13 @@ def _worst(lags: list[Lag]) -> Lag:
 
 
 def _row(job: Job, values: list[Any]) -> Row:
-    place, number, told, text = values
+    place, number, reported, text = values
     session = job.sessions[place]
     turn = session.turns[number]
-    named = dict(zip(_TOLD, told, strict=True))
-    at, tokens, exact = named["reads"]
-    named["reads"] = Reads(tuple(at), tuple(tokens), exact)
-    return Row(
+    return Row.from_wire(
         session.number,
         number,
-        **named,
+        reported,
         counted=session.counted,
         warmup=turn.warmup,
         planned_prompt=turn.prompt_tokens,

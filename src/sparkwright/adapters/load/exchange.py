@@ -157,8 +157,8 @@ def _chunk_head(size: int) -> bytes:
     return b"\0"
 
 
-def outcome(exchange: Exchange, zero: float) -> tuple[Any, ...]:
-    """The part of a row that the exchange tells, in the order of domain.traffic.Row from `intended` on."""
+def outcome(exchange: Exchange, zero: float) -> dict[str, Any]:
+    """What the exchange gives of a row, for Row.from_wire."""
     kind, error, retry = _trouble(exchange)
     stream, sent = exchange.stream, exchange.sent
     times: list[float] = []
@@ -170,34 +170,40 @@ def outcome(exchange: Exchange, zero: float) -> tuple[Any, ...]:
     first = stream.at[0] if stream and stream.at else None
     content = stream.first_content if stream else None
     begun = exchange.head_at or None
-    return (
-        exchange.intended - zero,
-        (sent or perf_counter()) - zero,
-        _since(begun, sent),
-        _since(first, sent),
-        _since(content, sent),
-        _since(exchange.last or None, sent),
-        exchange.status,
-        ([at - sent for at in times], counts, exact),
-        stream.events if stream else 0,
-        exchange.bytes,
-        *_usage(usage),
-        stream.finish if stream else "",
-        kind,
-        error,
-        retry,
-        exchange.headers.get(b"x-sparkwright-simulated", b"").lower() not in (b"", b"0", b"false", b"no"),
-    )
+    simulated = exchange.headers.get(b"x-sparkwright-simulated", b"").lower()
+    return {
+        "intended": exchange.intended - zero,
+        "sent": (sent or perf_counter()) - zero,
+        "headers": _since(begun, sent),
+        "first": _since(first, sent),
+        "first_content": _since(content, sent),
+        "end": _since(exchange.last or None, sent),
+        "status": exchange.status,
+        "reads": ([at - sent for at in times], counts, exact),
+        "chunks": stream.events if stream else 0,
+        "bytes": exchange.bytes,
+        **_usage(usage),
+        "finish": stream.finish if stream else "",
+        "kind": kind,
+        "error": error,
+        "retry_after": retry,
+        "simulated": simulated not in (b"", b"0", b"false", b"no"),
+    }
 
 
 def _since(at: float | None, sent: float) -> float | None:
     return None if at is None else at - sent
 
 
-def _usage(usage: dict[str, Any]) -> tuple[int | None, ...]:
+def _usage(usage: dict[str, Any]) -> dict[str, int | None]:
     prompt, output = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
     reasoning = output.get("reasoning_tokens", usage.get("reasoning_tokens"))
-    return usage.get("prompt_tokens"), usage.get("completion_tokens"), prompt.get("cached_tokens"), reasoning
+    return {
+        "prompt_tokens": usage.get("prompt_tokens"),
+        "output_tokens": usage.get("completion_tokens"),
+        "cached_tokens": prompt.get("cached_tokens"),
+        "reasoning_tokens": reasoning,
+    }
 
 
 def _trouble(exchange: Exchange) -> tuple[str, str, float | None]:

@@ -71,7 +71,7 @@ def test_what_chunks_have_in_common_is_found() -> None:
     """The bytes around the text of plain chunks are known after the first of them."""
     exchange = heard([HEAD, *tokens(["word"] * 100)[:-1]], BATCH)
     assert exchange.stream and exchange.stream.around[0].endswith(b'"content": "')
-    assert outcome(heard([HEAD, *tokens(["word"] * 100), ending(100)], BATCH), 0.0)[7][1:] == ([1] * 100, True)
+    assert outcome(heard([HEAD, *tokens(["word"] * 100), ending(100)], BATCH), 0.0)["reads"][1:] == ([1] * 100, True)
 
 
 def test_nothing_holds_an_exchange_that_has_ended() -> None:
