@@ -7,6 +7,8 @@ of the rules. docs/architecture.svg and the samples in README.md are made, too. 
 
 from __future__ import annotations
 
+import contextlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,8 +20,11 @@ from docs_picture import picture
 from docs_readme import with_samples
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, reference
+from sparkwright.causes.diagnose import book
+from sparkwright.causes.load import NEEDS
 from sparkwright.cli.main import main as command
 from sparkwright.domain.recipe import Recipe
+from sparkwright.logscan.book import digest, needs_of
 from sparkwright.recipes.load import load_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +56,7 @@ documented: written from sources; something of it is left to you, and the reason
 
 
 def main(words: list[str]) -> int:
-    pages = {DOCS / name: text for name, text in own_pages()}
+    pages = {**{DOCS / name: text for name, text in own_pages()}, NEEDS: needs_text()}
     check = "--check" in words
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
     for path in [] if check else stale:
@@ -60,6 +65,16 @@ def main(words: list[str]) -> int:
     for path in stale:
         print(f"docs: {path.resolve().relative_to(ROOT)} {'is stale: make docs' if check else 'written'}")
     return max(int(check and bool(stale)), rules(words))
+
+
+def needs_text() -> str:
+    """What `diagnose` would else work out of all patterns at its start."""
+    rows = []
+    for pattern in book().patterns:
+        with contextlib.suppress(ValueError):
+            found, words = needs_of(pattern.text)
+            rows.append(f'"{digest(pattern.text)}": {json.dumps([*found, *words])}')
+    return "{{\n{}\n}}\n".format(",\n".join(sorted(set(rows))))
 
 
 def rules(words: list[str]) -> int:

@@ -6,7 +6,7 @@ from functools import cache
 
 from sparkwright.causes.align import BARRIERS, shifts
 from sparkwright.causes.cause import LogCause
-from sparkwright.causes.load import families
+from sparkwright.causes.load import families, needs
 from sparkwright.causes.ranking import Words, found_by_signs, found_by_stories, ranked
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
@@ -49,7 +49,7 @@ def degradations() -> frozenset[str]:
 @cache
 def book() -> Book:
     """All that is looked for in logs."""
-    return Book(known().values(), WHOLE_LOG, {**BARRIERS, **_KINDS})
+    return Book(known().values(), WHOLE_LOG, {**BARRIERS, **_KINDS}, needs())
 
 
 class Reader:

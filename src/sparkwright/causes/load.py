@@ -1,5 +1,6 @@
 """The families' TOML files as values. Strict: an error names file and line."""
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.domain.finding import Severity
+from sparkwright.logscan.book import Needs
 from sparkwright.logscan.literals import required
 from sparkwright.logscan.sign import ANYWHERE, CERTAIN, HINT, LIKELY, POSSIBLE, Sign
 
@@ -40,6 +42,9 @@ _NUMBER = re.compile(r"0\.\d\d?").fullmatch
 _HEADER = re.compile(r"^\[\[cause\]\]", re.MULTILINE)
 _BREAK = re.compile(r"\n *")
 _SHOWN = 24  # characters of a text by which its line is found
+
+
+NEEDS = Path(__file__).with_name("needs.json")
 
 
 class _Wrong(Exception):
@@ -198,3 +203,9 @@ def _has_word(pattern: str) -> bool:
         return bool(required(pattern))
     except ValueError:
         return False
+
+
+def needs() -> Mapping[str, Needs]:
+    """What `make docs` has worked out of the patterns, which takes ten times as long as to read it."""
+    found: Mapping[str, Any] = json.loads(NEEDS.read_text(encoding="utf-8"))
+    return {digest: ((row[0], row[1]), row[2:]) for digest, row in found.items()}

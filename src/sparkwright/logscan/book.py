@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Protocol, TypeVar
 
 from sparkwright.logscan.literals import all_required, digit_blind, rarity, required
@@ -26,6 +27,10 @@ RUN = 300
 _OPEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?:([*+])|\{(\d+),\})([?+]?)", re.DOTALL)
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+# Its rarity, and the words of which every match has one.
+Needs = tuple[tuple[float, int], Sequence[str]]
 
 
 class Signs(Protocol):
@@ -110,12 +115,18 @@ class Pattern:
 class Book:
     """causes: of signs; stories: of marks; marks: more of them, by name, of which only the first line is wanted.
 
-    Raises ValueError for a pattern without a word to look for.
+    needs: `needs_of` patterns by their digests, as far as they were worked out before. Raises ValueError for a pattern
+    without a word to look for.
     """
 
     def __init__(
-        self, causes: Iterable[Signs], stories: Sequence[Marks] = (), marks: Mapping[str, str] | None = None
+        self,
+        causes: Iterable[Signs],
+        stories: Sequence[Marks] = (),
+        marks: Mapping[str, str] | None = None,
+        needs: Mapping[str, Needs] | None = None,
     ) -> None:
+        self._needs = needs or {}
         self.patterns: list[Pattern] = []
         self._numbers: dict[str, int] = {}
         self.signs = tuple(self._signed(cause.code, sign) for cause in causes for sign in cause.signatures)
@@ -128,12 +139,21 @@ class Book:
         self._marks_of = _index((number, name) for name, number in self.marks.items())
         self._wanted_once = frozenset(marks or {})
         looked_for = sorted({*self._signs_of, *self._marks_of})
-        self._words = _index((word, n) for n in looked_for for word in required(self.patterns[n].text))
+        self._words = _index((word, n) for n in looked_for for word in self._required(self.patterns[n].text))
 
     def _signed(self, code: str, sign: Sign) -> Signed:
         unless = self._number(sign.unless) if sign.unless else None
-        parts = sorted(sign.patterns, key=_rarity, reverse=True)
+        parts = sorted(sign.patterns, key=self._rarity, reverse=True)
         return Signed(code, sign, tuple(map(self._number, parts)), self._number(parts[0]), unless)
+
+    def _required(self, pattern: str) -> Sequence[str]:
+        known = self._needs.get(digest(pattern))
+        return known[1] if known else required(pattern)
+
+    def _rarity(self, pattern: str) -> tuple[float, int]:
+        """Of a pattern that may have no word at all: it is only looked for around another one."""
+        known = self._needs.get(digest(pattern))
+        return known[0] if known else _rarity(pattern)
 
     def _number(self, pattern: str) -> int:
         if pattern not in self._numbers:
@@ -251,8 +271,18 @@ def _around(block: bytes, at: int, in_parts: bool) -> tuple[int, int]:
     return start, end if part < 0 else part
 
 
+def digest(pattern: str) -> str:
+    """By what `needs` are kept."""
+    return sha256(pattern.encode()).hexdigest()[:16]
+
+
+def needs_of(pattern: str) -> Needs:
+    """What the book has to know of a pattern, for a file of them. Raises ValueError when it has no word."""
+    words = required(pattern)
+    return rarity(words), words
+
+
 def _rarity(pattern: str) -> tuple[float, int]:
-    """Of a pattern that may have no word at all: it is only looked for around another one."""
     try:
         return rarity(required(pattern))
     except ValueError:
