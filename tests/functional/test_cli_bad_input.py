@@ -67,10 +67,10 @@ CASES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "negative tail": (["logs", "x", "--tail", "-3"], ("--tail", "-3")),
     "force without reason": (["up", "twin", "--force"], ("--force wants a reason", "--force REASON")),
     "reason without force": (["up", "twin", "--reason", "x"], ("--reason goes with --force",)),
-    "deployment that is a path": (["down", "../../.."], ("'../../..'", "small letters")),
-    "deployment without a name": (["down", ""], ("observed ''", "small letters")),
-    "name that is a path": (["up", "twin", "--name", "../x"], ("--name", "'../x'", "small letters")),
-    "logs of a path": (["logs", "/etc"], ("'/etc'", "small letters")),
+    "deployment that is a path": (["down", "../../.."], ("'../../..'", "lower-case letters")),
+    "deployment without a name": (["down", ""], ("found ''", "lower-case letters")),
+    "name that is a path": (["up", "twin", "--name", "../x"], ("--name", "'../x'", "lower-case letters")),
+    "logs of a path": (["logs", "/etc"], ("'/etc'", "lower-case letters")),
 }
 
 

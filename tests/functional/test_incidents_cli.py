@@ -70,7 +70,7 @@ def test_a_supervisor_tells_the_state(shell: Shell, head: Head) -> None:
     assert text.startswith("SIMULATED  twin: ready for 1 h 01 min  https://spark-1:8443/v1\n")
     assert "problem: spark-1 loses 14 MiB a request" in text
     assert "spark-1  20.0 GiB available, 2.0 GiB less each hour; at its floor in 5 h 00 min" in text
-    assert "spark-2  cannot be asked now" in text and "spark-3  not looked at yet" in text
+    assert "spark-2  cannot be asked now" in text and "spark-3  not sampled yet" in text
     assert re.search(r"probe request: a simulated token in 0\.4 s, \d+(\.\d)? s ago", text)
     assert "incidents: 2, 1 relaunch, the last: sparkwright incidents show 2" in text
     assert "supervised on spark-1, not restarted after a reboot, for me@laptop" in text

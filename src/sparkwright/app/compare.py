@@ -20,7 +20,7 @@ class Planned:
 
 
 async def planned(world: World, recipes: Sequence[Recipe]) -> list[Planned]:
-    """One after the other: the nodes are asked anew for each. What one cluster cannot do does not hide the others."""
+    """One after the other: the nodes are asked again for each. What one cluster cannot do does not hide the others."""
     return [await _planned(world, recipe) for recipe in recipes]
 
 

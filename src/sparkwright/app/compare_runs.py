@@ -14,7 +14,7 @@ from sparkwright.ports import RunStore
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """One run beside the base. results: of the gates, () without any."""
+    """One run compared with the base. results: of the gates, () without any."""
 
     summary: RunSummary
     comparison: Comparison
@@ -33,7 +33,7 @@ class Judged:
 async def compared(
     runs: RunStore, base: str, others: Sequence[str], gates: Sequence[Gate], allow_simulated: bool
 ) -> tuple[RunSummary, tuple[Against, ...]]:
-    """The base, and each run beside it. Raises UsageError."""
+    """The base, and each run compared with it. Raises UsageError."""
     first, *rest = [summarize(await loaded(runs, word)) for word in (base, *others)]
     return first, tuple(_against(first, one, gates, allow_simulated) for one in rest)
 

@@ -51,7 +51,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """One node beside its ranks' logs: its kernel log, and what its GPU does now."""
+    """Of one node: its kernel log, and what its GPU does now."""
 
     node: str
     kernel_log: str
@@ -60,7 +60,7 @@ class _Around:
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """Of a node. ahead: seconds, of this machine's; zone: seconds east of UTC. lives: what its supervisors say."""
+    """Of a node. ahead: seconds, of this machine's; zone: seconds east of UTC. lives: what its supervisors report."""
 
     ahead: float = 0.0
     zone: float = 0.0

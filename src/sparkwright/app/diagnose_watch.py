@@ -1,4 +1,4 @@
-"""`diagnose --watch`: a log that grows, or a deployment's; each cause is told once, when its line comes."""
+"""`diagnose --watch`: a log that grows, or a deployment's; each cause is reported once, when its line comes."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field

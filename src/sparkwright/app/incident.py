@@ -1,4 +1,4 @@
-"""Evidence of a deployment that has failed: saved before anything is stopped, and what can be told from it."""
+"""Evidence of a deployment that has failed: saved before anything is stopped, and its diagnosis."""
 
 import asyncio
 import json
@@ -147,7 +147,7 @@ def _text(world: World, found: Evidence, node: str, name: tuple[str, str], comma
 
 
 async def _ended(world: World, found: Evidence, node: str) -> None:
-    """Before anything is stopped: what ends then tells nothing of what has happened."""
+    """Before anything is stopped: what ends then proves nothing."""
     fact = ranks_fact(world.cluster.node(node))
     done = await world.hosts[node].run(fact.command)
     told, away = fact.read(done), docker_away(done)
@@ -175,9 +175,9 @@ async def _within(found: Evidence, what: str, work: Coroutine[Any, Any, None], l
 
 
 async def explain(world: World, found: Evidence, words: Mapping[str, str], outage: Outage | None = None) -> Diagnosis:
-    """The causes that the evidence tells. Read in a thread: the loop goes on with telling the gateway.
+    """The causes in the evidence. Read in a thread: the loop keeps updating the gateway.
 
-    outage: only what came after the last good answer can be its cause, and what nodes know goes before what logs say.
+    outage: only what came after the last good answer can be its cause, and facts of nodes outweigh logs.
     """
     logs = dict(found.logs)
     if outage:
@@ -197,7 +197,7 @@ def _of_the_engine(log: str) -> str:
 
 
 def _after(name: str, text: str, outage: Outage, year: int) -> str:
-    """The part of a log that may tell the cause; a kernel's by its own times."""
+    """The part of a log that may show the cause; a kernel's by its own times."""
     if heard := outage.heard.get(name):
         return heard.part(text)
     if not name.startswith(_KERNEL):

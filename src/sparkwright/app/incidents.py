@@ -32,7 +32,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One incident with what its folder has. diagnosis: as `diagnose --json` says it, None without one."""
+    """One incident with what its folder has. diagnosis: as of `diagnose --json`, None without one."""
 
     node: str
     incident: Incident

@@ -1,4 +1,4 @@
-"""`runs`: what was measured, found again, tagged, taken along and brought in."""
+"""`runs`: benchmark runs: list, tag, export, import."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ async def loaded(runs: RunStore, word: str) -> Run:
 
 
 async def taken_up(runs: RunStore, word: str) -> Run:
-    """To be gone on with. Raises UsageError, Busy."""
+    """To be resumed. Raises UsageError, Busy."""
     return await runs.take_up((await chosen(runs, word)).id)
 
 

@@ -39,7 +39,7 @@ _QUICK = "quick"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the command line says. keys: to be tried, in this order. gateway: to go through, as `_ours` has it."""
+    """The command line. keys: to be tried in this order. gateway: to measure through, as `_ours` has it."""
 
     where: Where
     model: str
@@ -172,7 +172,7 @@ async def _planned(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) 
 async def _wanted(
     made: Bench, targets: tuple[str, ...], said: _Asked, how: dict[str, Any]
 ) -> tuple[tuple[str, ...], _Asked]:
-    """With the workload: of the run that is gone on with, or the profile's as the options change it."""
+    """With the workload: of the resumed run, or the profile's with the options applied."""
     if not how["resume"]:
         if not targets:
             raise UsageError("missing argument URL or DEPLOYMENT", "sparkwright bench http://127.0.0.1:8000")

@@ -57,7 +57,7 @@ async def deployment(
 async def behind(url: str, where: Where, proven: bool) -> str:
     """The deployment that this is the gateway of; '' when it is none of ours.
 
-    proven: only if its certificate says so, for which no node is asked.
+    proven: only if its certificate proves it, for which no node is asked.
     """
     try:
         cluster = shared.open_cluster(where)

@@ -1,4 +1,4 @@
-"""What `bench` says at the end: figures, gates, comparison, and how to go on."""
+"""The last screen of `bench`: figures, gates, comparison, next commands."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -71,7 +71,7 @@ def gates_text(run: str, results: Sequence[GateResult], refused: Sequence[str] =
 
 
 def _observed(result: GateResult) -> str:
-    return f"observed {result.seen or 'no figure'}, wanted {result.wanted}"
+    return f"found {result.seen or 'no figure'}, expected {result.wanted}"
 
 
 def done_json(done: Done) -> dict[str, Any]:

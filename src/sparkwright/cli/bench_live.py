@@ -158,7 +158,7 @@ _EVERY = 10.0
 
 
 class Screen:
-    """What `app.bench` tells. say: where lines go; told_every: seconds between lines inside of a level, 0 for none."""
+    """Prints progress. say: where lines go; told_every: seconds between lines inside of a level, 0 for none."""
 
     def __init__(self, progress: Progress, say: Callable[[str], None], told_every: float = 0.0) -> None:
         self._progress, self._say, self._every = progress, say, told_every

@@ -41,7 +41,7 @@ def summary_text(summary: RunSummary) -> str:
 
 
 def _levels(summary: RunSummary) -> Table:
-    """Narrow: intervals in percent, without what stands in the report."""
+    """Narrow: intervals in percent, without what is in the report only."""
     says = "medians over requests; ±: half of the 95 % interval"
     table = replace(_without(levels_table(summary, with_percent), _IN_THE_REPORT), says=says)
     return fitting(table, shutil.get_terminal_size().columns if sys.stdout.isatty() else 0)

@@ -1,4 +1,4 @@
-"""What `bench` says before it measures: what it found there, what it will do, and for how long at most."""
+"""The first screen of `bench`: the server, the plan, and the longest duration."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +15,8 @@ from sparkwright.domain.workload import Agent, Arrival, LevelPlan
 def found_text(ready: Ready) -> str:
     """The server, and how it counts."""
     probed, known = ready.order.probed, ready.conditions
-    engine = f"{probed.engine or 'an engine that does not say its name'} {probed.engine_version}".rstrip()
-    context = f"context {probed.context:,} tokens" if probed.context else "context limit not told"
+    engine = f"{probed.engine or 'an unknown engine'} {probed.engine_version}".rstrip()
+    context = f"context {probed.context:,} tokens" if probed.context else "context limit unknown"
     rows = [("model", probed.model), ("engine", f"{engine}, {context}"), ("counting", _counting(probed))]
     rows.append(("prompts", f"tokens counted by {known.tokenizer}" if ready.tokenizer.exact else known.tokenizer))
     if known.deployment:

@@ -78,7 +78,7 @@ def built_text(recipe: Recipe, built: Built) -> str:
 
 
 def built_json(built: Built) -> dict[str, Any]:
-    """image, built, ids {node: id}, copied, record, seconds and what the record says of the image."""
+    """image, built, ids {node: id}, copied, record, seconds and the record of the image."""
     return {
         "image": built.name,
         "built": built.built,

@@ -97,7 +97,7 @@ def _check_words(rest: Mapping[str, Any]) -> None:
 
 
 def _attended(cluster: Cluster, checked: Checked) -> Checked:
-    """Without what is ignored and the events that an earlier check has shown; this one's are kept for the next."""
+    """Without what is ignored and the events that an earlier check has shown; this one's are recorded for the next."""
     seen, now = earlier_events(cluster.name), time.time()
     found = attention(checked.findings, checked.facts, cluster.ignore, seen, now)
     unseen = {key: at for key, at in seen.items() if not any(f" {name} " in key for name in checked.facts)}

@@ -1,4 +1,4 @@
-"""`sparkwright check --fix` and `--undo`: what would change is shown, asked for once, made, and told."""
+"""`sparkwright check --fix` and `--undo`: changes are shown, confirmed once, made, and reported."""
 
 import shlex
 import sys
@@ -39,7 +39,7 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """wanted: what was proposed; results: how it went, () for a dry run; after: the nodes then."""
+    """wanted: the proposed changes; results: how it went, () for a dry run; after: the nodes then."""
 
     wanted: tuple[Wanted, ...]
     results: tuple[Result, ...]

@@ -14,7 +14,7 @@ _COLORS = re.compile(r"(\x1b\[(?:0|1|3[1-6])m)")
 
 
 def say(text: str, err: bool = False) -> None:
-    """Prints text that may come from nodes: of what a terminal obeys only the colors of `click.style` pass."""
+    """Prints text that may come from nodes: of control sequences only the colors of `click.style` pass."""
     click.echo(shown(text), err=err)
 
 
@@ -23,7 +23,7 @@ def shown(text: str) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Indented columns, two spaces apart; a column in which nothing stands is left out."""
+    """Indented columns, two spaces apart; an empty column is left out."""
     used = [column for column in zip(*rows, strict=True) if any(column)]
     widths = [max(map(len, column)) for column in used]
     lines = [zip(row, widths, strict=True) for row in zip(*used, strict=True)]

@@ -1,4 +1,4 @@
-"""Telling what happens while it happens: a live block on a terminal, plain lines elsewhere. Always on stderr."""
+"""Progress of a use case: a live block on a terminal, plain lines elsewhere. Always on stderr."""
 
 import sys
 import time
@@ -71,7 +71,7 @@ class Lines:
 
 
 class Live:
-    """On a terminal: what has ended scrolls up, what goes on stands below with its bar."""
+    """On a terminal: finished steps scroll up, running ones are below with their bar."""
 
     def __init__(self, live: "object", lines: Lines) -> None:
         self._live, self._lines = live, lines

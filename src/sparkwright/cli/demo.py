@@ -99,7 +99,7 @@ def _simulated(wanted: str) -> Recipe:
     recipe = open_recipe(wanted, places())
     if not simulator(recipe):
         raise RecipeError(
-            f"{wanted}: its engine is {recipe.engine.name}; the demo serves recipes of the twin only",
+            f"{wanted}: its engine is {recipe.engine.name}; the demo serves recipes of the simulator only",
             "sparkwright recipes list shows them as simulated; with nodes of your own: `sparkwright up`",
         )
     return recipe
@@ -129,7 +129,7 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """Runs one verb's use case under its title, with what it tells on the way."""
+    """Runs one verb's use case under its title, with its progress."""
 
     cluster: Cluster
     show: Show
@@ -174,7 +174,7 @@ def _free_port() -> Iterator[int]:
 
 
 def _kept(folder: Path, cluster: Cluster, recipe: Recipe) -> dict[str, str]:
-    """A cluster file beside the nodes, so that every other verb works on them."""
+    """A cluster file next to the nodes, so that every other verb works on them."""
     path = folder / "cluster.yaml"
     path.write_text(cluster_yaml(cluster))
     return {

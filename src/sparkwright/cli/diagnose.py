@@ -69,7 +69,7 @@ def _examined(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
 
 
 def _document(examined: Examined) -> dict[str, Any]:
-    """As docs/guides/diagnosing.md says."""
+    """The schema is in docs/guides/diagnosing.md."""
     told = examined.diagnosis
     causes = {"causes": list(map(cause_json, told.causes)), "harmless": list(map(cause_json, told.harmless))}
     earlier = list(map(cause_json, examined.earlier))

@@ -80,7 +80,7 @@ def cause_text(cause: Cause, number: int = 1) -> str:
 
 
 def _in_order(proofs: Sequence[Proof]) -> list[Proof]:
-    """As they stand in the logs; the log of the best one first."""
+    """In the order of the logs; the log of the best one first."""
     sources = [proof.source for proof in proofs]
     return sorted(proofs, key=lambda proof: (sources.index(proof.source), proof.number))
 

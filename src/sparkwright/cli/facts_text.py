@@ -133,7 +133,7 @@ def _containers(found: Containers) -> Sequence[str]:
 
 def _store(found: Store) -> str:
     partial = f"{len(found.partial)} unfinished downloads" if found.partial else ""
-    return listed(f"{found.path}: {found.fs or 'file system not told'}", partial, known(found.foreign, "not yours: {}"))
+    return listed(f"{found.path}: {found.fs or 'file system unknown'}", partial, known(found.foreign, "not yours: {}"))
 
 
 _LABEL = 12
@@ -199,7 +199,7 @@ def _gpu(found: Gpu) -> str:
 
 
 def _gpu_process(found: GpuProcess) -> str:
-    used = "memory not told" if isinstance(found.used, Unknown) else gib(found.used)
+    used = "memory unknown" if isinstance(found.used, Unknown) else gib(found.used)
     return f"{found.name} (pid {found.pid}, {used})"
 
 
@@ -258,7 +258,7 @@ def _short(path: str, home: str) -> str:
 
 
 def _listeners(found: Sequence[Listener]) -> Sequence[str]:
-    """One line: the addresses of one port and program are told once."""
+    """One line: the addresses of one port and program appear once."""
     seen = dict.fromkeys((one.port, one.process) for one in found)
     return [listed(*(f"{port}{f' ({process})' if process else ''}" for port, process in sorted(seen)))] if seen else []
 

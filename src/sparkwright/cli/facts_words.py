@@ -9,12 +9,12 @@ T = TypeVar("T")
 
 
 def told(fact: T | Unknown, read: Callable[[T], Sequence[str]]) -> Sequence[str]:
-    """The lines of a fact, or the one that says why it is not known."""
+    """The lines of a fact, or the reason why it is unknown."""
     return [unknown(fact)] if isinstance(fact, Unknown) else read(fact)
 
 
 def unknown(fact: Unknown) -> str:
-    """`unknown: why (what the node said)`."""
+    """`unknown: why (the node's output)`."""
     said = f" ({fact.raw})" if fact.raw and fact.why else fact.raw
     return f"unknown: {fact.why}{said}"
 

@@ -1,4 +1,4 @@
-"""What went wrong as a JSON document, for those who called with --json: as much as stands on stderr."""
+"""A failure as a JSON document, for callers with --json: the same as on stderr."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def failure_json(error: BaseException, known: Sequence[SparkwrightError], code: 
 
 
 def _known(error: SparkwrightError) -> dict[str, Any]:
-    """kind: the name in domain/errors.py; what else an error carries stands beside message and hint."""
+    """kind: the name in domain/errors.py; further fields of an error are next to message and hint."""
     told: dict[str, Any] = {"kind": type(error).__name__, "message": error.message, **hint_json(error.hint)}
     match error:
         case NodeError():

@@ -19,7 +19,7 @@ def severity_word(severity: Severity) -> str:
 def findings_text(findings: Sequence[Finding], nodes: Collection[str] = (), fixes: bool = False) -> str:
     """Worst first as they come: code, subject, title, then evidence, cause and remedy where there are any.
 
-    What is the same on several nodes is said once. nodes: which ones are all. fixes: also what `check --fix` would do.
+    What several nodes share is printed once. nodes: which ones are all. fixes: also what `check --fix` would do.
     """
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for one in findings:
@@ -49,7 +49,7 @@ def _remedy(finding: Finding, several: bool) -> str:
 
 
 def _lines(label: str, told: Sequence[tuple[str, str]], nodes: Collection[str]) -> Iterator[str]:
-    """What all say, once; else each text with the subjects that say it."""
+    """The text of all, once; else each text with its subjects."""
     by_text = _by_text(told)
     by_text.pop("", None)
     alone = len(by_text) == 1 and all(text for _, text in told)
@@ -59,7 +59,7 @@ def _lines(label: str, told: Sequence[tuple[str, str]], nodes: Collection[str]) 
 
 
 def _by_text(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Text -> the subjects that say it, each once; a subject may be several nodes (`a, b`)."""
+    """Text -> its subjects, each once; a subject may be several nodes (`a, b`)."""
     found: dict[str, dict[str, None]] = {}
     for subject, text in told:
         found.setdefault(text, {}).update(dict.fromkeys(subject.split(", ")))

@@ -18,7 +18,7 @@ def gates_of(file: Path | None, baseline: str) -> tuple[Gate, ...]:
     """Of a benchmark, which nobody wants to wait for in vain. Raises UsageError."""
     if file is None:
         if baseline:
-            raise UsageError("--baseline is what `x baseline` in a file of gates stands for", "--gate FILE names it")
+            raise UsageError("--baseline needs --gate: it is what `x baseline` in FILE refers to", "add --gate FILE")
         return ()
     gates = read_gates(file)
     if not baseline and (lines := [gate.line for gate in gates if gate.of_baseline]):

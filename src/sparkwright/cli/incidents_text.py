@@ -16,7 +16,7 @@ _LINES = 8
 
 
 def when(at: float) -> str:
-    """In the zone of whoever reads."""
+    """In the user's time zone."""
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 

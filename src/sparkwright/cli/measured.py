@@ -1,4 +1,4 @@
-"""Figures that engines said of themselves: read from a log (`plan --from-log`), and shown."""
+"""Figures from an engine's own log (`plan --from-log`), read and printed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -34,7 +34,7 @@ rank_option = click.option(
 
 
 def from_logs(recipe: Recipe, logs: Sequence[str], rank: int | None) -> tuple[Calibration, ...]:
-    """What each file says of a rank of the recipe. Raises UsageError for a file that says nothing of memory."""
+    """The figures of each file, by rank. Raises UsageError for a file without memory figures."""
     if rank is not None and len(logs) != 1:
         raise UsageError("--rank goes with one --from-log", "without --rank several files are of rank 0, 1, ...")
     return tuple(_from_log(recipe, log, number) for number, log in enumerate(logs, rank or 0))
@@ -67,7 +67,7 @@ def _fitting(recipe: Recipe, log: str, found: Calibration, facts: Mapping[str, s
 
 
 def _other_context(recipe: Recipe, facts: Mapping[str, str]) -> str:
-    """The log's context where it is not the recipe's, '' where it is or one of the two does not tell."""
+    """The log's context where it is not the recipe's, '' where it is or one of the two is unknown."""
     told, wanted = facts.get("context", ""), recipe.serving.context
     return told if told and wanted and told != str(wanted) else ""
 
@@ -86,12 +86,14 @@ def _lines(log: str) -> Iterator[str]:
 def _real(log: str, lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         if SIMULATED in line:
-            raise UsageError(f"{log}: is a log of the twin; a real engine is not planned with simulated figures", _HINT)
+            raise UsageError(
+                f"{log}: is a log of the simulator; a real engine is not planned with simulated figures", _HINT
+            )
         yield line
 
 
 def _instead(recipe: Recipe, log: str) -> str:
-    """Why it says nothing: it is another engine's, or its start broke off."""
+    """Why it has no figures: another engine's log, or an incomplete start."""
     if log == "-":
         return ""
     for name in SEPARATE:
@@ -102,7 +104,7 @@ def _instead(recipe: Recipe, log: str) -> str:
 
 
 def _differences(recipe: Recipe, facts: Mapping[str, str]) -> tuple[str, ...]:
-    """What the log says of its conditions that is not the recipe's; where it is from, nobody knows."""
+    """Conditions in the log that differ from the recipe's."""
     version, context = facts.get("version", ""), _other_context(recipe, facts)
     found = ["a log given by hand"]
     if version and not version.startswith(recipe.engine.version):

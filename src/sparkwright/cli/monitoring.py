@@ -12,7 +12,7 @@ from sparkwright.domain.errors import UsageError
 FILES = ("prometheus.yaml", "alerts.yaml", "dashboard.json")
 NEXT = """next:
   prometheus.yaml   what to add to Prometheus' file, and where the figures are
-  alerts.yaml       beside it, as rule_files says
+  alerts.yaml       next to it, named in rule_files
   dashboard.json    Grafana: Dashboards, New, Import"""
 
 

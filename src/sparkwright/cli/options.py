@@ -48,7 +48,7 @@ def deployment_of(_: click.Context, __: click.Parameter, value: str) -> str:
     """
     name = value.partition("@")[0]
     if not is_deployment_name(name):
-        raise click.BadParameter(f"observed {value!r}; allowed: small letters, digits, `.`, `_` and `-`, at most 63")
+        raise click.BadParameter(f"found {value!r}, expected lower-case letters, digits, `.`, `_` and `-`, at most 63")
     return name
 
 

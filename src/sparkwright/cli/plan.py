@@ -194,10 +194,10 @@ def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json:
 
 
 def still_to_bring(made: Plan, staged: Sequence[str]) -> list[str]:
-    """What `up` would bring to the nodes and nobody brings for these files."""
-    told = [f"to be brought there before the start: {line.partition(';')[0]}" for line in staged]
+    """What `up` would copy to the nodes; these files do not."""
+    told = [f"to be copied there before the start: {line.partition(';')[0]}" for line in staged]
     if any(_UNNAMED in word for spec in made.specs for word in spec.argv):
-        told.append(f"then write the files again: {_UNNAMED} stands for a folder that gets its name with the weights")
+        told.append(f"then write the files again: {_UNNAMED} is a folder whose name depends on the weights")
     return told
 
 

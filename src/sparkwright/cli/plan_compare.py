@@ -16,7 +16,7 @@ _DECODE = "decode"
 
 
 def comparison_text(planned: Sequence[Planned]) -> str:
-    """One column a recipe; what cannot be planned here is said below."""
+    """One column a recipe; what cannot be planned is listed below."""
     head = ("", *(one.recipe.label for one in planned))
     rows = [(name, *(_cell(one, tell) for one in planned)) for name, tell in _ROWS]
     notes = [f"{one.recipe.label}: {one.trouble}" for one in planned if one.trouble]
@@ -24,7 +24,7 @@ def comparison_text(planned: Sequence[Planned]) -> str:
 
 
 def comparison_json(planned: Sequence[Planned], told: Callable[[Plan], dict[str, Any]]) -> dict[str, Any]:
-    """`plans`: each as `plan --json` tells it, or {recipe, error}."""
+    """`plans`: each as of `plan --json`, or {recipe, error}."""
     return {
         "plans": [
             told(one.outcome.plan) if one.outcome else {"recipe": one.recipe.label, "error": one.trouble}

@@ -60,7 +60,7 @@ def verdict_text(ledger: MemoryLedger) -> str:
 
 
 def bar(ledger: MemoryLedger, width: int) -> str:
-    """`|▒▒███████▓▓░░░░...|`: so many cells for the whole pool, or for all that is wanted where that is more."""
+    """`|▒▒███████▓▓░░░░...|`: so many cells for the whole pool, or for all that is needed where that is more."""
     sizes = _sizes(ledger)
     scale = width / max(ledger.pool.bytes, sum(sizes.values()))
     cells, done, marked = "", 0, marks()

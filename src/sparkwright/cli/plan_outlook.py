@@ -13,7 +13,7 @@ Row = tuple[str, str, str]
 
 
 def outlook_text(plan: Plan, why: bool) -> str:
-    """KV and speeds, with the published figures beside them; '' when nothing of it is known."""
+    """KV and speeds, with the published figures; '' when nothing of it is known."""
     parts = [kv_text(plan, why), speeds_text(plan.speeds, why), published_text(plan.recipe.published)]
     return "\n\n".join(part for part in parts if part)
 
@@ -30,7 +30,7 @@ def kv_text(plan: Plan, why: bool) -> str:
     full = f"of {length:,} tokens" if length else "of full length"
     lines = [f"KV cache: {kv.tokens:,} tokens: {kv.sequences:.1f} requests {full} at once"]
     lines += [*_pool_range(plan, kv), *_releases(plan, kv)]
-    lines += [f"  the engine's own line will say {kv.reported:,} tokens"] if why else []
+    lines += [f"  the engine's log will report {kv.reported:,} tokens"] if why else []
     return "\n".join(fold(line, 2) for line in (*lines, *(f"  {line}" for line in kv.why if why)))
 
 

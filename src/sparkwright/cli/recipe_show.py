@@ -54,7 +54,7 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
 def _show_reference(kind: str, name: str) -> None:
     # `--reference cluster` and `--reference NAME`: click gives the option the next word, whatever it is.
     if kind not in ("recipe", "cluster") or name:
-        raise RecipeError(f"--reference: observed {name or kind!r}; allowed: recipe, cluster, or nothing")
+        raise RecipeError(f"--reference: found {name or kind!r}, expected recipe, cluster, or nothing")
     click.echo(reference(kind), nl=False)
 
 
@@ -78,7 +78,7 @@ def known_json(recipe: Recipe) -> list[dict[str, Any]]:
 
 
 def known_lines(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """(verdict, what is known and who says so)."""
+    """(verdict, what is known and its source)."""
     for row in _rows(recipe):
         instead = f"; instead: {row.alternative}" if row.alternative and row.verdict != "works" else ""
         yield "disputed" if row.otherwise else row.verdict, f"{told(row)}{instead}"

@@ -17,8 +17,8 @@ from sparkwright.engines.options import words
 _HEADS = ("NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE")
 _PROSE = {"state_reason", "profile", "profiles", "published", "notes", "hash", "source", "title"}
 _LEGEND = (
-    "ready: served on GB10 by somebody who published how; documented: written from sources, something is left to you "
-    "(`sparkwright recipes show NAME` says what); *: the profile that NAME alone takes."
+    "ready: served on GB10 by somebody who published how; documented: from sources, some values are yours to set "
+    "(`sparkwright recipes show NAME` lists them); *: the profile that NAME alone takes."
 )
 _UNBROKEN = 10_000
 Line = tuple[str, str]

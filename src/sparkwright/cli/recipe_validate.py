@@ -64,7 +64,7 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def rehearsed(variants: Sequence[Recipe], source: str) -> Said:
-    """What flags, variables, the model's shape and what others found say of a recipe and its profiles, each once."""
+    """Findings on flags, variables, the model's shape and known reports of a recipe and its profiles, each once."""
     found: dict[Finding, str] = {}
     for recipe in variants:
         alone = Context(Cluster("", (), ""), recipe=recipe, advice=advise(recipe, {}))
@@ -104,7 +104,7 @@ def _validated(name: str, places: Places) -> dict[str, Any]:
 
 
 def _rest(found: SourceText) -> Said:
-    """What else is to be said of a file with mistakes: each class of them would else hide the next."""
+    """Further findings of a file with mistakes: one class would otherwise hide the next."""
     try:
         return rehearsed(what_is_left(found.text, found.source), found.source)
     except RecipeError:

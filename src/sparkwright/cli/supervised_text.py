@@ -1,4 +1,4 @@
-"""What a supervisor says of its deployment, as text."""
+"""A supervisor's state of its deployment as text."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,13 @@ _STILL = 8 * MIB  # bytes an hour that no one has to read about
 
 
 def since_text(found: Supervised | None) -> str:
-    """How long it has been in its state, as its supervisor says."""
+    """How long it has been in its state."""
     live = found.current if found else None
     return f" for {duration(max(0.0, found.now - live.since))}" if found and live else ""
 
 
 def supervised_text(found: Supervised) -> list[str]:
-    """Lines under a deployment's own; of a supervisor that is gone a problem tells there."""
+    """Lines under a deployment's own; a supervisor that is gone is a problem there."""
     live = found.current
     return [*_live(found, live), f"  supervised on {found.node}{_how(found)}"] if live else []
 
@@ -68,7 +68,7 @@ def _usual(live: Live) -> str:
 
 def _memory(node: LiveNode) -> tuple[str, ...] | None:
     if not node.reached:
-        return "memory", node.node, "cannot be asked now" if node.at else "not looked at yet"
+        return "memory", node.node, "cannot be asked now" if node.at else "not sampled yet"
     if node.available is None:
         return None
     return "memory", node.node, f"{gib(node.available)} available" + _trend(node)

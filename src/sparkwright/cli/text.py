@@ -48,7 +48,7 @@ def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
 
 
 def _of_a_node(plan: Plan, finding: Finding) -> bool:
-    """Whether it says of a node, and not of this plan, what is good to know: `check` shows that."""
+    """Whether it is an info finding about a node, not this plan: `check` shows those."""
     of_nodes = set(finding.subject.split(", ")) <= set(plan.cluster.names) and finding.code.startswith(_OF_NODES)
     return finding.severity is Severity.INFO and of_nodes and finding.code not in _OF_PLANS
 
@@ -87,7 +87,7 @@ def _where(plan: Plan) -> str:
 
 
 def ranks_text(specs: Sequence[RankSpec]) -> str:
-    """The exact environment and command of every rank; what all ranks share is said once. Secrets are masked."""
+    """The exact environment and command of every rank; what all ranks share is printed once. Secrets are masked."""
     worlds = [_environment(spec) for spec in specs]
     shared = [entry for entry in worlds[0] if all(entry in world for world in worlds)] if len(specs) > 1 else []
     parts = [f"environment of all {len(specs)} ranks\n{_indented(shared)}"] if shared else []

@@ -116,7 +116,7 @@ def _gap_text(gap: Gap) -> str:
     if gap.ratio is None:
         return f"{text}."
     return (
-        f"{text}: cold takes {times(gap.ratio)} as long." if gap.ratio > 1.05 else f"{text}: the cache brings nothing."
+        f"{text}: cold takes {times(gap.ratio)} as long." if gap.ratio > 1.05 else f"{text}: the cache has no effect."
     )
 
 

@@ -11,7 +11,7 @@ UNKNOWN = "not known"
 
 
 def conditions(run: Run) -> list[tuple[str, str]]:
-    """Every line that a stranger needs to repeat it; what is missing and should be there is said to be missing."""
+    """Every line that a stranger needs to repeat it; what is missing and should be there is marked as missing."""
     return [(name, text) for name, text in (*_served(run), *_sent(run), *_measured(run)) if text]
 
 
@@ -32,7 +32,7 @@ def _served(run: Run) -> list[tuple[str, str]]:
 
 def _sent(run: Run) -> list[tuple[str, str]]:
     work = run.workload
-    thinking = {None: "as the server does by itself", True: "on", False: "off"}[work.thinking]
+    thinking = {None: "the server's default", True: "on", False: "off"}[work.thinking]
     return [
         ("workload", f"{work.name}@{work.version}: {work.title}"),
         ("repeats", str(work.repeats)),

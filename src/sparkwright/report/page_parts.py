@@ -53,7 +53,7 @@ def headlines(summary: RunSummary) -> list[Headline]:
 
 
 def _single(levels: list[LevelSummary]) -> list[LevelSummary]:
-    """Independent requests tell an engine's speed best; other shapes only where there are no others."""
+    """Independent requests show an engine's speed best; other shapes only where there are no others."""
     return [level for level in levels if isinstance(level.plan.shape, Single)] or levels
 
 
@@ -269,7 +269,7 @@ def table_html(table: Table) -> Html:
 
 
 def _cell(cell: str) -> Html:
-    """An interval stands small below its figure; a verdict has its colour beside its word."""
+    """An interval is small below its figure; a verdict has its color."""
     word = cell.rpartition(" ")[2]
     if word in VERDICTS:
         return tag("td", cell, class_=f"verdict {word}")

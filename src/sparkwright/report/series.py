@@ -1,4 +1,4 @@
-"""Curves of one or several runs: what is drawn, as numbers, with the sentence that says what they show."""
+"""Curves of one or several runs: what is drawn, as numbers, with a sentence on what they show."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """limits: horizontal lines with their names. says: what the plot shows, in words."""
+    """limits: horizontal lines with their names. says: what the plot shows, as a sentence."""
 
     id: str
     title: str

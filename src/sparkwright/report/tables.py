@@ -12,7 +12,7 @@ Write = Callable[[str, Interval], str]  # a metric's name and its figure, as a c
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns: the first is a name, all others are figures. says: what a reader must know to read it."""
+    """Columns: the first is a name, all others are figures. says: a note for the reader."""
 
     title: str
     head: tuple[str, ...]
@@ -161,7 +161,7 @@ def ratio_text(ratio: Interval | None) -> str:
 
 
 def doubts(summary: RunSummary) -> list[str]:
-    """Why figures may not count: of the run as a whole, then level by level; each said once."""
+    """Why figures may not count: of the run as a whole, then level by level; each once."""
     whole_run = tuple(dict.fromkeys(summary.invalid))
 
     def own(level: LevelSummary) -> list[str]:
@@ -171,7 +171,7 @@ def doubts(summary: RunSummary) -> list[str]:
 
 
 def notes(summary: RunSummary) -> list[str]:
-    """What to know about figures that count, level by level; what holds for all levels is said once."""
+    """What to know about figures that count, level by level; what holds for all levels appears once."""
     return _by_level(summary, lambda level: level.notes)
 
 
@@ -194,7 +194,7 @@ def verdict(summary: RunSummary) -> str:
 
 
 def names(summaries: Sequence[RunSummary]) -> list[str]:
-    """What each run is called beside others: model and engine where these differ, else its id."""
+    """The label of each run among others: model and engine where these differ, else its id."""
     told = [_short(summary) for summary in summaries]
     if len(set(told)) == len(told):
         return told

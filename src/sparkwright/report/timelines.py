@@ -1,4 +1,4 @@
-"""Single requests as they went: tokens over time, of the few requests of each level that tell most."""
+"""Single requests as they went: tokens over time, of the most informative requests of each level."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

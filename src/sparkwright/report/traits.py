@@ -1,4 +1,4 @@
-"""What tells one level of a workload from another, in words: curves are levels that differ in one trait only."""
+"""What distinguishes the levels of a workload: curves are levels that differ in one trait only."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,7 +46,7 @@ def is_cold(plan: LevelPlan) -> bool:
 
 
 def curve_names(curves: Sequence[Traits]) -> list[str]:
-    """Each curve by what the curves differ in; '' for one that stands alone."""
+    """Each curve by what the curves differ in; '' for a single one."""
     keys = list(dict.fromkeys(key for curve in curves for key in curve))
     differing = [key for key in keys if len({curve.get(key) for curve in curves}) > 1]
     return [", ".join(curve[key] for key in differing if curve.get(key)) for curve in curves]
@@ -56,7 +56,7 @@ def _shape(plan: LevelPlan) -> dict[str, str]:
     shape = plan.shape
     if isinstance(shape, Agent):
         cached = "cold" if is_cold(plan) else "warm" if shape.cached is None else f"{percent(shape.cached)} cached"
-        noise = f"{shape.noise} agents beside" if shape.noise else ""
+        noise = f"{shape.noise} other agents" if shape.noise else ""
         return {"kind": f"agent of {shape.turns} turns", "cached": cached, "noise": noise}
     if isinstance(shape, Replay):
         return {"kind": f"replay of {shape.path}"}

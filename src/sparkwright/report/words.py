@@ -41,7 +41,7 @@ def letter(run: int) -> str:
 
 
 def engine_text(known: Conditions) -> str:
-    """`vllm 0.21.1`; a version that is part of the name already is not said twice."""
+    """`vllm 0.21.1`; a version that is part of the name is not repeated."""
     version = "" if known.engine_version in known.engine else known.engine_version
     return f"{known.engine} {version}".strip()
 
@@ -63,7 +63,7 @@ def limit_text(limit: float) -> str:
 
 
 def figure(metric: str, value: float) -> str:
-    """A metric's value with its unit, as a cell of a table; rates stand without, their heads say it."""
+    """A metric's value with its unit, as a cell of a table; rates have none, it is in their heads."""
     if metric == "cached_share":
         return percent(value)
     return seconds(value) if METRICS[metric][0] == "s" else number(value)

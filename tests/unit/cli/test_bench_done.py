@@ -19,8 +19,8 @@ def test_a_gate_of_a_baseline_decides_the_exit_code() -> None:
     """As `gate RUN FILE --baseline` does, in one go; times are told as people write them."""
     slow = Done([measured(0.2)], GATES, baseline=measured(0.1, "r-old"))
     assert exit_code(slow) == 1
-    assert "FAIL  ttft <= 1.5 x baseline: observed 200 ms, wanted <= 150 ms (1.5 x baseline)" in done_text(slow)
-    assert "pass  ttft < 1s: observed 200 ms, wanted < 1 s" in done_text(slow)
+    assert "FAIL  ttft <= 1.5 x baseline: found 200 ms, expected <= 150 ms (1.5 x baseline)" in done_text(slow)
+    assert "pass  ttft < 1s: found 200 ms, expected < 1 s" in done_text(slow)
     assert exit_code(Done([measured(0.12)], GATES, baseline=measured(0.1, "r-old"))) == 0
 
 

@@ -64,7 +64,7 @@ def test_a_node_is_one_readable_block() -> None:
     assert shown["system"] == "Ubuntu 24.04.3 LTS, Linux 6.17.0-1014-nvidia"
     assert shown["memory"].splitlines()[0] == "120.0 GiB in all, 110.0 GiB available, 100.0 GiB free"
     assert shown["gpu"] == "NVIDIA GB10, compute capability 12.1, driver 580.142, 41 °C, 4.11 W, 0 % busy"
-    assert shown["gpu use"] == "python3 (pid 42, 3.0 GiB)\nx (pid 43, memory not told)"
+    assert shown["gpu use"] == "python3 (pid 42, 3.0 GiB)\nx (pid 43, memory unknown)"
     assert shown["rdma"].splitlines()[0].endswith("ACTIVE LINK_UP, enp1s0f0np0, GID 3 192.168.100.10 RoCE v2")
     assert shown["interfaces"].endswith("up, MTU 9000, 200000 Mb/s, 192.168.100.10/24")
     assert shown["docker"] == "28.3.3, runtimes nvidia runc, GPUs by CDI, overlay2, in /var/lib/docker"

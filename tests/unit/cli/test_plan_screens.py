@@ -98,7 +98,7 @@ def test_a_terminal_without_blocks_gets_letters(monkeypatch: pytest.MonkeyPatch)
 def test_kv_is_one_figure_and_with_why_also_the_one_that_the_engine_prints() -> None:
     """What really fits is the answer; the engine's own line, which may say another count, is compared with by few."""
     assert kv_text(PROMISED, why=False) == "KV cache: 1,390,000 tokens: 1.4 requests of full length at once"
-    assert "the engine's own line will say 1,430,000 tokens" in kv_text(PROMISED, why=True)
+    assert "the engine's log will report 1,430,000 tokens" in kv_text(PROMISED, why=True)
     assert "19,237 blocks" in kv_text(PROMISED, why=True)
     unknown = replace(ledger(1, 1, 1, 1), capacity=KvCapacity(1, unknown="nobody knows int3"))
     assert kv_text(replace(PLAN, ledgers=(unknown,)), why=False).endswith(

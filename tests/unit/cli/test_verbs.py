@@ -246,7 +246,7 @@ def test_what_nobody_brings_for_the_files_is_said() -> None:
     recipe = Recipe("r", "R", Model("a/b"), EngineChoice("trtllm", "1"))
     made = Plan("r", recipe, cluster(), Placement((), {}), (spec,), (), (), "127.0.0.1", 8000, "b")
     first, second = still_to_bring(made, ("weights: on no node; fetched once on spark-1, then copied",))
-    assert first == "to be brought there before the start: weights: on no node"
+    assert first == "to be copied there before the start: weights: on no node"
     assert second.startswith("then write the files again: /snapshots/main")
 
 

@@ -286,7 +286,7 @@ async def test_estimates_and_silence_are_told() -> None:
     _, texts = await made(level, CountingTokenizer(exact=False))
     assert not texts.exact
     _, texts = await made(level, CountingTokenizer(dumb=True))
-    assert any("does not tell how many tokens" in doubt for doubt in texts.doubts)
+    assert any("does not report the tokens" in doubt for doubt in texts.doubts)
     _, texts = await made(level, Merging())
     assert any("have not the tokens of their pieces" in doubt for doubt in texts.doubts)
     _, texts = await made(level)

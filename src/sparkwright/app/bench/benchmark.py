@@ -20,7 +20,7 @@ from sparkwright.ports import Tokenizer
 
 
 def conditions(bench: Bench, order: Order, tokenizer: str) -> Conditions:
-    """The engine's own word about its version wins over what the recipe says."""
+    """The version that the engine reports wins over the recipe's."""
     probed, ours = order.probed, order.ours
     outside = Conditions(
         endpoint=order.target.name if ours is None else _where(ours),
@@ -63,7 +63,7 @@ def _with(found: Conditions, ours: DeploymentInfo) -> Conditions:
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """What to measure with. resume: the run to go on with. memory: of the nodes, where they are ours.
+    """What to measure with. resume: the run to continue. memory: of the nodes, where they are ours.
 
     files: path -> text of what the workload replays.
     """
@@ -78,7 +78,7 @@ class BenchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """An endpoint that answered, and what would be done with it. unfinished: a run like it that can be gone on with."""
+    """An endpoint that answered, and what would be done with it. unfinished: a run like it that can be resumed."""
 
     order: Order
     outline: Outline
@@ -120,7 +120,7 @@ async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = No
     fitting = replace(order.workload, levels=order.levels)
     texts = await prepare(fitting, order.probed, ready.tokenizer, screen.say, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
-    screen.say(f"{'going on with' if resume else 'kept as'} {run.id}")
+    screen.say(f"{'resuming' if resume else 'stored as'} {run.id}")
     return await measure(bench, order, screen, run, texts)
 
 

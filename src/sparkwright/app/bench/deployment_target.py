@@ -106,7 +106,7 @@ def _key(world: World, head: RankStatus) -> Secret | None:
 
 
 async def _launched(world: World, head: RankStatus) -> Launched:
-    """() where the node does not tell: such a run is then not valid."""
+    """() where the node does not report it: such a run is not valid."""
     docked = head.runtime == Runtime.DOCKER
     command = (ranks.of_container if docked else ranks.of_process)(head.handle)
     found = (parse_container if docked else parse_process)(await world.hosts[head.node].run(command))
@@ -180,7 +180,7 @@ async def gateway_url(world: World, name: str) -> str:
         said = "; ".join(trouble)
         raise UsageError(
             f"{name} has no gateway{f' that can be seen: {said}' if said else ''}",
-            "up makes one unless --no-supervise is said; without --gateway the engine itself is measured",
+            "`up` without --no-supervise starts one; without --gateway the engine itself is measured",
         )
     return urls[0]
 

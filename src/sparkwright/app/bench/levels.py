@@ -129,7 +129,7 @@ class _Heard:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One repeat of one level of a run. seconds: how long it may last; planned: that the level itself says so.
+    """One repeat of one level of a run. seconds: how long it may last; planned: by the level itself.
 
     doubts: about its prompts.
     """
@@ -173,7 +173,7 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Le
 
 
 async def _lost(bench: Bench, order: Order) -> NotReady | None:
-    """Why it does not answer; None when it does, whatever it says."""
+    """Why it does not answer; None when it does, whatever the answer."""
     try:
         await bench.asker.get(f"{order.target.root}/v1/models", order.target.key, _QUICK)
     except NotReady as error:
@@ -227,7 +227,7 @@ def _time(rows: Sequence[Row], planned: int, missing: bool) -> list[str]:
 
 
 def _failures(rows: Sequence[Row]) -> list[str]:
-    """The most frequent failure in the server's own words; how many there are is told with the figures."""
+    """The most frequent failure, quoted from the server; the count is with the figures."""
     failed = [row for row in rows if row.error and row.kind not in _OWN]
     if not failed:
         return []
@@ -250,5 +250,5 @@ def sent_away(level: Level) -> float | None:
 
 
 def _refused(rows: Sequence[Row]) -> bool:
-    """Whether all were told that it is not the time for them: nothing was measured then."""
+    """Whether all were refused as too early: nothing was measured then."""
     return bool(rows) and all(row.status in (429, 503) for row in rows)

@@ -36,7 +36,7 @@ async def run_of(bench: Bench, order: Order, conditions: Conditions) -> Run:
 async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: Texts) -> Run:
     """The run as the store has it at the end. What is complete in it already is not measured again.
 
-    Raises NotReady when nothing answers any more. However it ends, what was measured is kept and can be gone on with.
+    Raises NotReady when nothing answers any more. However it ends, what was measured is stored and can be resumed.
     """
     state = STOPPED
     try:
@@ -123,7 +123,7 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
 
 
 async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Level:
-    """Once more where the server sent all away and said when to come again. Raises NotReady when it is gone."""
+    """Once more where the server refused all with a Retry-After. Raises NotReady when it is gone."""
     made = sessions(plan, going.order.workload, repeat, going.texts)
     seconds = min(left, plan.seconds or left)
     step = Step(going.run.id, plan, repeat, made, seconds, seconds == plan.seconds, going.texts.doubts)

@@ -53,7 +53,7 @@ def outline(workload: Workload, probed: Probed) -> Outline:
 
 
 def adjusted(workload: Workload, repeats: int | None, seed: int | None, seconds: float | None) -> Workload:
-    """As the command line says; None leaves it."""
+    """With the command line's values; None keeps the profile's."""
     changed = replace(workload, repeats=repeats or workload.repeats, deadline=seconds or workload.deadline)
     return changed if seed is None else replace(changed, seed=seed)
 

@@ -1,4 +1,4 @@
-"""Which engine answers there, by what it tells of itself: its version, its limits, the names of its figures."""
+"""What the server is: its engine, by version, limits and names of its figures, and how it answers a probe request."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _BUILD = re.compile(r"b?\d[\w.+-]*")
 
 
 async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
-    """Engine, version, context and figures; what is not told stays empty. Never raises."""
+    """Engine, version, context and figures; what is unknown stays empty. Never raises."""
 
     async def page(path: str) -> str:
         try:
@@ -137,7 +137,7 @@ async def _narrowed(ask: Ask) -> tuple[tuple[str, ...], Reply]:
 def _refusal(target: Target, model: str, reply: Reply) -> UsageError | NotReady:
     said = f"{target.name}: HTTP {reply.status} to a request of {_TOKENS} tokens of {model!r}: {shown(reply)}"
     if reply.status in (404, *_REFUSED):
-        return UsageError(said, "the server's own words say what it does not like; is the model's name right?")
+        return UsageError(said, "read the server's message; is the model's name right?")
     return NotReady(said, "read the engine's log; a server that lists models can still be unable to answer")
 
 
@@ -211,7 +211,7 @@ def _entries(listed: Reply, target: Target) -> Sequence[Mapping[str, Any]]:
     if not found and not target.model:
         raise NotReady(
             f"{target.name}/v1/models: HTTP {listed.status}: {shown(listed)}: no list of models",
-            "is this the address of an OpenAI-compatible server? If it has no such list, say --model NAME",
+            "is this the address of an OpenAI-compatible server? If it has no such list, add --model NAME",
         )
     return found or [{"id": target.model}]
 
@@ -226,7 +226,7 @@ def _chosen(entries: Sequence[Mapping[str, Any]], target: Target) -> str:
         return target.model
     roots = {str(entry.get("root") or entry["id"]) for entry in entries}
     if len(roots) > 1:
-        raise UsageError(f"{target.name} serves several models: {', '.join(names)}", "say which: --model NAME")
+        raise UsageError(f"{target.name} serves several models: {', '.join(names)}", "add --model NAME")
     return names[0]
 
 
@@ -256,7 +256,7 @@ def _with_reply(found: Probed, tried: ProbeReply) -> Probed:
 
 
 async def _tokenizes(asker: Endpoint, target: Target, model: str) -> bool:
-    """Whether /tokenize counts: vLLM, SGLang and llama.cpp have it, each with its own words."""
+    """Whether /tokenize counts: vLLM, SGLang and llama.cpp have it, each with its own fields."""
     body = json.dumps({"model": model, "prompt": "one two three", "content": "one two three"})
     try:
         reply = await asker.post(f"{target.root}/tokenize", body, target.key, _QUICK)

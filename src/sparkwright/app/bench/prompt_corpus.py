@@ -24,7 +24,7 @@ _TOOL, _LEAST = 130, 40  # tokens of one function, about, and at least
 class Measuring:
     """Asks for the tokens of small conversations. doubts: what could not be found out.
 
-    off: what a real request has more than the server's own counting says (llama.cpp: one less, with some templates).
+    off: what a real request has more than the server's own count (llama.cpp: one less, with some templates).
     """
 
     workload: Workload
@@ -57,10 +57,10 @@ class Measuring:
         return await self._asked({"messages": messages, **(json.loads(f"{{{more}}}") if more else {})}, least)
 
     async def _asked(self, body: dict[str, Any], least: int) -> int:
-        """`least` where the server does not tell, so that the template counts for nothing."""
+        """`least` where the server does not report it, so that the template counts as 0."""
         told = await self.tokenizer.asked(self._body(body))
         if told is None:
-            self.doubts.append("the server does not tell how many tokens a prompt has: its template is not counted in")
+            self.doubts.append("the server does not report the tokens of a prompt: its template is not counted")
         return least if told is None else told + self.off
 
     def _body(self, body: dict[str, Any]) -> str:
@@ -109,7 +109,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a run brings. salt: other in every run, so that no prompt of an earlier one can come from the cache.
+    """The requests of a run. salt: different in every run, so that no prompt of an earlier one can come from the cache.
 
     files: path -> text of what the workload replays (`replayed_paths`).
     """
@@ -147,7 +147,7 @@ async def _pieces(workload: Workload, probed: Probed, tokenizer: Tokenizer) -> T
 
 
 async def _sums(texts: Texts, tokenizer: Tokenizer) -> tuple[str, ...]:
-    """A doubt where a text put together has not the tokens of its pieces. An estimate's name says what it is."""
+    """A doubt where a text put together has not the tokens of its pieces. An estimate is named as such."""
     if not texts.exact:
         return ()
     wanted, found = _CHECKED, []
@@ -203,7 +203,7 @@ def _kinds(workload: Workload) -> tuple[Text, ...]:
 
 
 async def _units(tokenizer: Tokenizer, bare: int) -> tuple[str, ...]:
-    """Words of one token each; letters where the vocabulary has no such words. An estimate takes them all for such."""
+    """Words of one token each; letters where the vocabulary has none. An estimate takes every word as one token."""
     if not tokenizer.exact:
         return tuple(f" {word}" for word in texts.COMMON)
     for candidates in (texts.COMMON, texts.LETTERS):

@@ -33,7 +33,7 @@ class Target:
 
     @property
     def engine(self) -> "Target":
-        """Where the engine itself tells of itself."""
+        """Where the engine's own figures are."""
         return self.behind or self
 
     @property
@@ -52,7 +52,7 @@ class Target:
 async def patient(clock: Clock, target: Target, ask: Callable[[], Awaitable[Reply]]) -> Reply:
     """An answer that is good, after as much waiting as a 429 or 503 asks for, within the bound.
 
-    Raises UsageError for a key that is wanted or wrong, NotReady for anything else that is no answer.
+    Raises UsageError for a missing or wrong key, NotReady for anything else that is no answer.
     """
     waited = 0.0
     while True:
@@ -90,7 +90,7 @@ def _key_words(target: Target) -> str:
 
 
 def shown(reply: Reply) -> str:
-    """The server's own words, as far as they help."""
+    """The server's message, shortened."""
     try:
         tree = json.loads(reply.body)
         found = tree.get("error", tree) if isinstance(tree, dict) else tree
