@@ -160,6 +160,19 @@ def test_json_has_all_of_it(shell: Shell, head: Head) -> None:
     assert json.loads(shell.run("incidents", "list", "other", "--json")[1])["incidents"] == []
 
 
+def test_restarts_that_belong_to_no_incident_are_listed(shell: Shell, head: Head) -> None:
+    """Clients had no answer for a moment: which program it was, when and why."""
+
+    async def restarted(store: SqliteStore) -> None:
+        await store.note("twin", IncidentEvent(time.time(), "restarted", "the gateway (Caddy) was restarted: killed"))
+
+    head.store(restarted)
+    text = shell.run("incidents", "list")[1]
+    assert text.split()[0] == "-" and "restarted" in text and "the gateway (Caddy) was restarted: killed" in text
+    (row,) = json.loads(shell.run("incidents", "list", "twin", "--json")[1])["restarts"]
+    assert (row["deployment"], row["kind"], row["on"]) == ("twin", "restarted", "spark-1")
+
+
 def test_an_old_incident_is_known_from_its_row(shell: Shell, head: Head) -> None:
     """Its folder made room for newer ones: what was written down of it stays."""
     head.store(two_incidents)

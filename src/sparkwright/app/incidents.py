@@ -11,7 +11,7 @@ from sparkwright.app.tasks import together
 from sparkwright.app.world import World
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.incident import Incident
+from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.facts import store
 from sparkwright.facts.store import Told, incidents_command, parse_incidents
 
@@ -20,7 +20,9 @@ _RANK_LOG = re.compile(r"rank(\d+)-(.+)\.log")
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """incidents: (node, incident), newest first. trouble: sentences about nodes and stores that could not be read.
+    """incidents: (node, incident), newest first. restarts: (node, deployment, event), newest first.
+
+    trouble: sentences about nodes and stores that could not be read.
 
     lost: whether a node could not be asked at all.
     """
@@ -28,6 +30,7 @@ class Remembered:
     incidents: tuple[tuple[str, Incident], ...]
     trouble: tuple[str, ...] = ()
     lost: bool = False
+    restarts: tuple[tuple[str, str, IncidentEvent], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,9 @@ async def remembered(world: World, deployment: str = "") -> Remembered:
     mine = [(node, incident) for node, incident in found if deployment in ("", incident.deployment)]
     ordered = sorted(mine, key=lambda pair: (pair[1].opened_at, pair[1].number), reverse=True)
     trouble = tuple(one.trouble for one in asked if one.trouble)
-    return Remembered(tuple(ordered), trouble, any(one.error for one in asked))
+    restarts = [(one.node, *restart) for one in asked if one.told for restart in one.told.restarts]
+    ours = sorted((one for one in restarts if deployment in ("", one[1])), key=lambda one: one[2].at, reverse=True)
+    return Remembered(tuple(ordered), trouble, any(one.error for one in asked), tuple(ours))
 
 
 async def incident(world: World, number: int, deployment: str = "") -> Shown:

@@ -41,7 +41,7 @@ def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
 @shared.where_options
 @shared.json_option
 def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """List incidents, newest first.
+    """List incidents and restarts of gateway, key check and supervisor, newest first.
 
     Exit status: 0 also when there is none, 3 a node could not be reached.
 
@@ -53,11 +53,13 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
     found = shared.drive(Where(cluster, ssh_config), lambda world: use.remembered(world, deployment), quiet=True)
     if as_json:
         rows = [{**_json(incident), "on": node} for node, incident in found.incidents]
-        shared.print_json({"schema": SCHEMA, "incidents": rows, "trouble": list(found.trouble)})
+        restarts = [{"deployment": name, **asdict(event), "on": node} for node, name, event in found.restarts]
+        told = {"schema": SCHEMA, "incidents": rows, "restarts": restarts, "trouble": list(found.trouble)}
+        shared.print_json(told)
     else:
         for line in found.trouble:
             say(line, err=True)
-        say(list_text([incident for _, incident in found.incidents]) or "no incidents")
+        say(list_text(found) or "no incidents")
     if found.lost:
         raise click.exceptions.Exit(3)
 

@@ -1,10 +1,9 @@
 """Incidents as text."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sparkwright.app.incidents import Shown
+from sparkwright.app.incidents import Remembered, Shown
 from sparkwright.cli.columns import aligned, fold, fold_command
 from sparkwright.cli.text import mark
 from sparkwright.domain.deployment import DeploymentState
@@ -20,8 +19,14 @@ def when(at: float) -> str:
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def list_text(incidents: Sequence[Incident]) -> str:
-    return aligned([_row(incident) for incident in incidents])
+def list_text(found: Remembered) -> str:
+    """A restart has no number."""
+    rows = [(incident.opened_at, _row(incident)) for _, incident in found.incidents]
+    rows += [
+        (event.at, ("-", when(event.at), name, event.kind, "", _cut(event.text, _SHORT)))
+        for _, name, event in found.restarts
+    ]
+    return aligned([row for _, row in sorted(rows, key=lambda pair: pair[0], reverse=True)])
 
 
 def _row(incident: Incident) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.incident import Incident
+from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import Live, Supervised
 from sparkwright.facts.fact import Fact, not_understood
 from sparkwright.remote.host import script
@@ -120,13 +120,16 @@ def rows():
                 "SELECT incident, at, kind, text FROM events WHERE incident = ? ORDER BY id LIMIT 1000", (only,)):
             if number in found:
                 found[number]["events"].append({"at": at, "kind": kind, "text": said})
+        if not only:
+            restarts.extend(database.execute(
+                "SELECT deployment, at, kind, text FROM events WHERE kind = 'restarted' ORDER BY id DESC LIMIT 200"))
         return found, ""
     except (sqlite3.Error, ValueError) as error:
         return {}, str(error)
     finally:
         database.close()
 
-path = os.path.join(state, "store.sqlite")
+path, restarts = os.path.join(state, "store.sqlite"), []
 found, why = rows()
 for record in glob.glob(os.path.join(glob.escape(state), "incidents", "*", "*", "incident.json")):
     try:
@@ -135,7 +138,7 @@ for record in glob.glob(os.path.join(glob.escape(state), "incidents", "*", "*", 
             found[one["number"]] = dict(one, folder=os.path.dirname(record), events=one.get("events") if only else [])
     except (ValueError, KeyError, TypeError):
         pass
-answer = {"why": why, "incidents": [found[number] for number in sorted(found, reverse=True)]}
+answer = {"why": why, "restarts": restarts, "incidents": [found[number] for number in sorted(found, reverse=True)]}
 if only and only in found:
     folder = found[only].get("folder") or ""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
@@ -167,13 +170,15 @@ def log(path: str, tail: int) -> Command:
 class Told:
     """why: why the store could not be read, '' if it was; the incidents' own folders have told then what they know.
 
-    files: (name, bytes) and diagnosis: its text; both of the one incident that was asked for.
+    files: (name, bytes) and diagnosis: its text; both of the one incident that was asked for. restarts: of the gateway,
+    the key check and the supervisor, by deployment, newest first.
     """
 
     incidents: tuple[Incident, ...]
     why: str = ""
     files: tuple[tuple[str, int], ...] = ()
     diagnosis: str = ""
+    restarts: tuple[tuple[str, IncidentEvent], ...] = ()
 
 
 def supervised_fact(node: str, state: str) -> Fact[tuple[Supervised, ...]]:
@@ -218,7 +223,10 @@ def parse_incidents(done: Completed) -> Told | Unknown:
         found = json.loads(done.stdout)
         rows = tuple(one for row in found["incidents"] if (one := _incident(row)))
         files = tuple((str(name), int(size)) for name, size in found.get("files", ()))
-        return Told(rows, str(found["why"]), files, str(found.get("diagnosis", "")))
+        restarts = (
+            (str(name), IncidentEvent(float(at), *map(str, said))) for name, at, *said in found.get("restarts", ())
+        )
+        return Told(rows, str(found["why"]), files, str(found.get("diagnosis", "")), tuple(restarts))
     except (ValueError, TypeError, KeyError):
         return not_understood(done, "python3")
 

@@ -62,6 +62,7 @@ class SqliteStore:
         self._thread = ThreadPoolExecutor(1, "store")
         self._last = 0
         self._unsaved: dict[int, Incident] = {}
+        self._rowed: Incident | None = None
 
     async def began(self, deployed: Deployed) -> None:
         await self._run(lambda: self._began(deployed))
@@ -180,7 +181,9 @@ class SqliteStore:
         there = replace(incident, folder=str(folder))
         self._folders.write(there)
         del self._unsaved[incident.number]
-        self._history.write(lambda c: (c.execute(_INSERT, _row(there)), c.execute(_UPDATE, _row(there))))
+        if (row := replace(there, events=())) != self._rowed:  # which knows nothing of events
+            done = self._history.write(lambda c: (c.execute(_INSERT, _row(row)), c.execute(_UPDATE, _row(row))))
+            self._rowed = row if done else None
 
     def _begun(self, incident: Incident) -> Incident | None:
         """The one of that number, or the one that the deployment still has open."""
