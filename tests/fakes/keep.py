@@ -75,8 +75,8 @@ class FakeStore:
         self.incidents.append(made)
         return made
 
-    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...]) -> None:
-        self._change(number, cause=cause, code=code)
+    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:
+        self._change(number, cause=cause, code=code, **({"what": what} if what else {}))
 
     async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
         self._change(number, closed_at=at, outcome=outcome, serving_at=serving_at)

@@ -17,7 +17,8 @@ class Tick:
 class Resumed:
     """The supervisor has begun, or begun again; what the nodes say of the ranks now.
 
-    running, ended: rank numbers of the desired start. unseen: ranks on nodes that could not be asked. boots: markers.
+    running, ended: rank numbers of the desired start. unseen: ranks on nodes that could not be asked.
+    boots: markers, the head's first. alive: when the supervisor before this one lived last, 0 if unknown.
     """
 
     at: float
@@ -25,6 +26,7 @@ class Resumed:
     ended: tuple[int, ...]
     unseen: tuple[int, ...]
     boots: tuple[tuple[str, str], ...] = ()
+    alive: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,8 @@ def _exited(state: State, event: Resumed) -> Fault:
     what = f"{'rank' if one else 'ranks'} {ranks} {'has' if one else 'have'} ended while nothing watched"
     if nodes := _rebooted(state, event):
         what += f"; {', '.join(sorted(nodes))} {'was' if len(nodes) == 1 else 'were'} rebooted"
-    return Fault(event.at, "rank-exited", what, Recovery.RELAUNCH)
+    head_went = bool(event.boots) and event.boots[0][0] in nodes  # and its gateway with it
+    return Fault(event.at, "rank-exited", what, Recovery.RELAUNCH, since=event.alive if head_went else 0.0)
 
 
 def _told(move: Move) -> Move:

@@ -36,6 +36,9 @@ class Recovery(StrEnum):
 STALLED = "stalled"
 """A trouble that hooks hear of only when it lasts."""
 
+ALIVE = "alive"
+"""A figure of the journal: when a supervisor has shown itself last, as it was at the start of this one."""
+
 DISK_FULL = "disk-full"
 """A trouble that is part of the answer to why it does not serve, whatever else has ended it."""
 

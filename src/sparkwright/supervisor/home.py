@@ -14,7 +14,7 @@ from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import Busy, UsageError
 from sparkwright.domain.live import VERSION, Desired, Live, Request
-from sparkwright.supervision.state import State
+from sparkwright.supervision.state import ALIVE, State
 
 # Bytes that are ours when the disk is full, of each file that is written again and again.
 _ROOM = 16384
@@ -28,7 +28,9 @@ class Home:
         self.path = path
         self._say = say
         self._wrong: dict[str, str] = {}
-        self._mark = self._marked()
+        self._mark, self._alive = self._marked(), dict[str, float]()
+        with suppress(OSError):
+            self._alive = {ALIVE: (path / "live.json").stat().st_mtime}
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -144,7 +146,7 @@ class Home:
     def recall(self) -> dict[str, float]:
         try:
             found = json.loads((self.path / "figures.json").read_bytes())
-            return {str(name): float(value) for name, value in found.items()}
+            return {str(name): float(value) for name, value in found.items()} | self._alive
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 

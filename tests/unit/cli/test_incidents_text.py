@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.incidents import Shown
+from sparkwright.app.incidents import Remembered, Shown
 from sparkwright.cli.incidents_text import list_text, shown_text
 from sparkwright.domain.incident import Incident, IncidentEvent
 
@@ -57,6 +57,6 @@ def test_what_was_done_is_told_by_the_time_since_the_fault() -> None:
 
 def test_the_list_has_a_line_each() -> None:
     """Number, when, whose, what, how it ended, why; a simulated one says so."""
-    first, second = list_text([replace(OPEN, simulated=True), OVER]).splitlines()
+    first, second = list_text(Remembered((("a", replace(OPEN, simulated=True)), ("a", OVER)))).splitlines()
     assert "SIMULATED  frozen" in first and "open" in first and "no token for 31 s" in first
     assert "serving again, 63 s away" in second and second.endswith("no token for 31 s; cause: a worker died")

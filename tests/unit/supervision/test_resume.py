@@ -237,3 +237,13 @@ def test_who_is_refused_hears_of_the_full_disk() -> None:
         assert [full in one.why for one in effects if isinstance(one, Refuse)] == [True]
         effects = life.failed_launch(life.state.since + 10) if life.at()[1] else life.tell(Tick(life.state.due))
     assert life.state.reason == f"4 faults within 30 min 00 s: rank 0 ended with 1; {full}"
+
+
+@pytest.mark.parametrize(("boots", "began"), [(NEW_BOOTS, T0 + 640), (BOOTS, T0 + 700)], ids=["head", "no node"])
+def test_a_reboot_of_the_head_counts_from_its_last_sign_of_life(boots, began) -> None:
+    """The gateway went with it; without a reboot nobody knows since when the ranks were gone."""
+    life = Life()
+    life.tell(resumed(T0 + 1, running=ALL))
+    back = replace(resumed(T0 + 700, ended=ALL, boots=boots), alive=T0 + 640)
+    (capture,) = [effect for effect in life.tell(back) if isinstance(effect, Capture)]
+    assert capture.since == began

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sparkwright.adapters.artifacts import private_folder
+from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.incident import Incident
 
@@ -17,6 +17,7 @@ LOCK = ".lock"
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _KEPT = 20
 _MOST_BYTES = 32 * 1024**2
+_ROOM = 8192  # bytes of a record that a full disk cannot take
 _HEAD = 4  # a file that is cut keeps its first quarter: engines say at their start how they were called
 
 
@@ -63,17 +64,8 @@ class Folders:
             os.close(handle)
 
     def write(self, incident: Incident) -> None:
-        """All of it or what was there before."""
-        if not incident.folder:
-            return
-        path = Path(incident.folder) / RECORD
-        part = path.with_suffix(".part")
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(to_json(incident, indent=1))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        """All of it or what was there before; on a full disk in the place of that."""
+        write(Path(incident.folder) / RECORD, to_json(incident, indent=1).encode(), room=_ROOM)
 
     def read(self, number: int) -> Incident | None:
         folder = self.of(number)

@@ -29,7 +29,7 @@ VALUES (:number, :deployment, :kind, :what, :opened_at, :evidence, :cause, :code
 ON CONFLICT DO NOTHING
 """
 _UPDATE = """
-UPDATE incidents SET cause = :cause, code = :code, fix = :fix, closed_at = :closed_at, outcome = :outcome,
+UPDATE incidents SET what = :what, cause = :cause, code = :code, fix = :fix, closed_at = :closed_at, outcome = :outcome,
   serving_at = :serving_at WHERE number = :number
 """
 _CATCH_UP = f"{_UPDATE} AND closed_at = 0"  # its folder is written first
@@ -81,9 +81,13 @@ class SqliteStore:
         clean = replace(incident, what=_clean(incident.what), evidence=tuple(map(_clean, incident.evidence)))
         return await self._run(lambda: self._open(clean))
 
-    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...]) -> None:
-        told, steps = _clean(cause), tuple(map(_clean, fix))
-        await self._run(lambda: self._change(number, lambda i: replace(i, cause=told, code=code, fix=steps)))
+    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None:
+        told, steps, better = _clean(cause), tuple(map(_clean, fix)), _clean(what)
+
+        def explained(i: Incident) -> Incident:
+            return replace(i, cause=told, code=code, fix=steps, what=better or i.what)
+
+        await self._run(lambda: self._change(number, explained))
 
     async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None:
         def closed(i: Incident) -> Incident:

@@ -29,7 +29,7 @@ from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
 from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import Recovery, State
+from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
 
 _SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
@@ -98,7 +98,8 @@ class Loop:
         unseen = tuple(k for k, node in enumerate(self.site.nodes) if node in found.unseen)
         running = tuple(k for k, rank in found.ranks.items() if rank.running)
         ended = tuple(k for k in range(len(self.site.nodes)) if k not in (*unseen, *running))
-        return Resumed(self.site.now(), running, ended, unseen, found.boots)
+        alive = self.site.keep.journal.recall().get(ALIVE, 0.0)
+        return Resumed(self.site.now(), running, ended, unseen, found.boots, alive)
 
     async def _tick(self) -> None:
         """Time passes for the machine, for detectors, and for who looks."""

@@ -103,7 +103,8 @@ async def _explained(site: Site, found: evidence.Evidence, number: int, outage: 
     if not told.causes:
         return NOTHING
     first = told.causes[0]
-    await site.keep.store.explain(number, first.title, first.code, first.fix)
+    what = outage.said(found.boots) if outage else ""
+    await site.keep.store.explain(number, first.title, first.code, first.fix, what)
     return replace(of_diagnosis(told), why=first.title)
 
 
