@@ -41,7 +41,7 @@ def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
 @shared.where_options
 @shared.json_option
 def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
-    """List incidents and restarts of gateway, key check and supervisor, newest first.
+    """List incidents, and restarts of its own programs, newest first.
 
     Exit status: 0 also when there is none, 3 a node could not be reached.
 
