@@ -219,6 +219,19 @@ def test_a_killed_supervisor_is_back_and_goes_on(drive: Drive, nodes: list[Node]
     assert [lease(node) for node in nodes] == ["", ""]
 
 
+def test_ranks_that_the_supervisor_launched_outlive_its_unit(drive: Drive, nodes: list[Node]) -> None:
+    """`systemctl kill`, or a unit that runs out of memory, ends every process of its control group."""
+    head = nodes[0]
+    drive.good("up", drive.recipe("process"))
+    at = clock(head)
+    head.sh("pkill -KILL -f '[n]ode-rank 0'")
+    until(lambda: live(head).get("relaunches") == 1 and serves(head, at + 1)(), "the relaunch")
+    before, pid = running(nodes), live(head)["pid"]
+    head.sh(f"{USER} kill --signal KILL sparkwright-supervisor-{NAME}.service", user="spark")
+    until(lambda: live(head).get("pid") not in (None, pid) and serves(head, 0)(), "the next supervisor")
+    assert running(nodes) == before
+
+
 def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes: list[Node]) -> None:
     """The same wish restarts nothing; another one ends the old supervisor before it touches a rank."""
     head = nodes[0]

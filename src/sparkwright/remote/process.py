@@ -120,7 +120,11 @@ d=$(x "$1"); leader="$2"; printer="$3"; labels="$4"; shift 4
 if alive "$d"; then echo "already running" >&2; exit 9; fi
 umask 077; place "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" && : > "$d/log" || exit 1
 export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
-setsid sh -c "$leader" rank "$d" "$printer" "$@" </dev/null >/dev/null 2>&1 &
+s=  # a rank in the supervisor's own group would end with its unit (systemctl kill, out of memory)
+case $(cat /proc/self/cgroup 2>/dev/null) in *sparkwright-supervisor-*)
+  s="systemd-run --user --scope --quiet --collect --"; $s true 2>/dev/null || s= ;;
+esac
+setsid $s sh -c "$leader" rank "$d" "$printer" "$@" </dev/null >/dev/null 2>&1 &
 b=$!; i=0
 while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); kill -0 $b 2>/dev/null || i=$((i+30)); done
 [ -s "$d/pid" ] || { tail -n 3 "$d/log" >&2; exit 1; }
