@@ -201,7 +201,7 @@ def output_of(part: Part, apart: bool) -> Iterator[IO[str] | None]:
         yield None
         return
     path = RESULTS / f"{part.name}.log"
-    sys.stdout.write(f"== {part.name}: runs; what it says follows at its end ({path.relative_to(ROOT)})\n")
+    sys.stdout.write(f"== {part.name}: runs; its output follows at its end ({path.relative_to(ROOT)})\n")
     sys.stdout.flush()
     with path.open("w") as file:
         yield file
