@@ -37,7 +37,7 @@ def test_a_node_whose_sshd_does_not_answer(drive: Drive) -> None:
 
 
 def test_a_user_whom_the_node_does_not_know(drive: Drive) -> None:
-    """Keys that open no gateway: said with how to bring the key there."""
+    """Keys that open no gateway: reported with how to bring the key there."""
     drive.cluster("spark-1", {"name": "spark-2", "ssh": "root@spark-2"})
     drive.up(SIMULATED).is_one_message(3, "spark-2: it accepts none of your keys", "ssh-copy-id")
 
@@ -66,7 +66,7 @@ def test_no_right_to_use_docker(drive: Drive, testbed: Testbed) -> None:
 
 
 def test_an_engine_version_that_nobody_has_read(drive: Drive) -> None:
-    """Its flags are checked against the nearest version that was read, and the plan says which."""
+    """Its flags are checked against the nearest version that was read, and the plan reports which."""
     unread = {**REAL, "engine": {**REAL["engine"], "version": "0.99.0"}}
     told = drive.run("plan", drive.write("tiny.yaml", unread))
     assert [word for word in ("ENG005", "no flag data for 0.99.0", "vllm 0.33.0") if word not in told.text] == []
@@ -85,12 +85,12 @@ def test_a_flag_that_the_engine_does_not_have(drive: Drive) -> None:
 
 
 def test_logs_of_a_deployment_that_is_not_there(drive: Drive) -> None:
-    """Nothing runs under that name, and that is what is said, with what there is."""
+    """Nothing runs under that name, and that is what is reported, with what there is."""
     drive.run("logs", "absent").is_one_message(2, "no deployment absent on spark-1, spark-2", "there are: none")
 
 
 def test_down_of_another_name_touches_nothing(drive: Drive, nodes: list[Node]) -> None:
-    """A typing error takes nobody's endpoint away: the names that exist are told."""
+    """A typing error takes nobody's endpoint away: the names that exist are reported."""
     assert drive.up(SIMULATED, "--name", "mine").code == 0
     running = [node.processes() for node in nodes]
     drive.run("down", "mien").is_one_message(2, "no deployment mien", "mine")

@@ -105,7 +105,7 @@ def test_the_mpi_agent_waits_on_the_fabric_only(drive: Drive, nodes: list[Node])
 def test_a_killed_rank_is_named_and_down_leaves_nothing(
     drive: Drive, nodes: list[Node], engine: str, runtime: str, rank: int
 ) -> None:
-    """SIGKILL leaves no time to tell anybody: `status` says who is gone, and `down` clears both nodes."""
+    """SIGKILL leaves no time to tell anybody: `status` reports who is gone, and `down` clears both nodes."""
     drive.good("up", recipe(drive, engine, runtime))
     began = time.monotonic()
     kill(nodes[rank], (HEADS, WORKERS)[rank][engine])
@@ -119,7 +119,7 @@ def test_a_killed_rank_is_named_and_down_leaves_nothing(
 
 
 def test_a_ray_cluster_of_one_node_is_named_before_weights(drive: Drive, nodes: list[Node]) -> None:
-    """The worker's node does not reach the head: how many nodes are there is told, and vLLM never starts."""
+    """The worker's node does not reach the head: how many nodes are there is reported, and vLLM never starts."""
     limits = {"start": {"stuck_after": "8s"}}
     with cut_off(nodes[1], nodes[0].fabric):
         done = drive.run("up", recipe(drive, "vllm-ray", "process", phases=limits))

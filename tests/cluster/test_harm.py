@@ -46,7 +46,7 @@ def test_memory_and_the_device_follow_the_ranks(testbed: Testbed, drive: Drive, 
 
 
 def test_cuts_are_cuts(testbed: Testbed, nodes: list[Node]) -> None:
-    """ssh from the head only, the fabric for all; a reset mends what a test has left."""
+    """ssh from the head only, the fabric for all; a reset fixes what a test has left."""
     head, worker = nodes
     harm.cut_ssh(worker, head)
     assert not reaches(head, worker.mgmt) and worker.ssh("true").returncode == 0

@@ -95,7 +95,7 @@ def test_a_file_that_is_no_model_ends_with_llama_cpps_reason(
 
 
 def test_a_missing_file_is_refused_before_the_start(drive: Drive, nodes: list[Node], derived: dict[str, Any]) -> None:
-    """MODEL002 names the path and the node that was looked at."""
+    """MODEL002 names the path and the node that was inspected."""
     told = up(drive, derived)
     told.is_one_message(1, "MODEL002", "tiny.gguf not found on any node", "looked on spark-1", "~/models/tiny.gguf")
     assert nodes[0].leftovers() == []
@@ -109,7 +109,7 @@ def test_a_recipe_without_a_gguf_file_is_refused(drive: Drive, nodes: list[Node]
 
 
 def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: list[Node], gguf: bytes) -> None:
-    """As shipped it runs `llama-server`: where there is none, that is what the message says."""
+    """As shipped it runs `llama-server`: where there is none, that is what the message reports."""
     nodes[0].put(GGUF, gguf)
     told = drive.run("up", "tiny-llama-cpp")
     told.is_one_message(1, "ENG018", "spark-1", "llama-server is not in the node's PATH")

@@ -81,7 +81,7 @@ def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: li
 
 
 def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: list[Node]) -> None:
-    """It is failed, and says so to clients and in `status`; the old recipe brings it back."""
+    """It is failed, and reports it to clients and in `status`; the old recipe brings it back."""
     drive.good("up", drive.recipe("process", serving=OPEN))
     with asking(nodes[0], home(drive)) as client:
         done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback", timeout=120)

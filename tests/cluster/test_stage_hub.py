@@ -45,7 +45,7 @@ def up(drive: Drive, model: str = "acme/tiny") -> Result:
 
 
 def test_it_is_fetched_once_and_copied(drive: Drive, hub: Node, nodes: list[Node]) -> None:
-    """Each shard leaves the hub once; both nodes end with the same entry; progress is told; no token shows."""
+    """Each shard leaves the hub once; both nodes end with the same entry; progress is reported; no token shows."""
     drive.env["HF_TOKEN"] = TOKEN
     told = up(drive)
     assert told.code == 0, told.text
@@ -65,7 +65,7 @@ def test_it_is_fetched_once_and_copied(drive: Drive, hub: Node, nodes: list[Node
 
 
 def test_the_token_is_in_no_argument_list_while_it_is_used(drive: Drive, hub: Node, nodes: list[Node]) -> None:
-    """Whoever lists processes during the download sees the client, not the token."""
+    """Anyone who lists processes during the download sees the client, not the token."""
     drive.env["HF_TOKEN"] = TOKEN
     script = "for i in $(seq 400); do cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; sleep 0.02; done > /run/seen"
     watcher = hub.sh(f"({script}) >/dev/null 2>&1 & echo $!")
@@ -110,7 +110,7 @@ def test_a_hub_that_cannot_be_reached(drive: Drive, nodes: list[Node]) -> None:
 
 
 def test_no_client_on_the_node(drive: Drive, nodes: list[Node]) -> None:
-    """Where there is no `hf`, the message says how to get it."""
+    """Where there is no `hf`, the message reports how to get it."""
     before = [everything(node) for node in nodes]
     nodes[0].sh("mv /usr/local/bin/hf /usr/local/bin/hf.away")
     try:

@@ -76,7 +76,7 @@ def test_a_folder_is_copied_and_served_as_a_process(drive: Drive, nodes: list[No
 def test_a_folder_is_served_in_a_container_that_cannot_change_it(
     drive: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
-    """In the docker runtime the staged folder is mounted read-only, and the twin loads from it."""
+    """In the docker runtime the staged folder is mounted read-only, and the simulator loads from it."""
     here, there = nodes
     put_folder(there)
     engine = {"name": "twin", "version": "0.21.0", "runtime": "docker", "image": testbed.engine_image}
@@ -196,7 +196,7 @@ def test_a_gap_is_named_and_filled_from_the_other_node(drive: Drive, nodes: list
 
 
 def test_a_model_that_is_whole_nowhere_is_refused(drive: Drive, nodes: list[Node]) -> None:
-    """A folder has no other source than the nodes: the start says which file lacks where, and touches nothing."""
+    """A folder has no other source than the nodes: the start reports which file lacks where, and touches nothing."""
     for node in nodes:
         put_folder(node, size=MIB)
         node.sh(f"rm {FOLDER}/model-00003-of-00003.safetensors {FOLDER}/model.safetensors.index.json")

@@ -82,7 +82,7 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
     ("runtime", "which"), [("process", 0), ("process", 1), ("docker", 1)], ids=["head", "worker", "worker-docker"]
 )
 def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Node], runtime: str, which: int) -> None:
-    """Not a byte is left where a node keeps our state: said while it serves and while it does not. A rank that is
+    """Not a byte is left where a node keeps our state: reported while it serves and while it does not. A rank that is
     killed with its wrapper is back, and no exit code is made up."""
     (head, worker), full = nodes, nodes[which]
     harm.small_state(full, "24m")
@@ -123,7 +123,7 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
 
 
 def test_what_is_wrong_with_its_own_files_and_its_gateway_stands_in_status(drive: Drive, nodes: list[Node]) -> None:
-    """One sentence each with its hint, the engine serves on, and it is over as soon as it is mended."""
+    """One sentence each with its hint, the engine serves on, and it is over as soon as it is fixed."""
     head = nodes[0]
     drive.good("up", drive.recipe("docker"))
     caddy, newer = f"sparkwright-caddy-{NAME}.service", "python3 -c \"import sqlite3; c = sqlite3.connect('{}'); "

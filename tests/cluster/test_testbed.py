@@ -43,7 +43,7 @@ def test_a_changed_host_key_is_refused_until_it_is_restored(first: Node) -> None
 
 
 def test_only_members_of_the_docker_group_may_use_docker(node: Node) -> None:
-    """One user can run engines, the other stands for the owner who forgot the group."""
+    """One user can run engines, the other means the owner who forgot the group."""
     assert node.ssh("docker ps -q").returncode == 0
     denied = node.ssh("docker ps -q", user="nodocker", check=False)
     assert denied.returncode != 0
@@ -111,7 +111,7 @@ def test_the_nodes_own_python_runs_engines_as_processes(first: Node) -> None:
 
 
 def test_a_reboot_ends_what_ran_and_brings_the_services_back(testbed: Testbed, first: Node) -> None:
-    """Processes and containers die, enabled units and files stay: PID 1's start time tells."""
+    """Processes and containers die, enabled units and files stay: PID 1's start time reports."""
     started = first.pid1_started()
     first.ssh(f"docker run --detach --name survivor {testbed.engine_image} sleep 600; touch kept")
     first.ssh("setsid sleep 600 >/dev/null 2>&1 </dev/null &")
@@ -132,7 +132,7 @@ def test_a_node_without_power_is_unreachable(first: Node, ssh_config: Path) -> N
 
 
 def test_a_frozen_node_freezes_its_containers(testbed: Testbed, first: Node) -> None:
-    """A ticking container stands still with its node and goes on after it."""
+    """A ticking container is still with its node and goes on after it."""
     ticker = "import time\nwhile True: print(time.time(), flush=True); time.sleep(0.05)"
     first.exec(["docker", "run", "-d", "--name", "ticker", testbed.engine_image, "python3", "-c", ticker])
     time.sleep(0.5)
@@ -154,7 +154,7 @@ def test_a_full_disk_is_full(first: Node) -> None:
 
 
 def test_shims_answer_as_the_tools_do_and_can_be_switched(node: Node) -> None:
-    """nvidia-smi answers queries with [N/A] where a GB10 has no figure, and fails when a drill says so."""
+    """nvidia-smi answers queries with [N/A] where a GB10 has no figure, and fails when a drill reports it."""
     query = "nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader"
     assert node.ssh(query).stdout == "NVIDIA GB10, [N/A], 580.159.03\n"
     node.set_shim("nvidia-smi", "failed")
@@ -166,7 +166,7 @@ def test_shims_answer_as_the_tools_do_and_can_be_switched(node: Node) -> None:
 
 
 def test_facts_of_the_fabric_agree_with_its_addresses(node: Node) -> None:
-    """rdma, show_gids and the GID files tell of the devices and addresses that the node really has."""
+    """rdma, show_gids and the GID files report of the devices and addresses that the node really has."""
     assert "link rocep1s0f0/1 state ACTIVE physical_state LINK_UP netdev enp1s0f0np0" in node.ssh("rdma link").stdout
     assert node.fabric in node.ssh("show_gids").stdout
     octets = [int(part) for part in node.fabric.split(".")]

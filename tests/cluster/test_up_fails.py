@@ -62,7 +62,7 @@ def test_an_engine_that_stands_still_is_called_stuck(drive: Drive, nodes: list[N
 
 
 def test_a_server_that_never_answers_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
-    """All is up and /health says 200; only the missing answer tells."""
+    """All is up and /health reports 200; only the missing answer reports."""
     recipe = drive.recipe("process", fault("freeze_after=0"), phases={"answer": {"stuck_after": "2s"}})
     done = fails(drive, recipe, nodes)
     assert "(phase answer)" in done.err and "spark-1" in done.err, str(done)
@@ -79,7 +79,7 @@ def test_out_of_memory_is_told_with_the_engine_s_own_line(drive: Drive, nodes: l
 
 
 def test_the_kernel_s_kill_is_told(drive: Drive, nodes: list[Node]) -> None:
-    """A container that was killed says so with the signal."""
+    """A container that was killed reports it with the signal."""
     call = drive.start("up", drive.recipe("docker", SLOW)).saw("rank 1 spark-2  rendezvous")
     nodes[1].sh(f"docker kill sparkwright-{NAME}-rank1")
     done = call.finish()

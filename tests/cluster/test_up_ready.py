@@ -87,7 +87,7 @@ def test_a_second_up_does_nothing(drive: Drive, nodes: list[Node], runtime: str)
 
 @RUNTIME
 def test_a_changed_recipe_replaces_the_ranks(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """What runs is what the recipe says now, and nothing of the old ranks is left beside it."""
+    """What runs is what the recipe reports now, and nothing of the old ranks is left next to it."""
     drive.good("up", drive.recipe(runtime))
     before = running(nodes)
     told = drive.good("up", drive.recipe(runtime, serving={"context": 16384}), "--json").json
@@ -119,7 +119,7 @@ def test_up_attaches_to_ranks_that_are_still_loading(drive: Drive, nodes: list[N
 
 
 def test_detach_returns_once_the_ranks_run(drive: Drive, nodes: list[Node]) -> None:
-    """--detach does not wait for the engine, and `status` tells the truth before and after."""
+    """--detach does not wait for the engine, and `status` reports the truth before and after."""
     told = drive.good("up", drive.recipe("process", SLOW), "--detach", "--json").json
     assert told["done"] == "detached" and told["answer"] is None
     loading = drive.good("status", "--json").json["deployments"][0]
@@ -131,7 +131,7 @@ def test_detach_returns_once_the_ranks_run(drive: Drive, nodes: list[Node]) -> N
 
 @RUNTIME
 def test_a_reboot_of_the_worker_is_told_and_cleaned_up(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """After it the endpoint is degraded, whatever /health says, and `down` clears both nodes."""
+    """After it the endpoint is degraded, whatever /health reports, and `down` clears both nodes."""
     drive.good("up", drive.recipe(runtime))
     nodes[1].reboot()
     status = drive.run("status")
@@ -141,7 +141,7 @@ def test_a_reboot_of_the_worker_is_told_and_cleaned_up(drive: Drive, nodes: list
 
 
 def test_a_server_that_gives_no_token_is_degraded(drive: Drive, nodes: list[Node]) -> None:
-    """/health says 200 and both ranks run; only a real token tells that the engine stands still."""
+    """/health reports 200 and both ranks run; only a real token reports that the engine is still."""
     frozen = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0", "SPARKWRIGHT_TWIN_FAULT": "freeze_after=1"}
     drive.good("up", drive.recipe("process", frozen))
     assert nodes[0].sh("curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:8000/health") == "200"

@@ -37,7 +37,7 @@ def test_a_taken_port_is_told_with_its_owner(drive: Drive, nodes: list[Node], ru
 
 
 def test_a_changed_host_key_is_never_accepted(drive: Drive, nodes: list[Node]) -> None:
-    """It is said that it changed, how to make sure, and nothing is sent to that machine."""
+    """It is reported that it changed, how to make sure, and nothing is sent to that machine."""
     nodes[1].regenerate_host_key()
     before = nodes[1].sh("journalctl -u ssh --no-pager 2>/dev/null | grep -c Accepted", check=False)
     done = drive.run("up", drive.recipe("process"))
@@ -75,7 +75,7 @@ def test_a_lease_that_somebody_holds_is_respected(drive: Drive, nodes: list[Node
 
 @RUNTIME
 def test_a_killed_call_leaves_a_lease_that_can_be_broken(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """Nobody could clean up: the next call says that the holder looks dead, and --break-lease goes on from there."""
+    """Nobody could clean up: the next call reports that the holder looks dead, and --break-lease goes on from there."""
     with slowed(nodes[0], "docker" if runtime == "docker" else "setsid", 2, "run*|sh*"):
         drive.start("up", drive.recipe(runtime)).saw("start ranks").kill()
         time.sleep(3)  # what was on its way to the node still happens there
@@ -118,7 +118,7 @@ def can_lift_memlock(testbed: Testbed, node: Node) -> bool:
 def test_a_daemon_that_cannot_lift_memlock_is_known_beforehand(
     drive: Drive, nodes: list[Node], testbed: Testbed
 ) -> None:
-    """The limit is left out (DOCK004 says so where RDMA needs it), and the ranks run."""
+    """The limit is left out (DOCK004 reports it where RDMA needs it), and the ranks run."""
     if can_lift_memlock(testbed, nodes[1]):
         pytest.skip("this machine can lift memlock: nothing is refused here")
     drive.good("up", drive.recipe("docker"))

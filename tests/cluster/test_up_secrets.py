@@ -69,7 +69,7 @@ def test_an_old_key_does_not_outlive_its_recipe(drive: Drive, nodes: list[Node])
 
 
 def test_without_a_word_only_loopback_listens(drive: Drive, nodes: list[Node]) -> None:
-    """Nobody reaches the endpoint from another machine unless the recipe says so."""
+    """Nobody reaches the endpoint from another machine unless the recipe reports it."""
     drive.good("up", drive.recipe("process"))
     assert asks(nodes[0], "http://127.0.0.1:8000") == "200"
     for address in (nodes[0].mgmt, nodes[0].fabric):

@@ -106,7 +106,7 @@ def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> N
 
 
 def test_a_second_supervisor_refuses(shell: Shell) -> None:
-    """Two cannot act: the one that comes later says who is there, and ends."""
+    """Two cannot act: the one that comes later reports who is there, and ends."""
     up(shell)
     words = [sys.executable, "-m", "sparkwright.supervisor", "run", "--home", str(home(shell))]
     done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
@@ -131,8 +131,8 @@ def up_again(shell: Shell) -> Any:
 
 
 def test_broken_files_stop_nothing(shell: Shell) -> None:
-    """A torn state: put aside, told until a person takes it away, and what serves serves on. A torn wish: it rests,
-    says so, and `up` mends it."""
+    """A torn state: put aside, reported until a person takes it away, and what serves serves on. A torn wish: it rests,
+    reports it, and `up` fixes it."""
     up(shell)
     here, ranks = home(shell), rank_pids(shell)
     (here / "state.json").write_text("{ torn")

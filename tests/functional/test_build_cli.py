@@ -46,7 +46,7 @@ def sh(text: str, *words: str) -> tuple[int, str]:
 
 
 def test_the_ptxas_link(tmp_path: Path, shell: Shell) -> None:
-    """Run for real, with a Triton of the test's own: the link stands where it looks, and a ptxas too old is named."""
+    """Run for real, with a Triton of the test's own: the link is where it looks, and a ptxas too old is named."""
     text = json.loads(shell.run("build", SHIPPED, "--dry-run", "--json")[1])["files"]["ptxas.sh"]
     ptxas, site = tmp_path / "cuda/ptxas", tmp_path / "site"
     (site / "triton").mkdir(parents=True)
@@ -62,7 +62,7 @@ def test_the_ptxas_link(tmp_path: Path, shell: Shell) -> None:
 
 
 def test_a_recipe_without_the_section(shell: Shell) -> None:
-    """Said in one message; nothing is asked of any node."""
+    """Reported in one message; nothing is asked of any node."""
     (shell.folder / "cluster.yaml").write_text("name: one\nnodes: [{name: here, ssh: local}]\n")
     (shell.folder / "mine.yaml").write_text(PLAIN)
     code, out, err = shell.run("build", "./mine.yaml")

@@ -37,7 +37,7 @@ def test_python_m_is_the_same_command(shell: Shell) -> None:
 
 
 def test_exit_codes_reach_the_shell(shell: Shell) -> None:
-    """Scripts look at nothing else."""
+    """Scripts inspect nothing else."""
     assert shell.run("stauts")[0] == 2
     assert shell.run("check")[0] == 2
     code, out, err = shell.run("plan", "twin", "--cluster", "nowhere.yaml")
@@ -46,7 +46,7 @@ def test_exit_codes_reach_the_shell(shell: Shell) -> None:
 
 
 def test_an_ignored_code_that_no_finding_has_is_an_error_in_every_command(shell: Shell) -> None:
-    """A typing mistake would ignore nothing for ever: said at load, with the nearest code."""
+    """A typing mistake would ignore nothing for ever: reported at load, with the nearest code."""
     (shell.folder / "cluster.yaml").write_text("nodes: [a]\nignore: [MEM099]\n")
     for words in (["check"], ["status"], ["plan", "twin"], ["down", "x"], ["facts"], ["recipes", "inventory"]):
         code, _, err = shell.run(*words)
@@ -74,7 +74,7 @@ def test_an_unreachable_node_is_3_with_a_hint_and_no_traceback(shell: Shell, ver
 
 
 def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
-    """`sparkwright ... | head` ends quietly, also when it has much more to say."""
+    """`sparkwright ... | head` ends quietly, also when it has much more to report."""
     read, write = os.pipe()
     os.close(read)
     words = [*COMMAND, "recipes", "show", "--reference"]

@@ -45,7 +45,7 @@ def test_ones_own_recipe_of_a_blocked_combination_is_refused(shell: Shell) -> No
 
 
 def test_a_later_version_is_not_known_and_not_refused(shell: Shell) -> None:
-    """0.5.23 has no report on GB10: it is said, and nothing stands in the way for it."""
+    """0.5.23 has no report on GB10: it is reported, and nothing is in the way for it."""
     write(shell, "sglang, version: 0.5.23")
     found = findings(shell)
     assert "COMPAT001" not in found and found["COMPAT003"]["severity"] == "info"

@@ -35,7 +35,7 @@ def test_two_ranks_logs_give_one_answer(shell: Shell) -> None:
 
 
 def test_nothing_known_is_said_and_is_no_failure(shell: Shell) -> None:
-    """Guards that no cause is invented, and that a script can tell."""
+    """Guards that no cause is invented, and that a script can report."""
     code, out, _ = shell.run("diagnose", str(LOGS / "b-8b-graphs.log"))
     assert code == 0 and out.startswith("no known cause")
     assert "to narrow it down" in out
@@ -147,7 +147,7 @@ def test_watch_prints_each_cause_while_the_log_grows(shell: Shell, tmp_path: Pat
 
 
 def test_watch_on_a_pipe_ends_with_it(shell: Shell) -> None:
-    """Guards `docker logs -f | sparkwright diagnose --watch -`: told while the pipe is open, exit 1 at its end."""
+    """Guards `docker logs -f | sparkwright diagnose --watch -`: reported while the pipe is open, exit 1 at its end."""
     watch = shell.start("diagnose", "--watch", "--json", "-", stdin=subprocess.PIPE)
     assert watch.stdin
     for text, key in ((BORING + GLOO, "gloo-wrong-interface-loopback"), *LATER):

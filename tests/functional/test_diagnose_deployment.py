@@ -35,7 +35,7 @@ def recipe(shell: Shell, **env: str) -> str:
 
 
 def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
-    """Guards promise 3: cause, proof with rank and line, fix; kept beside the logs, and found again by name."""
+    """Guards promise 3: cause, proof with rank and line, fix; kept next to the logs, and found again by name."""
     try:
         code, _, err = shell.run(
             "up", recipe(shell, SPARKWRIGHT_TWIN_FAULT="oom@load"), "--no-supervise", "--force", "no GPU here"

@@ -80,7 +80,7 @@ async def test_each_end_is_told_rightly(how: str, fate: Fate, status: int) -> No
 
 
 async def test_traffic_goes_on_whatever_becomes_of_it() -> None:
-    """A steady rate of requests and probes, all with a fate in the end; what cannot connect is told, too."""
+    """A steady rate of requests and probes, all with a fate in the end; what cannot connect is reported, too."""
     async with gateway("whole") as there:
         client = Client(there)
         tasks = [asyncio.create_task(client.traffic(Load(rate=50))), asyncio.create_task(client.probing(0.02))]

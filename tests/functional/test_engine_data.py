@@ -17,14 +17,14 @@ def tool(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_installed_llama_server_gives_the_committed_file() -> None:
-    """The help of the parser compiled into xllamacpp; --check writes nothing and says that nothing would change."""
+    """The help of the parser compiled into xllamacpp; --check writes nothing and reports that nothing would change."""
     pytest.importorskip("xllamacpp")
     done = tool("llama-cpp", "--check")
     assert (done.returncode, done.stdout.rpartition("; ")[2]) == (0, "unchanged\n"), done.stdout + done.stderr
 
 
 def test_another_wheel_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    """An index never replaces a file; whoever hands over another one is told before anything is written."""
+    """An index never replaces a file; anyone who hands over another one is reported before anything is written."""
     forged = tmp_path / "sglang-0.5.10-py3-none-any.whl"
     forged.write_bytes(b"not the wheel")
     done = tool("sglang", "0.5.10", "--wheel", str(forged), "--out", str(tmp_path / "out"))

@@ -85,7 +85,7 @@ async def test_a_program_gets_it_in_its_environment_and_as_json(tmp_path: Path) 
 
 
 async def test_an_address_is_posted_to(tmp_path: Path, server: tuple[type[Heard], str]) -> None:
-    """The same document; an answer that is not 2xx is said without the address's token."""
+    """The same document; an answer that is not 2xx is reported without the address's token."""
     handler, url = server
     addresses(tmp_path, url)
     assert await told(tmp_path, NEWS) == []
@@ -103,7 +103,7 @@ async def test_news_come_in_their_order(tmp_path: Path) -> None:
 
 
 async def test_a_hook_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    """It holds up nobody: `announce` returns at once, others are told meanwhile, and no process stays."""
+    """It holds up nobody: `announce` returns at once, others are reported meanwhile, and no process stays."""
     program(tmp_path, "hangs", f"sleep 987654 & echo $! >{tmp_path}/child; wait")
     program(tmp_path, "works", f"echo done >{tmp_path}/done")
     said: list[str] = []
@@ -148,7 +148,7 @@ async def test_what_is_not_safe_is_not_used(tmp_path: Path, server: tuple[type[H
 
 @pytest.mark.parametrize("text", ["", "[]", '{"webhooks": 3}', '{"hooks": []}', "\x00"])
 async def test_a_broken_list_is_no_trouble(tmp_path: Path, text: str) -> None:
-    """It is said how it should be, at most."""
+    """It is reported how it should be, at most."""
     addresses(tmp_path)
     (tmp_path / "hooks.json").write_text(text)
     assert all('{"webhooks": ["https://..."]}' in line for line in await told(tmp_path, NEWS))

@@ -102,7 +102,7 @@ def test_the_second_look_starts_nothing(docker: dockerd.Dockerd, tmp_path: Path)
 
 
 def test_an_image_for_another_processor(docker: dockerd.Dockerd, tmp_path: Path) -> None:
-    """It cannot run here, and Docker tells which processor it is for."""
+    """It cannot run here, and Docker reports which processor it is for."""
     other = {"amd64": "arm64", "arm64": "amd64"}[ARCH]
     docker.docker("load", stdin=foreign("t/other:1", other))
     found = asked(docker, engine_of_image("t/other:1", VLLM, str(tmp_path)))
@@ -110,7 +110,7 @@ def test_an_image_for_another_processor(docker: dockerd.Dockerd, tmp_path: Path)
 
 
 def test_an_image_that_is_not_there(docker: dockerd.Dockerd, tmp_path: Path) -> None:
-    """Nothing is known of it: staging says that it lacks."""
+    """Nothing is known of it: staging reports that it lacks."""
     assert asked(docker, engine_of_image("t/absent:1", VLLM, str(tmp_path))) is None
 
 

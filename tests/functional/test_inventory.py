@@ -36,7 +36,7 @@ def sh(request: pytest.FixtureRequest, tmp_path: Path) -> Sh:
 
 
 def test_every_kind_of_place_is_found(sh: Sh) -> None:
-    """Hub entries, folders, GGUF files in both, and folders beside a recipe's own path; parts of a model are none."""
+    """Hub entries, folders, GGUF files in both, and folders next to a recipe's own path; parts of a model are none."""
     hub_entry(sh.home / "hub", "org/one", "minimax-m2.7-nvfp4")
     ggufs = sh.home / "hub/models--org--two-GGUF/snapshots/f00d/Q8"
     (ggufs.parents[2] / "refs").mkdir(parents=True)
@@ -161,7 +161,7 @@ def test_a_recipes_own_checkpoint_and_who_lacks_it(shell: Shell) -> None:
 
 
 def test_node_by_node(shell: Shell) -> None:
-    """Each copy on a line of its own, an unfinished one beside the whole one."""
+    """Each copy on a line of its own, an unfinished one next to the whole one."""
     for node in "ab":
         hub_entry(shell.folder / node / "hub", "openai/gpt-oss-120b", "gpt-oss-120b")
     (shell.folder / "b/hub/models--openai--gpt-oss-120b/blobs/1.incomplete").write_text("")
@@ -172,7 +172,7 @@ def test_node_by_node(shell: Shell) -> None:
 
 
 def test_a_node_that_does_not_answer(shell: Shell) -> None:
-    """The others are shown, the exit code says that one is missing."""
+    """The others are shown, the exit code reports that one is missing."""
     hub_entry(shell.folder / "a/hub", "openai/gpt-oss-120b", "gpt-oss-120b")
     text = (shell.folder / "cluster.yaml").read_text()
     (shell.folder / "cluster.yaml").write_text(
@@ -199,7 +199,7 @@ serving: {context: 196608, memory_fraction: 0.85, sequences: 4}
 
 
 def test_a_plan_that_does_not_fit_names_the_checkpoint_that_would(shell: Shell) -> None:
-    """The refusal of seed 001's FP8 says in its first remedy what lies on the disks beside it."""
+    """The refusal of seed 001's FP8 reports in its first remedy what lies on the disks next to it."""
     meminfo = (CONFIGS.parent / "facts/meminfo/idle.txt").read_text()
     cluster = (shell.folder / "cluster.yaml").read_text()
     for node in "ab":

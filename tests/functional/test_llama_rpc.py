@@ -129,7 +129,7 @@ async def test_the_worker_listens_on_its_own_address_only(tmp_path: Path) -> Non
 
 
 async def test_a_worker_that_dies_ends_the_head_with_the_reason(tmp_path: Path) -> None:
-    """The head cannot go on without its layers: it ends at the next request, and its log says who was lost."""
+    """The head cannot go on without its layers: it ends at the next request, and its log reports who was lost."""
     specs = rendered(tmp_path)
     async with both(specs, tmp_path) as (head, worker):
         worker.process.kill()

@@ -141,7 +141,7 @@ def test_prometheus_takes_the_files(tmp_path: Path) -> None:
 
 @promtool
 def test_prometheus_takes_the_figures(exported: str, tmp_path: Path) -> None:
-    """Names, units and help as its checker wants them: it says nothing."""
+    """Names, units and help as its checker wants them: it reports nothing."""
     assert checked(tmp_path, "check", "metrics", stdin=exported) == ""
 
 

@@ -225,7 +225,7 @@ def test_an_agent_that_is_killed_ends_the_job_with_its_name(ranks: Ranks) -> Non
 
 
 def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
-    """Who does not know this launch's key starts nothing; both logs say so and the agent goes on waiting."""
+    """Who does not know this launch's key starts nothing; both logs report it and the agent goes on waiting."""
     ranks.start(1)
     ranks.start(0, key="another")
     assert ranks.ended(0) != 0
@@ -262,7 +262,7 @@ def test_only_a_daemon_is_started(ranks: Ranks, command: str) -> None:
 
 
 def test_an_agent_without_a_head_gives_up(ranks: Ranks) -> None:
-    """A worker that nobody calls does not wait for ever, and says what it waited for."""
+    """A worker that nobody calls does not wait for ever, and reports what it waited for."""
     spec = ranks.specs[1]
     ranks.specs = (ranks.specs[0], replace(spec, argv=(*spec.argv, "--wait", "0.3")))
     ranks.start(1)

@@ -62,7 +62,7 @@ def test_a_log_of_another_model_is_refused(shell: Shell) -> None:
 
 
 def test_the_engines_own_figures_are_planned_with(shell: Shell) -> None:
-    """Weights, KV pool and graphs as the engine printed them, with their origin; and the plan says what it read."""
+    """Weights, KV pool and graphs as the engine printed them, with their origin; and the plan reports what it read."""
     log = str(LOGS / "b-8b-graphs.log")
     plan = planned(shell, "./vllm.yaml", "--from-log", log)
     weights, pool = line(plan, 0, "weights"), line(plan, 0, "KV pool")

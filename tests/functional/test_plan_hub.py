@@ -30,7 +30,7 @@ def hub() -> Iterator[Server]:
 
 
 def test_a_model_that_is_nowhere_is_planned_with_what_the_hub_says(shell: Shell, hub: Server) -> None:
-    """Weights, splits and the finding that says where the figures are from; the second plan asks nobody."""
+    """Weights, splits and the finding that reports where the figures are from; the second plan asks nobody."""
     _, out, err = shell.run("plan", "./r.yaml", "--json", HF_ENDPOINT=hub.url, HF_TOKEN="hf_secret")
     plan = json.loads(out)
     found = {finding["code"]: finding for finding in plan["findings"]}
@@ -44,7 +44,7 @@ def test_a_model_that_is_nowhere_is_planned_with_what_the_hub_says(shell: Shell,
 
 
 def test_offline_nobody_is_asked(shell: Shell, hub: Server) -> None:
-    """The variable that the hub's own client obeys."""
+    """The variable that the hub's own client follows."""
     _, out, _ = shell.run("plan", "./r.yaml", "--json", HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="1")
     assert hub.asked == []
     assert "MODEL012" not in {finding["code"] for finding in json.loads(out)["findings"]}

@@ -68,7 +68,7 @@ def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
 
 @HAS_DATA
 def test_the_page_is_fresh_and_what_was_reached_stays_reached(capsys: pytest.CaptureFixture[str]) -> None:
-    """docs/reference/planner-accuracy.md is what the planner says today, and no target that was met is lost."""
+    """docs/reference/planner-accuracy.md is what the planner reports today, and no target that was met is lost."""
     assert planner_report.main(["--check"]) == 0, f"make planner-report\n{capsys.readouterr().out}"
     answers, bugs = planner_report.answered(planner_report.load(planner_report.DATA))
     assert bugs == []

@@ -164,7 +164,7 @@ def test_a_missing_node_is_named_before_the_program_starts(cluster: Cluster) -> 
 
 
 def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
-    """Nobody tells the worker: it sees that the head's Ray is gone, and frees its node."""
+    """Nobody reports the worker: it sees that the head's Ray is gone, and frees its node."""
     cluster.start(1)
     cluster.start(0)
     cluster.says(0, "startup complete")
@@ -174,7 +174,7 @@ def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
 
 
 def test_somebody_elses_folder_is_neither_used_nor_removed(tmp_path: Path) -> None:
-    """Its name below /tmp can be guessed: whoever made it first keeps it, and Ray's sockets do not go into it."""
+    """Its name below /tmp can be guessed: anyone who made it first keeps it, and Ray's sockets do not go into it."""
     theirs = tmp_path / "sparkwright-ray"
     theirs.mkdir()
     (theirs / "kept").touch()

@@ -60,7 +60,7 @@ def test_list_as_json(call):
 
 
 def test_a_broken_own_recipe_hides_no_other(call, tmp_path):
-    """It is told on stderr; the list stays."""
+    """It is reported on stderr; the list stays."""
     own(tmp_path, "bad.yaml", "title: 1\nmax_model_len: 3\n")
     own(tmp_path, "good.yaml", GOOD)
     result = call("list")
@@ -97,7 +97,7 @@ def test_show(call):
 
 
 def test_show_of_a_refused_one(call):
-    """Reason and alternative stand at the top."""
+    """Reason and alternative are at the top."""
     text = call("show", "minimax-m2.7-fp8-sglang").stdout
     assert "state    refused: It neither fits nor starts: about 115 GB" in text
     assert "instead  minimax-m2.7-nvfp4\n" in text
@@ -116,7 +116,7 @@ def test_show_says_what_the_other_profiles_change(call, name):
 
 
 def test_show_says_simulated(call):
-    """Every screen of the twin says so."""
+    """Every screen of the simulator reports it."""
     assert "simulated  yes: no model runs, every figure is made up" in call("show", "twin").stdout
 
 
@@ -205,7 +205,7 @@ def test_validate_looks_at_the_split(call, tmp_path):
 
 
 def test_a_warning_is_called_one(call, tmp_path):
-    """Beside `good` a line of its own must not read like an error."""
+    """Next to `good` a line of its own must not read like an error."""
     (tmp_path / "r.yaml").write_text(f"{SPLIT}parallelism: {{pp: 2}}\n".replace("0.5.12", "0.5.11"))
     result = call("validate", "./r.yaml")
     assert result.exit_code == 0 and result.stdout.startswith("./r.yaml: good")

@@ -73,7 +73,7 @@ async def kept(path: Path) -> Run:
 def test_a_benchmark_that_is_killed_keeps_what_it_measured(tmp_path: Path, round_: int) -> None:
     """SIGKILL at any instruction: every row that the store took is there, at most the last level is cut short, and it
 
-    is gone on with there.
+    is resumed there.
     """
     path = tmp_path / RUNS
     with writing(path) as process:
@@ -222,7 +222,7 @@ def told(here: Shell | Here, *words: str) -> tuple[int, object]:
 
 
 def test_runs_are_listed_shown_tagged_and_deleted(here: Here) -> None:
-    """By id, the beginning of one, tag or `last`; what is not there is said with the hint."""
+    """By id, the beginning of one, tag or `last`; what is not there is reported with the hint."""
     assert here.run("runs", "list") == (0, "no runs\n", "")
     fill(here, ten(0.1, "r-20261121-1a"), ten(0.2, "r-20261122-2b", conditions=replace(KNOWN, simulated=True)))
     code, text, _ = here.run("runs", "list")
@@ -266,7 +266,7 @@ def test_parquet_is_for_other_tools_too(here: Here) -> None:
 
 
 def test_an_export_goes_to_stdout_where_no_file_is_named(here: Here) -> None:
-    """For a pipe; a file whose end says nothing wants a format."""
+    """For a pipe; a file whose end reports nothing wants a format."""
     fill(here, ten(0.1, "r-1a"))
     code, out, _ = here.run("runs", "export", "r-1a", "--format", "csv")
     assert code == 0 and len(out.splitlines()) == 21
@@ -276,7 +276,7 @@ def test_an_export_goes_to_stdout_where_no_file_is_named(here: Here) -> None:
 
 
 def test_community_numbers_are_compared_with_ours(here: Here) -> None:
-    """A table out of a forum beside a run of the same prompt and output."""
+    """A table out of a forum next to a run of the same prompt and output."""
     table = "| model | test | t/s | e2e_ttft (ms) |\n|:-|-:|-:|-:|\n"
     table += "| acme/model | pp100 | 500.0 ± 1.0 | 200.0 ± 1.0 |\n| acme/model | tg4 | 50.0 ± 0.1 | |\n"
     (here.folder / "forum.md").write_text(table)

@@ -46,7 +46,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_key_reaches_the_server_and_no_log(tmp_path: Path) -> None:
-    """The server's own process and those it starts anew print a mask; all other arguments and the exit code pass.
+    """The server's own process and those it starts again print a mask; all other arguments and the exit code pass.
 
     A log call that is wrong in itself shows no arguments and ends nothing.
     """

@@ -81,7 +81,7 @@ def read(state: Path) -> Told:
 
 
 def test_reading_never_waits_for_the_writer(tmp_path: Path) -> None:
-    """`incidents list` beside a supervisor that writes without a pause, and after its end by SIGKILL."""
+    """`incidents list` next to a supervisor that writes without a pause, and after its end by SIGKILL."""
     with writing(tmp_path) as process:
         assert process.stdout is not None
         for _ in range(10):
@@ -126,7 +126,7 @@ def test_a_writer_that_is_killed_leaves_a_sound_store(tmp_path: Path, round_: in
 
 
 def test_two_supervisors_share_a_store(tmp_path: Path) -> None:
-    """Two deployments on one head: each gets numbers of its own, none is lost, nobody says a word."""
+    """Two deployments on one head: each gets numbers of its own, none is lost, nobody reports a word."""
     with writing(tmp_path, "a") as one, writing(tmp_path, "b") as other:
         said = []
         for process in (one, other):
@@ -145,7 +145,7 @@ def test_two_supervisors_share_a_store(tmp_path: Path) -> None:
 
 
 def test_writers_that_begin_together_all_begin(tmp_path: Path) -> None:
-    """A new file is changed to WAL by whoever comes first; the others wait for that."""
+    """A new file is changed to WAL by anyone who comes first; the others wait for that."""
     with ThreadPoolExecutor(8) as pool:
         for round_ in range(20):
             path = tmp_path / f"{round_}.sqlite"

@@ -68,7 +68,7 @@ async def test_a_killed_rank_is_evidence_and_then_history(twin: Twin, rank: int)
 
 
 async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) -> None:
-    """Guards the frozen head: TCP connects, nothing answers, no process has ended; all ranks are launched anew."""
+    """Guards the frozen head: TCP connects, nothing answers, no process has ended; all ranks are launched again."""
     twin = make_twin(tmp_path, scale=0.03)
     await twin.up()
     twin.write_home()
@@ -111,7 +111,7 @@ async def test_ended_it_stops_nothing_and_the_next_one_launches_nothing(twin: Tw
 
 
 async def test_a_person_who_takes_over_disarms_it(twin: Twin) -> None:
-    """Guards `down`: without its desired state it ends by itself and starts nothing any more."""
+    """Guards `down`: without its desired state it ends automatically and starts nothing any more."""
     task = asyncio.create_task(twin.supervise())
     await twin.until(lambda live: live.phase is READY)
     (twin.home / "desired.json").unlink()

@@ -89,7 +89,7 @@ def test_banned_words_are_found_in_names(name: str, part: str | None) -> None:
 
 
 def test_every_package_has_its_layer() -> None:
-    """A new folder cannot stand outside the layers, or import-linter would not look at it."""
+    """A new folder cannot are outside the layers, or import-linter would not inspect it."""
     known = {name.strip() for layer in LAYERS for name in layer.split("|")}
     there = {path.parent.name for path in SOURCE.glob("*/__init__.py")} | {path.stem for path in SOURCE.glob("*.py")}
     assert there - known - {"__init__", "__main__"} == set()

@@ -95,7 +95,7 @@ async def test_stream_gives_lines_of_both_outputs(any_host: Any) -> None:
 
 
 async def test_timeout_is_124_and_kills_the_tree(host: NodeHost, token: str) -> None:
-    """At its timeout a command is gone with its children, on the node, and the call says 124."""
+    """At its timeout a command is gone with its children, on the node, and the call reports 124."""
     done = await host.run(Command(("sh", "-c", 'echo begun; sleep "$1"; :', "x", token), timeout=1.0))
     assert (done.exit_code, done.stdout) == (124, "begun\n")
     assert await gone(token)
@@ -132,7 +132,7 @@ async def test_run_all_leaves_no_files(host: NodeHost) -> None:
 
 
 async def test_large_output_and_input(host: NodeHost) -> None:
-    """Five megabytes come whole in both directions, alone and beside others."""
+    """Five megabytes come whole in both directions, alone and next to others."""
     five = b"0123456789abcde\n" * 312_500
     assert (await host.run(Command(("cat",), stdin=five))).stdout == five.decode()
     many = await host.run_all([shell("yes | head -c 5000000"), shell("yes | head -c 5000000 >&2")])
@@ -194,7 +194,7 @@ async def test_stream_takes_stdin(host: NodeHost) -> None:
 
 @pytest.mark.parametrize("stubborn", ["", "trap '' TERM HUP INT; "], ids=["polite", "stubborn"])
 async def test_closed_stream_leaves_nothing_running(host: NodeHost, token: str, stubborn: str) -> None:
-    """Whoever stops listening ends the command and its children on the node, also when they ignore SIGTERM."""
+    """Anyone who stops listening ends the command and its children on the node, also when they ignore SIGTERM."""
     script = f'{stubborn}(sleep "$1"; :) & echo up; sleep "$1"; sleep "$1"'
     async with aclosing(host.stream(shell(script, token))) as lines:
         assert await anext(lines) == "up"
@@ -270,7 +270,7 @@ async def test_put_that_cannot_work_says_why(host: NodeHost, tmp_path: Path) -> 
 
 
 async def test_changes_are_in_the_audit_log(host: NodeHost, tmp_path: Path) -> None:
-    """What changes a node stands in its log before it runs, on one line with time and who; what reads does not."""
+    """What changes a node is in its log before it runs, on one line with time and who; what reads does not."""
     log = tmp_path / "state" / "audit.log"
     seen = await host.run(Command(("cat", str(log)), changes="start it's\n rank 0"))
     await host.run_all([Command(("true",)), Command(("true",), changes="stop rank 0")])
@@ -281,7 +281,7 @@ async def test_changes_are_in_the_audit_log(host: NodeHost, tmp_path: Path) -> N
 
 
 async def test_a_log_that_cannot_be_written_stops_nothing(host: NodeHost, tmp_path: Path) -> None:
-    """On a full disk `down` must still work; the complaint stands in stderr."""
+    """On a full disk `down` must still work; the complaint is in stderr."""
     (tmp_path / "state").write_text("not a folder")
     done = await host.run(Command(("echo", "done"), changes="stop"))
     assert (done.exit_code, done.stdout) == (0, "done\n") and "state" in done.stderr

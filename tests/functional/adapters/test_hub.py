@@ -29,7 +29,7 @@ def hub(server: Server, folder: Path, **more: Any) -> HttpHub:
 
 
 async def test_size_and_config_before_any_download(server: Server, tmp_path: Path) -> None:
-    """The files that engines load are counted, not the second copy beside them."""
+    """The files that engines load are counted, not the second copy next to them."""
     assert await hub(server, tmp_path).look("org/name") == Published("org/name", "main", CONFIG, 7_000_000_000)
     assert [path for path, _ in server.asked] == [TREE, RESOLVE]
 
@@ -112,7 +112,7 @@ async def test_a_token_does_not_leave_tls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 200_000, b"5", b'[{"path": 5}]'])
 async def test_an_odd_listing_is_no_fault_of_ours(server: Server, tmp_path: Path, body: bytes) -> None:
-    """Guards a hub, or what stands in its place, that answers with what is no listing."""
+    """Guards a hub, or what is in its place, that answers with what is no listing."""
     server.replies[TREE] = (200, {}, body)
     found = await HttpHub(tmp_path, FakeClock(), server.url).look("org/name")
     assert isinstance(found, Unknown | Published)

@@ -8,7 +8,7 @@ from sparkwright.facts.inventory import inventory, parse
 
 
 async def test_all_of_a_cache_in_one_round_trip(host: NodeHost, tmp_path: Path) -> None:
-    """A script of some kilobytes travels as it is, and so does what it says of many models."""
+    """A script of some kilobytes travels as it is, and so does what it reports of many models."""
     for number in range(10):
         hub_entry(tmp_path / "a hub", f"org/model-{number}", "gpt-oss-120b")
     found = parse(await host.run(inventory(f"{tmp_path}/a hub", "~/none", ("/no/such",))), "here")

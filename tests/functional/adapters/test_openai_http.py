@@ -85,7 +85,7 @@ async def test_the_same_question_asked_greedily() -> None:
 
 
 async def test_a_page_is_shown_or_it_is_none() -> None:
-    """Guards the figures: an error page is not taken for one of metrics, and silence ends by itself."""
+    """Guards the figures: an error page is not taken for one of metrics, and silence ends automatically."""
     limits = HttpTimeouts(models=0.2)
     replies = [Reply([b"up 1\n"]), Reply([b"up 1\n"], status=500), Reply([b"up"], hang=True)]
     shown = []
@@ -98,7 +98,7 @@ async def test_a_page_is_shown_or_it_is_none() -> None:
 
 @pytest.mark.parametrize(("value", "simulated"), [("1", True), ("true", True), ("0", False), ("", False)])
 async def test_simulated_is_said(value: str, simulated: bool) -> None:
-    """An answer of the twin is marked as simulated by its header."""
+    """An answer of the simulator is marked as simulated by its header."""
     answer = await ask(Reply([HELLO, USAGE, DONE], headers={"X-Sparkwright-Simulated": value}))
     assert answer.simulated is simulated
 
@@ -111,7 +111,7 @@ async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.Monkey
 
 
 async def test_engine_killed_in_an_answer() -> None:
-    """vLLM's engine died and the stream said so, inside HTTP 200 and closed by [DONE]: no answer."""
+    """vLLM's engine died and the stream reports it, inside HTTP 200 and closed by [DONE]: no answer."""
     message = await refusal(recorded("killed-midstream"))
     assert "EngineCore encountered an issue" in message and "after 2 events" in message
 
@@ -159,7 +159,7 @@ async def test_stream_without_tokens_is_no_answer(pieces: list[bytes], wanted: s
 
 
 async def test_silence_is_no_answer() -> None:
-    """A server that takes the request and then says nothing (its worker is dead) is not waited for for ever."""
+    """A server that takes the request and then reports nothing (its worker is dead) is not waited for for ever."""
     message = await refusal(Reply([HELLO], hang=True), HttpTimeouts(silence=0.2))
     assert "silence until the time was up" in message and "after 1 events" in message
 

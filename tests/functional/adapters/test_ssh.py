@@ -108,7 +108,7 @@ async def test_more_calls_than_sessions(box: Box) -> None:
 
 
 async def test_dead_shared_connection_is_replaced(box: Box) -> None:
-    """A connection that was killed here, with its socket left behind, does not stand in the way."""
+    """A connection that was killed here, with its socket left behind, is not in the way."""
     host = box.host()
     await host.run(TRUE)
     os.kill(pid_of(f"{box.folder}", "[mux]"), signal.SIGKILL)
@@ -117,7 +117,7 @@ async def test_dead_shared_connection_is_replaced(box: Box) -> None:
 
 
 async def test_broken_shared_connection_is_replaced(box: Box) -> None:
-    """A node that dropped the connection (rebooted) is connected anew, also in the moment of the loss."""
+    """A node that dropped the connection (rebooted) is connected again, also in the moment of the loss."""
     host = box.host()
     parents = 'p=$(cut -d" " -f4 /proc/$PPID/stat); cut -d" " -f4 /proc/$p/stat'
     for _ in range(3):
@@ -127,7 +127,7 @@ async def test_broken_shared_connection_is_replaced(box: Box) -> None:
 
 
 async def test_connection_lost_while_running(box: Box) -> None:
-    """When the connection breaks in a command, that is said, and is not taken for the command's result."""
+    """When the connection breaks in a command, that is reported, and is not taken for the command's result."""
     host, token = box.host(), "61.7001"
     running = asyncio.create_task(host.run(Command(("sleep", token))))
     await started(token)
@@ -151,7 +151,7 @@ async def test_lost_stream(box: Box) -> None:
 
 
 async def test_changed_host_key(box: Box) -> None:
-    """A changed key refuses, names the line and the exact removal, and says to verify first."""
+    """A changed key refuses, names the line and the exact removal, and reports to verify first."""
     other = make_key(box.folder / "other").with_suffix(".pub").read_text().split()
     box.known_hosts.write_text(f"[127.0.0.1]:{box.sshd.port} {other[0]} {other[1]}\n")
     before = box.known_hosts.read_text()
@@ -166,7 +166,7 @@ async def test_changed_host_key(box: Box) -> None:
 
 
 async def test_unknown_host_key(box: Box) -> None:
-    """An unknown key refuses and is not accepted by itself: the user is to look at it once."""
+    """An unknown key refuses and is not accepted automatically: the user is to inspect it once."""
     box.known_hosts.write_text("")
     async with refused(host := box.host()) as raised:
         await host.run(TRUE)
@@ -199,7 +199,7 @@ async def test_refused_port(box: Box) -> None:
 
 
 async def test_silent_port(box: Box) -> None:
-    """A port that takes the connection and says nothing is an answer that did not come in time."""
+    """A port that takes the connection and reports nothing is an answer that did not come in time."""
     with closing(socket.create_server(("127.0.0.1", 0))) as mute:
         box.blocks = f"Host node\n  HostName 127.0.0.1\n  Port {mute.getsockname()[1]}\n"
         async with refused(host := box.host(connect_timeout=1)) as raised:
@@ -277,7 +277,7 @@ class agent:
 
 
 async def test_killed_sparkwright_leaves_no_stream(box: Box) -> None:
-    """A stream ends on the node even when sparkwright is killed and cannot say so."""
+    """A stream ends on the node even when sparkwright is killed and cannot report it."""
     token = "61.4711"
     host = box.host()
     await host.run(TRUE)

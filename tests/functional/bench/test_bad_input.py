@@ -12,7 +12,7 @@ from functional.bench.odd import MODEL, Odd, served
 
 
 def test_nothing_listens(shell: Bench) -> None:
-    """A refused connection is said at once, with exit code 5 and what to look at."""
+    """A refused connection is reported at once, with exit code 5 and what to inspect."""
     code, _, err = shell.run("bench", f"http://127.0.0.1:{free_port()}")
     assert (code, "connection refused" in err, "hint:" in err) == (5, True, True)
     assert len(err.splitlines()) == 2
@@ -27,14 +27,14 @@ def test_a_wrong_model_name(shell: Bench) -> None:
 
 
 def test_several_models(shell: Bench) -> None:
-    """With more than one model the user says which."""
+    """With more than one model the user reports which."""
     with served(Odd(models=("a", "b"))) as odd:
         code, _, err = shell.run("bench", odd.url)
     assert (code, "several models: a, b" in err, "--model NAME" in err) == (2, True, True)
 
 
 def test_a_key_is_wanted(shell: Bench) -> None:
-    """Without a key, and with a wrong one, the two cases are told apart; the right one never shows anywhere."""
+    """Without a key, and with a wrong one, the two cases are distinguished; the right one never shows anywhere."""
     with served(Odd(key="k-right-4711")) as odd:
         code, _, err = shell.run("bench", odd.url)
         assert (code, "401" in err, "it wants a key" in err, "--key-file" in err) == (2, True, True, True)
@@ -66,7 +66,7 @@ def test_a_key_file_without_a_key(shell: Bench) -> None:
 
 
 def test_sent_away_at_first(shell: Bench) -> None:
-    """A 429 that says when to come again is waited for."""
+    """A 429 that reports when to come again is waited for."""
     with served(Odd(away=1)) as odd:
         code, out, err = shell.run("bench", odd.url, "--dry-run")
     assert (code, MODEL in out) == (0, True), err
@@ -97,7 +97,7 @@ def test_a_server_that_refuses_an_option(shell: Bench, field: str) -> None:
 
 
 def test_no_usage(shell: Bench) -> None:
-    """Without usage there are latencies and no figure per token; that is said before and after."""
+    """Without usage there are latencies and no figure per token; that is reported before and after."""
     with served(Odd(usage=False)) as odd:
         _, out, err = shell.run("bench", odd.url, "--profile", shell.workload())
         assert "no `usage`: only latencies" in err
@@ -109,7 +109,7 @@ def test_no_usage(shell: Bench) -> None:
 
 
 def test_no_tokenizer(shell: Bench) -> None:
-    """Lengths are estimates then, corrected by the server's own usage: within 15 %, and said."""
+    """Lengths are estimates then, corrected by the server's own usage: within 15 %, and reported."""
     with served(Odd()) as odd:
         _, _, err = shell.run("bench", odd.url, "--profile", shell.workload())
         assert "estimate" in err
@@ -142,7 +142,7 @@ def test_too_long_by_the_servers_own_word(shell: Bench) -> None:
 
 
 def test_it_dies_in_mid_run(shell: Bench) -> None:
-    """The run ends by itself, is kept, and says how to go on; the requests that failed are in it."""
+    """The run ends automatically, is kept, and reports how to go on; the requests that failed are in it."""
     with served(Odd(dies=4)) as odd:
         code, _, err = shell.run("bench", odd.url, "--profile", shell.workload())
     assert code == 5, err
@@ -172,7 +172,7 @@ def test_a_gate_is_read_before_anything_is_measured(shell: Bench) -> None:
 def test_a_baseline_is_found_before_anything_is_measured(
     shell: Bench, gates: bytes | None, words: tuple[str, ...], said: str
 ) -> None:
-    """Whoever forgot it, or misspelt its name, learns that at once."""
+    """Anyone who forgot it, or misspelt its name, learns that at once."""
     if gates is not None:
         (shell.folder / "gates").write_bytes(gates)
         words = (*words, "--gate", "gates")

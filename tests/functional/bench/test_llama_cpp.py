@@ -55,7 +55,7 @@ async def test_a_first_look(shell: Bench, tmp_path: Path) -> None:
 
 
 async def test_the_cold_and_the_cached_loop(shell: Bench, tmp_path: Path) -> None:
-    """cache_prompt at work: at the last turn what was sent before is not computed again, and usage tells how much."""
+    """cache_prompt at work: at the last turn what was sent before is not computed again, and usage reports how much."""
     run, err = await measured(shell, tmp_path, shell.workload(LOOP))
     turns = {level["plan"]["shape"]["cold"]: level["metrics"] for level in run["levels"] if level["part"] == "turn 3"}
     assert set(turns) == {True, False}, err

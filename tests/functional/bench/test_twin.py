@@ -60,7 +60,7 @@ def median(level: dict[str, Any], name: str) -> float:
 
 
 def test_quick(shell: Bench, twin: Start) -> None:
-    """The first look: what was found is said, figures are those of the twin's pace, and tokens those it counted."""
+    """The first look: what was found is reported, figures are those of the twin's pace, and tokens those it counted."""
     there = url(twin())
     code, out, err = shell.run("bench", there, "--profile", shell.workload(SMALL.replace("output: 8", "output: 24")))
     assert "SIMULATED" in out, err
@@ -73,7 +73,7 @@ def test_quick(shell: Bench, twin: Start) -> None:
 
 
 def test_its_figures(shell: Bench, twin: Start) -> None:
-    """One user: 10 ms a token, prefill at 4,000 tokens/s; the server's counters say what usage says."""
+    """One user: 10 ms a token, prefill at 4,000 tokens/s; the server's counters report what usage reports."""
     _, told, err = shell.json(url(twin()), "--profile", shell.workload(SMALL.replace("prompt: 64", "prompt: 800")))
     one = next(level for level in told["runs"][0]["levels"] if level["plan"]["name"] == "one")
     assert one["good"] == one["sent"] == 3, err
@@ -150,7 +150,7 @@ def wait_for_no_worker(shell: Bench) -> None:
 
 
 def test_the_same_again_says_that_one_is_unfinished(shell: Bench, twin: Start) -> None:
-    """Whoever repeats the command instead is told how to go on with what is there."""
+    """Anyone who repeats the command instead is reported how to continue with what is there."""
     there, workload = url(twin()), shell.workload(LONG)
     code, said = shell.interrupted("2 of 6", signal.SIGINT, "bench", there, "--profile", workload)
     assert code == 130, said
@@ -163,7 +163,7 @@ def test_the_same_again_says_that_one_is_unfinished(shell: Bench, twin: Start) -
 
 
 def test_the_run_ends_when_its_time_is_up(shell: Bench, twin: Start) -> None:
-    """`--seconds` bounds the whole: what is missing is said, and can be measured later."""
+    """`--seconds` bounds the whole: what is missing is reported, and can be measured later."""
     slow = twin(SPARKWRIGHT_TWIN_STEP_MS="400")
     _, out, err = shell.run("bench", url(slow), "--profile", shell.workload(LONG), "--seconds", "12")
     assert "time" in err
@@ -200,14 +200,14 @@ def test_two_endpoints(shell: Bench, twin: Start) -> None:
 
 
 def test_a_gate(shell: Bench, twin: Start) -> None:
-    """A threshold that does not hold is named with what was observed, and the exit code is 1."""
+    """A threshold that does not hold is named with what was found, and the exit code is 1."""
     (shell.folder / "gates").write_text("decode.median >= 1000 tokens/s\n")
     code, out, err = shell.run("bench", url(twin()), "--profile", shell.workload(), "--gate", "gates")
     assert (code, "FAIL  decode.median >= 1000" in out) == (1, True), out + err
 
 
 def test_a_search(shell: Bench, twin: Start) -> None:
-    """Rates are tried until one misses the SLO or the highest holds, and the best is said."""
+    """Rates are tried until one misses the SLO or the highest holds, and the best is reported."""
     _, told, err = shell.json(url(twin()), "--profile", shell.workload(RATE))
     assert told["runs"][0]["best_rate"] == 8, err
 

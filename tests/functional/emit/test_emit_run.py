@@ -68,7 +68,7 @@ def _titles(scripts: dict[str, Path]) -> list[str]:
 
 
 def test_files_hold_no_secret_and_a_filled_one_stays(shell: Shell) -> None:
-    """The key of the caller's environment stands in no file; a second emit leaves the filled-in template alone."""
+    """The key of the caller's environment is in no file; a second emit leaves the filled-in template alone."""
     recipe = shell.folder / "keyed.yaml"
     shipped = (
         "name: keyed\ntitle: with a key\nmodel: {id: a/b, simulated: true}\nengine: {name: twin, version: 0.21.0, "

@@ -93,7 +93,7 @@ def test_compose_files_fit_the_published_schema(name: str, emit: Callable[[Sourc
 
 @pytest.mark.parametrize("name", ALL)
 def test_scripts_pass_shellcheck(name: str, emit: Callable[[Source, str], Path]) -> None:
-    """ShellCheck has nothing to say about any node's script, read as POSIX sh."""
+    """ShellCheck has nothing to report about any node's script, read as POSIX sh."""
     folder = emit(ALL[name](), "shell")
     assert said("shellcheck", "--shell=sh", *(str(path) for path in folder.glob("*/rank.sh"))) == ""
 

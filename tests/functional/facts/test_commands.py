@@ -117,7 +117,7 @@ def test_docker_is_judged_without_its_words(tmp_path: Path, answer: str, trouble
 
 
 def test_socket_without_write_permission_is_a_matter_of_rights() -> None:
-    """Guards that a user outside the docker group is told so; root, who may write everywhere, asks as nobody."""
+    """Guards that a user outside the docker group is reported so; root, who may write everywhere, asks as nobody."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

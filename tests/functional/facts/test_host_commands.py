@@ -55,7 +55,7 @@ def test_a_flood_of_lines_stays_small(tmp_path: Path) -> None:
 
 
 def test_journal_is_asked_before_the_ring_and_nothing_is_no_log(tmp_path: Path) -> None:
-    """Guards that a user without rights for the journal falls back to dmesg, and without both is told so."""
+    """Guards that a user without rights for the journal falls back to dmesg, and without both is reported so."""
     bin_ = tmp_path / "bin"
     tool(bin_, "sudo", "exit 1")
     tool(bin_, "journalctl", "exit 1")

@@ -16,7 +16,7 @@ from unit.facts.subjects import ALL_FACTS
 
 @pytest.mark.parametrize("name", ["nic", "network", "settings", "containers", "stores"])
 def test_real_command_is_understood_on_this_machine(name: str) -> None:
-    """Guards that what this machine says without root and with a bare PATH is an answer."""
+    """Guards that what this machine reports without root and with a bare PATH is an answer."""
     assert not isinstance(ask(ALL_FACTS[name]), Unknown)
 
 

@@ -89,7 +89,7 @@ def test_a_revoked_key_is_refused_at_once_and_its_stream_goes_on(gateway: Gatewa
 
 @pytest.mark.parametrize("path", [*OPEN_IN_VLLM, *TRICKS])
 def test_only_v1_is_there(gateway: Gateway, path: str) -> None:
-    """Guards that what engines leave open beside /v1 cannot be reached, however the path is written."""
+    """Guards that what engines leave open next to /v1 cannot be reached, however the path is written."""
     code, said = raw(gateway, path, "-H", f"Authorization: Bearer {KEY}")
     assert code == 404
     assert json.loads(said)["error"]["code"] == "unknown_url"
@@ -181,7 +181,7 @@ def test_without_a_supervisor_the_engine_is_asked(gateway: Gateway, state: str) 
 
 
 def test_a_dead_gateway_service_lets_nobody_in(gateway: Gateway) -> None:
-    """Guards that without somebody to check keys the answer is 503, and that it is good again by itself."""
+    """Guards that without somebody to check keys the answer is 503, and that it is good again automatically."""
     gateway.end("service")
     refused = gateway.get("/v1/models")
     assert (refused.status_code, error(refused)["code"]) == (503, "door_unavailable")
@@ -222,14 +222,14 @@ def test_the_sockets_are_for_nobody_else(gateway: Gateway) -> None:
 
 
 def test_figures_are_on_loopback_and_nothing_else_is(gateway: Gateway) -> None:
-    """Guards that the figures' port does not check keys for whoever can reach it."""
+    """Guards that the figures' port does not check keys for anyone who can reach it."""
     at = f"http://127.0.0.1:{gateway.metrics}"
     assert httpx.get(f"{at}/metrics").status_code == 200
     assert httpx.get(f"{at}/check", headers={"Authorization": f"Bearer {KEY}"}).status_code == 404
 
 
 def test_the_twin_stays_behind(engine: Twin, gateway: Gateway) -> None:
-    """Guards that a client can tell the gateway nothing that only Caddy may tell."""
+    """Guards that a client can report the gateway nothing that only Caddy may report."""
     fake = {"X-Door-Uri": "/v1/models", "X-Door-Engine-Key": "Bearer x", "X-Door-Method": "OPTIONS"}
     assert gateway.get("/v1/models", key="", **fake, **{"Access-Control-Request-Method": "GET"}).status_code == 401
     assert gateway.get("/v1/models", **fake).status_code == 200

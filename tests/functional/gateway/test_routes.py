@@ -127,7 +127,7 @@ def test_every_listed_route_reaches_the_engine_as_written(
 
 
 def test_a_recipe_may_open_one_more_route_while_it_serves(gateway: Gateway, backend: Backend) -> None:
-    """Guards the opt-in, and that a running key check takes over what `up` has written anew."""
+    """Guards the opt-in, and that a running key check takes over what `up` has written again."""
     call = ("/v1/load_lora_adapter", *WITH_KEY, "-X", "POST", "-d", "{}")
     assert raw(gateway, *call)[0] == 404
     gateway.routes = (*gateway.routes, "POST /v1/load_lora_adapter")

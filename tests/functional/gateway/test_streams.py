@@ -123,7 +123,7 @@ def test_a_reload_drops_no_stream(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize("when", ["nobody listens", "closed", "reset", "half a head"])
 def test_an_engine_without_an_answer_is_503(opened: Opened, when: str) -> None:
-    """Guards that a client never gets an empty 502: what is known is told, with when to try again."""
+    """Guards that a client never gets an empty 502: what is known is reported, with when to try again."""
 
     def plays(link: socket.socket) -> None:
         if when == "reset":
@@ -159,7 +159,7 @@ def test_the_engine_and_the_gateway_service_die_together(opened: Opened) -> None
 @pytest.mark.skipif(hides_cut_streams(), reason="this Caddy ends cut streams as if they were whole: DOOR002 says so")
 @pytest.mark.parametrize("how", ["reset", "closed"])
 def test_a_stream_that_is_cut_does_not_look_whole(opened: Opened, how: str) -> None:
-    """Guards that a client can tell a whole answer from one whose engine died in the middle."""
+    """Guards that a client can report a whole answer from one whose engine died in the middle."""
 
     def plays(link: socket.socket) -> None:
         link.sendall(HEAD + PART * 3)

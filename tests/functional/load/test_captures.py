@@ -49,13 +49,13 @@ async def test_the_network_does_not_matter(size: int) -> None:
 
 
 async def test_running_usage_is_exact() -> None:
-    """Where the engine tells its count with every chunk, each read's tokens are known."""
+    """Where the engine reports its count with every chunk, each read's tokens are known."""
     row = await row_of(recorded("chat-continuous-usage"))
     assert (row.output_tokens, row.reads.exact) == (8, True)
 
 
 async def test_speculation_is_shared_out() -> None:
-    """64 tokens in 15 chunks: shared out, and said to be so."""
+    """64 tokens in 15 chunks: shared out, and reported to be so."""
     row = await row_of(recorded("ngram-chat"))
     assert (row.output_tokens, sum(row.reads.tokens), row.reads.exact) == (64, 64, False)
     assert row.chunks == 16

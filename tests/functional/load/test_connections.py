@@ -115,7 +115,7 @@ async def test_streams_cut_in_the_middle() -> None:
 
 
 async def test_answers_that_end_early_are_no_short_answers() -> None:
-    """A proxy ends a cut stream in order, and a server that goes down says `abort`: neither is a quick answer.
+    """A proxy ends a cut stream in order, and a server that goes down reports `abort`: neither is a quick answer.
 
     With usage in every chunk both have tokens that could be counted.
     """
@@ -154,7 +154,7 @@ async def test_nobody_there() -> None:
 
 
 async def test_a_url_that_is_none() -> None:
-    """Said before anything is sent."""
+    """Reported before anything is sent."""
     with pytest.raises(UsageError, match="ftp://x"):
         await play("ftp://x/v1")
 
@@ -169,7 +169,7 @@ async def test_a_server_that_asks_for_patience(status: str) -> None:
 
 
 async def test_answers_that_are_no_stream() -> None:
-    """A web page, JSON in place of a stream, and something that is not HTTP: each told in a row."""
+    """A web page, JSON in place of a stream, and something that is not HTTP: each reported in a row."""
     page = [Step(0.0, b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\n<a/>")]
     answers = [
         page,
@@ -246,7 +246,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 async def test_tls(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """https with an authority that the system knows works like http; with one that it does not, it says so."""
+    """https with an authority that the system knows works like http; with one that it does not, it reports it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate[1], certificate[0])
     async with truth(steady(4, 0.05, 0.02), secure=context) as server:

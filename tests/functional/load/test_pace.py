@@ -130,7 +130,7 @@ async def test_a_failed_turn_ends_its_agent() -> None:
 
 
 async def test_the_level_ends_in_time() -> None:
-    """What is in flight then is told so; what was never sent gives no row."""
+    """What is in flight then is reported so; what was never sent gives no row."""
     async with truth(steady(100, 0.05, 0.05)) as server, asyncio.timeout(10.0):
         rows, _ = await played(Job(server.url, singles(50), Pace(concurrency=2), whole=0.5))
     assert [row.kind for row in rows] == ["time-up", "time-up"]
@@ -147,7 +147,7 @@ async def test_what_was_planned_is_in_the_row() -> None:
 
 
 async def test_two_processes_share_the_sessions() -> None:
-    """More streams than one core reads: each session is played once, and the lag tells of both."""
+    """More streams than one core reads: each session is played once, and the lag reports of both."""
     count = 1100
     async with truth(steady(2, 0.3, 0.05)) as server:
         rows, lag = await played(Job(server.url, singles(count), Pace(concurrency=count), whole=60.0), processes=2)

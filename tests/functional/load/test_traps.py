@@ -153,7 +153,7 @@ async def test_an_error_inside_the_stream() -> None:
 
 
 async def test_without_usage_times_are_kept_and_tokens_are_not() -> None:
-    """Nothing is counted from chunks: the row went well and says that it has no tokens."""
+    """Nothing is counted from chunks: the row went well and reports that it has no tokens."""
     script = [
         Step(0.0, HEAD),
         Step(0.05, chunked(delta(content="a"))),
@@ -166,7 +166,7 @@ async def test_without_usage_times_are_kept_and_tokens_are_not() -> None:
 
 
 async def test_the_clients_own_delay_is_told() -> None:
-    """A worker that is stopped for 0.4 s cannot have read in time, and says so."""
+    """A worker that is stopped for 0.4 s cannot have read in time, and reports it."""
     async with truth(steady(12, 0.1, 0.1)) as server:
         task = asyncio.ensure_future(play(server.url))
         while not server.seen:

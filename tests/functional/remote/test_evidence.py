@@ -68,14 +68,14 @@ def test_a_log_that_is_not_there_is_no_error(sh: Sh) -> None:
 
 
 def test_memory_has_no_arguments_of_any_process(sh: Sh) -> None:
-    """Guards keys that stand on command lines."""
+    """Guards keys that are on command lines."""
     told = sh.run(evidence.memory()).stdout
     assert "@@ meminfo" in told and "@@ processes" in told
     assert json.dumps(str(sh.home)) not in told
 
 
 def test_a_daemon_that_is_away_does_not_mean_that_its_container_is_gone(sh: Sh) -> None:
-    """Guards a restart of Docker: the follower waits until the daemon answers, and tells then how the rank ended."""
+    """Guards a restart of Docker: the follower waits until the daemon answers, and reports then how the rank ended."""
     node = with_docker(sh)
     (sh.home / "container").write_text("exited 137 false 2026-11-21T10:00:00Z\n")
     told = node.run(docker.follow("name", mark="word")).stdout

@@ -34,7 +34,7 @@ def files(sh: Sh) -> list[str]:
 
 @pytest.mark.parametrize("round_", range(3))
 def test_of_twenty_at_once_exactly_one_takes_it(sh: Sh, round_: int) -> None:
-    """Two people cannot both change a node: link(2) decides, and whoever loses is told who won."""
+    """Two people cannot both change a node: link(2) decides, and anyone who loses is told who won."""
     names = [f"{number:016x}" for number in range(20)]
     with ThreadPoolExecutor(20) as pool:
         done = list(pool.map(lambda nonce: take(sh, nonce), names))
@@ -83,7 +83,7 @@ def test_only_the_holder_gives_it_back(sh: Sh) -> None:
 
 
 def test_renewing_is_a_sign_of_life(sh: Sh) -> None:
-    """The age that others are told counts from the last renewal."""
+    """The age that others are reported counts from the last renewal."""
     take(sh, MINE)
     (file,) = [path for path in sh.home.rglob("*") if path.is_file()]
     os.utime(file, (1, 1))
@@ -111,7 +111,7 @@ def test_seizing_a_free_one_is_taking_it(sh: Sh) -> None:
 
 @pytest.mark.parametrize("make", [lease.take, lease.seize])
 def test_a_link_that_somebody_left_is_not_followed(sh: Sh, make: Callable[[str, str], Command]) -> None:
-    """Everybody may write beside the lease, and a supervisor's nonce stays the same: no file of ours is lost by it."""
+    """Everybody may write next to the lease, and a supervisor's nonce stays the same: no file of ours is lost by it."""
     folder, mine = sh.home / "sparkwright", sh.home / "authorized_keys"
     folder.mkdir()
     mine.write_text("ssh-ed25519 KEY\n")

@@ -71,7 +71,7 @@ def followed(node: Sh, tail: int = 0) -> list[str]:
 
 
 def test_the_words_of_a_start() -> None:
-    """Environment by `env`, then the program: no word of them is interpreted by a shell."""
+    """Environment by `env`, then the program: no mention of them is interpreted by a shell."""
     command = process.start(spec("x"), FOLDER, LABELS)
     assert command.argv[-5:] == ("env", "NAME=it's me", "sh", "-c", "x")
     assert command.changes == f"start {FOLDER}"
@@ -208,7 +208,7 @@ def test_a_killed_leader_is_not_taken_for_running(node: Sh) -> None:
 
 
 def test_what_outlives_its_leader_is_asked_to_end(node: Sh) -> None:
-    """The whole grace would pass in silence otherwise: nobody is left to tell it."""
+    """The whole grace would pass in silence otherwise: nobody is left to report it."""
     begin(node, PATIENT)
     os.kill(int((folder(node) / "pid").read_text().split()[0]), signal.SIGKILL)
     assert node.run(process.stop([FOLDER], 20)).ok
@@ -244,7 +244,7 @@ def test_a_program_that_is_not_there_says_so(node: Sh) -> None:
 
 
 def test_what_a_killed_launcher_left_in_tmp_goes_with_the_rank(node: Sh, tmp_path: Path) -> None:
-    """Only folders of ours directly below /tmp, whatever the file says."""
+    """Only folders of ours directly below /tmp, whatever the file reports."""
     ours, kept = Path(f"/tmp/sparkwright-test-{os.getpid()}"), tmp_path / "sparkwright-kept"
     for path in (ours, kept):
         path.mkdir()

@@ -30,7 +30,7 @@ def run(tree: Path, command: Command) -> str:
 
 
 def test_a_setting_holds_now_and_at_each_boot_and_goes_without_trace(tree: Path) -> None:
-    """Guards that the file says what is set, and that taking it back leaves value and folder as they were."""
+    """Guards that the file reports what is set, and that taking it back leaves value and folder as they were."""
     run(tree, repair.set_sysctl(NAME, 3145728))
     assert "vm.min_free_kbytes = 3145728\n" in (tree / "root" / FILE).read_text()
     run(tree, repair.restore_sysctl(NAME, 67584))

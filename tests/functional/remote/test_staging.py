@@ -88,7 +88,7 @@ def test_a_bad_ref_is_told(sh: Sh, root: Path, text: str) -> None:
 
 
 def test_a_ref_to_another_snapshot_is_told(sh: Sh, root: Path) -> None:
-    """The weights are all there, and nobody finds them: what is there is named beside what is not."""
+    """The weights are all there, and nobody finds them: what is there is named next to what is not."""
     (root / "refs/main").write_text("f" * 40)
     model = found(sh)
     assert (model.path.endswith(f"snapshots/{REVISION}"), model.revision, model.complete) == (True, REVISION, False)

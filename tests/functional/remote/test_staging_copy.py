@@ -38,7 +38,7 @@ def model(sh: Sh) -> Path:
 
 
 def test_a_copy_counts_only_once_it_is_settled(sh: Sh, model: Path) -> None:
-    """Between two files nothing but our mark tells half a model from all of it."""
+    """Between two files nothing but our mark reports half a model from all of it."""
     target = sh.home / "to there" / model.name
     assert "100%" in copy(sh, model, target)
     assert listed(sh, target).missing == (f"{staging.COPYING} (a copy that was not finished)",)
@@ -57,7 +57,7 @@ def test_settling_removes_what_old_downloads_left(sh: Sh, model: Path) -> None:
 
 
 def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path) -> None:
-    """What rsync keeps to go on with is neither counted nor sent on."""
+    """What rsync keeps to continue with is neither counted nor sent on."""
     (model / staging.PARTIAL).mkdir()
     (model / staging.PARTIAL / "model.safetensors").write_text("w")
     assert listed(sh, model).files == 2
@@ -67,7 +67,7 @@ def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path) -> None:
 
 
 def test_links_inside_stay_and_links_outside_bring_their_bytes(sh: Sh) -> None:
-    """huggingface_hub 2 links blobs to a store beside all models, which the other node does not have."""
+    """huggingface_hub 2 links blobs to a store next to all models, which the other node does not have."""
     root, store = sh.home / "hub/models--a--b", sh.home / "hub/blobs/ab"
     for folder in (root / "blobs", root / "snapshots/1", store):
         folder.mkdir(parents=True)
@@ -82,7 +82,7 @@ def test_links_inside_stay_and_links_outside_bring_their_bytes(sh: Sh) -> None:
 
 
 def test_a_file_is_copied_as_a_file(sh: Sh) -> None:
-    """Also where it is a link; its neighbours stay behind, and there is no mark beside it."""
+    """Also where it is a link; its neighbours stay behind, and there is no mark next to it."""
     (sh.home / "m").mkdir()
     (sh.home / "m/big.gguf").write_text("GGUF")
     (sh.home / "m/tiny.gguf").symlink_to("big.gguf")

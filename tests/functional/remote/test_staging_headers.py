@@ -73,7 +73,7 @@ def flaws(model: Checkpoint) -> dict[str, Defect]:
 
 
 def test_bytes_by_kind_of_tensor(sh: Sh, folder: Path) -> None:
-    """12 GB of weights are told apart by kind and type from their headers alone; layers and experts are added up."""
+    """12 GB of weights are distinguished by kind and type from their headers alone; layers and experts are added up."""
     model = listed(sh, folder)
     assert model.complete and model.flaws == () and model.doubts == ()
     assert model.tensors == (
@@ -84,7 +84,7 @@ def test_bytes_by_kind_of_tensor(sh: Sh, folder: Path) -> None:
 
 
 def test_a_second_copy_is_not_loaded(sh: Sh, folder: Path) -> None:
-    """gpt-oss and Mistral ship their weights twice: what is beside the index, or in a folder, no engine reads."""
+    """gpt-oss and Mistral ship their weights twice: what is next to the index, or in a folder, no engine reads."""
     once = listed(sh, folder)
     (folder / "original").mkdir()
     for name in ("consolidated.safetensors", "original/model.safetensors"):
@@ -157,7 +157,7 @@ def test_a_config_that_nobody_can_read(sh: Sh, folder: Path) -> None:
 
 
 def test_the_quantization_beside_the_config(sh: Sh, folder: Path) -> None:
-    """ModelOpt's older checkpoints say in a file of their own that their numbers have 4 bits."""
+    """ModelOpt's older checkpoints report in a file of their own that their numbers have 4 bits."""
     said = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
     (folder / "hf_quant_config.json").write_text(json.dumps(said))
     shape = listed(sh, folder).shape

@@ -75,7 +75,7 @@ def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Twin, Twin]]) -
 
 
 def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple[Twin, Twin]]) -> None:
-    """Seed 001: it begins, stands at 0, and says no more."""
+    """Seed 001: it begins, is at 0, and reports no more."""
     head, _ = sglang(SPARKWRIGHT_TWIN_FAULT="freeze@graphs")
     head.says("Capture cuda graph begin")
     wait_until("a bar", lambda: "| 0/" in head.log)
@@ -83,7 +83,7 @@ def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple
 
 
 def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Twin, Twin]]) -> None:
-    """Both ranks end with code 1 or as the lost other half; the one with more memory says why."""
+    """Both ranks end with code 1 or as the lost other half; the one with more memory gives the reason."""
     head, worker = sglang(worker={"SPARKWRIGHT_TWIN_FREE_GIB": "60"})
     assert head.exit_code() == 1
     assert "RuntimeError: The memory capacity is unbalanced." in head.log
@@ -91,7 +91,7 @@ def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Twin
 
 
 def test_sglang_s_key_guards_all_but_health_and_metrics(program: Program, model: Path, tmp_path: Path) -> None:
-    """The key comes from the file, and stands in no log."""
+    """The key comes from the file, and is in no log."""
     file, port = tmp_path / "key.yaml", free_port()
     file.write_text('{"api-key": "hidden"}')
     one = program("sglang", "--model-path", str(model), "--config", str(file), "--port", str(port), port=port)

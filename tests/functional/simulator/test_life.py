@@ -129,7 +129,7 @@ def _requests(head: Twin) -> list[float]:
 
 
 def test_a_dead_head_ends_its_worker(pair: Pair) -> None:
-    """The worker says that the store is gone and ends with code 0."""
+    """The worker reports that the store is gone and ends with code 0."""
     head, worker = pair()
     head.ready()
     head.kill()
@@ -237,7 +237,7 @@ def test_faults_can_be_switched_while_it_runs(start: Start, tmp_path: Path) -> N
 
 
 def test_a_slow_load_is_slow(start: Start) -> None:
-    """slow_load multiplies what loading takes, and the log says so."""
+    """slow_load multiplies what loading takes, and the log reports it."""
     twin = start("--load-format", "auto", SPARKWRIGHT_TWIN_FAULT="slow_load=100", SPARKWRIGHT_TWIN_WEIGHTS_GIB="3")
     twin.ready()
     assert "Loading weights took 220.00 seconds" in twin.log

@@ -98,7 +98,7 @@ def test_only_the_last_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """A full disk or a read-only home is the caller's to tell; nothing is raised."""
+    """A full disk or a read-only home is the caller's to report; nothing is raised."""
     (tmp_path / "file").write_text("")
     assert "Not a directory" in FolderCalibrations(tmp_path / "file" / "sub").save(ONE)
     assert "Not a directory" in FolderCalibrations(tmp_path / "file").save(ONE)

@@ -29,7 +29,7 @@ ODD = (
 
 @pytest.mark.parametrize("data", ODD, ids=lambda data: data[:40])
 def test_an_odd_event_is_a_broken_stream(data: str) -> None:
-    """Guards that what no engine says is reported as the server's answer, and never ends us."""
+    """Guards that what no engine reports is reported as the server's answer, and never ends us."""
     with pytest.raises(Broken):
         Completion().take(data, 1.0)
 

@@ -9,7 +9,7 @@ from sparkwright.adapters.artifacts import write
 
 
 def test_it_is_private_and_replaces(tmp_path: Path) -> None:
-    """Only its user reads it, and nothing else lies beside it."""
+    """Only its user reads it, and nothing else lies next to it."""
     path = tmp_path / "state.json"
     write(path, b"one")
     write(path, b"two")

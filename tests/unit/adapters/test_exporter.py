@@ -93,7 +93,7 @@ def test_one_state_is_1_and_all_are_there(scraped: Scraped) -> None:
 
 
 def test_a_node_that_cannot_be_asked_has_no_figures(scraped: Scraped) -> None:
-    """Its last ones would stand there like the truth."""
+    """Its last ones would are there like the truth."""
     told = scraped(LIVE)
     assert told["node_reachable", "spark-2"] == 0.0
     assert [key for key in told if key[-1] == "spark-2" and key[0].startswith("node_")] == [
@@ -153,7 +153,7 @@ def share(*samples: tuple[float, float | None, float | None]) -> float | None:
 
 
 def test_a_share_needs_a_gain() -> None:
-    """One sample, no queries: nothing can be said, and 0 would say that all missed."""
+    """One sample, no queries: nothing can be reported, and 0 would report that all missed."""
     assert share() is None and share((0, 10, 5)) is None and share((0, 10, 5), (15, 10, 5)) is None
     assert share((0, None, 5), (15, 10, None)) is None
     assert share((0, 10, 5), (15, 20, 5)) == 0.0

@@ -53,7 +53,7 @@ def test_marks_cannot_be_guessed() -> None:
     ],
 )
 def test_between_marks(stdout: bytes, code: int, text: str) -> None:
-    """The last closing mark counts; what stands outside the marks is nobody's output."""
+    """The last closing mark counts; what is outside the marks is nobody's output."""
     output = Output(bytearray(stdout), bytearray(b"MARK\nMARK 0\n"))
     done = node_script.read_run(Script("", b"MARK", 9.0), output)
     assert (done.exit_code, done.stdout, done.stderr) == (code, text, "")

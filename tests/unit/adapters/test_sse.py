@@ -51,7 +51,7 @@ def test_fields(stream: bytes, wanted: list[str]) -> None:
 
 
 def test_unfinished_event_is_known() -> None:
-    """The reader can tell a cut from an end."""
+    """The reader can report a cut from an end."""
     reader = SseReader()
     reader.feed(b"data: a\n\n")
     assert not reader.pending
@@ -106,7 +106,7 @@ def test_errors_in_the_stream(error: str) -> None:
 
 
 def test_recordings_are_ours() -> None:
-    """Every recording says where it comes from."""
+    """Every recording reports where it comes from."""
     assert all(json.loads(path.read_text())["from"].startswith("vllm-0.21.0") for path in CAPTURES.iterdir())
 
 

@@ -88,7 +88,7 @@ def counted_only(path: str, body: dict) -> object | None:
 
 @pytest.mark.parametrize("form", [vllm, llama])
 async def test_many_texts_are_one_question(form: Answer) -> None:
-    """Where the server tells each token's text, it also tells which text a token belongs to."""
+    """Where the server reports each token's text, it also reports which text a token belongs to."""
     server = Server(form)
     counter = await tokenizer(Served(server, "http://x", "m", Secret("k")))
     before = len(server.asked)
@@ -124,7 +124,7 @@ async def test_long_lots_are_cut() -> None:
 
 
 async def test_a_whole_request_is_counted_as_the_server_would_write_it() -> None:
-    """vLLM takes the messages themselves; llama.cpp writes the template out; else a real request tells."""
+    """vLLM takes the messages themselves; llama.cpp writes the template out; else a real request reports."""
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi there"}]})
     assert await (await tokenizer(Served(Server(vllm), "http://x", "m"))).asked(body) == 100
     assert await (await tokenizer(Served(Server(llama), "http://x", "m"))).asked(body) == 3
@@ -150,7 +150,7 @@ async def test_without_tokenize_the_ratio_comes_from_usage() -> None:
 
 @pytest.mark.parametrize("odd", ["no json", {"usage": None}, {"usage": {"prompt_tokens": "many"}}, [1], {}])
 async def test_a_server_that_tells_nothing_gets_the_usual_ratio(odd: object) -> None:
-    """Four characters a token, said so; nothing that it answers breaks the run."""
+    """Four characters a token, reports it; nothing that it answers breaks the run."""
     counter = await tokenizer(Served(Server(lambda path, body: odd), "http://x", "m"))
     assert counter.name == "estimate, 4.00 characters a token"
     assert await counter.asked('{"messages": []}') is None

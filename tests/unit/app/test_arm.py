@@ -152,7 +152,7 @@ async def test_else_a_narrow_key_is_added() -> None:
 
 
 async def test_without_a_way_to_a_worker_there_is_no_supervisor() -> None:
-    """One that could only end half of the ranks would do harm; what serves is left alone, and it is said."""
+    """One that could only end half of the ranks would do harm; what serves is left alone, and it is reported."""
     hosts = nodes(tried="192.168.1.21\tConnection refused\n")
     found = await armed(hosts)
     assert codes(found) == ["SUP003"] and found.node == ""
@@ -243,7 +243,7 @@ async def test_what_was_taken_down_meanwhile_is_not_supervised() -> None:
 
 
 async def test_it_waits_for_who_changes_these_nodes_and_then_says_who() -> None:
-    """A `down` or another `up` goes first; one that takes hours is told instead, and nothing is half done."""
+    """A `down` or another `up` goes first; one that takes hours is reported instead, and nothing is half done."""
     hosts = nodes()
     hosts[1].holder = json.dumps({"holder": "bob", "why": "down twin", "since": 0, "nonce": "feed"})
     found = await armed(hosts)

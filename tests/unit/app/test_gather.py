@@ -119,7 +119,7 @@ async def test_a_lost_node_does_not_hide_the_others() -> None:
 
 
 async def test_facts_come_to_their_own_places() -> None:
-    """Guards that each answer is read by the fact that asked for it; what was not told is Unknown, not missing."""
+    """Guards that each answer is read by the fact that asked for it; what was not reported is Unknown, not missing."""
     found = (await gather(fleet(Scripted("one")), nodes("one"), Stopped()))["one"]
     assert isinstance(found, NodeFacts)
     assert (found.node, found.at, found.asked) == ("one", 1700.0, 1700.0)

@@ -12,7 +12,7 @@ from unit.app.scene import recipe, scene
 
 
 async def test_a_survey_has_facts_model_and_image_of_every_node() -> None:
-    """The three things a plan looks at; an image that a node lacks has no entry."""
+    """The three things a plan inspects; an image that a node lacks has no entry."""
     here = scene()
     here.nodes[0].on("docker image inspect", "sha256:abc 123456\n")
     here.nodes[1].on("docker image inspect", Completed(1, ""))

@@ -27,7 +27,7 @@ def test_every_pattern_compiles_and_has_a_word_to_look_for() -> None:
 
 
 def test_codes_are_in_order_and_each_family_has_its_own() -> None:
-    """Guards that a code is never used twice, and that a cause is found where its code says."""
+    """Guards that a code is never used twice, and that a cause is found where its code reports."""
     codes = [[cause.code for cause in found] for found in families().values()]
     assert codes == [sorted(found) for found in codes]
     prefixes = [{code[:4] for code in found} for found in codes]
@@ -35,7 +35,7 @@ def test_codes_are_in_order_and_each_family_has_its_own() -> None:
 
 
 def test_what_is_harmless_is_called_so() -> None:
-    """Guards the blame: only what is INFO is never blamed, and its key says so."""
+    """Guards the blame: only what is INFO is never blamed, and its key reports it."""
     harmless = {cause.code for cause in known().values() if cause.severity is Severity.INFO}
     # What nvidia-smi cannot report on a GB10 is no defect, but asked about so often that it has a cause of its own.
     assert harmless == {cause.code for cause in known().values() if cause.key.startswith("benign-")} | {"LUMA002"}
@@ -43,7 +43,7 @@ def test_what_is_harmless_is_called_so() -> None:
 
 @pytest.mark.full
 def test_examples_are_named_first_and_look_alikes_are_not() -> None:
-    """Guards each cause by the examples beside its patterns: `fires` names it first, `silent` does not name it."""
+    """Guards each cause by the examples next to its patterns: `fires` names it first, `silent` does not name it."""
     wrong = []
     for cause in known().values():
         for text in cause.fires:

@@ -110,7 +110,7 @@ def test_a_file_becomes_causes(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, good: str, bad: str, error: str) -> None:
-    """Guards whoever adds a cause: what is wrong, where, and what was probably meant."""
+    """Guards anyone who adds a cause: what is wrong, where, and what was probably meant."""
     assert good in GOOD
     assert load(tmp_path, GOOD.replace(good, bad, 1)).startswith(error)
 

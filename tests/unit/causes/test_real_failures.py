@@ -110,5 +110,5 @@ def test_what_is_missed_is_not_told_with_confidence(name: str) -> None:
 
 
 def test_every_recorded_failure_is_held() -> None:
-    """Guards against recordings that nothing looks at."""
+    """Guards against recordings that nothing inspects."""
     assert {path.stem.removeprefix("d-") for path in LOGS.glob("d-*.log")} == {*CAUSES, *MISSED}

@@ -42,7 +42,7 @@ def test_a_new_event_is_a_finding_again(found: Finding, facts: dict[str, NodeFac
 
 
 def test_what_is_ignored_is_counted_and_what_stops_a_start_never_is() -> None:
-    """Guards `up` from a GPU that is off the bus, whatever the owner's file says, and however often it was shown."""
+    """Guards `up` from a GPU that is off the bus, whatever the owner's file reports, and however often it was shown."""
     seen = {f"GPU004 spark-1 {boot} {XID.evidence}": 1.0 for boot in ("b", "another")}
     found = attention([XID, STATE], FACTS, ("GPU004", "MEM009"), seen)
     assert (found.findings, found.ignored, found.old) == ((XID,), (STATE,), ())

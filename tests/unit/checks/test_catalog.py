@@ -89,7 +89,7 @@ def test_lines_that_rules_look_for_leave_the_node(line: str) -> None:
 
 
 def test_worst_comes_first_and_equals_stay_in_order() -> None:
-    """Guards the order that the user reads, and that what two rules say alike is said once."""
+    """Guards the order that the user reads, and that what two rules report alike is reported once."""
     order = [Severity.INFO, Severity.WARN, Severity.BLOCK, Severity.OVERRIDE, Severity.WARN]
     findings = [Finding(f"X00{i}", severity, "node", "title") for i, severity in enumerate(order)]
     assert [f.code for f in worst_first([*findings, findings[1]])] == ["X002", "X003", "X001", "X004", "X000"]
@@ -150,7 +150,7 @@ def unknown_everywhere() -> Iterator[NodeFacts]:
 
 @pytest.mark.parametrize("recipe", [None, RECIPE, BY_PATH, PLAYED])
 def test_nothing_known_is_nothing_found(recipe: Any) -> None:
-    """Guards that what is not known is never held against a node."""
+    """Guards that what is not known is never compared with a node."""
     facts = {entry.node: entry for entry in unknown_everywhere()}
     bare = replace(context(recipe=recipe), facts=facts, checkpoints={}, images={}, ledgers=())
     assert check_all(bare) == ()

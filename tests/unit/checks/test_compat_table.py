@@ -28,7 +28,7 @@ def rows(where: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_each_file_keeps_the_schema(name: str) -> None:
-    """Guards that the data are whole, and that what is written there is what rows say."""
+    """Guards that the data are whole, and that what is written there is what rows report."""
     raw = yaml.load((DATA / f"{name}.yaml").read_text(), yaml.BaseLoader)
     read = read_table(name).rows
     assert len(read) == len(raw["rows"]) > 0
@@ -48,7 +48,7 @@ def test_there_is_one_file_an_engine_and_many_rows() -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_range_is_met_by_a_version(name: str) -> None:
-    """Guards against ranges that no version can be in: each holds for a bound of it, or a step beside one."""
+    """Guards against ranges that no version can be in: each holds for a bound of it, or a step next to one."""
     for row in read_table(name).rows:
         bounds = [part.lstrip("<>=") for part in row.versions.split(",") if part]
         near = [*bounds, *(f"{bound}rc1" for bound in bounds), "b1", *versions(name.replace("_", "-"))]
@@ -118,7 +118,7 @@ def test_every_shipped_recipe_is_known() -> None:
 
 
 def test_what_is_not_given_is_asked_of_the_name() -> None:
-    """Guards recipes without a shape whose model no node has: the name tells architecture and format."""
+    """Guards recipes without a shape whose model no node has: the name reports architecture and format."""
     asked = combination(planned(recipe(None, "vllm 0.21.0", id="nvidia/MiniMax-M2.7-NVFP4")))
     assert asked and (asked.architecture, asked.formats) == ("MiniMaxM2ForCausalLM", frozenset({"nvfp4"}))
     nobody = combination(planned(recipe(None, "vllm 0.21.0", id="org/x")))
@@ -126,7 +126,7 @@ def test_what_is_not_given_is_asked_of_the_name() -> None:
 
 
 def test_the_chip_is_the_nodes() -> None:
-    """Guards that what is known of sm_121 is said of no other chip."""
+    """Guards that what is known of sm_121 is reported of no other chip."""
     elsewhere = combination(planned(OWN_DSV4, {"gpus": H200}))
     assert elsewhere and elsewhere.chip == "sm_90" and known_of(elsewhere) == () and not unheard(elsewhere)
 

@@ -14,7 +14,7 @@ from unit.checks.samples import found
 
 @pytest.mark.parametrize("code", FIRING)
 def test_rule_fires(code: str) -> None:
-    """Guards that the defect is told with all that a user needs, and that it never stops the engine."""
+    """Guards that the defect is reported with all that a user needs, and that it never stops the engine."""
     findings = found(code, FIRING[code])
     assert findings
     for finding in findings:
@@ -37,7 +37,7 @@ def test_every_trouble_of_a_certificate_has_words(trouble: PairTrouble) -> None:
 
 
 def test_a_private_key_that_all_can_read_is_told_beside_the_keys_file() -> None:
-    """Guards that both secrets are looked at, each with its own remedy."""
+    """Guards that both secrets are inspected, each with its own remedy."""
     both = replace(gateway(keys_mode="666"), gateway=replace(pair(key_mode="644").gateway, keys_mode="666"))  # type: ignore[type-var]
     assert [f.remedy.split(": ")[1].split(" /")[0] for f in found("DOOR005", both)] == ["chmod 600", "chmod o="]
 

@@ -81,7 +81,7 @@ def only(code: str, where: Context) -> Finding:
 
 
 def test_the_way_back_is_the_value_that_was_seen() -> None:
-    """Guards that undoing a sysctl sets the observed value and not a default."""
+    """Guards that undoing a sysctl sets the found value and not a default."""
     fix = only("MEM009", FIRING["MEM009"]).fix
     assert fix is not None
     assert fix.do[0].argv[-3:] == ("vm.min_free_kbytes", "3145728", "vm-min-free-kbytes")

@@ -76,7 +76,7 @@ def test_absolute_model_path_is_found_below_home() -> None:
 
 
 def test_a_real_engine_on_simulated_nodes_reads_real_files() -> None:
-    """Guards that only the twin is excused from having its model."""
+    """Guards that only the simulator is excused from having its model."""
     where = context(recipe=BY_PATH, checkpoints=OTHERS, cluster=EMBEDDED)
     assert [finding.code for finding in found("MODEL002", where)] == ["MODEL002"]
     played = replace(BY_PATH, engine=PLAYED.engine)

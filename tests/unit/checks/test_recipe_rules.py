@@ -35,7 +35,7 @@ TWO_SIDES = ("RCP010", "RCP019", "RCP021", "RCP022", "RCP029", "RCP030")
 
 @pytest.mark.parametrize("code", FIRING)
 def test_it_fires_with_evidence_and_remedy(code: str) -> None:
-    """Guards that a rule finds its defect, proves it and says what to do."""
+    """Guards that a rule finds its defect, proves it and reports what to do."""
     (check,) = [check for check in RECIPE if code == check.code]
     findings = found(code, FIRING[code])
     assert findings and all(f.evidence and f.remedy and f.subject for f in findings)
@@ -63,7 +63,7 @@ def test_an_exact_name_is_taken_as_it_is() -> None:
 
 
 def test_flash_attention_3_is_found_wherever_it_is_asked_for() -> None:
-    """Guards SGLang's own flag for prefill, and that vLLM, which falls back by itself, is only told."""
+    """Guards SGLang's own flag for prefill, and that vLLM, which falls back automatically, is only reported."""
     assert severities("RCP018", lint(None, SGLANG, flags={"prefill-attention-backend": "fa3"})) == [Severity.OVERRIDE]
     for version, said in ((3, [Severity.INFO]), (2, [])):
         assert severities("RCP018", lint(flags={"attention-config": {"flash_attn_version": version}})) == said
@@ -102,7 +102,7 @@ def test_an_engine_of_ones_own_may_be_forced() -> None:
 
 
 def test_both_splits_are_weighed_where_the_model_is_known() -> None:
-    """Guards that the advisor's own estimate stands beside what the sources say."""
+    """Guards that the advisor's own estimate is next to what the sources report."""
     asked = shipped("minimax-m2.7-nvfp4")
     (finding,) = found("RCP029", replace(planned(asked), advice=advise(asked, {})))
     assert re.fullmatch(r"tp 2: \d+ to \d+ ms a step .*; tp 2 \+ ep: \d+ to \d+ ms a step .*", finding.evidence)
@@ -115,7 +115,7 @@ def test_a_build_of_the_wrong_pull_request_is_blocked() -> None:
 
 
 def test_a_refused_recipe_says_its_reason_once() -> None:
-    """Guards that the table adds nothing to what the recipe itself says."""
+    """Guards that the table adds nothing to what the recipe itself reports."""
     refused = planned(replace(OWN_DSV4, state=RecipeState.REFUSED, state_reason="no sm_121 kernel"))
     assert [f.code for f in check_all(refused) if f.severity is Severity.BLOCK] == ["REC001"]
 

@@ -53,7 +53,7 @@ def test_a_stock_pair_hears_little(maker: str, driver: str) -> None:
 
 
 def test_pools_of_different_size_are_only_told() -> None:
-    """Guards that a machine with the larger display reserve beside one with the smaller is no warning."""
+    """Guards that a machine with the larger display reserve next to one with the smaller is no warning."""
     assert said(pair({}, {"maker": "early"})) == (WARNED, TOLD | {"MEM015"})
 
 
@@ -112,7 +112,7 @@ def machine(*, arch: str, **changes: Any) -> Context:
 
 
 def test_a_laptop_hears_nothing() -> None:
-    """Guards that what is wrong on a serving GB10 is not held against somebody's laptop."""
+    """Guards that what is wrong on a serving GB10 is not compared with somebody's laptop."""
     assert check_all(machine(arch="x86_64")) == ()
 
 
@@ -182,7 +182,7 @@ def test_a_pair_that_serves_hears_no_more() -> None:
 
 
 def test_a_start_on_a_stock_pair_is_not_held_up() -> None:
-    """Guards that a recipe that fits is started, and that what is shown beside it is what is shown by `check`."""
+    """Guards that a recipe that fits is started, and that what is shown next to it is what is shown by `check`."""
     whole = replace(context(), facts={name: stock(name) for name in NODES})
     assert all(not finding.severity.stops for finding in check_all(whole))
     assert {finding.code for finding in check_all(whole)} <= WARNED | TOLD | {"COMPAT003"}

@@ -25,7 +25,7 @@ def test_a_gate_of_a_baseline_decides_the_exit_code() -> None:
 
 
 def test_a_run_of_another_model_is_no_baseline() -> None:
-    """The gate fails, and why stands above it."""
+    """The gate fails, and why is above it."""
     done = Done([measured(0.1)], GATES, baseline=measured(0.1, "r-old", "another"))
     assert exit_code(done) == 1
     assert "no baseline: the models differ" in done_text(done)

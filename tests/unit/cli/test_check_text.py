@@ -35,7 +35,7 @@ def test_least_severity() -> None:
 
 
 def test_last_line() -> None:
-    """Guards the sum: nodes, time, counts by severity, what is hidden, what --fix mends."""
+    """Guards the sum: nodes, time, counts by severity, what is hidden, what --fix fixes."""
     assert summary(checked()) == "all 3 nodes answered in 1.2 s: no findings"
     found = checked(*ALIKE, fixable("a", 1))
     told = "all 3 nodes answered in 1.2 s: 4 findings (3 warn, 1 info)"

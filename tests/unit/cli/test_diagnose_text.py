@@ -31,7 +31,7 @@ THIRD = replace(FIRST, key="other", code="LXXX001", title="something else", conf
 
 
 def test_what_is_much_less_likely_gets_one_line() -> None:
-    """Guards the eye: a guess beside a certain cause does not look like one."""
+    """Guards the eye: a guess next to a certain cause does not look like one."""
     text = click.unstyle(causes_text([FIRST, SECOND, THIRD]))
     assert "something else" not in text
     assert text.startswith("1. disk is full\n   [LFIL002 disk-full, high 0.95]\n   a.log:7  Errno 28")
@@ -53,7 +53,7 @@ def test_how_often_lines_came(seen: int, told: str) -> None:
 
 
 def test_harmless_lines_name_their_file_only_where_there_are_several() -> None:
-    """Guards short lines; the file is said at the end of the screen anyway."""
+    """Guards short lines; the file is reported at the end of the screen anyway."""
     one, two = (Source(name, 9, 90) for name in ("a.log", "b.log"))
     assert "disk is full (line 7, LFIL002)" in examined_text(Examined(Diagnosis((), (FIRST,), (one,))))
     assert "disk is full (a.log:7, LFIL002)" in examined_text(Examined(Diagnosis((), (FIRST,), (one, two))))
@@ -70,7 +70,7 @@ def test_commands_stay_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_json_is_as_documented() -> None:
-    """Guards scripts that read it: every key stands in docs/guides/diagnosing.md, and no other one does."""
+    """Guards scripts that read it: every key is in docs/guides/diagnosing.md, and no other one does."""
     rows = re.findall(r"^\| (top|`diagnosis`|each of [^|]+) \| (.+) \|$", DOC.read_text(), re.M)
     said = {where: set(re.findall(r"`(\w+)`", keys)) for where, keys in rows}
     told = _document(Examined(Diagnosis((FIRST,), (), (Source("a.log", 9, 90),))))

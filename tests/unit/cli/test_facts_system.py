@@ -41,7 +41,7 @@ def test_the_system_is_told_in_one_line_each() -> None:
 
 
 def test_a_system_of_which_nothing_is_known_says_so() -> None:
-    """Guards that no object's repr and no guess stands where there is no answer."""
+    """Guards that no object's repr and no guess is where there is no answer."""
     shown = rows(NodeFacts("n", 1.0, activity=Activity(), times=Times(1.0)))
     assert shown["board"] == shown["kernel log"] == "unknown: not asked"
     assert shown["clock"] == ""

@@ -91,7 +91,7 @@ def test_errors_of_several_nodes_are_each_told_once(verb: Any, capsys: Any) -> N
     "error", [RuntimeError("oh"), BaseExceptionGroup("g", [errors.Busy("m"), ValueError("oh")])], ids=["one", "group"]
 )
 def test_our_own_bug_is_70_with_the_traceback_and_what_to_do(verb: Any, capsys: Any, error: BaseException) -> None:
-    """Whatever we did not expect; known trouble beside it does not hide it."""
+    """Whatever we did not expect; known trouble next to it does not hide it."""
     verb(raising(error))
     assert run(["probe"]) == 70
     said = capsys.readouterr().err
@@ -156,7 +156,7 @@ def test_no_words_show_the_help(capsys: Any) -> None:
 
 
 def test_help_lists_every_verb_in_one_line(capsys: Any) -> None:
-    """And says how to begin."""
+    """And reports how to begin."""
     assert run(["--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :] if line.strip()]

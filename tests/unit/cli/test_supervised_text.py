@@ -77,7 +77,7 @@ def test_what_it_waits_for_stands_there() -> None:
 
 
 def test_restarts_are_counted() -> None:
-    """Of the programs beside the engine, each with its last one."""
+    """Of the programs next to the engine, each with its last one."""
     rows = (LiveRestart("gateway (Caddy)", 2, 941.0), LiveRestart("supervisor", 1, 0.0))
     (said, *_) = lines(restarts=rows)
     assert said == "  restarts since up: gateway (Caddy) 2 (last 60 s ago), supervisor 1 (last 16 min 41 s ago)"

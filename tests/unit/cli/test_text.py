@@ -119,7 +119,7 @@ def test_one_rank_has_its_environment_with_it() -> None:
 
 
 def test_a_value_that_only_looks_shared_is_not() -> None:
-    """The same name with another value stands with each rank."""
+    """The same name with another value is with each rank."""
     shown = ranks_text((HEAD, replace(WORKER, env={"SHARED": "other"})))
     assert "environment of all" not in shown
 
@@ -137,7 +137,7 @@ def test_the_files_of_a_rank_are_a_part_of_what_runs() -> None:
 
 
 def test_a_secret_is_a_mask() -> None:
-    """The name tells that there is one."""
+    """The name reports that there is one."""
     assert "VLLM_API_KEY=***" in ranks_text(PLAN.specs)
     assert "k-123" not in ranks_text(PLAN.specs)
 

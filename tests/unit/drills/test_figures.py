@@ -88,7 +88,7 @@ def test_a_drill_that_must_not_be_touched_fails_at_any_touch() -> None:
 
 
 def test_requests_are_counted_by_their_fate() -> None:
-    """Lost ones fail the drill; a refusal must say why in an error object."""
+    """Lost ones fail the drill; a refusal must give the reason in an error object."""
     requests = [Request(100.0, 101.0, fate, 200, shaped=False) for fate in Fate]
     made = row("x", "y", Target(), Seen(100.0, BEFORE, GOOD, requests, start=6.0))
     assert (made.answered, made.turned_away, made.broken, made.lost) == (1, 1, 1, 1)
@@ -109,14 +109,14 @@ def test_a_reboot_counts_from_when_the_node_is_back() -> None:
 
 
 def test_what_a_rebooting_node_says_is_noticed_from_when_it_is_back() -> None:
-    """Off it tells nothing; a fault that could be noticed before has no such excuse."""
+    """Off it reports nothing; a fault that could be noticed before has no such excuse."""
     seen = Seen(100.0, BEFORE, GOOD, start=6.0, mended=100.5)
     assert row("x", "y", Target(detected=1.2, back=True), seen).passed
     assert row("x", "y", Target(detected=1.2), seen).missed == ("noticed after 1.5 s, target 1.2 s",)
 
 
 def test_a_slow_machine_may_take_as_many_starts() -> None:
-    """Measured by the engine's own start in the same run; a quick one is held to the seconds."""
+    """Measured by the engine's own start in the same run; a quick one is checked against the seconds."""
     late = (*GOOD[:2], Sight(119.0, "ready", incidents=1, relaunches=1))
     assert row("x", "y", Target(starts=2.0), Seen(100.0, BEFORE, late, start=6.0)).passed
     assert not row("x", "y", Target(starts=2.0), Seen(100.0, BEFORE, late, start=2.0)).passed

@@ -81,7 +81,7 @@ WHEN = Circumstances("2026-11-22 03:00", 0.4, 2.0, "abc1234+", 2, "3.11.7")
 
 
 def test_what_is_missed_is_shown_everywhere() -> None:
-    """On the terminal and in the page, which tells how each was measured and what was not."""
+    """On the terminal and in the page, which reports how each was measured and what was not."""
     shown = text([Kept(MADE, WHEN)])
     assert "MISSED" in shown and "noticed late" in shown
     written = page([Kept(MADE, WHEN, {"run": "60 MB"})], ["x", "y"])

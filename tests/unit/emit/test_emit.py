@@ -30,7 +30,7 @@ def changed(source: Source, **more: object) -> Source:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_no_form_holds_a_secret(form: str) -> None:
-    """Neither an API key nor a secret file's content stands in any file; a file that waits for one is 0600."""
+    """Neither an API key nor a secret file's content is in any file; a file that waits for one is 0600."""
     files = FORMS[form](with_files())
     assert files and not [file.path for file in files if KEY in file.text]
     assert all(file.mode == 0o600 for file in files if file.path.endswith(("secrets.env", "files/key")))
@@ -74,7 +74,7 @@ def test_what_cannot_be_one_text_is_none() -> None:
 
 
 def test_a_node_differs_only_by_its_env() -> None:
-    """As in seed 003: rank, headless and what the node's facts say come from .env, the rest is one compose.yaml."""
+    """As in seed 003: rank, headless and what the node's facts report come from .env, the rest is one compose.yaml."""
     files = {file.path: file.text for file in FORMS["compose"](deepseek())}
     assert files["spark-1/compose.yaml"] == files["spark-2/compose.yaml"]
     assert "NODE_RANK=1\n" in files["spark-2/.env"] and "HEADLESS=--headless\n" in files["spark-2/.env"]
@@ -152,7 +152,7 @@ def test_devices_are_asked_for_as_the_plan_does() -> None:
 
 
 def test_no_form_restarts_a_single_rank() -> None:
-    """A rank that comes back alone meets ranks that have given it up: no form brings one back by itself."""
+    """A rank that comes back alone meets ranks that have given it up: no form brings one back automatically."""
     units = [file.text for file in FORMS["systemd"](deepseek()) if file.path.endswith(".service")]
     assert all("\nRestart=no\n" in text for text in units) and len(units) == 2
     assert "restart: 'no'" in FORMS["compose"](deepseek())[1].text

@@ -25,7 +25,7 @@ def test_words_reach_the_program_as_they_are() -> None:
 
 
 def test_a_system_unit_runs_as_the_user() -> None:
-    """Nothing of ours is root's; a user's unit cannot say so and need not."""
+    """Nothing of ours is root's; a user's unit cannot report it and need not."""
     assert "User=ai" in lines(Manager.SYSTEM) and "WantedBy=multi-user.target" in lines(Manager.SYSTEM)
     assert "User=ai" not in lines(Manager.USER) and "WantedBy=default.target" in lines(Manager.USER)
 

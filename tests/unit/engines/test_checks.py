@@ -21,7 +21,7 @@ def codes(recipe: Recipe) -> list[str]:
 
 
 def test_an_unknown_engine_lists_the_known_ones() -> None:
-    """A wrong name ends with one message that says what could have been written."""
+    """A wrong name ends with one message that reports what could have been written."""
     with pytest.raises(RecipeError, match=f"'atlas' is not .* known: {', '.join(ENGINES)}"):
         engine("atlas")
 

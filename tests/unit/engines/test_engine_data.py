@@ -99,7 +99,7 @@ def test_names_for_type_checkers_are_read(tmp_path: Path, at_run_time: str) -> N
 
 
 def test_help_text_becomes_options() -> None:
-    """llama.cpp's help: text beside or below its flags, switches with their negatives, choices, variables."""
+    """llama.cpp's help: text next to or below its flags, switches with their negatives, choices, variables."""
     rows = [
         "-c,    --ctx-size N                     size of the prompt context",
         "                                        (env: LLAMA_ARG_CTX_SIZE)",

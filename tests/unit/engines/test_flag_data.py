@@ -115,7 +115,7 @@ def test_versions_compare_as_their_projects_mean_them() -> None:
 
 
 def test_an_engine_without_data_stops() -> None:
-    """Better not checked and said than passed over."""
+    """Better not checked and reported than passed over."""
     data, (finding,) = flag_data("exllama", "1.0")
     assert data is None
     assert (finding.code, finding.severity.stops) == ("ENG006", True)

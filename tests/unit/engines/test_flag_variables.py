@@ -27,7 +27,7 @@ def test_variables_that_the_engine_reads_pass() -> None:
      "SGLANG_OPT_USE_TILELANG_MHC_POST"],
 )  # fmt: skip
 def test_the_switches_of_seed_000_are_real(name: str) -> None:
-    """0.5.12 reads all four; 0.5.10 none, and the finding says from when on."""
+    """0.5.12 reads all four; 0.5.10 none, and the finding reports from when on."""
     assert check_variables("sglang", "0.5.12", [name]) == ()
     assert "sglang has it from 0.5.12 " in one("sglang", "0.5.10", name).evidence
 

@@ -49,7 +49,7 @@ def test_commands_that_ran_pass(log: str) -> None:
 
 
 def test_an_unknown_flag_names_the_right_one() -> None:
-    """Capture f-bad-flag: the engine would end at once; the finding says what was meant."""
+    """Capture f-bad-flag: the engine would end at once; the finding reports what was meant."""
     finding = one("serve m --kv-cache-dtyp fp8")
     assert (finding.code, finding.severity) == ("ENG001", Severity.OVERRIDE)
     assert finding.remedy == "did you mean --kv-cache-dtype?"
@@ -90,7 +90,7 @@ def test_every_right_spelling_passes(words: str) -> None:
 
 
 def test_the_beginning_of_a_name_is_enough_where_it_is_unique() -> None:
-    """argparse takes `--kv-cache-mem`; capture f-bad-flag shows what it says where two names begin so."""
+    """argparse takes `--kv-cache-mem`; capture f-bad-flag shows what it reports where two names begin so."""
     assert found("serve m --kv-cache-mem 20G") == ()
     assert found("--model-path m --tp 2 --context-len 128k --max-prefill-tokens 8Ki", "sglang", "0.5.12") == ()
     assert "--kv-cache-dtype, --kv-cache-dtype-skip-layers" in one("serve m --kv-cache-dtyp fp8").cause
@@ -132,7 +132,7 @@ def test_every_row_of_the_published_table_holds_in_every_version(version: str, w
     ],
 )
 def test_the_right_word_of_this_engine_is_named(engine: str, version: str, words: str, remedy: str) -> None:
-    """Another engine's word, another dash, a plain switch negated, and what an earlier version said to use."""
+    """Another engine's word, another dash, a plain switch negated, and what an earlier version reported to use."""
     assert one(f"m {words}", engine, version).remedy == remedy
 
 

@@ -65,7 +65,7 @@ def test_a_program_of_the_recipes_own_gets_the_benefit_of_the_doubt() -> None:
 
 @pytest.mark.parametrize("seen", [EngineFound("arm64", {}, PROGRAM), EngineFound("arm64", {"vllm": "?"}), Unknown("x")])
 def test_a_version_that_cannot_be_read_is_not_guessed(seen: EngineFound | Unknown) -> None:
-    """It is said, and forbids nothing."""
+    """It is reported, and forbids nothing."""
     assert found(seen) == [("ENG018", Severity.INFO)]
 
 

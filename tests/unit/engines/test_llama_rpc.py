@@ -105,7 +105,7 @@ def test_what_cannot_work_is_refused() -> None:
 
 
 def test_a_worker_that_waits_holds_nobody_up() -> None:
-    """Only the head tells how far the load is; a worker that still counted as starting would look stuck."""
+    """Only the head reports how far the load is; a worker that still counted as starting would look stuck."""
     event = read_llama_cpp("Starting RPC server v7.0.0")
     assert event is not None
     assert (event.phase, event.ready, event.error) == (Phase.SERVER, False, False)
@@ -125,7 +125,7 @@ def test_a_worker_that_waits_holds_nobody_up() -> None:
     ],
 )
 def test_what_ends_rpc_is_an_error(line: str) -> None:
-    """A lost worker, another version, no program: the cause stands first."""
+    """A lost worker, another version, no program: the cause is first."""
     event = read_llama_cpp(line)
     assert event is not None
     assert event.error

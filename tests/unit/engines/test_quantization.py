@@ -45,7 +45,7 @@ def test_a_neighbours_data_only_warn() -> None:
 
 
 def test_what_the_recipe_chooses_itself_is_left_to_the_engine() -> None:
-    """Guards `flags: {quantization: ...}`: the engine converts or refuses, and ENG009 looks at the name."""
+    """Guards `flags: {quantization: ...}`: the engine converts or refuses, and ENG009 inspects the name."""
     assert check_quantization(replace(VLLM, flags={"quantization": "humming"}), "exl3") == ()
 
 

@@ -7,7 +7,7 @@ from unit.engines.samples import one_node_recipe, shipped
 
 
 def test_a_good_recipe_has_nothing_against_it() -> None:
-    """The shipped two-node recipe: its version has no data of its own, and that is all there is to say."""
+    """The shipped two-node recipe: its version has no data of its own, and that is all there is to report."""
     assert [f.code for f in rehearse(shipped("deepseek-v4-flash"))] == ["ENG005"]
 
 
@@ -27,6 +27,6 @@ def test_flags_and_variables_of_the_recipe_are_checked() -> None:
 
 
 def test_a_recipe_that_cannot_be_split_is_still_reviewed() -> None:
-    """Ranks and nodes that do not match leave nothing to render, and say so."""
+    """Ranks and nodes that do not match leave nothing to render, and report it."""
     recipe = replace(shipped("deepseek-v4-flash"), nodes=3)
     assert "ENG014" in {f.code for f in rehearse(recipe)}

@@ -72,21 +72,21 @@ def test_drafts_are_counted_as_each_algorithm_counts(method: str, tokens: int, w
 
 
 def test_a_drafter_and_options_of_the_recipe_win() -> None:
-    """`model` is the drafter's place; what the recipe says about steps is not overwritten."""
+    """`model` is the drafter's place; what the recipe reports about steps is not overwritten."""
     spec = Speculation("eagle3", 2, {"model": "/d", "num_steps": 7})
     given = options(replace(TWO, speculation=spec))
     assert (given["speculative-draft-model-path"], given["speculative-num-steps"]) == ("/d", "7")
 
 
 def test_a_worker_answers_health_to_its_own_node_only() -> None:
-    """Its server says 200 whatever happens, and nobody else has business there."""
+    """Its server reports 200 whatever happens, and nobody else has business there."""
     worker = ranks(TWO)[1]
     assert worker.engine_words[worker.engine_words.index("--host") + 1] == "127.0.0.1"
     assert worker.listens == (("127.0.0.1", 8000),)
 
 
 def test_what_sglang_cannot_do_is_named() -> None:
-    """Each refusal stands for itself, and a sound recipe has none."""
+    """Each refusal means itself, and a sound recipe has none."""
     sound = replace(TWO, flags={"disable-cuda-graph": True})
     assert codes(sound) == []
     staged = replace(sound, parallelism=Parallelism(pp=2), speculation=Speculation("mtp", 1))

@@ -53,13 +53,13 @@ def test_pools_and_draft_models_add_up() -> None:
 
 
 def test_ranks_that_share_a_log_are_not_added_up() -> None:
-    """Two ranks of one node say the same of themselves: it is one rank's figure that is wanted."""
+    """Two ranks of one node report the same of themselves: it is one rank's figure that is expected."""
     second = tuple(line.replace(" TP0]", " TP1]") for line in GOOD)
     assert dict(read_log((*GOOD, *second[1:]), READ).facts)["weights_gib"] == "62.76"
 
 
 def test_a_restart_begins_anew() -> None:
-    """A container that Docker restarted goes on with its log: the first start's figures are history."""
+    """A container that Docker restarted continues with its log: the first start's figures are history."""
     assert dict(read_log((*GOOD, *GOOD), READ).facts)["weights_gib"] == "62.76"
 
 
@@ -68,14 +68,14 @@ def test_a_restart_begins_anew() -> None:
     [(GOOD[4], Phase.LOAD, 20, 40), (GOOD[8], Phase.GRAPHS, 18, 36)],
 )
 def test_bars_tell_how_far_it_is(line: str, phase: Phase, done: float, total: float) -> None:
-    """A capture at 0 of 36 can be told from one at 18: what stands still is a deadlock (seed 001)."""
+    """A capture at 0 of 36 can be told from one at 18: what is still is a deadlock (seed 001)."""
     event = READ(line)
     assert event
     assert (event.phase, event.done, event.total) == (phase, done, total)
 
 
 def test_the_old_wording_of_a_capture_is_understood() -> None:
-    """0.5.10 says `Time elapsed: 9.10 s.` where 0.5.23 says `elapsed=9.10 s`."""
+    """0.5.10 reports `Time elapsed: 9.10 s.` where 0.5.23 reports `elapsed=9.10 s`."""
     event = READ(AT.format(1) + "Capture cuda graph end. Time elapsed: 9.10 s. mem usage=0.50 GB. avail mem=2.10 GB.")
     assert event
     assert (event.phase, event.text, event.facts) == (Phase.GRAPHS, "captured in 9.10 s", (("graphs_gib+", "0.50"),))

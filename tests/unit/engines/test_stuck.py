@@ -16,7 +16,7 @@ def test_deaf_ranks_point_to_the_interfaces() -> None:
 
 
 def test_the_rank_furthest_behind_is_named() -> None:
-    """A rank that stands still while the others went on is the one to look at, with a hint for its phase."""
+    """A rank that is still while the others went on is the one to inspect, with a hint for its phase."""
     assert behind({0: Phase.SERVER, 1: Phase.GRAPHS}) == (1,)
     assert why_stuck({0: Phase.SERVER, 1: Phase.GRAPHS}).startswith("rank 1 stands still at graphs: graph capture")
     assert why_stuck({0: Phase.START}).startswith("rank 0 stands still at start")

@@ -122,7 +122,7 @@ def test_every_option_is_spelled_as_click_wants_it() -> None:
 
 
 def test_the_options_file_holds_ours_and_the_recipes() -> None:
-    """The file's kv_cache_config replaces the command line's, so the fraction stands in it, too; mappings merge.
+    """The file's kv_cache_config replaces the command line's, so the fraction is in it, too; mappings merge.
 
     Read as TensorRT-LLM reads it, with PyYAML: a small number stays a number.
     """

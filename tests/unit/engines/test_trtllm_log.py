@@ -30,7 +30,7 @@ INFO:     Application startup complete.
 
 
 def test_a_start_passes_its_phases_and_leaves_its_figures() -> None:
-    """From the daemon on the other node to the answer, in order, with what the engine said of its memory."""
+    """From the daemon on the other node to the answer, in order, with what the engine reported of its memory."""
     phases = [event.phase for line in HEAD if (event := read_trtllm(line)) and not event.alive]
     assert list(dict.fromkeys(phases)) == [
         *(Phase.RENDEZVOUS, Phase.START, Phase.LOAD, Phase.WARMUP, Phase.GRAPHS, Phase.SERVER),

@@ -63,7 +63,7 @@ def test_a_good_start_gives_its_figures(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("[!dl]*.log")))
 def test_phases_come_in_order_and_ready_only_where_it_was(name: str) -> None:
-    """No recording goes back a phase before it is ready, and only those that served say so."""
+    """No recording goes back a phase before it is ready, and only those that served report it."""
     told = story(name)
     assert [p for p, _ in told.phases] == sorted((p for p, _ in told.phases), key=PHASE_ORDER.index)
     seen = [e.phase for line in lines(name) if (e := READ(line)) and not e.error and not e.alive]
@@ -100,7 +100,7 @@ def test_a_worker_leaves_the_rendezvous_when_all_have_joined() -> None:
 
 
 def test_a_worker_ends_at_server() -> None:
-    """Its last line says that it is warm; afterwards its silence is no sign of trouble."""
+    """Its last line reports that it is warm; afterwards its silence is no sign of trouble."""
     assert story("m1-worker").phases[-1][0] is Phase.SERVER
 
 
@@ -131,7 +131,7 @@ def test_checkpoint_size_is_the_total_of_the_load() -> None:
 
 
 def test_a_pinned_kv_cache_is_a_figure_too() -> None:
-    """With kv_cache_memory_bytes no profiling line comes; the reserved size stands in another one (field guide C1)."""
+    """With kv_cache_memory_bytes no profiling line comes; the reserved size is in another one (field guide C1)."""
     line = (
         "(Worker_TP0 pid=543) INFO 08-01 00:40:44 [gpu_worker.py:490] Initial free memory 111.01 GiB, reserved 18.63 "
         "GiB memory for KV Cache as specified by kv_cache_memory_bytes config and skipped memory profiling."

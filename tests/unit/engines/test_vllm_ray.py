@@ -76,14 +76,14 @@ def test_what_does_not_go_with_ray_is_named() -> None:
     ],
 )  # fmt: skip
 def test_lines_of_launcher_ray_and_vllm_are_understood(line: str, phase: Phase, text: str) -> None:
-    """Three programs write one log; Ray's prefix hides nothing of what vLLM says."""
+    """Three programs write one log; Ray's prefix hides nothing of what vLLM reports."""
     event = READ(line)
     assert event
     assert (event.phase, event.text, event.error) == (phase, text, False)
 
 
 def test_a_missing_node_is_the_error() -> None:
-    """The launcher's sentence names the address, and is what a person is told."""
+    """The launcher's sentence names the address, and is what a person is reported."""
     event = READ("ray: error: the cluster did not come up: 1 of 2 nodes active, 1 of 2 GPUs; missing: 10.0.0.2")
     assert event
     assert event.error

@@ -83,7 +83,7 @@ def test_a_config_of_another_model_tells_nothing() -> None:
 
 
 def test_an_index_of_another_format_asks_for_nothing() -> None:
-    """Guards that shards of PyTorch's format, which nobody fetched, are not missed beside safetensors."""
+    """Guards that shards of PyTorch's format, which nobody fetched, are not missed next to safetensors."""
     other = ['shard\t"pytorch_model-00001-of-00001.bin"', "index\tpytorch_model.bin.index.json\t\t3"]
     found = read(*other, *ROWS)
     assert found.complete

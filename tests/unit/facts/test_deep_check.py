@@ -67,7 +67,7 @@ def test_header_without_a_row_is_a_wrong_index_whatever_the_exit_code() -> None:
     ],
 )
 def test_trouble_keeps_the_tools_own_words(done: Completed, raw: str, why: str) -> None:
-    """Guards that what went wrong is told with its line, and that figures in another unit are not taken."""
+    """Guards that what went wrong is reported with its line, and that figures in another unit are not taken."""
     found = bandwidth(done)
     assert isinstance(found, Unknown)
     assert found.raw == raw
@@ -75,7 +75,7 @@ def test_trouble_keeps_the_tools_own_words(done: Completed, raw: str, why: str) 
 
 
 def test_samples_are_read() -> None:
-    """Guards the cells with their units, and that a row with a cell that tells nothing is left out."""
+    """Guards the cells with their units, and that a row with a cell that reports nothing is left out."""
     text = (
         "@@ load\ntorch on the node\n@@ samples\n2411 MHz, 45.10 W, 96 %\n[N/A], 4.11 W, 0 %\n721 MHz, 12.61 W, 96 %\n"
     )

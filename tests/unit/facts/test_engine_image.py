@@ -25,7 +25,7 @@ def test_a_program_that_says_its_version() -> None:
 
 
 def test_no_image_is_no_answer() -> None:
-    """Staging says that it lacks; here nothing is known."""
+    """Staging reports that it lacks; here nothing is known."""
     assert parse_found(Completed(0, "")) is None
 
 

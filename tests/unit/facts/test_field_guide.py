@@ -31,7 +31,7 @@ def read(subject: str, text: str) -> object:
 
 
 def test_release_files(guide: str) -> None:
-    """Guards that quoted and unquoted dgx-release files tell the platform and the last OTA, and never the serial."""
+    """Guards that quoted and unquoted dgx-release files report the platform and the last OTA, and never the serial."""
     who = "@@ hostname\nh\n@@ arch\naarch64\n@@ user\nu\n@@ home\n/home/u\n@@ dgx\n"
     found = [read("identity", who + block) for block in blocks(guide, "DGX_PLATFORM=")]
     assert all(isinstance(one, Identity) for one in found)
@@ -55,7 +55,7 @@ def test_query_lines(guide: str) -> None:
 
 
 def test_process_memory(guide: str) -> None:
-    """Guards that memory by process is read where the GPU's total is not told."""
+    """Guards that memory by process is read where the GPU's total is not reported."""
     (block,) = blocks(guide, "--query-compute-apps")
     found = read("nvidia-smi-processes", block[block.index("pid, process_name") :])
     assert isinstance(found, tuple)

@@ -63,14 +63,14 @@ def test_a_node_that_has_all() -> None:
 
 
 def test_another_users_listener_has_no_name() -> None:
-    """Guards that a port is taken also where ss may not tell by whom."""
+    """Guards that a port is taken also where ss may not report by whom."""
     found = read(BARE.replace("@@ port\n", "@@ port\nLISTEN 0 128 0.0.0.0:8443 0.0.0.0:*\n"))
     assert isinstance(found, GatewayFacts) and found.holder == "?"
 
 
 @pytest.mark.parametrize("trouble", [t for t in PairTrouble if t is not PairTrouble.EARLY])
 def test_each_word_of_trouble_is_understood(trouble: PairTrouble) -> None:
-    """Guards that what the node's script says is what the rule knows."""
+    """Guards that what the node's script reports is what the rule knows."""
     assert pair(f"{trouble}\nmode=600\n").trouble is trouble
 
 
@@ -84,6 +84,6 @@ def test_dates_of_a_certificate() -> None:
 
 
 def test_no_answer_is_unknown() -> None:
-    """Guards that half an answer says nothing."""
+    """Guards that half an answer reports nothing."""
     assert isinstance(read("", 127), Unknown)
     assert isinstance(read(BARE.partition("@@ port")[0]), Unknown)

@@ -92,7 +92,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families(family: str) -> None:
-    """Guards that llama.cpp's keys say the same as those of config.json."""
+    """Guards that llama.cpp's keys report the same as those of config.json."""
     metadata, expected = FAMILIES[family]
     found = shape(metadata)
     assert {key: getattr(found, key) for key in expected} == expected
@@ -138,7 +138,7 @@ def test_a_model_in_parts() -> None:
 
 
 def test_a_head_that_is_cut_gives_what_is_there() -> None:
-    """Guards that a long tokenizer hides no dimension: they stand before it."""
+    """Guards that a long tokenizer hides no dimension: they are before it."""
     whole = head(arch("llama") | {"tokenizer.ggml.tokens": ["a"] * 9}, TENSORS)
     header = gguf.parse(whole[:-20])
     assert header is not None and not header.whole

@@ -20,7 +20,7 @@ from sparkwright.facts.sample import halts, parse_stopped
     ],
 )
 def test_only_what_is_stopped_is_told(text: str, found: tuple[Halt, ...]) -> None:
-    """Guards names as the kernel has them: any character, and none that a terminal would obey."""
+    """Guards names as the kernel has them: any character, and none that a terminal would follow."""
     assert parse_stopped(Completed(0, text)) == found
 
 

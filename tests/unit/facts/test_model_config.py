@@ -182,7 +182,7 @@ def test_files_that_engines_started_with(name: str) -> None:
     ],
 )
 def test_unknown_stays_unknown(text: str, why: str) -> None:
-    """Guards that what a file does not say is not made up."""
+    """Guards that what a file does not report is not made up."""
     shape = parse(text)
     assert isinstance(shape, Unknown)
     assert why in shape.why
@@ -211,7 +211,7 @@ def test_more_layers_than_any_model_has() -> None:
 
 
 def test_the_recipe_has_the_same_keys() -> None:
-    """Guards that model.shape of a recipe can say all that a file can."""
+    """Guards that model.shape of a recipe can report all that a file can."""
     text = "title: x\nmodel: {path: m, shape: {layers: 4, heads: 8, kv_heads: 2, compress: [0, 4]}}\n"
     recipe = load_recipe(f"{text}engine: {{name: vllm, version: 0.21.0, runtime: process}}\n", "x.yaml")
     assert recipe.model.shape == ModelShape(4, 8, 2, compress=(0, 4))

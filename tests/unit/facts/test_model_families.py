@@ -94,7 +94,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_kinds_of_attention(name: str) -> None:
-    """Guards what each kind of attention is said to keep: a cache of the wrong size is off by up to 25 times."""
+    """Guards what each kind of attention is reported to keep: a cache of the wrong size is off by up to 25 times."""
     shape = read(name)
     assert {key: getattr(shape, key) for key in FAMILIES[name]} == FAMILIES[name]
 

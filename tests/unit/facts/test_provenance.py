@@ -30,6 +30,6 @@ def test_what_cannot_be_read_is_unknown() -> None:
 
 
 def test_secrets_are_not_kept() -> None:
-    """Whoever writes a key into the flags must not find it in a report."""
+    """Anyone who writes a key into the flags must not find it in a report."""
     words = ("serve", "--api-key", "k1", "--hf-token=k2", "--max-model-len", "8", "--api-key", "k3")
     assert masked(words) == ("serve", "--api-key", "***", "--hf-token=***", "--max-model-len", "8", "--api-key", "***")

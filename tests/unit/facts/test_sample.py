@@ -76,7 +76,7 @@ def test_lines_of_the_background_come_with_the_next_block() -> None:
 
 
 def test_a_gpu_that_stopped_answering_keeps_its_old_time() -> None:
-    """Who looks at `gpu_at` sees that the reading is old."""
+    """Who inspects `gpu_at` sees that the reading is old."""
     samples = Samples()
     (first,) = read("gpu 94 %, 58 %, 62.41 W, 2405 MHz, 74\n" + BLOCK, samples)
     (later,) = read(BLOCK.replace("time 1795302869", "time 1795302969"), samples)
@@ -93,7 +93,7 @@ def test_a_gpu_that_stopped_answering_keeps_its_old_time() -> None:
     ],
 )
 def test_what_is_no_reading_is_unknown(line: str, why: str) -> None:
-    """With what the program said."""
+    """With what the program reported."""
     (found,) = read(f"{line}\n{BLOCK}")
     assert isinstance(found.gpu, Unknown)
     assert found.gpu.why == why

@@ -13,7 +13,7 @@ SAMPLES = samples()
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.subject}/{s.name}")
 def test_sample_is_read_as_its_file_says(sample: Sample) -> None:
-    """Guards what the sample's own `guards` sentence says."""
+    """Guards what the sample's own `guards` sentence reports."""
     found = plain(SUBJECTS[sample.subject](sample.done))
     assert picked(found, sample.expect) == sample.expect, sample.guards
 

@@ -59,7 +59,7 @@ def test_a_clock_that_was_set_back_makes_nothing_stale() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[3]", '[{"deployment": "x"}]', "Traceback"])
 def test_nonsense_is_unknown(text: str) -> None:
-    """With what python said."""
+    """With what python reported."""
     found = parse_supervised(Completed(1, text, "python3: no such file"), "spark-1")
     assert isinstance(found, Unknown) or found == ()
 

@@ -26,7 +26,7 @@ def test_only_the_gateway_listens(tls: GatewayTls) -> None:
 
 
 def test_all_addresses_are_one_listener() -> None:
-    """Guards IPv4 and IPv6 alike where the recipe says `all`."""
+    """Guards IPv4 and IPv6 alike where the recipe reports `all`."""
     assert servers(GATEWAY)["door"]["listen"] == [":8443"]
 
 

@@ -21,7 +21,7 @@ def test_a_key_says_whose_it_is_and_hides_itself() -> None:
 
 
 def test_the_file_holds_hashes_only() -> None:
-    """Guards that whoever reads the file gets no key."""
+    """Guards that anyone who reads the file gets no key."""
     text = text_of(KNOWN)
     assert ONE.reveal() not in text and TWO.reveal() not in text
     assert parse(text) == KNOWN
@@ -67,7 +67,7 @@ def test_where_clients_show_it(headers: dict[str, str], shown: tuple[str, ...]) 
 
 
 def test_names_are_taken_once() -> None:
-    """Guards that a name tells one key; the same name for one deployment and for all is two keys."""
+    """Guards that a name reports one key; the same name for one deployment and for all is two keys."""
     more = added(KNOWN, Key("laptop", "x", deployment="big"))
     assert len(more.keys) == 3
     with pytest.raises(UsageError, match="there already"):
@@ -78,7 +78,7 @@ def test_names_are_taken_once() -> None:
 
 
 def test_revoking_takes_all_of_a_name_or_one() -> None:
-    """Guards what is left, and that a name that is not there is told with those that are."""
+    """Guards what is left, and that a name that is not there is reported with those that are."""
     both = added(KNOWN, Key("laptop", "x", deployment="big"))
     assert without(both, "laptop", "big")[0] == KNOWN
     assert without(both, "laptop") == (Keys((KNOWN.keys[1],)), (both.keys[0], both.keys[2]))

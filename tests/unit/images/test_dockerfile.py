@@ -91,7 +91,7 @@ def test_values_of_the_environment_arrive_as_written(value: str) -> None:
 
 
 def test_what_is_not_pinned_is_said() -> None:
-    """Whoever reads the Dockerfile sees it, on one line."""
+    """Anyone who reads the Dockerfile sees it, on one line."""
     assert "# Not pinned: apt, and\n" not in rendered(unpinned="apt, and\nmore")["Dockerfile"]
     assert "# Not pinned: apt, and more\n" in rendered(unpinned="apt, and\nmore")["Dockerfile"]
 

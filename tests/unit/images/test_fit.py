@@ -33,7 +33,7 @@ def test_room_with_some_to_spare(free: int, codes: list[str]) -> None:
 
 
 def test_dockers_root_elsewhere_is_not_guessed() -> None:
-    """The root file system says nothing of another disk."""
+    """The root file system reports nothing of another disk."""
     assert not [*no_room(["spark-1"], {"spark-1": node(free=0, root="/data/docker")}, GIB)]
 
 

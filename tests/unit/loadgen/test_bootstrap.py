@@ -59,7 +59,7 @@ def test_a_weighted_statistic_is_that_of_the_values_written_out(values: list[flo
 
 
 def test_the_same_values_have_the_same_interval() -> None:
-    """Chance comes from a fixed seed: a run says the same whenever it is read."""
+    """Chance comes from a fixed seed: a run reports the same whenever it is read."""
     values = [1.0, 2.0, 4.0, 8.0, 9.0]
     assert interval(values, [5]) == interval(values, [5])
 
@@ -79,7 +79,7 @@ def test_an_interval_holds_its_value(values: list[float]) -> None:
 
 
 def test_repeats_that_differ_widen_the_interval() -> None:
-    """A thousand requests of three repeats, each at its own speed, are three looks at the server, not a thousand."""
+    """A thousand requests of three repeats, each at its own speed, are three inspects the server, not a thousand."""
     rng = np.random.default_rng(3)
     apart = np.concatenate([rng.normal(middle, 0.01, 300) for middle in (1.0, 1.1, 1.2)])
     together = rng.permutation(apart)

@@ -44,7 +44,7 @@ def test_more_is_better_where_it_is() -> None:
 
 
 def test_noise_is_unclear_not_same() -> None:
-    """Few requests that vary by half allow no word of a 5 % difference."""
+    """Few requests that vary by half allow no mention of a 5 % difference."""
     assert of(measured(0.1, 1, 0.5), measured(0.105, 2, 0.5)).verdict == "unclear"
 
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(other: Run, why: str
 
 
 def test_simulated_beside_measured_wants_a_word() -> None:
-    """It is compared when asked, and said again in the notes."""
+    """It is compared when asked, and reported again in the notes."""
     real, twin = run(level([row()])), run(level([row()]), conditions=replace(KNOWN, simulated=True))
     assert refused(real, twin)
     assert refused(real, twin, allow_simulated=True) == ()

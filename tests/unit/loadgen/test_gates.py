@@ -68,7 +68,7 @@ def test_a_line_means_what_it_says(line: str, gate: Gate) -> None:
     ],
 )
 def test_a_bad_line_is_named_with_its_number(line: str, why: str) -> None:
-    """All bad lines at once: nobody mends a file line by line with a run of CI between."""
+    """All bad lines at once: nobody fixes a file line by line with a run of CI between."""
     with pytest.raises(UsageError) as error:
         parse(f"errors == 0\n\n{line}\n# fine\n{line}\n", "gates.txt")
     first, second = error.value.message.splitlines()
@@ -101,7 +101,7 @@ def test_a_gate_for_some_levels_asks_no_others() -> None:
 
 
 def test_a_gate_that_selects_nothing_fails() -> None:
-    """A level that was renamed must not pass by being absent; what there is is said."""
+    """A level that was renamed must not pass by being absent; what there is is reported."""
     result = one("ttft < 2s @ level=c9", two_levels())
     assert (result.passed, result.observed) == (False, None)
     assert result.why == "no level has level=c9; levels: c1, deep"
@@ -122,7 +122,7 @@ def test_a_baseline_is_taken_level_by_level(factor: str, passed: bool) -> None:
 
 
 def test_a_gate_of_a_baseline_fails_without_one() -> None:
-    """And says what is missing."""
+    """And reports what is missing."""
     assert "no baseline" in one("decode >= 0.9 x baseline", two_levels()).why
     shallow = summarize(run(level([row()])))
     assert "the baseline has no ttft at deep" in one("ttft <= 2 x baseline", two_levels(), shallow).why
@@ -175,7 +175,7 @@ def test_an_invalid_run_passes_no_file() -> None:
 
 
 def test_a_level_in_doubt_passes_with_the_doubt() -> None:
-    """Whoever reads the log of CI sees it."""
+    """Anyone who reads the log of CI sees it."""
     result = one("ttft < 2s", summarize(run(level([row(prompt_tokens=200)]))))
     assert result.passed
     assert result.why == "in doubt: c1: prompts have 200% of the planned tokens: is the tokenizer the model's?"

@@ -42,7 +42,7 @@ def test_a_server_that_fails_at_the_lowest_rate_has_no_goodput() -> None:
 
 
 def test_a_server_that_never_fails_is_measured_to_the_end() -> None:
-    """The answer says that there may be more."""
+    """The answer reports that there may be more."""
     told, rates = searched(Search(1.0, 6.0), 100.0)
     assert (told.rate, rates) == (6.0, [1.0, 2.0, 4.0, 6.0])
     assert "highest rate" in told.why
@@ -56,5 +56,5 @@ def test_luck_above_a_failure_does_not_count() -> None:
 
 @pytest.mark.parametrize("points", [[(8.0, False)], [(4.0, False), (8.0, True)]])
 def test_a_search_that_begins_with_a_failure_goes_down(points: list[tuple[float, bool]]) -> None:
-    """A run that is gone on with may know a high rate only."""
+    """A run that is resumed may know a high rate only."""
     assert step(Search(1.0, 64.0), points) == Next(1.0)

@@ -35,7 +35,7 @@ def test_a_median_is_kept_with_a_long_tail() -> None:
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.data())
 def test_never_outside(one: int, other: int, data: st.DataObject) -> None:
-    """No request is shorter or longer than its range says."""
+    """No request is shorter or longer than its range reports."""
     low, high = min(one, other), max(one, other)
     median = data.draw(st.sampled_from([0, (low + high) // 2]))
     length = Length(low, high, median if low < median < high else 0)

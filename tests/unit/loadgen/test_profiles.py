@@ -42,7 +42,7 @@ def test_quick_is_quick() -> None:
 
 
 def test_agentic_asks_the_question_of_the_tenth_turn() -> None:
-    """Ten turns, 80 % of each prompt known, every such level beside its cold twin of the same lengths."""
+    """Ten turns, 80 % of each prompt known, every such level next to its cold simulator of the same lengths."""
     made = load_workload(profiles.text("agentic"), "agentic.yaml")
     by_name = {level.name: level for level in made.levels}
     twins = [level for level in made.levels if level.shape.cold]

@@ -41,13 +41,13 @@ def test_conversations_of_sharegpt() -> None:
 
 
 def test_a_trace_of_mooncake() -> None:
-    """Milliseconds become seconds; the blocks say what is shared."""
+    """Milliseconds become seconds; the blocks report what is shared."""
     text = lines({"timestamp": 1500, "input_length": 700, "output_length": 12, "hash_ids": [4, 9]})
     assert parse(text, "f") == (Recorded(output_tokens=12, at=1.5, input_tokens=700, blocks=(4, 9)),)
 
 
 def test_a_limit_stops_reading() -> None:
-    """What comes after it is not even looked at."""
+    """What comes after it is not even inspected."""
     assert len(parse(lines({"prompt": "1"}, {"prompt": "2"}) + "no json", "f", limit=2)) == 2
 
 

@@ -49,7 +49,7 @@ def test_a_total_wants_every_repeat() -> None:
 
 
 def test_a_counter_that_falls_has_begun_anew() -> None:
-    """The server was restarted in the middle: no increase can be told."""
+    """The server was restarted in the middle: no increase can be reported."""
     scrapes = tuple(scrape(at, generation_tokens_total=total) for at, total in enumerate((500.0, 900.0, 40.0)))
     assert samples.restarted(scrapes)
     assert samples.increase(scrapes, "generation_tokens_total") is None

@@ -44,7 +44,7 @@ def test_the_share_is_of_all_that_were_sent() -> None:
 
 
 def test_without_usage_nobody_met_or_missed_a_time_per_token() -> None:
-    """No share is told, least of all 0 %; a failed request has missed it all the same."""
+    """No share is reported, least of all 0 %; a failed request has missed it all the same."""
     silent = row(output_tokens=None)
     assert share([silent, failed()], Slo(tpot=1.0), False) is None
     assert share([silent, failed()], Slo(ttft=1.0), False) == 0.5

@@ -70,7 +70,7 @@ def test_warm_up_and_noise_are_left_out() -> None:
 
 
 def test_without_usage_there_is_no_figure_of_tokens() -> None:
-    """TTFT and end to end stay; the rest is absent, never zero, and it is said why."""
+    """TTFT and end to end stay; the rest is absent, never zero, and it is reported why."""
     silent = row(kind="no-usage", output_tokens=None, prompt_tokens=None, reads=Reads())
     found = only(level([silent, silent]))
     assert set(found.metrics) == {"ttft", "end_to_end", "request_rate"}
@@ -110,7 +110,7 @@ def test_a_rate_is_one_value_of_each_repeat() -> None:
 
 
 def test_cold_and_warm_requests_stand_apart() -> None:
-    """The first turn pays for its whole prompt, the others for what is new: one median of both says nothing."""
+    """The first turn pays for its whole prompt, the others for what is new: one median of both reports nothing."""
     plan = LevelPlan("agent", Agent(3, 10, 10, 10, 10, 4), PLAN.pace)
     turns = [row(1.0, turn=0), row(0.1, turn=1, planned_cached=80), row(0.2, turn=2, planned_cached=90)]
     parts = {one.part: one for one in summarize(run(level(turns, plan=plan))).levels}
@@ -164,7 +164,7 @@ def test_accepted_tokens_come_from_the_servers_counters() -> None:
 
 
 def test_token_times_of_a_tool_that_has_none_are_not_made_up() -> None:
-    """llama-benchy tells a first and a last token: no time between tokens comes of that."""
+    """llama-benchy reports a first and a last token: no time between tokens comes of that."""
     found = only(level([row(reads=Reads((0.1, 0.16), (1, 3), exact=False))]), imported="llama-benchy")
     assert "itl" not in found.metrics
     assert found.metrics["decode"].median.value == pytest.approx(50.0)

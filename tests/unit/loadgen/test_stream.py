@@ -45,14 +45,14 @@ def test_the_role_is_no_token() -> None:
 
 
 def test_one_chunk_may_hold_several_tokens() -> None:
-    """Chunks are not tokens: the total of `usage` is shared out by length, and said to be so."""
+    """Chunks are not tokens: the total of `usage` is shared out by length, and reported to be so."""
     reads = [(1.0, chat({"content": "ab"})), (2.0, chat({"content": "abcdef"})), (3.0, chat({"content": "ab"}))]
     at, counts, exact = heard(*reads, (3.0, usage(10) + DONE)).tokens()
     assert (at, counts, exact) == ([1.0, 2.0, 3.0], [2, 6, 2], False)
 
 
 def test_running_counts_are_exact() -> None:
-    """With continuous usage each chunk tells its tokens, so nothing is shared out by length."""
+    """With continuous usage each chunk reports its tokens, so nothing is shared out by length."""
     reads = [
         (1.0, chat({"role": "assistant", "content": ""}, usage={"completion_tokens": 0})),
         (2.0, chat({"content": "a long first text"}, usage={"completion_tokens": 1})),
@@ -111,7 +111,7 @@ def test_text_completions_are_read_too() -> None:
 
 
 def test_tokens_of_several_choices_are_added() -> None:
-    """With n > 1 each choice counts by itself; only the total can be trusted."""
+    """With n > 1 each choice counts automatically; only the total can be trusted."""
     reads = [
         (float(at), chat({"content": "a"}, usage={"completion_tokens": 1 + at // 2}, index=at % 2)) for at in range(4)
     ]
@@ -137,7 +137,7 @@ def test_what_is_no_chunk_is_an_error_and_not_a_crash() -> None:
 
 
 def test_comments_names_and_crlf() -> None:
-    """Everything that the format allows beside `data`; also a last event without its empty line."""
+    """Everything that the format allows next to `data`; also a last event without its empty line."""
     text = (
         b": ping\r\n\r\nevent: message\r\nid: 3\r\n"
         + chat({"content": "a"}).replace(b"\n", b"\r\n")
@@ -182,7 +182,7 @@ def test_chunks_like_the_one_before_are_told_from_others(texts: list[str], name:
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), min_size=1, max_size=30), st.integers(1, 400))
 def test_every_total_is_shared_out_whole(reads: list[tuple[int, int]], total: int) -> None:
-    """However many tokens `usage` tells of however many chunks: none is lost, and the first read has one."""
+    """However many tokens `usage` reports of however many chunks: none is lost, and the first read has one."""
     bodies = [(float(at), chat({"content": "x" * size}) * chunks) for at, (size, chunks) in enumerate(reads)]
     stream = heard(*bodies, (99.0, usage(total) + DONE))
     at, counts, _ = stream.tokens()

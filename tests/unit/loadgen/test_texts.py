@@ -15,7 +15,7 @@ from sparkwright.simulator.text import Tokenizer
 
 @pytest.mark.parametrize("kind", list(Text))
 def test_the_same_seed_makes_the_same_text(kind: Text) -> None:
-    """A run can be repeated word by word; another seed says something else."""
+    """A run can be repeated word by word; another seed gives another."""
     assert blocks(kind, "1", 5, 60) == blocks(kind, "1", 5, 60)
     assert not set(blocks(kind, "1", 5, 60)) & set(blocks(kind, "2", 5, 60))
 

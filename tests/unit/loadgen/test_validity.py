@@ -20,7 +20,7 @@ def late_of(one: Level) -> tuple[str, ...]:
 
 
 def test_a_run_in_order_is_valid() -> None:
-    """A client in time, prompts as planned, no error: nothing to say."""
+    """A client in time, prompts as planned, no error: nothing to report."""
     one = level([row(), row()], lag=Lag(p99=0.0005, cores=0.3))
     assert (invalid(run(one)), doubts(one), notes(run(one), [one])) == ((), (), ())
 
@@ -60,7 +60,7 @@ def test_where_most_repeats_were_behind_all_count_and_the_run_is_invalid() -> No
 
 @pytest.mark.parametrize(("lag", "gap", "fine"), [(0.003, 0.02, False), (0.0015, 0.02, True), (0.0009, 0.002, True)])
 def test_a_tenth_of_what_is_measured_is_the_most_a_client_may_lag(lag: float, gap: float, fine: bool) -> None:
-    """3 ms are much beside 20 ms between tokens; under 2 ms is what any shared machine does."""
+    """3 ms are much next to 20 ms between tokens; under 2 ms is what any shared machine does."""
     assert (late_of(level([row(0.5, gap)], lag=Lag(p99=lag))) == ()) is fine
 
 
@@ -140,7 +140,7 @@ def test_the_models_own_beginning_of_each_prompt_may_be_cached() -> None:
 
 
 def test_shared_out_totals_are_noted() -> None:
-    """Times between tokens are approximate then, and it is said of how many answers."""
+    """Times between tokens are approximate then, and it is reported of how many answers."""
     shared = replace(row(), reads=replace(row().reads, exact=False))
     one = level([shared, row()])
     assert notes(run(one), [one]) == ("1 of 2 answers tell the total of tokens only: it was shared out over the reads",)

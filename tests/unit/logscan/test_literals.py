@@ -25,7 +25,7 @@ from unit.logscan.matching import matching
     ],
 )
 def test_the_longest_sure_words_are_taken(pattern: str, words: tuple[str, ...]) -> None:
-    """Guards speed: the rarer the word, the fewer lines are looked at."""
+    """Guards speed: the rarer the word, the fewer lines are inspected."""
     assert required(pattern) == words
 
 

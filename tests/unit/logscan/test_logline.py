@@ -22,7 +22,7 @@ from sparkwright.logscan.logline import decoded, when, who
     ],
 )
 def test_the_process_is_told_by_the_line_itself(line: str, name: str) -> None:
-    """Guards that the proof says which rank spoke."""
+    """Guards that the proof reports which rank spoke."""
     assert who(line) == name
 
 

@@ -78,7 +78,7 @@ def test_experts_share_one_workspace() -> None:
 
 
 def test_sparse_attention_gathers_by_context() -> None:
-    """Guards that a longer context costs activations, and that the indexer's logits obey their variable."""
+    """Guards that a longer context costs activations, and that the indexer's logits follow their variable."""
     short, long = (of(recipe(V4, tp=2, serving={"context": n})) for n in (65536, 1048576))
     assert long.workspace == 4 * (1048576 / 4 + 128 + 8192) * 512 * 2 > short.workspace
     small = of(recipe(V4, tp=2, env={"VLLM_SPARSE_INDEXER_MAX_LOGITS_MB": "256"}))

@@ -60,7 +60,7 @@ def test_the_same_start_is_taken_as_it_is() -> None:
     ],
 )
 def test_another_place_counts_with_a_wider_range(where: dict[str, str | int], said: str) -> None:
-    """The same recipe elsewhere is still better than any formula; the plan says what was different."""
+    """The same recipe elsewhere is still better than any formula; the plan reports what was different."""
     found = chosen(start(**where))
     assert found.differs == (said,)
     assert found.spread > chosen(start()).spread
@@ -101,7 +101,7 @@ def test_other_weights_calibrate_nothing(changed: Recipe) -> None:
 
 
 def test_a_simulated_start_never_stands_for_a_real_one() -> None:
-    """Nor the reverse: the twin allocates nothing, so its figures count in no ledger."""
+    """Nor the reverse: the simulator allocates nothing, so its figures count in no ledger."""
     made_up = replace(start(), conditions=conditions(RECIPE, True, **HERE))
     assert choose([made_up], conditions(RECIPE, False, **HERE)) is None
     assert choose([start()], conditions(RECIPE, True, **HERE)) is None

@@ -42,7 +42,7 @@ def test_nothing_known_changes_nothing() -> None:
 
 
 def test_a_whole_start() -> None:
-    """Guards that its lines are taken, say where from, and still add up to what the engine claims."""
+    """Guards that its lines are taken, report where from, and still add up to what the engine claims."""
     found = after(said(**FIGURES))
     assert [gib(line(found, name).bytes) for name in (WEIGHTS, KV_POOL, GRAPHS)] == ["15.0 GiB", "40.0 GiB", "1.0 GiB"]
     assert {line(found, name).origin for name in (WEIGHTS, KV_POOL, GRAPHS, ACTIVATIONS)} == {Origin.CALIBRATED}
@@ -53,7 +53,7 @@ def test_a_whole_start() -> None:
 
 
 def test_other_limits_keep_the_weights_only() -> None:
-    """Guards that a longer context plans its own KV pool, beside the weights as they were measured."""
+    """Guards that a longer context plans its own KV pool, next to the weights as they were measured."""
     longer = replace(PLAIN, serving=replace(PLAIN.serving, batched_tokens=4096))
     counted = ledger(longer, node(), None, 1)
     found = after(said(**FIGURES), longer, counted)
@@ -71,7 +71,7 @@ def test_a_pinned_pool_stays() -> None:
 
 
 def test_another_recipe_is_not_calibrated() -> None:
-    """Guards that figures of another split say nothing here."""
+    """Guards that figures of another split report nothing here."""
     other = recipe(DENSE, tp=2, serving={"memory_fraction": 0.5, "context": 32768})
     counted = ledger(other, node(), None, 2)
     assert after(said(**FIGURES), other, counted) == counted

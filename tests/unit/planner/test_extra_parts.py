@@ -68,7 +68,7 @@ def test_state_layers_by_what_their_convolution_sees() -> None:
     ],
 )
 def test_who_drafts(method: str, options: dict[str, str], own: bool, other: bool) -> None:
-    """Guards that layers of the checkpoint, a model beside it, and looking text up are told apart."""
+    """Guards that layers of the checkpoint, a model next to it, and looking text up are distinguished."""
     made = recipe(V4, speculation=Speculation(method, 2, options))
     assert (drafts(made, V4), drafter(made, V4)) == (own, other)
 

@@ -157,7 +157,7 @@ def test_crossed_twins_still_agree_on_one_subnet() -> None:
 
 
 def test_management_network_is_no_fabric() -> None:
-    """Guards that a shared LAN does not stand in for a cage that reaches nobody."""
+    """Guards that a shared LAN is not in for a cage that reaches nobody."""
     lonely = facts("two", [mgmt(2), link("enp1s0f0np0", "10.99.0.2")], [port(0, "", "10.99.0.2"), port(0, "P2")])
     finding = blocked(choose_fabric(node(), spark("one", 1), [lonely]))
     assert finding.code == "FAB007"

@@ -65,7 +65,7 @@ def test_the_worst_node_decides(other: MemoryLedger, lack: Lack | None, short: i
 
 
 def test_a_node_that_tells_nothing_is_not_judged() -> None:
-    """Neither refused nor said to fit."""
+    """Neither refused nor reported to fit."""
     facts = two(memory=Unknown("odd", "not understood"))
     found = judge(facts).verdict(minimax())
     assert found.fits and not found.known
@@ -140,7 +140,7 @@ def test_nodes_that_are_not_there_are_taken_to_be_alike() -> None:
     [(30.0, {"memory_fraction": 0.9}), (6.0, {"memory_fraction": 0.6}), (45.0, {}), (6.0, {"memory_fraction": 0.64})],
 )
 def test_what_is_proposed_fits(taken: float, serving: dict[str, object]) -> None:
-    """Asked anew, the ledgers of the changed recipe lack nothing on any node, and leave nothing to luck."""
+    """Asked again, the ledgers of the changed recipe lack nothing on any node, and leave nothing to luck."""
     made = judge(two(taken))
     found = remedies(minimax(**serving), made, around(made))
     assert found

@@ -113,7 +113,7 @@ def test_layers_without_a_cache_of_their_own() -> None:
 
 
 def test_a_draft_model_of_its_own_is_assumed() -> None:
-    """Guards that what nobody knows is said to be assumed."""
+    """Guards that what nobody knows is reported to be assumed."""
     assert "assumed 8 layers" in kept(QWEN36, draft=("dflash", 15))[1].why
     assert "assumed a window of 2048" in kept(shape("glm-5.3-flash"), draft=("dflash2", 7))[1].why
     assert kept(QWEN36, draft=("ngram", 0)) == kept(QWEN36)

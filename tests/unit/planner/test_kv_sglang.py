@@ -38,7 +38,7 @@ def test_pages_are_whole() -> None:
 
 
 def test_a_pool_of_windows_beside_the_whole() -> None:
-    """Guards swa_full_tokens_ratio: 0.8 tokens of window for each token of context unless told otherwise."""
+    """Guards swa_full_tokens_ratio: 0.8 tokens of window for each token of context unless reported otherwise."""
     full, window = 9 * 2560, 39 * 5120
     assert tokens(MIMO, (full + 0.8 * window) * 100) == 100
     assert tokens(MIMO, (full + 0.25 * window) * 100, swa_full_tokens_ratio=0.25) == 100
@@ -60,9 +60,9 @@ def kinds(model: ModelShape, **more: Any) -> tuple[CacheLayers, ...]:
 
 
 def test_the_share_of_states() -> None:
-    """Guards mamba_full_memory_ratio: 0.9 bytes of states for each byte of KV, or as many slots as told.
+    """Guards mamba_full_memory_ratio: 0.9 bytes of states for each byte of KV, or as many slots as reported.
 
-    Without a cache of prefixes the limit on requests tells it.
+    Without a cache of prefixes the limit on requests reports it.
     """
     usual = recipe(32768, "0.5.10", "sglang")
     assert kv_sglang.token_pool(usual, QWEN36, kinds(QWEN36), 19 * GIB) == pytest.approx(10 * GIB, rel=1e-6)
@@ -95,7 +95,7 @@ def test_states_of_drafted_tokens() -> None:
 
 
 def test_what_drafts_and_indexers_take_of_the_pool() -> None:
-    """Guards GLM's share of keys and values when the indexer's rows and the draft's are kept beside them."""
+    """Guards GLM's share of keys and values when the indexer's rows and the draft's are kept next to them."""
     run = recipe(32768, "0.5.10", "sglang", kv="fp8", draft=("eagle", 3))
     rows = kinds(GLM, kv="fp8", draft=("eagle", 3))
     index = (GLM.index_layers + 1) * 132
@@ -104,7 +104,7 @@ def test_what_drafts_and_indexers_take_of_the_pool() -> None:
 
 
 def test_need_and_unknown() -> None:
-    """Guards that a context's bytes are said, and that compressed KV is not guessed."""
+    """Guards that a context's bytes are reported, and that compressed KV is not guessed."""
     assert needed(recipe(1000, "0.5.10", "sglang"), SMALL, 2.5) == 2500 * 28672
     v4 = shape("deepseek-v4-flash")
     assert isinstance(needed(recipe(1000, "0.5.10", "sglang"), v4), Unknown)

@@ -99,7 +99,7 @@ def test_a_pinned_pool_of_sparse_mla(size: int, dcp: int, tokens: int) -> None:
 
 @pytest.mark.parametrize(("gib", "tokens", "fits"), [(40.61, 177440, 35.75), (44.03, 192368, 38.76)])
 def test_the_old_line_counted_blocks_of_one_group(gib: float, tokens: int, fits: float) -> None:
-    """Guards that 0.20.0's figure is given as it prints it, and the 1.65 times as many that fit beside it."""
+    """Guards that 0.20.0's figure is given as it prints it, and the 1.65 times as many that fit next to it."""
     run = recipe(8192, "0.20.0", batched=4096)
     log = Log(GEMMA, run, gib, tokens, "")
     found = capacity(run, GEMMA, size_for(log))
@@ -131,7 +131,7 @@ def test_our_own_refusal() -> None:
 
 
 def test_compressed_kv_holds_less_than_it_says() -> None:
-    """Guards the true figure beside 0.21.0's: it weighs groups by their bytes, but each takes whole blocks."""
+    """Guards the true figure next to 0.21.0's: it weighs groups by their bytes, but each takes whole blocks."""
     found = capacity(recipe(1048576, tp=2), V4, int(26.72 * GIB))
     assert found.tokens == pytest.approx(found.reported * 7065 / 7450, rel=0.001)
     assert found.sequences == pytest.approx(3.66, abs=0.01)

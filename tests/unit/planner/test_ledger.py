@@ -50,7 +50,7 @@ def size(of: MemoryLedger, name: str) -> float:
 
 
 def test_whole_ledger() -> None:
-    """Guards the arithmetic, and that each line says where it comes from."""
+    """Guards the arithmetic, and that each line reports where it comes from."""
     found = made()
     assert [(x.name, gib(x.bytes), x.origin) for x in (found.pool, *found.lines)] == [
         ("pool", "121.6 GiB", Origin.MEASURED),
@@ -127,7 +127,7 @@ def test_seed_minimax_fp8_is_refused() -> None:
 
 @pytest.mark.parametrize(("fraction", "passes"), [(0.88, False), (0.82, True)])
 def test_seed_other_services(fraction: float, passes: bool) -> None:
-    """Guards seed 001: with 16 GB of services beside what a node takes itself, 0.88 is refused and 0.82 passes."""
+    """Guards seed 001: with 16 GB of services next to what a node takes itself, 0.88 is refused and 0.82 passes."""
     taken = 4.9 + 16e9 / GIB
     serving = {"memory_fraction": fraction, "context": 131072, "kv_dtype": "fp8"}
     found = alone(recipe(MINIMAX, "vllm-ray 0.21.0", 2, serving=serving), node(taken))
@@ -164,7 +164,7 @@ def test_ranks_that_share_a_node_are_added_up() -> None:
 
 
 def test_the_twin_takes_nothing() -> None:
-    """Guards that a simulated run fits on any machine and says that it is one."""
+    """Guards that a simulated run fits on any machine and reports that it is one."""
     found = made(replace(PLAYED, model=replace(PLAYED.model, size=SIZE)), None)
     assert [line(found, name).bytes for name in (WEIGHTS, KV_POOL)] == [0, 0]
     assert "simulated: the twin allocates nothing; a real engine would take 69.4 GiB" in line(found, WEIGHTS).why
@@ -173,7 +173,7 @@ def test_the_twin_takes_nothing() -> None:
 
 
 def test_llama_cpp_takes_what_it_needs() -> None:
-    """Guards that it is held to no fraction, and takes the cache of every slot at start."""
+    """Guards that it is checked against no fraction, and takes the cache of every slot at start."""
     found = made(CPU, world=1)
     assert found.unknown == (KV_POOL,)
     assert (line(found, KV_POOL).bytes, found.claim, gib(line(found, OVERHEAD).bytes)) == (0, 0, "1.0 GiB")
@@ -190,7 +190,7 @@ def test_tensorrt_llm_takes_a_share_of_what_is_left() -> None:
 
 
 def test_sglangs_fraction_is_of_what_is_free() -> None:
-    """Guards that it holds weights and KV pool only: a GB10 with 112 GiB free gave 41.6 GiB at 0.4 beside 3.25."""
+    """Guards that it holds weights and KV pool only: a GB10 with 112 GiB free gave 41.6 GiB at 0.4 next to 3.25."""
     small = replace(DENSE, layers=28, hidden=1536, vocab=151936, heads=12, kv_heads=2, intermediate=8960, tied=True)
     found = alone(recipe(small, "sglang 0.5.12", serving={"memory_fraction": 0.4, "context": 32768}), node(7.7))
     assert size(found, KV_POOL) == pytest.approx(41.6, rel=0.01)
@@ -235,7 +235,7 @@ def test_loading_can_be_what_does_not_fit() -> None:
 
 
 def test_memory_that_could_not_be_read() -> None:
-    """Guards that an unknown pool has no lines that could be held against it."""
+    """Guards that an unknown pool has no lines that could be compared with it."""
     found = made(memory=Unknown("cut off", "/proc/meminfo lacks Cached"))
     assert (found.pool.bytes, found.lines, found.claim, found.fits) == (0, (), 0, True)
     assert found.pool.why == "the node's memory could not be read: /proc/meminfo lacks Cached"

@@ -29,7 +29,7 @@ def test_vllms_defaults(engine: str, unified: bool, wanted: tuple[int, int]) -> 
 
 
 def test_sequences_are_capped_by_tokens() -> None:
-    """Guards vLLM's own cap, which its default obeys and a recipe's figure does not."""
+    """Guards vLLM's own cap, which its default follows and a recipe's figure does not."""
     assert limits.sequences(recipe(None, serving={"batched_tokens": 512})) == 512
     assert limits.sequences(recipe(None, serving={"batched_tokens": 512, "sequences": 600})) == 600
 

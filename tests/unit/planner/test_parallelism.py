@@ -125,7 +125,7 @@ def test_weights_are_what_an_engine_reported() -> None:
 
 
 def test_a_checkpoint_on_disk_counts_more() -> None:
-    """Guards the scale: what files hold beyond the counted parts is shared alike; an empty folder tells nothing."""
+    """Guards the scale: what files hold beyond the counted parts is shared alike; an empty folder reports nothing."""
     for size, weights in ((0, 62.6), (140_000_000_000, 65.2), (900, 62.6)):
         assert cost(recipe(MINIMAX, 2), MINIMAX, size, 1).weights / GIB == pytest.approx(weights, abs=0.1)
 
@@ -279,14 +279,14 @@ SHIPPED = sorted((files("sparkwright.recipes") / "shipped").iterdir(), key=str)
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name.removesuffix(".yaml"))
 def test_shipped_recipes_can_be_split_as_they_say(path: Traversable) -> None:
-    """Guards what we ship: no profile of any recipe is refused for its split, by what it says of its model."""
+    """Guards what we ship: no profile of any recipe is refused for its split, by what it reports of its model."""
     base = load_recipe(path.read_text(), path.name)
     for profile in base.profiles or ("",):
         assert refused(advise(load_recipe(path.read_text(), path.name, profile), {})) == ""
 
 
 def test_the_shipped_v4_flash_has_the_shape_of_its_config() -> None:
-    """Guards the recipe that most users start with: what it says is what DeepSeek's config.json says."""
+    """Guards the recipe that most users start with: what it reports is what DeepSeek's config.json reports."""
     path = files("sparkwright.recipes") / "shipped" / "deepseek-v4-flash.yaml"
     made = load_recipe(path.read_text(), path.name)
     assert made.model.shape

@@ -62,7 +62,7 @@ def test_what_one_full_context_needs(row: dict[str, Any]) -> None:
 
 @of("weights_gib")
 def test_the_weights_of_dimensions_alone(row: dict[str, Any]) -> None:
-    """No file, no size: what the config says, within 2 %."""
+    """No file, no size: what the config reports, within 2 %."""
     made, shape = planned(row)
     found = rank_weights(made, shape, None).bytes / GIB
     assert found == pytest.approx(row["weights_gib"], rel=ROUGH.get(row["config"], 0.02))

@@ -29,7 +29,7 @@ def changes(found: tuple[Remedy, ...]) -> list[str]:
     fraction=st.sampled_from([0.4, 0.8, 0.92]), context=st.sampled_from([8192, 131072, 262144]),
 )  # fmt: skip
 def test_every_remedy_fits(used: float, weights: float, token: float, fraction: float, context: int) -> None:
-    """Whatever the node has: asked anew, the judge says yes to each; and few questions were needed to know."""
+    """Whatever the node has: asked again, the judge reports yes to each; and few questions were needed to know."""
     toy = Toy(used=used, weights=weights, token=token, sizes={"org/toy-nvfp4": weights / 2})
     wanted = recipe(memory_fraction=fraction, context=context)
     fits = toy.verdict(wanted).fits
@@ -61,7 +61,7 @@ def test_what_fits_needs_no_remedy() -> None:
 
 
 def test_a_fraction_that_is_not_free_is_lowered_no_more_than_needed() -> None:
-    """The seeds' 0.88 beside 16 GB of other services: the largest share that is free, or the services' end."""
+    """The seeds' 0.88 next to 16 GB of other services: the largest share that is free, or the services' end."""
     toy = Toy(used=24.0)
     found = remedies(recipe(memory_fraction=0.88), toy, EVERYTHING)
     assert changes(found)[:2] == ["serving.memory_fraction: 0.79", "sudo kill 7   # on spark-1"]
@@ -80,7 +80,7 @@ def test_a_pool_that_is_too_small_gets_more_before_the_context_gets_less() -> No
 
 
 def test_slower_is_said_in_tokens_a_second() -> None:
-    """Fewer batched tokens read a prompt more slowly: by how much stands beside it."""
+    """Fewer batched tokens read a prompt more slowly: by how much is next to it."""
     (found,) = (r for r in remedies(recipe(context=262144), Toy(token=123), WORLD) if "batched" in r.change)
     assert found.costs == ("batched 8,192 -> 4,096 tokens (-50%)", "prefill about 1,778 -> 1,600 tokens/s")
 
@@ -107,7 +107,7 @@ def test_another_checkpoint_is_named_with_what_it_is() -> None:
 
 @pytest.mark.parametrize(("nodes", "told"), [(4, "3 more nodes"), (1, "3 more nodes than now; the cluster has 1")])
 def test_nodes_that_are_not_there_are_not_counted_on(nodes: int, told: str) -> None:
-    """The cost says whether the cluster has them."""
+    """The cost reports whether the cluster has them."""
     toy = Toy(weights=300.0)
     found = remedies(recipe(memory_fraction=0.85), toy, replace(WORLD, nodes=nodes))
     assert told in next(remedy.costs for remedy in found if "nodes: 4" in remedy.change)

@@ -74,7 +74,7 @@ def test_a_row_is_asked_for_what_it_publishes(tmp_path: Path) -> None:
 
 
 def test_streams_and_drafts_are_quantities_of_their_own(tmp_path: Path) -> None:
-    """A median over single streams is not mixed with aggregates, nor with speculation that only a remark tells."""
+    """A median over single streams is not mixed with aggregates, nor with speculation that only a remark reports."""
     many, remark = {**POINT, "concurrency": 8}, {**POINT, "note": "peak, ngram spec"}
     found = answers(case(tmp_path, decode_tps=[POINT, many, remark]))
     assert [len(found[name]) for name in (speed.DECODE, speed.CONCURRENT, speed.DRAFTED)] == [1, 1, 1]
@@ -107,7 +107,7 @@ def test_a_rate_over_the_whole_context_is_of_one_long_prompt(tmp_path: Path) -> 
 
 
 def test_only_failures_of_memory_are_the_planners(tmp_path: Path) -> None:
-    """A kernel that is missing says nothing about fitting."""
+    """A kernel that is missing reports nothing about fitting."""
     assert "fits" not in answers(case(tmp_path, fits=False, failure="no kernel for sm_121"))
     assert answers(case(tmp_path, fits=False, failure="CUDA OOM at start"))["fits"][0].published is False
 
@@ -120,7 +120,7 @@ def test_a_fraction_that_nobody_gives_may_be_any(tmp_path: Path) -> None:
 
 
 def test_a_count_is_less_sure_where_the_version_is_not_told(tmp_path: Path) -> None:
-    """What versions and steps' tokens decide is in the interval of a row that does not say them."""
+    """What versions and steps' tokens decide is in the interval of a row that does not report them."""
     window = {"model": "Gemma-4-31B-it", "quant": "bf16", "kv_cache_gib": 40.0, "kv_cache_tokens": 100_000}
     told = case(tmp_path, **window, max_num_batched_tokens=8192, engine_version_or_image="0.21.0")
     silent = case(tmp_path, **window, engine_version_or_image=None)
@@ -130,7 +130,7 @@ def test_a_count_is_less_sure_where_the_version_is_not_told(tmp_path: Path) -> N
 
 
 def test_a_pool_that_is_pinned_is_no_prediction(tmp_path: Path) -> None:
-    """To repeat what the command says is no answer."""
+    """To repeat what the command reports is no answer."""
     pinned = answers(case(tmp_path, kv_cache_gib=24.0, notes="extra args: --kv-cache-memory-bytes 25769803776"))
     assert pinned["kv_gib"][0].reason == "the command fixes the pool: nothing to predict"
 

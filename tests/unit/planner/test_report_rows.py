@@ -40,7 +40,7 @@ def shape(found: Case) -> ModelShape:
 
 
 def test_a_row_becomes_a_recipe(tmp_path: Path) -> None:
-    """What the row says stands where a recipe has it; what it leaves open is left to the engine."""
+    """What the row reports is where a recipe has it; what it leaves open is left to the engine."""
     found = case(tmp_path, tp=2, nodes=2, max_num_seqs=6, cuda_graphs="off (eager)", spec_decode="mtp, 2 tokens").recipe
     assert (found.engine.name, found.engine.version) == ("vllm", "0.21.1rc1")
     assert (found.parallelism, found.nodes) == (Parallelism(2), 2)
@@ -51,7 +51,7 @@ def test_a_row_becomes_a_recipe(tmp_path: Path) -> None:
 
 
 def test_notes_carry_the_rest_of_the_command(tmp_path: Path) -> None:
-    """Quoted options, a pinned pool, block size and the node's memory stand in the notes only."""
+    """Quoted options, a pinned pool, block size and the node's memory are in the notes only."""
     notes = "extra args: --max-num-batched-tokens 4096 --moe-backend marlin --trust-remote-code | block-size 256, DCP4"
     found = case(tmp_path, notes=f"{notes}; --kv-cache-memory-bytes 12000000000; GPU total 139.8 GiB")
     assert found.recipe.serving.batched_tokens == 4096
@@ -201,7 +201,7 @@ def test_our_own_dimensions_add_up_to_the_models_names(tmp_path: Path) -> None:
 
 
 def test_every_entry_of_our_own_facts_is_a_model(tmp_path: Path) -> None:
-    """Each entry has a name to be found by; those that stand alone have layers and heads."""
+    """Each entry has a name to be found by; those that are alone have layers and heads."""
     known = models.load_models(tmp_path / "none.jsonl", tmp_path)
     assert len(known) > 40
     for one in known:
@@ -216,5 +216,5 @@ def test_every_entry_of_our_own_facts_is_a_model(tmp_path: Path) -> None:
     ({"notes": "the checkpoint is on NVMe"}, True),
 ])  # fmt: skip
 def test_tables_that_stay_on_disk_are_no_weights(tmp_path: Path, fields: dict[str, Any], kept: bool) -> None:
-    """A checkpoint's size is not what is loaded where a row says that its tables are read from disk."""
+    """A checkpoint's size is not what is loaded where a row reports that its tables are read from disk."""
     assert bool(case(tmp_path, checkpoint_gb=4.5, **fields).size) is kept

@@ -52,7 +52,7 @@ def test_a_row_counts_once() -> None:
 
 
 def test_one_unsafe_verdict_fails_and_a_few_refusals_do_not() -> None:
-    """To say yes to what dies in loading is the worse error: not one is allowed."""
+    """To report yes to what dies in loading is the worse error: not one is allowed."""
     target, right = stats.TARGETS["fits"], [fits(str(n), True, True) for n in range(39)]
     assert stats.met(target, stats.figures([*right, fits("x", True, False)])) is True
     assert stats.met(target, stats.figures([*right, fits("x", False, True)])) is False
@@ -121,13 +121,13 @@ def test_no_note_of_ours_is_hidden_by_one_before_it() -> None:
 
 
 def test_wide_intervals_are_told() -> None:
-    """To hit is easy with an interval that holds everything: its width stands beside the share of hits."""
+    """To hit is easy with an interval that holds everything: its width is next to the share of hits."""
     assert stats.figures([answer(), answer(low=10.0, high=1000.0), answer(low=0.0)]).width == 100.0
     assert "100% (x100.00)" in page([answer(low=10.0, high=1000.0)], ())
 
 
 def test_the_first_note_that_fits_counts() -> None:
-    """A note about one row stands before one about all of its author's."""
+    """A note about one row is before one about all of its author's."""
     notes = (Note(("lab-7",), (WEIGHTS,), "this one"), Note(("lab-*",), (WEIGHTS,), "all"))
     found = [note(notes, answer(row)) for row in ("lab-7", "lab-8", "other")]
     assert [one.why if one else "" for one in found] == ["this one", "all", ""]

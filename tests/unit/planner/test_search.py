@@ -37,7 +37,7 @@ def test_a_variant_is_judged_once() -> None:
 
 
 def test_a_spent_budget_finds_nothing_new() -> None:
-    """The judge is not asked beyond it, and what it has said still holds."""
+    """The judge is not asked beyond it, and what it has reported still holds."""
     toy = Toy()
     ask = Tries(RECIPE, toy, 1)
     assert ask(Variant()).fits

@@ -192,7 +192,7 @@ def test_acceptance_narrows_the_interval() -> None:
     ],
 )
 def test_what_is_not_known_is_not_guessed(shape: ModelShape, word: str) -> None:
-    """Without a dimension there is no figure, and the estimate says which one is missing."""
+    """Without a dimension there is no figure, and the estimate reports which one is missing."""
     found = measured(shape, recipe(), 10 * GB)
     for one in (found.decode, found.decode_all, found.prefill, found.ttft):
         assert not one.known
@@ -210,7 +210,7 @@ def test_what_is_not_known_is_not_guessed(shape: ModelShape, word: str) -> None:
     ],
 )
 def test_nonsense_is_called_so(shape: ModelShape) -> None:
-    """A config.json may say anything: no division by nothing, and no negative bytes."""
+    """A config.json may report anything: no division by nothing, and no negative bytes."""
     assert "contradict" in measured(shape, recipe(2), 10 * GB).decode.why[0]
 
 

@@ -51,7 +51,7 @@ def test_draft_layers_are_no_unquantized_layers() -> None:
 
 
 def test_a_folder_of_something_else_changes_nothing() -> None:
-    """`--load-format dummy`: a folder with a config and no weights says nothing about bytes."""
+    """`--load-format dummy`: a folder with a config and no weights reports nothing about bytes."""
     assert bytes_read(QWEN8, 12_000) == bytes_read(QWEN8)
 
 
@@ -74,7 +74,7 @@ def test_gguf_packs_the_vocabulary_too() -> None:
 
 
 def test_four_bits_without_a_size_are_uncertain() -> None:
-    """Nobody said which layers a quantizer left alone: slow takes them as BF16, fast as 4 bits."""
+    """Nobody reported which layers a quantizer left alone: slow takes them as BF16, fast as 4 bits."""
     low, likely, high = (bytes_read(QWEN8_FP4, rest=r.rest) for r in (FAST, LIKELY, SLOW))
     assert low <= likely < high
 

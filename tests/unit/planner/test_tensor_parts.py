@@ -66,7 +66,7 @@ def test_ends_of_a_pipeline() -> None:
     "name", ["mtp.layers.#.mlp.up_proj.weight", "model.layers.#.eh_proj.weight", "nextn.fc.weight"]
 )
 def test_draft_tensors_without_speculation(name: str) -> None:
-    """Guards that draft tensors are left out as engines leave them out, and count when they are wanted."""
+    """Guards that draft tensors are left out as engines leave them out, and count when they are expected."""
     assert spread(name, DEEPSEEK) == ()
     assert [part.bytes for part in spread(name, DEEPSEEK, True)] == [2800]
 

@@ -91,7 +91,7 @@ def test_strangers_have_nothing_to_do_with_it() -> None:
 
 
 def test_gguf_is_for_llama_cpp_only() -> None:
-    """Its header names the architecture in another way; the dimensions tell that it is the same model."""
+    """Its header names the architecture in another way; the dimensions report that it is the same model."""
     shape = replace(NVFP4, architecture="minimax-m2", quantization="gguf")
     one = stored("x/GGUF", "q4/m2.gguf", shape, format="gguf Q4_K_M")
     assert found(one).why == "vllm recipes are not for GGUF files"

@@ -47,9 +47,9 @@ def test_as_vllm_printed_them(name: str, tp: int, printed: float) -> None:
 
 
 def test_tables_beside_the_vocabulary() -> None:
-    """Guards the unsafe direction: without files or size, tables that only the config tells of are counted.
+    """Guards the unsafe direction: without files or size, tables that only the config reports of are counted.
 
-    Gemma-4-E4B's files are 14.9 GiB; 189 of DeepSeek-V4.1's 475 GiB are Engram, in memory unless told otherwise.
+    Gemma-4-E4B's files are 14.9 GiB; 189 of DeepSeek-V4.1's 475 GiB are Engram, in memory unless reported otherwise.
     """
     assert line(recipe(shape("gemma-4-e4b"))).bytes / GIB == pytest.approx(14.9, rel=0.03)
     engram = recipe(shape("deepseek-v4.1-flash"), tp=4)
@@ -60,7 +60,7 @@ def test_tables_beside_the_vocabulary() -> None:
 
 
 def test_numbers_of_tables_that_nobody_tells() -> None:
-    """Guards a format that no key names: the size tells it; without one the range holds all that are written."""
+    """Guards a format that no key names: the size reports it; without one the range holds all that are written."""
     mixed = replace(shape("qwen3.8-flash-next"), expert_format="nvfp4", expert_group=16)
     assert [settled(mixed, int(size)).table_format for size in (133e9, 183e9)] == ["fp8", "bf16"]
     assert line(sized(recipe(mixed, tp=2), 133e9)).bytes * 2 / 1e9 == pytest.approx(129, rel=0.01)  # and 4 of MTP
@@ -87,7 +87,7 @@ def test_seed_minimax() -> None:
 
 
 def test_draft_layers_are_loaded_for_speculation_only() -> None:
-    """Guards that MTP layers count when they draft, and that a draft model beside the checkpoint does too."""
+    """Guards that MTP layers count when they draft, and that a draft model next to the checkpoint does too."""
     plain, drafting, other = (
         line(recipe(V4, tp=2, speculation=Speculation(method, 2))).bytes / GIB for method in ("", "mtp", "eagle3")
     )
@@ -124,7 +124,7 @@ def test_what_a_size_tells(size: int, exact: bool, wanted: Fit) -> None:
 
 
 def test_tables_that_no_dimension_tells_of() -> None:
-    """Guards that a checkpoint far beyond the count is shared out in full, and that the line says it is not sure."""
+    """Guards that a checkpoint far beyond the count is shared out in full, and that the line reports it is not sure."""
     found = line(sized(recipe(MINIMAX, tp=2), 300 * GIB))
     assert found.bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes + (300 - 125.3) / 2 * GIB, rel=0.01)
     assert found.origin is Origin.ASSUMED
@@ -132,7 +132,7 @@ def test_tables_that_no_dimension_tells_of() -> None:
 
 
 def test_tables_that_stay_on_disk() -> None:
-    """Guards that bytes that the recipe says are never loaded are no weights, of its own figure and of the files."""
+    """Guards that bytes that the recipe reports are never loaded are no weights, of its own figure and of the files."""
     made = recipe(MINIMAX, tp=2)
     made = replace(made, model=replace(made.model, size=300 * GIB, on_disk=int(174.8 * GIB)))
     files = replace(WHOLE, bytes=300 * GIB)
@@ -182,7 +182,7 @@ def test_the_files_own_tensors_come_first() -> None:
 
 
 def test_llama_cpp_splits_files_by_layers() -> None:
-    """Guards that a GGUF's own size is shared out over the stages, whatever its dimensions say."""
+    """Guards that a GGUF's own size is shared out over the stages, whatever its dimensions report."""
     made = recipe(shape("qwen3-8b"), "llama-cpp 1", parallelism=Parallelism(1, 2))
     assert line(sized(made, 10 * GIB)).bytes == 5 * GIB
 

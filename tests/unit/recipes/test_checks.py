@@ -208,7 +208,7 @@ def test_env_names():
     ],
 )  # fmt: skip
 def test_flags_that_are_refused(flag, message):
-    """A flag that a key sets, or that is none, is told with the right place."""
+    """A flag that a key sets, or that is none, is reported with the right place."""
     assert recipe_errors(f"flags:\n  {flag}\n") == [f"r.yaml:8: {message}"]
 
 

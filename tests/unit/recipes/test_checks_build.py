@@ -52,7 +52,7 @@ def test_what_moves_is_refused(more, words):
 
 
 def test_what_cannot_be_pinned_has_a_reason():
-    """Said once, it covers the base's tag and the distribution's packages; commits and Python packages never."""
+    """Reported once, it covers the base's tag and the distribution's packages; commits and Python packages never."""
     reason = "build:\n  base: base:1\n  unpinned: its maker publishes no digest\n  packages: [git]\n"
     assert load_recipe(DOCKER + reason, "mine.yaml").build
     assert recipe_errors(reason + "  python: [{packages: [torch]}]\n")

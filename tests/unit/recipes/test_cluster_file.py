@@ -61,7 +61,7 @@ def test_ssh_destinations(ssh):
 
 
 def test_local_nodes():
-    """Several nodes on this machine are told apart by their state folder (the demo)."""
+    """Several nodes on this machine are distinguished by their state folder (the demo)."""
     cluster = load(
         "simulated: true\nnodes:\n- {name: a, ssh: local, paths: {state: /a}, fabric: {address: 127.0.0.1}}\n- {name: b, ssh: local, paths: {state: /b}, fabric: {address: 127.0.0.1}}\n"
     )
@@ -100,7 +100,7 @@ SSH = "allowed: what OpenSSH takes: a host, user@host, an alias of ~/.ssh/config
     ],
 )  # fmt: skip
 def test_mistakes(text, message):
-    """Observed, allowed and why, with the line."""
+    """Found, allowed and why, with the line."""
     assert cluster_errors(text) == [f"cluster.yaml:{message}"]
 
 

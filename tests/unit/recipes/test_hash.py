@@ -38,7 +38,7 @@ def test_cosmetic_edits_keep_it(more):
 
 
 def test_what_stands_before_the_engine_keeps_it():
-    """Another port or certificate of the gateway starts no rank anew."""
+    """Another port or certificate of the gateway starts no rank again."""
     assert digest(BASE.replace("context: 4096", "context: 4096, door: {port: 9443, tls: off}")) == digest(BASE)
 
 

@@ -79,7 +79,7 @@ def test_known_and_free_keys_are_silent():
     ],
 )  # fmt: skip
 def test_wrong_values(more, message):
-    """Observed, allowed and why, in one line."""
+    """Found, allowed and why, in one line."""
     assert message in recipe_errors(more)
 
 
@@ -113,7 +113,7 @@ def test_no_mapping(text):
 
 
 def test_all_errors_come_together():
-    """A user mends a file once, not error by error."""
+    """A user fixes a file once, not error by error."""
     found = recipe_errors(
         "max_model_len: 1\nserving:\n  port: 80\n  expose: public\nenv:\n  HF_TOKEN: hf_abcdefghijklm\nserving: {}\n"
     )

@@ -11,7 +11,7 @@ def test_mappings_merge_deep_lists_replace():
 
 
 def test_null_removes():
-    """A profile takes away what the base says."""
+    """A profile takes away what the base reports."""
     assert clean(overlay({"speculation": {"method": "mtp"}, "a": 1}, {"speculation": None})) == {"a": 1}
 
 

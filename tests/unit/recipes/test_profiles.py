@@ -22,7 +22,7 @@ def test_the_base():
 
 
 def test_a_profile_lies_over_the_base():
-    """Deep merge; null removes; what it does not say stays."""
+    """Deep merge; null removes; what it does not report stays."""
     recipe = load_recipe(TWO, "r.yaml", "long")
     assert (recipe.profile, recipe.serving.context, recipe.serving.sequences) == ("long", 8192, 2)
     assert recipe.speculation.method == ""
@@ -30,7 +30,7 @@ def test_a_profile_lies_over_the_base():
 
 
 def test_the_default_profile():
-    """A recipe may say which one is meant when none is asked for."""
+    """A recipe may report which one is meant when none is asked for."""
     assert load_recipe(TWO + "default_profile: wide\n", "r.yaml").profile == "wide"
     assert load_recipe(TWO + "default_profile: wide\n", "r.yaml", "long").profile == "long"
 
@@ -74,7 +74,7 @@ def test_what_a_profile_mends_is_no_error():
 
 
 def test_the_line_is_where_the_value_is_written():
-    """In the profile if it says it, in the base if not."""
+    """In the profile if it reports it, in the base if not."""
     text = (
         GOOD
         + "nodes: 2\nparallelism: {tp: 2}\nprofiles:\n  solo:\n    nodes: 1\n  four:\n    nodes: 4\n    parallelism: {tp: 2}\n"

@@ -59,7 +59,7 @@ def test_by_path(places):
 
 
 def test_profiles_by_name(places):
-    """RECIPE@PROFILE and --profile say the same."""
+    """RECIPE@PROFILE and --profile report the same."""
     (places.cwd / "r.yaml").write_text(MINE)
     (places.cwd / "odd@name.yaml").write_text(MINE + "name: odd\n")
     assert open_recipe("deepseek-v4-flash@1m", places).profile == "1m"

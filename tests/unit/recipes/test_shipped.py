@@ -154,7 +154,7 @@ def test_minimax_has_the_shape_of_its_published_config():
 
 @pytest.mark.parametrize("recipe", VARIANTS)
 def test_every_variant_is_complete(recipe):
-    """A shipped recipe says its licence, its conditions, and why it has its state."""
+    """A shipped recipe reports its licence, its conditions, and why it has its state."""
     assert recipe.name in NAMES and recipe.title and recipe.license_note and recipe.conditions and recipe.state_reason
     assert recipe.serving.context and recipe.serving.sequences
     assert recipe.engine.runtime is Runtime.PROCESS or "@sha256:" in recipe.engine.image or recipe.engine.image_note

@@ -58,7 +58,7 @@ def test_a_shape_is_that_of_the_models_config(name: str) -> None:
 
 @pytest.mark.parametrize("recipe", REAL)
 def test_kv_tokens_and_speed_can_be_counted(recipe: Recipe) -> None:
-    """A plan of a shipped recipe says how much context fits and how fast it is, or why not."""
+    """A plan of a shipped recipe reports how much context fits and how fast it is, or why not."""
     found, model = capacity(recipe, _shape(recipe), 10 * GIB), _shape(recipe)
     fast = speed(recipe, model, recipe.model.size - recipe.model.on_disk, Load(prompt=2048))
     assert fast.decode.known and fast.prefill.known

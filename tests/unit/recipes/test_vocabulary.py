@@ -18,6 +18,6 @@ from sparkwright.recipes.vocabulary import in_recipe
     ],
 )
 def test_a_remedy_names_the_key_of_the_recipe(engine: str, subject: str, remedy: str, more: str) -> None:
-    """Whoever writes the right option under `flags` would be sent away once more."""
+    """Anyone who writes the right option under `flags` would be sent away once more."""
     finding = in_recipe(Finding("ENG001", Severity.OVERRIDE, subject, "t", remedy=remedy), engine)
     assert finding.remedy == (f"{remedy} (it is set by `{more}`)" if more else remedy)

@@ -58,7 +58,7 @@ BASE = "title: T\nlevels:\n  - single: {prompt: 5, output: 6}\n"
 
 
 def test_every_key_means_what_it_says() -> None:
-    """Lists of depth and concurrency become a level each; an agent's cold twin is a level beside it."""
+    """Lists of depth and concurrency become a level each; an agent's cold simulator is a level next to it."""
     made = load_workload(ALL, "mine.yaml")
     code = Single(Length(10, 100, 30), Length(20, 20), 0, False, Text.CODE)
     deep = Single(Length(10, 100, 30), Length(20, 20), 4096, False, Text.CODE)
@@ -163,7 +163,7 @@ def test_depths_are_called_as_people_call_them(tokens: int, text: str) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_line(text: str, told: str) -> None:
-    """File, line, key, what stands there and what may: nobody has to guess."""
+    """File, line, key, what is there and what may: nobody has to guess."""
     with pytest.raises(RecipeError) as caught:
         load_workload(text, "f.yaml")
     assert told in caught.value.message

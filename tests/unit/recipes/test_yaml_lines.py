@@ -68,7 +68,7 @@ def test_merge_keys_bring_in_what_is_not_written():
 
 
 def test_merge_of_something_else_is_a_problem():
-    """`<<: 3` merges nothing and is said."""
+    """`<<: 3` merges nothing and is reported."""
     assert [p.text for p in read("a: {<<: 3}").problems] == ["`<<` takes an alias of a mapping, as in `<<: *common`"]
 
 

@@ -103,7 +103,7 @@ def test_rdma_brings_its_devices_and_the_right_to_lock_memory() -> None:
 
 
 def test_logs_and_follow_take_all_or_a_tail() -> None:
-    """0 means all, as the option of `logs` says."""
+    """0 means all, as the option of `logs` reports."""
     assert docker.logs("n", 0).argv[4:] == ("n", "all")
     assert docker.logs("n", 7).argv[4:] == ("n", "7")
     assert docker.follow("n").argv[4:] == ("n", "--tail=all", "")

@@ -21,7 +21,7 @@ def test_turn_ten_is_told_in_words() -> None:
 
 
 def test_a_shorter_loop_is_told_at_its_last_turn() -> None:
-    """And a cache that does nothing is said to do nothing."""
+    """And a cache that does nothing is reported to do nothing."""
     short = {"1 agent": [1.0, 1.0, 1.0], "1 agent, cold": [1.0, 1.0, 1.02]}
     told = gap_words([summary(loop(agent_plans(3), short))])
     assert told.startswith("At turn 3 ") and told.endswith("the cache has no effect.")

@@ -89,7 +89,7 @@ def test_runs_that_cannot_be_compared_say_why_and_are_still_drawn() -> None:
 
 
 def test_a_run_without_a_single_figure_is_a_page_too() -> None:
-    """All its requests failed: the page says so and draws nothing."""
+    """All its requests failed: the page reports it and draws nothing."""
     failed = replace(level(depth_plans((0,))[0]), good=0, errors={"refused": 12})
     text = page([replace(summary([failed]), invalid=("no request went well",))])
     assert "no request went well" in text and "refused" in text and 'class="plot"' not in text

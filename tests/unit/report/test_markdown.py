@@ -31,7 +31,7 @@ def test_a_level_without_a_figure_stays_in_the_tables() -> None:
 
 
 def test_simulated_and_doubtful_figures_say_so_first() -> None:
-    """Whoever copies the table copies the line above it."""
+    """Anyone who copies the table copies the line above it."""
     one = replace(summary([level(depth_plans((0,))[0], decode=40.0)]), invalid=("the client was behind",))
     text = markdown([one])
     assert (

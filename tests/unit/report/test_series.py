@@ -19,7 +19,7 @@ def test_a_curve_holds_the_summarys_own_figures() -> None:
 
 
 def test_levels_that_differ_in_more_than_depth_are_curves_of_their_own() -> None:
-    """Code and prose beside each other, not one zigzag; each is named by what differs."""
+    """Code and prose next to each other, not one zigzag; each is named by what differs."""
     code = [replace(plan, name=f"code {plan.name}", shape=_as_code(plan.shape)) for plan in DEPTHS]
     levels = [level(plan, decode=40.0) for plan in DEPTHS] + [level(plan, decode=80.0) for plan in code]
     curves = depth_plots([summary(levels)])[0].curves
@@ -32,7 +32,7 @@ def _as_code(shape: object) -> Single:
 
 
 def test_a_single_depth_is_no_curve() -> None:
-    """It stands in the table; a plot of one point says nothing."""
+    """It is in the table; a plot of one point reports nothing."""
     assert depth_plots([summary([level(DEPTHS[0], decode=40.0)])]) == []
 
 

@@ -67,7 +67,7 @@ def test_runs_of_the_same_engine_are_told_apart_by_their_ids() -> None:
 
 
 def test_a_ratio_of_nothing_is_no_ratio() -> None:
-    """Where the base is zero the verdict stands alone."""
+    """Where the base is zero the verdict is alone."""
     comparison = compared()
     row = replace(comparison.rows[0], ratio=None)
     assert comparison_table(replace(comparison, rows=(row,))).rows[0][4:] == ("", "worse")
@@ -76,6 +76,6 @@ def test_a_ratio_of_nothing_is_no_ratio() -> None:
 
 
 def test_levels_of_users_have_their_throughput() -> None:
-    """What the machine gives to all of them stands beside what each gets."""
+    """What the machine gives to all of them is next to what each gets."""
     table = levels_table(summary([level(user_plans((8,))[0], decode=20.0, output_rate=135.0)]))
     assert "output, tokens/s" in table.head

@@ -192,7 +192,7 @@ def test_what_is_named_after_a_failure_is_the_diagnosis(line: Line) -> None:
 
 @pytest.mark.parametrize("line", [line for line in LINES if "`" in line.ours], ids=lambda line: line.number)
 def test_what_we_set_is_in_the_commands(line: Line) -> None:
-    """Guards the last column: the launcher sets it for the report's recipe without being told."""
+    """Guards the last column: the launcher sets it for the report's recipe without being reported."""
     specs = list(ranks(line.number))
     env = {f"{name}={value}" for spec in specs for name, value in spec.env.items()}
     words = " ".join(" ".join(docker.run(spec, "x").argv) for spec in specs)

@@ -82,7 +82,7 @@ async def test_a_start_is_understood_from_weights_to_ready(
 def test_a_failed_start_is_an_error_for_the_reader(
     engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
 ) -> None:
-    """What the engine says last is what `up` will show."""
+    """What the engine reports last is what `up` will show."""
     dialect, _, read, _ = TALKS[engine]
     rank, out = talking(engine)
     dialect.failed(rank, "RuntimeError: no more memory")
@@ -117,7 +117,7 @@ def test_unbalanced_memory_stops_sglang_unless_it_is_told_not_to_look(
 
 
 def test_no_key_is_shown(talking: Callable[[str], tuple[Rank, io.StringIO]]) -> None:
-    """SGLang prints all its arguments; the twin leaves the key out, in its log as in /server_info."""
+    """SGLang prints all its arguments; the simulator leaves the key out, in its log as in /server_info."""
     dialect = sglang.Dialect(GIVEN, "0.5.12", balanced=True)
     rank, out = talking("sglang")
     dialect.greet(rank)

@@ -36,7 +36,7 @@ async def given_up(*tasks: asyncio.Task[Any]) -> None:
 
 
 async def test_an_engine_that_hangs_from_idle_says_that_nothing_runs(make_client: MakeClient) -> None:
-    """vLLM's gauges come with the results of a step: of a step that never ends they say nothing."""
+    """vLLM's gauges come with the results of a step: of a step that never ends they report nothing."""
     client = await make_client(env={"SPARKWRIGHT_TWIN_FAULT": "freeze_after=0"})
     hanging = asyncio.create_task(client.post("/v1/completions", BODY))
     leaving = asyncio.create_task(client.post("/v1/completions", BODY, leave_after=0.01))

@@ -76,7 +76,7 @@ async def test_the_cache_config_has_the_recorded_labels(captures: Path, make_cli
 
 
 async def test_counters_follow_the_requests(make_client: MakeClient) -> None:
-    """Tokens, cache hits, latencies and reasons add up to what the usage fields said."""
+    """Tokens, cache hits, latencies and reasons add up to what the usage fields reported."""
     client = await make_client("--enable-prompt-tokens-details")
     body = {"prompt": "word " * 100, "max_tokens": 20, "ignore_eos": True}
     usages = [(await client.post("/v1/completions", body)).json["usage"] for _ in range(2)]

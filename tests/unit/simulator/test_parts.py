@@ -45,7 +45,7 @@ def test_each_piece_of_an_answer_is_one_token() -> None:
 
 @pytest.mark.parametrize("reasoning", [False, True])
 def test_an_answer_ends_by_itself_unless_told_not_to(reasoning: bool) -> None:
-    """Short by default, endless with ignore_eos; both say simulated first."""
+    """Short by default, endless with ignore_eos; both report simulated first."""
     pieces = list(answer(3, Style(reasoning=reasoning)))
     assert len(pieces) < 120
     assert "".join(p.text for p in pieces).startswith("(simulated)")
@@ -109,7 +109,7 @@ def test_one_time_scale_sets_both() -> None:
 
 
 def test_a_model_folder_is_read_from_its_index(tmp_path: Path, captures: Path) -> None:
-    """Weights: what the index says, else the files, else the dimensions; shards: the index's."""
+    """Weights: what the index reports, else the files, else the dimensions; shards: the index's."""
     config = (captures / "tiny-qwen3.config.json").read_text(encoding="utf-8")
     (tmp_path / "config.json").write_text(config, encoding="utf-8")
     (tmp_path / "a.safetensors").write_bytes(b"x" * 1000)

@@ -44,7 +44,7 @@ def test_every_read_version_of_sglang_can_be_played(version: str) -> None:
 
 
 def test_sglang_takes_its_key_from_the_file_and_the_command_line_wins(tmp_path: Path) -> None:
-    """--config stands before everything else, wherever it is written."""
+    """--config is before everything else, wherever it is written."""
     file = tmp_path / "key.yaml"
     file.write_text(json.dumps({"api-key": "hidden", "port": 1}))
     words = sglang._configured(["--model-path", "m", "--config", str(file), "--port", "2"])

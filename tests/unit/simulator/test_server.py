@@ -12,7 +12,7 @@ from unit.simulator.inprocess import MakeClient, plain_bytes
 
 
 async def test_models_are_listed_as_recorded_but_owned_by_the_twin(captures: Path, make_client: MakeClient) -> None:
-    """/v1/models has vLLM's bytes except that owned_by says simulated."""
+    """/v1/models has vLLM's bytes except that owned_by reports simulated."""
     client = await make_client()
     reply = await client.get("/v1/models")
     text = plain_bytes(reply.text).replace("sparkwright-twin (simulated)", "vllm")
@@ -43,7 +43,7 @@ async def test_keys_come_from_flag_and_environment(make_client: MakeClient, key:
 
 
 async def test_everything_is_marked_simulated(make_client: MakeClient) -> None:
-    """Version, metrics, models, fingerprint and the headers of all, refusals too, say that nothing is real."""
+    """Version, metrics, models, fingerprint and the headers of all, refusals too, report that nothing is real."""
     client = await make_client("--api-key", "k")
     paths = ["/version", "/metrics", "/v1/models", "/health", "/nowhere"]
     replies = [await client.get(path, "k") for path in paths] + [await client.get("/v1/models")]

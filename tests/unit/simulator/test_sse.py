@@ -60,7 +60,7 @@ async def test_a_refusal_is_the_recorded_one(captures: Path, make_client: MakeCl
 async def test_a_prompt_that_is_too_long_is_refused_in_the_recorded_words(
     captures: Path, make_client: MakeClient
 ) -> None:
-    """vLLM says `at least` the tokens that fit plus one, and this answer alone lacks the vary header."""
+    """vLLM reports `at least` the tokens that fit plus one, and this answer alone lacks the vary header."""
     seen = recorded(captures, "chat-too-long")
     request = {**seen["request"], "messages": [{"role": "user", "content": "x " * 40000}]}
     reply = await (await make_client(*FLAGS)).post(seen["path"], request)
@@ -135,7 +135,7 @@ async def test_auto_tools_are_called_once_and_need_their_flag(make_client: MakeC
 
 
 async def test_the_same_prompt_has_the_same_answer_and_says_simulated(make_client: MakeClient) -> None:
-    """Answers are a function of the prompt, and begin by saying what they are."""
+    """Answers are a function of the prompt, and begin by reporting what they are."""
     client = await make_client()
     bodies = [{"prompt": p, "max_tokens": 30} for p in ("one", "one", "two")]
     texts = [(await client.post("/v1/completions", b)).json["choices"][0]["text"] for b in bodies]

@@ -361,7 +361,7 @@ def test_the_second_floor_stops_and_launches_again() -> None:
 
 
 def test_faults_of_ranks_that_are_being_stopped_start_nothing() -> None:
-    """One work at a time; but what a relaunch cannot mend is kept, with its reason."""
+    """One work at a time; but what a relaunch cannot fix is kept, with its reason."""
     life = Life()
     life.broken()
     assert life.broken(T0 + 701) == ()
@@ -379,7 +379,7 @@ def test_faults_of_ranks_that_are_being_stopped_start_nothing() -> None:
     ],
 )
 def test_what_no_relaunch_mends_asks_for_a_person(recovery, phase, outcome, hint) -> None:
-    """Ranks are stopped first; then it rests, and the gateway says what a person should do."""
+    """Ranks are stopped first; then it rests, and the gateway reports what a person should do."""
     life = Life()
     refuse, close, announce = life.stopped(recovery=recovery, why="memory stays with the driver")
     assert hint in refuse.why and refuse.back_at == 0.0
@@ -409,7 +409,7 @@ def test_a_power_cycle_is_never_tried_with_a_reboot() -> None:
 
 
 def test_a_reboot_that_cannot_be_verified_is_not_made() -> None:
-    """Without any boot marker nobody could tell afterwards that it has happened."""
+    """Without any boot marker nobody could report afterwards that it has happened."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.broken(recovery=Recovery.REBOOT)
     life.tell(Captured(T0 + 701, 1))
@@ -450,7 +450,7 @@ def test_a_person_who_takes_over_during_the_capture_closes_what_it_has_opened() 
 
 
 def test_what_was_wrong_while_it_started_is_forgotten_when_it_serves() -> None:
-    """Detectors begin anew with the new service; a trouble of the old one would never be cleared."""
+    """Detectors begin again with the new service; a trouble of the old one would never be cleared."""
     life = Life()
     life.loading()
     assert life.tell(Fault(T0 + 711, "swap", "swaps", Recovery.NONE)) == ()

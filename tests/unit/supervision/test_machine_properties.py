@@ -290,7 +290,7 @@ lives = st.binary(min_size=100, max_size=300)
 @settings(max_examples=max(100, settings().max_examples), deadline=None)
 @given(lives, st.booleans(), st.sampled_from((WILD, LOOP)), st.sampled_from(((3, 6), (2, 3), (1, 2))))
 def test_no_order_of_events_and_kills_breaks_it(data, allow_reboot, actions, most) -> None:
-    """Never two works, never a launch beside ranks that may run or past the guard, no incident left open."""
+    """Never two works, never a launch next to ranks that may run or past the guard, no incident left open."""
     windows = ((most[0], 1800.0), (most[1], 21600.0))
     play(data, Policy(windows=windows, allow_reboot=allow_reboot), actions)
 

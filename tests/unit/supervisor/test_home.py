@@ -70,7 +70,7 @@ def test_the_state_is_kept_and_read_again(home: Home) -> None:
 
 
 def test_a_broken_state_is_put_aside(home: Home, said: list[str]) -> None:
-    """Said once; the evidence stays beside it, and the loop goes on from what the nodes say."""
+    """Reported once; the evidence stays next to it, and the loop goes on from what the nodes report."""
     (home.path / "state.json").write_bytes(b"\x00" * 30)
     assert home.load() is None and home.load() is None
     assert len(said) == 1 and (home.path / "state.json.bad").exists()
@@ -80,7 +80,7 @@ def test_a_broken_state_is_put_aside(home: Home, said: list[str]) -> None:
 
 
 def test_secrets_that_cannot_be_read_or_that_others_could_are_told(home: Home, said: list[str]) -> None:
-    """The mode is mended at once; what somebody has read by then is for a person to judge."""
+    """The mode is fixed at once; what somebody has read by then is for a person to judge."""
     (home.path / "secrets.json").write_text('{"VLLM_API_KEY": "k"}')
     (home.path / "secrets.json").chmod(0o644)
     assert home.secrets()["VLLM_API_KEY"].reveal() == "k"
@@ -110,7 +110,7 @@ def test_a_full_disk_is_written_on_and_else_told(home: Home, monkeypatch: pytest
 
 
 def test_nothing_comes_back_after_down(home: Home) -> None:
-    """A supervisor that is slow to end must not make the folder anew."""
+    """A supervisor that is slow to end must not make the folder again."""
     for path in home.path.iterdir():
         path.unlink()
     home.path.rmdir()
@@ -127,7 +127,7 @@ def test_another_desired_state_is_noticed(home: Home) -> None:
 
 
 def test_what_is_shown_names_its_process(home: Home) -> None:
-    """Who looks can tell a supervisor that runs from what a dead one left."""
+    """Who looks can report a supervisor that runs from what a dead one left."""
     home.show(Live(1.0, "twin", DeploymentState.READY, 1.0))
     assert json.loads((home.path / "live.json").read_text())["pid"] == os.getpid()
 
@@ -146,7 +146,7 @@ def test_leases_outlive_a_killed_supervisor(home: Home) -> None:
 
 
 def test_secrets_that_others_could_read_are_closed(home: Home, said: list[str]) -> None:
-    """A wrong mode is mended and told; the values never show."""
+    """A wrong mode is fixed and reported; the values never show."""
     path = home.path / "secrets.json"
     path.write_text('{"KEY": "s3cr3t"}')
     path.chmod(0o644)

@@ -44,5 +44,5 @@ def test_it_does_not_grow_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_silences_it(tmp_path: Path) -> None:
-    """Never an error: what serves matters more than what is said of it."""
+    """Never an error: what serves matters more than what is reported of it."""
     log(tmp_path / "gone").say("x")

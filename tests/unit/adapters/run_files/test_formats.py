@@ -168,7 +168,7 @@ def test_without_pyarrow_the_hint_names_it(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_llama_benchys_values_become_requests(tmp_path: Path) -> None:
-    """Batches are repeats; the speeds and times of each request are those that it tells."""
+    """Batches are repeats; the speeds and times of each request are those that it reports."""
     told = FILES.read(saved(tmp_path, benchy()))
     assert [(one.plan.name, one.repeat, len(one.rows)) for one in told.levels] == [
         ("pp2048 tg32 @ d4096 (c2)", 0, 2), ("pp2048 tg32 @ d4096 (c2)", 1, 2)]  # fmt: skip
@@ -238,7 +238,7 @@ def test_a_table_is_written_in_its_form(tmp_path: Path) -> None:
 
 
 def test_a_simulated_run_says_so_in_every_format(tmp_path: Path) -> None:
-    """A made-up figure must not be taken for a measured one, wherever it is posted, and whoever reads it back."""
+    """A made-up figure must not be taken for a measured one, wherever it is posted, and anyone who reads it back."""
     twin = run(level([row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
     for form in FILES.forms:
         content = FILES.bytes_of(twin, form)

@@ -7,7 +7,7 @@ from sparkwright.domain.incident import Incident
 
 
 def test_the_largest_files_lose_their_middle(tmp_path: Path) -> None:
-    """The start says how the engine was called, the end how it died."""
+    """The start reports how the engine was called, the end how it died."""
     folders = Folders(tmp_path, most=10_000)
     number, folder = folders.make("twin", 1)
     folders.write(Incident("twin", "frozen", "", 1.0, number=number, folder=str(folder)))

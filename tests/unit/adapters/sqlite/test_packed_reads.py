@@ -40,7 +40,7 @@ def test_no_reads_take_no_room() -> None:
 
 
 def test_a_run_of_ten_million_tokens_fits_into_memory() -> None:
-    """What is unpacked takes 8 bytes a token, and what says that each read had one token is there once."""
+    """What is unpacked takes 8 bytes a token, and what reports that each read had one token is there once."""
     blob = pack(Reads(tuple(0.02 * n for n in range(1000)), (1,) * 1000))
     unpack(blob)
     tracemalloc.start()

@@ -110,7 +110,7 @@ async def test_tags_are_replaced_and_runs_deleted(store: SqliteRuns) -> None:
 
 
 async def test_an_unfinished_run_of_the_same_workload_is_found(store: SqliteRuns) -> None:
-    """So that it is gone on with: not one of another workload, endpoint, or one that is done."""
+    """So that it is resumed: not one of another workload, endpoint, or one that is done."""
     going = replace(RICH, id="r-3", state="running")
     for one in (RICH, going, replace(going, id="r-4", workload=replace(RICH.workload, seed=9))):
         await store.add(one)
@@ -146,7 +146,7 @@ async def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None
 
 
 async def test_two_stores_share_a_file(store: SqliteRuns, tmp_path: Path) -> None:
-    """`runs list` beside a benchmark that writes."""
+    """`runs list` next to a benchmark that writes."""
     other = SqliteRuns(tmp_path / "state" / "runs.sqlite")
     await store.begin(replace(RICH, levels=()))
     key = await store.add_level("r-1", replace(RICH.levels[0], rows=()))

@@ -190,7 +190,7 @@ async def test_without_its_folder_a_row_still_gives_the_number(kept: Kept) -> No
 
 
 async def test_a_store_of_a_newer_version_is_left_alone(kept: Kept) -> None:
-    """One sentence, and the incident is kept in its folder all the same."""
+    """One sentence, and the incident is saved in its folder all the same."""
     kept.state.mkdir(parents=True)
     connection = sqlite3.connect(kept.state / "store.sqlite")
     connection.execute("PRAGMA user_version=99")
@@ -224,7 +224,7 @@ async def test_what_is_wrong_with_the_store_is_over_once_it_is_mended(kept: Kept
 
 @pytest.mark.parametrize("damage", ["no database", "cut", "scribbled"])
 async def test_a_damaged_store_is_set_aside_and_the_incidents_come_from_their_folders(kept: Kept, damage: str) -> None:
-    """Kept under another name, one sentence, and nothing that a folder tells is lost."""
+    """Saved under another name, one sentence, and nothing that a folder reports is lost."""
     store = kept.open()
     opened = await store.open(FROZEN)
     await store.close(opened.number, 1010.0, "serving again", 1009.0)
@@ -262,7 +262,7 @@ async def test_damage_that_shows_while_it_runs_costs_nothing(kept: Kept, monkeyp
 
 
 async def test_what_cannot_be_written_is_told_once(kept: Kept) -> None:
-    """A folder in the place of the file stands for any disk that says no."""
+    """A folder in the place of the file means any disk that reports no."""
     (kept.state / "store.sqlite").mkdir(parents=True)
     store = kept.open()
     for at in range(5):

@@ -46,13 +46,13 @@ async def test_vllm_tells_all() -> None:
 
 
 async def test_the_mark_of_a_simulation_is_seen() -> None:
-    """Whatever says that it is simulated is never taken for real."""
+    """Whatever reports that it is simulated is never taken for real."""
     marked = stream(ROLE, WORD, USAGE, x_sparkwright_simulated="1")
     assert (await probed({**VLLM, "/v1/chat/completions": marked})).simulated
 
 
 async def test_llama_cpp_is_known_by_its_properties() -> None:
-    """Without a page of figures its own /props says what it is; the context is that of one slot."""
+    """Without a page of figures its own /props reports what it is; the context is that of one slot."""
     props = {"default_generation_settings": {"n_ctx": 2048}, "build_info": "b10269-abc"}
     answers = {**VLLM, "/v1/models": said({"data": [{"id": "m"}]}), "/props": said(props)}
     found = await probed({path: answer for path, answer in answers.items() if path not in ("/metrics", "/version")})
@@ -101,7 +101,7 @@ async def test_a_key_is_wanted(status: int) -> None:
 
 
 async def test_a_busy_server_is_waited_for_within_bounds() -> None:
-    """It says how long; one that wants more than a minute is not waited for."""
+    """It reports how long; one that wants more than a minute is not waited for."""
     turns = iter([said("", 429, retry_after="20"), said(MODELS)])
     clock = FakeClock()
     await probe(TableAsker({**VLLM, "/v1/models": lambda _: next(turns)}), clock, Target(URL))

@@ -28,7 +28,7 @@ def seen(it: Tower, certificate: str, keys: str = "", mode: str = "600") -> None
 
 
 async def test_a_certificate_that_expires_while_it_serves_is_a_trouble_until_it_is_renewed() -> None:
-    """Guards that nobody has to call `up` to learn it, that nothing is stopped, and that it is over by itself."""
+    """Guards that nobody has to call `up` to learn it, that nothing is stopped, and that it is over automatically."""
     serving = replace(recipe().serving, door=FILES)
     it = tower()
     it.site.desired = replace(it.site.desired, recipe=replace(it.site.desired.recipe, serving=serving))
@@ -48,7 +48,7 @@ async def test_a_certificate_that_expires_while_it_serves_is_a_trouble_until_it_
 
 
 async def test_a_damaged_keys_file_is_a_trouble() -> None:
-    """Guards a gateway that lets nobody in any more: it is said where somebody looks."""
+    """Guards a gateway that lets nobody in any more: it is reported where somebody looks."""
     it = tower()
     seen(it, "good", keys="{ torn")
     await gateway.look(it.senses)
@@ -107,7 +107,7 @@ async def test_a_gateway_that_does_not_answer_is_a_trouble() -> None:
 
 
 async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
-    """Guards that it is over by itself."""
+    """Guards that it is over automatically."""
     it = tower()
     made(it, "https://spark-1.lan:8443/v1\n")
     it.scene.endpoint.said = 0
@@ -123,7 +123,7 @@ async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
 
 
 async def test_where_no_gateway_was_made_there_is_none_to_miss() -> None:
-    """Guards heads without Caddy: `up` has said so, and the engine serves without one."""
+    """Guards heads without Caddy: `up` has reports it, and the engine serves without one."""
     it = tower()
     made(it, "")
     assert await probed(it, 0, times=4) == {}

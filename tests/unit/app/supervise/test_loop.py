@@ -84,7 +84,7 @@ async def test_a_clock_that_is_set_makes_no_node_unseen_and_hides_no_state() -> 
 
 
 async def test_disarmed_it_changes_nothing_on_any_node() -> None:
-    """Guards `down`: whoever has taken over finds the ranks as they were."""
+    """Guards `down`: anyone who has taken over finds the ranks as they were."""
     it = tower()
     loop = await looping(it)
     await loop._step(Disarmed(2.0))

@@ -7,7 +7,7 @@ from unit.app.supervise.watchtower import tower
 
 
 async def test_a_torn_file_and_a_newer_store_are_troubles_until_they_are_mended() -> None:
-    """Guards bad input: one finding each where somebody looks, said again to a start, which has forgotten it."""
+    """Guards bad input: one finding each where somebody looks, reported again to a start, which has forgotten it."""
     it = tower()
     told = records.look(it.senses, set())
     assert it.events == []

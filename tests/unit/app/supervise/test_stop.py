@@ -18,7 +18,7 @@ async def test_stopped_and_seen_to_be_gone() -> None:
 
 
 async def test_what_is_deaf_is_not_waited_for() -> None:
-    """Guards the seconds that a web server gives to connections on which nothing will ever be said."""
+    """Guards the seconds that a web server gives to connections on which nothing will ever be reported."""
     for fault, seconds in (("", "5"), ("rank-exited", "2"), ("frozen", "1"), ("spin", "1")):
         it = tower()
         await stop(it.senses, fault)
@@ -69,7 +69,7 @@ async def test_memory_that_still_comes_back_is_waited_for() -> None:
 
 
 async def test_what_another_deployment_holds_is_not_ours() -> None:
-    """Guards a relaunch beside another one: nothing is waited for, and nothing false is said of the driver."""
+    """Guards a relaunch next to another one: nothing is waited for, and nothing false is reported of the driver."""
     it = tower()
     labels = {"deployment": "other", "rank": "0", "world": "1"}
     it.scene.nodes[1].ranks["/other"] = Rank(labels, ())

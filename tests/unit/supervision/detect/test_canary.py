@@ -43,7 +43,7 @@ def silence(began: float, seconds: int, live: LiveEngine | None, gpu: object = I
 
 
 def test_two_canaries_without_an_answer_on_an_idle_engine() -> None:
-    """vLLM that hangs in its first step still says that nothing runs: only the canary tells."""
+    """vLLM that hangs in its first step still reports that nothing runs: only the canary reports."""
     after = silence(SETTLED, 120, engine(0.0))
     assert after is not None
     assert 20 < after <= 40

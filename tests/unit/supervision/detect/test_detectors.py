@@ -130,7 +130,7 @@ def test_grave_lines_of_the_kernel_are_told_once_and_stay() -> None:
 
 
 def test_memory_that_goes_below_the_floors_and_comes_back() -> None:
-    """Refuse, let in again, stop: each said when it begins."""
+    """Refuse, let in again, stop: each reported when it begins."""
     watch = detectors(floor=8 * GIB, stop_floor=4 * GIB)
     told = []
     for number, level in enumerate([20, 7, 7, 12, 12, 12, 7, 3, 3]):

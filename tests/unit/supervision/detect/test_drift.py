@@ -40,7 +40,7 @@ def test_two_tokens_a_step_under_load_is_low_where_more_is_usual() -> None:
 
 
 def test_content_makes_acceptance_vary() -> None:
-    """Code against prose: within what this start has shown before, nothing is told."""
+    """Code against prose: within what this start has shown before, nothing is reported."""
     assert set(kinds(varied(300, 1.9, 0.3))) == {""}
     assert set(kinds([2.6, 2.5, 1.2, 1.3] * 60)) == {""}
 

@@ -78,12 +78,12 @@ def test_the_evidence_shows_both() -> None:
 
 @pytest.mark.parametrize("said", ["", "7", "OK", "....", "aaa", "no no", "1 2 3 4 5 6 7 8"])
 def test_short_text_is_no_babble(said: str) -> None:
-    """Too little to say anything."""
+    """Too little to report anything."""
     assert babble(said) == ""
 
 
 def test_a_model_that_answers_garbage_from_the_start_is_said_and_not_launched_again() -> None:
-    """Guards random weights, which llama.cpp serves: a relaunch cannot mend what it brings about, and it is over with
+    """Guards random weights, which llama.cpp serves: a relaunch cannot fix what it brings about, and it is over with
     the first answer that is language; garbage that comes later is a fault as ever."""
     garbage = Garbage()
     garbage.record("!!!!!!!!")

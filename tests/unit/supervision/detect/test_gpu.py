@@ -32,7 +32,7 @@ def looked(*readings: GpuSample | Unknown, working: bool = False) -> GpuWatch:
     ],
 )
 def test_one_reading(gpu: GpuSample | Unknown, doing: Doing) -> None:
-    """Busy at faint power spins; memory at 0 % says nothing on a machine that has never shown another value."""
+    """Busy at faint power spins; memory at 0 % reports nothing on a machine that has never shown another value."""
     assert looked(gpu).doing is doing
 
 

@@ -10,7 +10,7 @@ def fault(recovery: Recovery = Recovery.NONE) -> Fault:
 
 
 def test_told_once_and_again_only_with_new_figures_later() -> None:
-    """A trouble is told anew once a minute, what ends the service never again."""
+    """A trouble is told again once a minute, what ends the service never again."""
     latch = Latch(60.0)
     assert [len(latch.set("leak", "", fault(), at)) for at in (0.0, 5.0, 59.0, 60.0, 61.0)] == [1, 0, 0, 1, 0]
     ends = Latch(60.0)

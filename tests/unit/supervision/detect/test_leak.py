@@ -35,7 +35,7 @@ def test_a_leak_is_announced_early(per_hour: float, within_part: float) -> None:
 
 
 def test_a_clean_leak_is_announced_when_a_tenth_is_gone() -> None:
-    """Without noise: said often enough to be believed just when it is the tenth."""
+    """Without noise: reported often enough to be believed just when it is the tenth."""
     found = announced(lambda time: 12 * GIB - time / 3600 * 8 * GIB, 1)
     assert found is not None
     assert 0.09 <= found[0] / 3600 < 0.105

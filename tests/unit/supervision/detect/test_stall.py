@@ -92,7 +92,7 @@ def test_a_long_prefill_that_moves_is_none() -> None:
 
 
 def test_an_engine_that_answers_nothing_is_a_stall() -> None:
-    """Frozen head: neither figures nor tokens, whatever it said last."""
+    """Frozen head: neither figures nor tokens, whatever it reported last."""
     watch = settled(**QUICK)
     watch.engine(engine(SETTLED), SETTLED)
     told = [second for second in range(1, 9) if "stalled" in faults(watch.tick(SETTLED + second))]
@@ -102,7 +102,7 @@ def test_an_engine_that_answers_nothing_is_a_stall() -> None:
 
 
 def test_a_canary_under_way_is_work_of_which_the_engine_may_not_know() -> None:
-    """An engine that hangs says what it said last, `running 0` included: our own request shows it."""
+    """An engine that hangs reports what it reported last, `running 0` included: our own request shows it."""
     watch = settled(**QUICK)
     watch.canary(answered(SETTLED), SETTLED)
     watch.asked(SETTLED + 20)
@@ -124,7 +124,7 @@ def test_an_idle_engine_is_ready() -> None:
 
 
 def test_clients_that_give_up_are_no_recovery() -> None:
-    """The stall is over when something moves, and is told with its beginning and what was seen."""
+    """The stall is over when something moves, and is reported with its beginning and what was seen."""
     watch = settled(**QUICK)
     last = serving(watch, SETTLED)
     still(watch, last, 20)

@@ -48,7 +48,7 @@ def play(
 
 
 def test_requests_that_run_and_nothing_that_moves_is_frozen() -> None:
-    """Found within 20 s beyond the allowance, which is told with what it rests on."""
+    """Found within 20 s beyond the allowance, which is reported with what it rests on."""
     found = play(300, dict.fromkeys(NODES, IDLE), running=2.0, kv_usage=0.4)
     assert found is not None
     after, fault = found
@@ -128,7 +128,7 @@ def test_an_engine_that_counts_at_the_end_has_the_time_of_its_longest_prompt() -
 
 
 def test_a_burst_that_fills_the_queue_is_no_fault() -> None:
-    """Hundreds wait, the running ones make tokens: waiting alone says nothing."""
+    """Hundreds wait, the running ones make tokens: waiting alone reports nothing."""
     watch = settled()
     for second in range(0, 3600, 2):
         at = SETTLED + second
@@ -172,7 +172,7 @@ def test_what_is_frozen_is_told_once() -> None:
 def test_the_allowance_rests_on_what_is_known(
     setting: Setting, kv: float | None, doing: list[Doing], fresh: bool, seconds: float
 ) -> None:
-    """A step where each step is told, a prompt where only its end is, nothing more for a GPU that does nothing."""
+    """A step where each step is reported, a prompt where only its end is, nothing more for a GPU that does nothing."""
     live = engine(0.0)
     live = type(live)(0.0, running=1.0, kv_usage=kv)
     found = allowance(setting, live, doing, fresh)
