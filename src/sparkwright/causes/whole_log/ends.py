@@ -72,7 +72,7 @@ WITNESSED = (
         LogCause(
             code="LIVE009",
             key="rank-killed-by-signal",
-            title="a rank was killed by a signal from outside the engine",
+            title="rank killed by an external signal",
             severity=Severity.BLOCK,
             why=(
                 "no engine ends itself so while it answers: a person, a script (pkill, a service manager, a "
@@ -95,7 +95,7 @@ WITNESSED = (
         LogCause(
             code="LIVE010",
             key="node-rebooted",
-            title="a node was rebooted while it served",
+            title="node rebooted while serving",
             severity=Severity.BLOCK,
             why=(
                 "a reboot, a crash of the node or a power cut ends its ranks; the others only lose their peer. What "
@@ -113,7 +113,7 @@ WITNESSED = (
         LogCause(
             code="LIVE011",
             key="rank-stopped",
-            title="a process of a rank was stopped",
+            title="process of a rank was stopped",
             severity=Severity.BLOCK,
             why=(
                 "a stopped process (state T: SIGSTOP, a debugger, `docker pause`) neither computes nor ends, and the "
@@ -131,7 +131,7 @@ WITNESSED = (
         LogCause(
             code="LIVE012",
             key="state-disk-full",
-            title="the disk of a rank's node was full when it ended",
+            title="disk full when the rank ended",
             severity=Severity.BLOCK,
             why=(
                 "an engine that cannot write (logs, compiled kernels, temporary files) fails with ENOSPC, and does not "

@@ -11,7 +11,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE001",
     key="peer-never-joined",
-    title="the head waits for a rank that never came",
+    title="rank never joined",
     severity=Severity.BLOCK,
     why=(
         "vLLM 0.21.0 prints no line while it waits: seen for as long as it was watched. The other rank was "

@@ -10,7 +10,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE002",
     key="nccl-socket-ifname-wrong",
-    title="the ranks hang while NCCL connects them",
+    title="NCCL initialization hangs",
     severity=Severity.BLOCK,
     why=(
         "with NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME on a wrong interface (`lo`, an address that the peer "

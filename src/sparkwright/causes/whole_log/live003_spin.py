@@ -11,7 +11,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE003",
     key="cuda-graph-multinode-collective-deadlock",
-    title="the GPU spins in a collective: SM busy, memory idle",
+    title="GPU spins in a collective",
     severity=Severity.BLOCK,
     why=(
         "kernels of a collective wait for the other rank in a loop; decoding would read weights all the "

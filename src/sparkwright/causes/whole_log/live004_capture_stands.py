@@ -1,4 +1,4 @@
-"""CUDA graph capture stands at its first batch size: a log that ends at `0/N` of the capture's progress bar."""
+"""CUDA graph capture hangs at the first batch size: a log that ends at `0/N` of the capture's progress bar."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE004",
     key="cuda-graph-multinode-collective-deadlock",
-    title="CUDA graph capture stands at its first batch size",
+    title="CUDA graph capture hangs at the first batch size",
     severity=Severity.BLOCK,
     why=(
         "the graph holds a collective, and both ranks spin in it: it was seen to stay at 0/36 for 34 minutes "

@@ -14,7 +14,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE005",
     key="fabric-link-down",
-    title="the fabric link was up and is down now",
+    title="fabric link went down",
     severity=Severity.BLOCK,
     why=(
         "the cable was pulled or is loose, or the other node went off. `Link down` alone proves nothing: an "

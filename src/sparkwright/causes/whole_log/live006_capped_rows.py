@@ -11,7 +11,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE006",
     key="nic-hotplug-power-cap",
-    title="RDMA is held at 13 Gb/s: the network card was attached while running",
+    title="RDMA capped at 13 Gb/s: NIC hot-plugged",
     severity=Severity.WARN,
     why=(
         "a card that was attached while the node ran is held at that speed, whatever is tuned. The row has "

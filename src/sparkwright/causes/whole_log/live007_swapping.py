@@ -11,7 +11,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE007",
     key="gpu-memory-utilization-too-high-unified",
-    title="the host swaps: the engine's share leaves it too little",
+    title="host is swapping under memory pressure",
     severity=Severity.WARN,
     why=(
         "GPU and host share the pool; what the engine took is missing for the host, which moves its own "

@@ -11,7 +11,7 @@ from sparkwright.logscan.story import Row, Story
 CAUSE = LogCause(
     code="LIVE008",
     key="worker-stopped-answering",
-    title="a worker has not answered for ten minutes or more",
+    title="worker unresponsive for ten minutes or more",
     severity=Severity.BLOCK,
     why=(
         "one line, or some, come while workers compile or load. Ten at the end are a hang: a rank that died "
