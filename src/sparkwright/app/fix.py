@@ -10,6 +10,7 @@ from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.lease import holding
 from sparkwright.app.tasks import each, finished
 from sparkwright.app.world import World
+from sparkwright.checks.attention import FORMER
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.finding import Change, Fix, Rights
@@ -72,7 +73,7 @@ async def undoable(world: World, only: Sequence[str] = ()) -> tuple[tuple[Wanted
     asked = await asyncio.gather(*(_undoable(world, name) for name in world.cluster.names))
     found = (wanted for one in asked if not isinstance(one, NodeError) for wanted in one)
     lost = tuple(one for one in asked if isinstance(one, NodeError))
-    return tuple(wanted for wanted in found if not only or wanted.code in only), lost
+    return tuple(wanted for wanted in found if not only or FORMER.get(wanted.code, wanted.code) in only), lost
 
 
 async def mend(world: World, wanted: Sequence[Wanted], seize: bool) -> tuple[tuple[Result, ...], Checked]:

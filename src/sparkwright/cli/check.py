@@ -11,7 +11,7 @@ from sparkwright.app.check import Checked, check_deeply, check_nodes
 from sparkwright.app.fix import Outcome, Result
 from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.world import World
-from sparkwright.checks.attention import attention
+from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
 from sparkwright.cli.check_text import quiet_lines, shown, summary
@@ -75,7 +75,7 @@ def check(cluster: str, ssh_config: str, **rest: Any) -> None:
     where = Where(cluster, ssh_config)
     opened = shared.open_cluster(where)
     opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *rest["ignore"])))
-    only = tuple(code.upper() for code in rest["only"])
+    only = tuple(FORMER.get(code.upper(), code.upper()) for code in rest["only"])
     how = How(rest["yes"], rest["dry_run"], rest["as_json"], rest["seize"], only, rest["ask_become_pass"])
     if rest["undo"]:
         _undo(opened, where, how)
