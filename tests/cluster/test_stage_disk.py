@@ -36,7 +36,7 @@ def test_a_node_without_room_is_refused_before_a_byte_moves(drive: Drive, nodes:
     here.fill_disk(MODELS, leave_bytes=8 * MIB)
     before = [everything(node) for node in nodes]
     told = drive.up(BY_PATH)
-    told.is_one_message(1, "DISK001", "spark-1", "weights 60.0 MiB", "wanted, 8.0 MiB free on /home/spark/models")
+    told.is_one_message(1, "DISK001", "spark-1", "weights 60.0 MiB", "needed, 8.0 MiB free on /home/spark/models")
     assert [everything(node) for node in nodes] == before
 
 

@@ -66,7 +66,7 @@ def test_what_is_wrong_with_the_node_is_found_in_one_round(shell: Shell) -> None
     evidence = {one["code"]: one["evidence"] for one in found["findings"]}
     assert code == 1
     assert {"DRV010", "DRV011", "DRV013", "GPU005", "GPU007", "MEM009", "MEM013", "MEM014"} <= set(evidence)
-    assert evidence["MEM009"] == "vm.min_free_kbytes = 67584; wanted: 3145728 (3 GiB)"
+    assert evidence["MEM009"] == "vm.min_free_kbytes = 67584; expected: 3145728 (3 GiB)"
     assert evidence["MEM014"].endswith("_memdescAllocInternal (2 such lines)")
     assert evidence["GPU005"].startswith("nvidia-smi: 96 % busy at 721 MHz and 9.8 W")
     assert evidence["MEM013"] == "/proc/vmstat: oom_kill 1 since boot"

@@ -128,7 +128,7 @@ def diagnosis(
 ) -> Diagnosis:
     """words: about the cluster, for the commands of the fix. clocks: source -> seconds to add to its times, where they
 
-    were measured; otherwise the logs' own barriers tell. impossible: causes of what is asked about that cannot be.
+    were measured; otherwise the logs' own barriers decide. impossible: causes of what is asked about that cannot be.
     earlier: parts of the same sources that were read and cannot show a cause.
     """
     stories = tuple(reader.story() for reader in readers)
@@ -160,8 +160,8 @@ def _later(proof: Proof, shift: float) -> Proof:
 
 
 def _missing(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(what could not be told, what to collect): only what these logs show to be missing."""
-    gaps = [(f"what {story.source} says: it is empty", "") for story in stories if not story.lines]
+    """(what could not be determined, what to collect): only what these logs show to be missing."""
+    gaps = [(f"what {story.source} shows: it is empty", "") for story in stories if not story.lines]
     if len(stories) == 1 and stories[0].count("several ranks"):
         gaps.append(_OTHER_RANKS)
     if not any(cause.confidence >= POSSIBLE for cause in causes) and any(s.count("cause above") for s in stories):
@@ -175,7 +175,7 @@ def _missing(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[tup
 
 
 def _silent(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[str, ...]:
-    """Ranks that say nothing of what went wrong, where others say that a rank died."""
+    """Ranks that report nothing of what went wrong, where others report that a rank died."""
     if not causes or causes[0].key != "peer-rank-died":
         return ()
     told = {proof.source for cause in causes for proof in cause.proof}
@@ -185,11 +185,11 @@ def _silent(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[str,
 # What could not be told, and what would tell it.
 _KILLED = "on its node: sudo journalctl -k -b | grep -iE 'oom|killed process|NVRM|Xid' | tail   # or a freeze?"
 _OTHER_RANKS = (
-    "what the other ranks said: the log of one of several was given",
+    "the log lines of the other ranks: the log of one of several was given",
     "sparkwright logs {deployment} --tail 0   # of all ranks; elsewhere: docker logs on each node",
 )
 _CUT_OFF = (
-    "the root cause: the log itself says that it stands above, and nothing known does",
+    "the root cause: the log itself refers to a line above, and nothing known does",
     "the log from its beginning, and the workers' logs",
 )
 _NO_KERNEL_LOG = (

@@ -58,7 +58,7 @@ def attention(
 
 
 def _event(finding: Finding, facts: Mapping[str, NodeFacts]) -> str:
-    """What tells an event from the next of its kind; '' for a state, and where the boot is not known."""
+    """What distinguishes an event from the next of its kind; '' for a state, and where the boot is not known."""
     there = facts.get(finding.subject)
     if finding.code not in EVENTS or there is None or isinstance(there.identity, Unknown):
         return ""

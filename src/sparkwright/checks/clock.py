@@ -42,7 +42,7 @@ def clock_unsynchronized(facts: NodeFacts) -> Iterator[Found]:
 
 
 def _word(on: bool | Unknown) -> str:
-    return "not told" if isinstance(on, Unknown) else "yes" if on else "no"
+    return "unknown" if isinstance(on, Unknown) else "yes" if on else "no"
 
 
 _OFF = 60.0
@@ -66,7 +66,7 @@ CHECKS = (
         see=("https://docs.nvidia.com/dgx/dgx-spark/",),
     ),
     Check("TIME002", WARN, "clock is not synchronized", per_node(nodes, clock_unsynchronized)).about(
-        detects="timedatectl says that the clock is not synchronized.",
+        detects="timedatectl shows that the clock is not synchronized.",
         why="it drifts: ranks' logs cannot be put in order, and certificates fail once it is off by minutes.",
         fix="turn synchronization on; where it is on, reach a time server",
         see=("https://man7.org/linux/man-pages/man1/timedatectl.1.html",),

@@ -139,14 +139,13 @@ CHECKS = (
         why="it holds memory of the one pool, and often port 8000; a rank that starts while it lets the GPU go "
         "ends with `CUDA-capable device(s) is/are busy or unavailable`.",
         cause="it was not started by sparkwright, and shares memory, GPU and ports with what is",
-        fix="stop it, if it is not meant to stay beside",
+        fix="stop it, if it is not meant to stay",
         see=("https://github.com/FHNW-Security-Lab-Experimental/glm-5.2-gb10",),
     ),
     Check("DOCK008", OVERRIDE, "image for another architecture", image_architecture).about(
         detects="the recipe's image, or one with an engine's name, is on a node and its architecture is not the "
         "node's.",
-        why="it ends at once with `exec format error`. `docker load` and `--platform` bring such images without "
-        "a word.",
+        why="it ends at once with `exec format error`. `docker load` and `--platform` load such images all the same.",
         cause="it was loaded or pulled for another machine",
         fix="pull it again on the node; if the publisher has none for arm64, build it or take another",
         see=("https://docs.docker.com/build/building/multi-platform/",),

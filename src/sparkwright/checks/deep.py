@@ -10,8 +10,8 @@ from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 _GOOD = 90.0
 _CAPPED = (8.0, 20.0)
 _REBOOT = "reboot all nodes together with the cable in; if that does not help, a minute without mains power"
-_ELSE = "look at MTU (NET002, NET003), firmware (RDMA005, RDMA006) and PCIe (RDMA010), and at what else uses the link"
-_NOTHING = "let RDMA through the firewall on each rail; bring the netdev down and up if its GID is missing"
+_ELSE = "inspect MTU (NET002, NET003), firmware (RDMA005, RDMA006) and PCIe (RDMA010), and what else uses the link"
+_NOTHING = "let RDMA through the firewall on each rail; set the netdev down and up if its GID is missing"
 
 
 def bandwidth(context: Context) -> Iterator[Found]:

@@ -108,7 +108,7 @@ def _finding(context: Context, spec: RankSpec, wanted: str, holder: Listener) ->
     if other:
         who = f"{other.deployment}, a deployment of sparkwright"
     return Found(
-        f"ss: {holder.address}:{holder.port} {holder.process or '(no name told)'}; wanted: {wanted}",
+        f"ss: {holder.address}:{holder.port} {holder.process or '(unknown process)'}; expected: {wanted}",
         title=f"port {holder.port} is in use by {who}",
         fix=_free_port(context, spec, holder.port, other.deployment if other else ""),
         subject=f"rank {spec.rank} on {spec.node}",
@@ -125,9 +125,9 @@ def _free_port(context: Context, spec: RankSpec, port: int, other: str) -> str:
 CHECKS = (
     Check("REC001", BLOCK, "recipe is refused: known not to work", recipe_refused).about(
         detects="the recipe's state is `refused`.",
-        why="somebody has spent the hours already; the reason says which combination fails, `instead` what works "
+        why="somebody has spent the hours already; the reason shows which combination fails, `instead` what works "
         "in its place.",
-        cause="it is kept for its reason, so that nobody tries it again",
+        cause="it stays listed for its reason, so that nobody tries it again",
         fix="the recipe named under `instead`, or another one that is ready. There is no way to force a refused "
         "recipe; who knows better copies it (`sparkwright recipes show NAME` has all of it) and gives the "
         "copy another state",

@@ -135,7 +135,7 @@ def toolkit_missing(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
 CHECKS = (
     Check("DOCK001", BLOCK, "Docker is not installed or not running", daemon_down).about(
         detects="the recipe's runtime is docker, and the node has no docker program or no daemon that answers.",
-        why="every rank is a container; without a daemon nothing can be started, staged or looked at.",
+        why="every rank is a container; without a daemon nothing can be started, staged or inspected.",
         fix="start the daemon, or install Docker Engine. At boot a daemon may take minutes: try again",
         see=("https://docs.docker.com/engine/daemon/start/",),
     ),

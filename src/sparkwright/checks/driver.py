@@ -26,7 +26,7 @@ from sparkwright.domain.unknown import known
 def deadlocking_driver(node: str, version: str, major: int) -> Iterator[Found]:
     if 590 <= major < 600:
         yield Found(
-            f"kernel module {version}; wanted: 580.142 or a later paired 580",
+            f"kernel module {version}; expected: 580.142 or a later paired 580",
             title=f"driver {version} deadlocks in CUDA graph capture",
         )
 
@@ -34,7 +34,7 @@ def deadlocking_driver(node: str, version: str, major: int) -> Iterator[Found]:
 def driver_too_old(node: str, version: str, major: int) -> Iterator[Found]:
     if major < 580:
         yield Found(
-            f"kernel module {version}; wanted: 580.142 or a later paired 580",
+            f"kernel module {version}; expected: 580.142 or a later paired 580",
             title=f"driver {version} is too old for GB10",
         )
 
@@ -64,7 +64,7 @@ def packages_mismatch(facts: NodeFacts) -> Iterator[Found]:
 
 
 def _lacking(driver: Package, packages: tuple[Package, ...]) -> list[Package]:
-    """Families of which no installed package has the driver's version: older firmware may lie beside the right one."""
+    """Families of which no installed package has the driver's version: older firmware may lie next to the right one."""
     families: dict[str, list[Package]] = {}
     for package in packages:
         found = _FAMILY.fullmatch(package.name)

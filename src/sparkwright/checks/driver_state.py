@@ -74,7 +74,7 @@ def libcuda_truncated(facts: NodeFacts) -> Iterator[Found]:
     board = known(facts.board)
     library = known(board.libcuda) if board else None
     if library and library.size < _LEAST:
-        yield Found(f"{library.path}: {library.size} bytes; some tens of MB wanted")
+        yield Found(f"{library.path}: {library.size} bytes; expected some tens of MB")
 
 
 def uvm_missing(facts: NodeFacts) -> Iterator[Found]:
@@ -100,7 +100,7 @@ CHECKS = (
         see=("https://github.com/DoctorMasterNewb/sparkbase", "https://github.com/guardkit/dgx-spark"),
     ),
     Check("DRV007", WARN, "GSP firmware failed to start", gsp_failed).about(
-        detects="lines of a GB10's kernel log of this boot say that the GSP or SEC2 firmware did not start or that "
+        detects="lines of a GB10's kernel log of this boot show that the GSP or SEC2 firmware did not start or that "
         "the adapter was not initialized. An override when nvidia-smi shows no GPU, a warning when it does.",
         why="the driver and the firmware that it loads are not a pair, mostly after a bare `apt upgrade`; the "
         "GPU is then not there.",
@@ -117,9 +117,9 @@ CHECKS = (
         see=("https://docs.nvidia.com/deploy/",),
     ),
     Check("DRV009", WARN, "next boot loads another driver", per_node(nodes, next_boot_differs)).about(
-        detects="`modinfo nvidia` for the running kernel tells another version than the loaded module. Where libcuda "
+        detects="`modinfo nvidia` for the running kernel reports another version than the loaded module. Where libcuda "
         "differs too, that is DRV008.",
-        why="the next boot brings a driver that was not tested with what is served now, also when it comes from "
+        why="the next boot loads a driver that was not tested with what is served now, also when it comes from "
         "a power cut.",
         cause="the driver was updated and the machine has run on since then",
         fix="reboot all nodes together when nothing is served; then sparkwright check",
@@ -158,8 +158,8 @@ CHECKS = (
         see=("https://docs.nvidia.com/cuda/cuda-installation-guide-linux/",),
     ),
     Check("DRV015", INFO, "GPU persistence mode is off", per_node(gb10s, persistence_off)).about(
-        detects="nvidia-smi says that the persistence mode of a GB10 is disabled.",
-        why="without it the driver lets go of the GPU when the last program ends and starts it anew for the "
+        detects="nvidia-smi shows that the persistence mode of a GB10 is disabled.",
+        why="without it the driver lets go of the GPU when the last program ends and starts it again for the "
         "next, which costs seconds and loses clock settings. DGX OS has it on.",
         cause="nvidia-persistenced does not run, or somebody turned it off",
         fix="sudo nvidia-smi -pm 1   # for good: sudo systemctl enable --now nvidia-persistenced",

@@ -17,7 +17,7 @@ _ANYTHING = ("docker-proxy", "python", "uvicorn", "gunicorn", "node", "rootlessp
 
 
 def exposed(context: Context) -> Iterator[tuple[NodeFacts, Listener]]:
-    """Sockets that other machines may reach, beside those of our ranks; none of a node whose ranks are not known.
+    """Sockets that other machines may reach, along with those of our ranks; none of a node whose ranks are not known.
 
     None with a recipe: what others have opened is no matter of its start.
     """
@@ -42,12 +42,12 @@ def judged(facts: NodeFacts, severity: Severity) -> Severity:
 
 
 def likely(listener: Listener, *programs: str) -> bool:
-    """Whether a port's usual owner may be behind it: one of `programs`, no name told, or one that says nothing."""
+    """Whether a port's usual owner may be behind it: one of `programs`, no name, or a generic one."""
     return not listener.process or listener.process.startswith((*programs, *_ANYTHING))
 
 
 def said(listener: Listener) -> str:
-    return f"ss: {listener.address}:{listener.port} {listener.process or '(no name told)'}"
+    return f"ss: {listener.address}:{listener.port} {listener.process or '(unknown process)'}"
 
 
 def _beyond(facts: NodeFacts, address: str) -> bool:
@@ -142,7 +142,7 @@ def toolkit_vulnerable(facts: NodeFacts) -> Iterator[Found]:
     version = docker.toolkit if docker else ""
     if version and _numbers(version) < _SAFE:
         yield Found(
-            f"nvidia-ctk --version: {version}; cured in {'.'.join(map(str, _SAFE))}",
+            f"nvidia-ctk --version: {version}; fixed in {'.'.join(map(str, _SAFE))}",
             title=f"vulnerable nvidia-container-toolkit {version}",
         )
 
@@ -187,7 +187,7 @@ CHECKS = (
         "(unless another program's name is told), that listens beyond loopback and the fabric, and is no "
         "rank of ours. Beside a rank of ours only the usual ports count: engines open others, on all "
         "addresses, to meet their peers.",
-        why="these servers ask for no key unless they were given one: whoever reaches the port reads prompts, "
+        why="these servers ask for no key unless they were given one: anybody who reaches the port reads prompts, "
         "spends the GPU and, with some of them, loads code. Whether it asks for a key cannot be told from "
         "outside.",
         cause="it was started on all addresses, and asks for a key only if it was given one",
@@ -196,7 +196,7 @@ CHECKS = (
     ),
     Check("SEC002", WARN, "Ollama open to the network", per_node(exposed, ollama_open)).about(
         detects="a socket of ollama, or on port 11434, beyond loopback and the fabric.",
-        why="Ollama knows no keys at all: whoever reaches it runs, pulls and deletes models.",
+        why="Ollama knows no keys at all: anybody who reaches it runs, pulls and deletes models.",
         cause="OLLAMA_HOST was set to all addresses; Ollama has no keys",
         fix="sudo systemctl edit ollama   # [Service] Environment=OLLAMA_HOST=127.0.0.1:11434; then restart it",
         see=("https://docs.ollama.com/faq",),
@@ -213,7 +213,7 @@ CHECKS = (
     Check("SEC004", WARN, "llama.cpp RPC worker open to the network", per_node(exposed, llama_rpc_open)).about(
         detects="a socket of rpc-server, or on port 50052, beyond loopback and the fabric, where no llama.cpp rank "
         "of ours runs.",
-        why="the protocol has no keys and writes into the worker's memory; its own authors say never to run it "
+        why="the protocol has no keys and writes into the worker's memory; its own authors warn against running it "
         "on an open network.",
         cause="it was started with -H 0.0.0.0; the protocol has no keys",
         fix="start it with -H FABRIC_ADDRESS, the address of the link between the nodes",
@@ -221,14 +221,14 @@ CHECKS = (
     ),
     Check("SEC005", WARN, "notebook server open to the network", per_node(exposed, notebook_open)).about(
         detects="a socket of jupyter beyond loopback and the fabric, or on port 8888 without a program's name.",
-        why="whoever gets in runs programs as its user; images for experiments often start it without a token.",
-        cause="it was started on all addresses; whether it wants a token cannot be told from outside",
+        why="anybody who gets in runs programs as its user; images for experiments often start it without a token.",
+        cause="it was started on all addresses; whether it requires a token cannot be determined from outside",
         fix="jupyter lab --ip 127.0.0.1, and from the laptop: ssh -L 8888:127.0.0.1:8888 NODE",
         see=("https://jupyter-server.readthedocs.io/en/latest/operators/security.html",),
     ),
     Check("SEC006", WARN, "Docker daemon open to the network", per_node(exposed, docker_open)).about(
         detects="a socket on port 2375 beyond loopback.",
-        why="whoever reaches it is root on the node. 2376 is the same with certificates, and is not blamed.",
+        why="anybody who reaches it is root on the node. 2376 is the same with certificates, and is not blamed.",
         cause="dockerd was given -H tcp://0.0.0.0:2375",
         fix="take it out of /etc/docker/daemon.json or the unit; from elsewhere: DOCKER_HOST=ssh://NODE docker ps",
         see=("https://docs.docker.com/engine/security/protect-access/",),
@@ -243,13 +243,13 @@ CHECKS = (
     ),
     Check("SEC008", INFO, "Hugging Face token readable by others", per_node(unplanned, token_readable)).about(
         detects="the Hugging Face token file of the ssh user gives group or others any right.",
-        why="whoever has an account on the node, or a container with the home mounted, may use it.",
+        why="anybody who has an account on the node, or a container with the home mounted, may use it.",
         cause="it was written with the usual umask",
         fix="mode 600; a new token if others had access",
     ),
     Check("SEC009", INFO, "SSH host key checking is disabled", per_node(unplanned, host_keys_unchecked)).about(
         detects="`StrictHostKeyChecking no` in the user's or the system's ssh_config.",
-        why="whoever answers at the peer's address is taken for the peer, and gets weights, tokens and a shell. "
+        why="anybody who answers at the peer's address is taken for the peer, and gets weights, tokens and a shell. "
         "Set-up guides for MPI and copies between nodes recommend it; sparkwright does not need it.",
         cause="a guide for MPI or for copies between nodes asked for it",
         fix="take it out; `accept-new` trusts a new host once and notices a change",
@@ -259,7 +259,7 @@ CHECKS = (
         detects="a program sshd on port 2222 or 2233, beyond loopback and the fabric.",
         why="TensorRT-LLM's multi-node guides start one in a container on the host's network, often with root "
         "and with the key of an example; it stays after the run.",
-        cause="multi-node containers bring one of their own, which stays after the run",
+        cause="multi-node containers start one of their own, which stays after the run",
         fix="end the container, or bind the server to the fabric address",
         see=("https://github.com/NVIDIA/dgx-spark-playbooks",),
     ),

@@ -1,4 +1,4 @@
-"""Containers and images of inference engines, told by the names that people give them."""
+"""Containers and images of inference engines, recognized by their usual names."""
 
 import re
 
@@ -26,6 +26,6 @@ def engine_of(text: str) -> str:
 
 
 def engine_in(container: Container) -> str:
-    """Of its image, its command, or its own name: the first that tells."""
+    """Of its image, its command, or its own name: the first that matches."""
     told = (engine_of(text) for text in (container.image, container.command, container.name))
     return next((name for name in told if name), "an engine" if container.gpu else "")

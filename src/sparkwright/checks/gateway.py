@@ -111,7 +111,7 @@ def caddy_old(context: Context) -> Iterator[Found]:
     gateway = context.gateway
     if gateway and gateway.caddy and within("caddy", gateway.version, HIDES):
         yield Found(
-            f"{gateway.caddy} version: {gateway.version}; wanted 2.7.6 or later",
+            f"{gateway.caddy} version: {gateway.version}; expected 2.7.6 or later",
             title=f"Caddy {gateway.version} hides truncated streams",
             subject=gateway.node,
         )
@@ -120,7 +120,7 @@ def caddy_old(context: Context) -> Iterator[Found]:
 CHECKS = (
     Check("DOOR001", WARN, "no Caddy on the head node: no gateway", caddy_missing).about(
         detects="neither a program `caddy` on the head's PATH nor the image caddy:2 in its Docker.",
-        why="the gateway is Caddy: without it there are no keys, no TLS, and nobody says when the engine will "
+        why="the gateway is Caddy: without it there are no keys, no TLS, and nobody reports when the engine will "
         "be back. The engine serves on loopback (or the fabric), and is supervised all the same.",
         cause="the gateway is Caddy on the head node, and it is neither installed nor pulled there",
         fix="install the package, or pull the image; then the same `up` again",
@@ -128,7 +128,7 @@ CHECKS = (
     ),
     Check("DOOR006", WARN, "gateway port already in use", gateway_port_taken).about(
         detects="a socket listens on `serving.door.port` of the head, and it is not this deployment's own gateway.",
-        why="Caddy cannot start beside it. The engine serves on loopback without a front gateway.",
+        why="Caddy cannot listen there. The engine serves on loopback without a gateway.",
         cause="something listens there already, another deployment's gateway perhaps, and two cannot",
         fix="stop it, or set another port",
         see=("https://man7.org/linux/man-pages/man8/ss.8.html",),
@@ -161,7 +161,7 @@ CHECKS = (
     ),
     Check("DOOR008", WARN, "gateway serves plain HTTP", plain_http).about(
         detects="`serving.door.tls: off` with `serving.expose: all`.",
-        why="whoever can listen in on the network reads every prompt and answer, and the keys with them.",
+        why="anybody who can listen in on the network reads every prompt and answer, and the keys with them.",
         cause="the recipe switches TLS off, perhaps for something in front of it that has its own",
         fix="remove `tls: off`, or let expose be loopback or fabric behind your own proxy on this node",
     ),

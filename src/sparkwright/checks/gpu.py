@@ -70,14 +70,14 @@ def _names(found: list[GpuProcess]) -> str:
 
 
 def _size(process: GpuProcess) -> str:
-    return gib(process.used) if isinstance(process.used, int) else "size not told"
+    return gib(process.used) if isinstance(process.used, int) else "unknown size"
 
 
 def other_gpu_model(facts: NodeFacts) -> Iterator[Found]:
     gpus, identity = known(facts.gpus), known(facts.identity)
     if gpus and not is_gb10(facts):
         yield Found(
-            f"nvidia-smi: {gpus[0].name}, compute capability {known(gpus[0].compute_capability) or 'not told'}"
+            f"nvidia-smi: {gpus[0].name}, compute capability {known(gpus[0].compute_capability) or 'unknown'}"
             + (f"; uname -m: {identity.arch}" if identity else ""),
             title=f"GPU is not a GB10: {gpus[0].name}",
         )
@@ -132,7 +132,7 @@ def power_wedge(context: Context) -> Iterator[Found]:
                 continue
             if busy >= _BUSY and clock < _SLOW and power < _FAINT:
                 yield Found(
-                    f"nvidia-smi: {busy:g} % busy at {clock:g} MHz and {power:g} W; 2200-2500 MHz and 30-60 W wanted",
+                    f"nvidia-smi: {busy:g} % busy at {clock:g} MHz and {power:g} W; expected 2200-2500 MHz and 30-60 W",
                     subject=facts.node,
                 )
 
@@ -185,7 +185,7 @@ def gpu_off_bus(facts: NodeFacts) -> Iterator[Found]:
     on_dgx = identity is not None and known(identity.ota_version) is not None
     if on_dgx and functions is not None and GB10_PCI not in functions.values() and not known(facts.gpus):
         yield Found(
-            f"NVIDIA's PCI functions: {', '.join(sorted(set(functions.values()))) or 'none'}; {GB10_PCI} wanted"
+            f"NVIDIA's PCI functions: {', '.join(sorted(set(functions.values()))) or 'none'}; expected {GB10_PCI}"
         )
 
 
@@ -241,7 +241,7 @@ CHECKS = (
         see=("https://github.com/DoctorMasterNewb/sparkbase", "https://github.com/thatcooperguy/NVCheckup"),
     ),
     Check("GPU006", WARN, "GPU is overheating", per_node(nodes, gpu_hot)).about(
-        detects="nvidia-smi tells a GPU temperature of 90 °C or more.",
+        detects="nvidia-smi reports a GPU temperature of 90 °C or more.",
         why="soaks on record stay at 79-86 °C. Above, clocks fall, and GB10 machines have switched themselves "
         "off under load without a line in any log.",
         cause="little air, dust, or thermal paste that has aged",
@@ -284,7 +284,7 @@ CHECKS = (
     Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", per_node(gpu_nodes, gpu_off_bus)).about(
         detects="/etc/dgx-release is there, the PCI bus was read, and it has no GB10 (10de:2e12); nvidia-smi shows "
         "no GPU.",
-        why="the GPU has gone from the bus: power, firmware or hardware. No driver update brings it back.",
+        why="the GPU has gone from the bus: power, firmware or hardware. No driver update restores it.",
         cause="a power fault, firmware that does not start, or hardware",
         fix="shut down, cut power for a minute, start again; then the maker's support",
         see=("https://github.com/thatcooperguy/NVCheckup",),

@@ -40,8 +40,8 @@ def log_unread(facts: NodeFacts) -> Iterator[Found]:
 
 CHECKS = (
     Check("HOST015", WARN, "kernel oops or lockup since boot", in_kernel_log(_FAILED)).about(
-        detects="a line of a GB10's kernel log of this boot says Oops, BUG, soft lockup or `Unable to handle kernel`.",
-        why="after that the kernel goes on with locks or memory left behind by what failed; hangs and wrong "
+        detects="a line of a GB10's kernel log of this boot shows Oops, BUG, soft lockup or `Unable to handle kernel`.",
+        why="after that the kernel continues with locks or memory left behind by what failed; hangs and wrong "
         "answers later are its followers.",
         cause="a fault in a driver or in memory; what runs now may hang or fail because of it",
         fix="sudo journalctl -k -b > kernel.log; then sudo systemctl reboot --no-block",
@@ -63,7 +63,7 @@ CHECKS = (
         "open fault of GB10 machines (heat at the board, power delivery). After it the power controller may "
         "be wedged.",
         cause="a power cut, a freeze, or the machine switched itself off under load",
-        fix="journalctl -b -1 -n 50 shows its last lines; sparkwright check --deep looks at the clocks",
+        fix="journalctl -b -1 -n 50 shows its last lines; sparkwright check --deep measures the clocks",
         see=("https://github.com/guardkit/dgx-spark", "https://github.com/DoctorMasterNewb/sparkbase"),
     ),
     Check("HOST024", INFO, "kernel log is not readable", per_node(sparks, log_unread)).about(
@@ -71,7 +71,7 @@ CHECKS = (
         why="Xid errors, driver faults, OOM kills and cable events of this boot are then not looked for: a check "
         "without findings says less.",
         cause="the ssh user is in none of the groups adm and systemd-journal, and dmesg is for root",
-        fix="sudo usermod -aG systemd-journal $USER on the node, then log in anew",
+        fix="sudo usermod -aG systemd-journal $USER on the node, then log in again",
         see=("https://man7.org/linux/man-pages/man1/journalctl.1.html",),
     ),
 )

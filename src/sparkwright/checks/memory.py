@@ -116,8 +116,8 @@ def big_programs(facts: NodeFacts) -> Iterator[Found]:
 
 def _stop(process: Process) -> str:
     if process.unit.endswith(".service") and not process.unit.startswith("user@"):
-        return f"sudo systemctl stop {process.unit}, if it is not wanted"
-    return f"see whose it is: ps -fp {process.pid}; stop it if it is not wanted"
+        return f"sudo systemctl stop {process.unit}, if it is not needed"
+    return f"see whose it is: ps -fp {process.pid}; stop it if it is not needed"
 
 
 _LITTLE = 8 * GIB
@@ -155,9 +155,9 @@ CHECKS = (
         see=("https://al-engr.com/minimax-sglang-debug.html",),
     ),
     Check("MEM005", WARN, "memory leak in the GPU driver", per_node(gb10s, memory_leaked)).about(
-        detects="GPU processes run and tell their sizes, and what no counter explains is more than they and the "
+        detects="GPU processes run and report their sizes, and what no counter explains is more than they and the "
         "usual 8 GiB take by 10 GiB.",
-        why="memory of programs that ended before is still with the driver, beside what runs now. Host memory "
+        why="memory of programs that ended before is still with the driver, along with what runs now. Host memory "
         "that a program pins (offloading of weights or KV) looks the same, and comes back with its end.",
         cause="the driver still keeps memory of programs that ended, or those that run have pinned host memory",
         fix="stop what runs, look again with sparkwright check, and reboot this node if it stays",
@@ -186,7 +186,7 @@ CHECKS = (
         ),
     ),
     Check("MEM010", WARN, "reserved CMA memory is not counted", per_node(sparks, cma_uncounted)).about(
-        detects="/proc/meminfo of a GB10 says CmaTotal 0 and CmaFree more than 0.",
+        detects="/proc/meminfo of a GB10 shows CmaTotal 0 and CmaFree more than 0.",
         why="it is the mark of a kernel (7.0.0-1019) that holds back memory without counting it; registering "
         "RDMA buffers then fails with ENOMEM under pressure.",
         cause="the kernel's kexec handover reserves it; ibv_reg_mr then fails with ENOMEM under pressure",
@@ -215,8 +215,8 @@ CHECKS = (
         "warning from 4 GiB on. GPU memory is GPU002's.",
         why="each of them takes away from weights and KV cache; some (a second engine, notebooks, browsers) are "
         "there by oversight.",
-        cause="they run beside the model and share its memory",
-        fix="stop those that are not wanted",
+        cause="they run along with the model and share its memory",
+        fix="stop those that are not needed",
         see=("https://github.com/guardkit/dgx-spark",),
     ),
     Check("MEM017", WARN, "low memory with no rank running", per_node(sparks, memory_low)).about(

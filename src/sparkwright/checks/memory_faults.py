@@ -36,7 +36,7 @@ def min_free_low(facts: NodeFacts) -> Iterator[Found]:
     now = upkeep.sysctl(_MIN_FREE) if upkeep else None
     if now is not None and now < _LEAST:
         yield Found(
-            f"{_MIN_FREE} = {now}; wanted: {_WANTED} (3 GiB)",
+            f"{_MIN_FREE} = {now}; expected: {_WANTED} (3 GiB)",
             fix=f"sudo sysctl -w {_MIN_FREE}={_WANTED}, and the same line in {repair.sysctl_file(_MIN_FREE)}",
             repair=_fix(facts, now),
         )
@@ -80,7 +80,7 @@ def overcommit_off(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
     if upkeep and upkeep.sysctl(_OVERCOMMIT) == _STRICT:
         yield Found(
-            f"{_OVERCOMMIT} = {_STRICT}; wanted: {_DEFAULT}",
+            f"{_OVERCOMMIT} = {_STRICT}; expected: {_DEFAULT}",
             fix=f"sudo sysctl -w {_OVERCOMMIT}={_DEFAULT}, and take the setting out of /etc/sysctl.d",
             repair=repair.sysctl_fix(facts.node, _OVERCOMMIT, _DEFAULT, _STRICT),
         )
@@ -106,7 +106,7 @@ CHECKS = (
         "a freeze. Other side: it ends one rank at a peak that would have passed, and all other ranks hang. "
         "For one node the first side weighs more, for several it is open.",
         cause="a guard saves one machine from a freeze, and in a cluster its kill leaves the other ranks hanging",
-        fix="nothing by itself; when a rank disappears, look at journalctl -u earlyoom",
+        fix="nothing; when a rank disappears, inspect journalctl -u earlyoom",
         see=("https://github.com/spark-arena/sparkrun", "https://github.com/bytebunkerlabs/dgx-spark-serve"),
     ),
     Check("MEM009", INFO, "vm.min_free_kbytes too low for unified memory", per_node(sparks, min_free_low)).about(
@@ -149,7 +149,7 @@ CHECKS = (
         why="the firmware keeps 2 or 4 GiB for the display (a BIOS setting since 2026; older BIOS versions keep "
         "more). All ranks of a group hold the same share, so the smallest pool decides.",
         cause="another BIOS version, or another setting of its display reserve",
-        fix="bring all to one BIOS version, and set the smaller display reserve in its menu",
+        fix="update all to one BIOS version, and set the smaller display reserve in its menu",
         see=("https://github.com/thatcooperguy/NVCheckup",),
     ),
     Check("MEM019", WARN, "memory overcommit is disabled", per_node(sparks, overcommit_off)).about(

@@ -78,7 +78,7 @@ def fraction_too_high(context: Context) -> Iterator[Found]:
         if ledger.claims_too_much:
             used, fraction = ledger.line(IN_USE), ledger.claim / ledger.pool.bytes
             yield Found(
-                f"{fraction:.2f} x {gib(ledger.pool.bytes)} = {gib(ledger.claim)} wanted, "
+                f"{fraction:.2f} x {gib(ledger.pool.bytes)} = {gib(ledger.claim)} needed, "
                 f"{gib(ledger.free)} free now" + (f" ({gib(used.bytes)} in use: {used.why})" if used else ""),
                 title=f"memory fraction {fraction:.2f} exceeds free memory",
                 fix=_lower_fraction(context, recipe, ledger),
@@ -108,7 +108,7 @@ def context_too_long(context: Context) -> Iterator[Found]:
             known = f" ({gib(pool.low)} to {gib(pool.high)})" if pool.low is not None and pool.high is not None else ""
             length = f" of {recipe.serving.context:,} tokens" if recipe.serving.context else " of full length"
             yield Found(
-                f"{gib(needed)} wanted, {gib(pool.bytes)} in the pool{known}: {pool.why}",
+                f"{gib(needed)} needed, {gib(pool.bytes)} in the pool{known}: {pool.why}",
                 title=f"KV cache is too small for one sequence{length}",
                 fix=_shorten_context(recipe, ledger, pool.bytes / needed),
                 subject=ledger.node,

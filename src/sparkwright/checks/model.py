@@ -36,7 +36,7 @@ def model_incomplete(context: Context) -> Iterator[Found]:
 
 
 def _missing(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Without what other rules name: damaged files, which fetching the rest does not mend, and refs/main."""
+    """Without what other rules name: damaged files, which fetching the rest does not fix, and refs/main."""
     others = {str(flaw) for flaw in checkpoint.flaws if flaw.defect in _OTHERS}
     return tuple(text for text in checkpoint.missing if text not in others)
 
@@ -85,7 +85,7 @@ def shape_differs(context: Context) -> Iterator[Found]:
 
 
 def _differences(said: ModelShape, file: ModelShape) -> list[str]:
-    """What both say, differently. What the recipe leaves at 0 or '' it does not say, and a file's '' is no word either:
+    """What both define, differently. 0 or '' in the recipe, and '' in the file, count as missing:
     a mixed checkpoint lists its formats elsewhere."""
     pairs = ((name, getattr(said, name), getattr(file, name)) for name in ModelShape.__slots__)
     return [
@@ -171,7 +171,7 @@ CHECKS = (
         detects="a key of model.shape with another value than the config.json of the model on a node.",
         why="the recipe was written for another model or release; its limits and figures may not hold for this one.",
         cause="model.shape was written for another model or release; the file is what counts",
-        fix="mend model.shape, or check model.id, model.revision and what lies at the path",
+        fix="fix model.shape, or check model.id, model.revision and what lies at the path",
     ),
     Check("MODEL011", WARN, "unsupported model architecture details", shape_doubtful).about(
         detects="a config.json that names a kind of layer, or a key about attention, which sparkwright does not "
@@ -194,7 +194,7 @@ CHECKS = (
         "scaling).",
         why="vLLM and SGLang refuse such a start when the ranks are already up; forced, answers fall apart "
         "beyond the limit.",
-        fix="a shorter context; or what the model's card says about longer ones (rope scaling): the engine "
+        fix="a shorter context; or what the model's card states about longer ones (rope scaling): the engine "
         "accepts that",
     ),
 )

@@ -201,7 +201,7 @@ CHECKS = (
         see=("https://huggingface.co/docs/safetensors/index",),
     ),
     Check("MODEL007", WARN, "checkpoint index is missing", index_missing).about(
-        detects="a model in several safetensors files and no index file beside them.",
+        detects="a model in several safetensors files and no index file next to them.",
         why="engines then take every safetensors file of the folder, also one of another format or of an older "
         "release; tools that read the index (transformers) do not find the weights.",
         cause="only the shards were fetched, or the download of the index was cut off",
@@ -225,7 +225,7 @@ CHECKS = (
     Check("MODEL010", OVERRIDE, "config.json missing or invalid", config_unusable).about(
         detects="weights without config.json (or Mistral's params.json), a config.json that is no JSON object, and "
         "one whose layers or width are not those of the weights beside it.",
-        why="no engine can tell what the weights are.",
+        why="no engine can determine what the weights are.",
         cause="only the weights were fetched, or the file was cut off, edited or put there from another model",
         fix="fetch config.json of the same revision",
     ),

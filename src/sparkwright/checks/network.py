@@ -115,7 +115,7 @@ def _auto_configured(node: str, profile: Profile) -> Found:
     return Found(
         f"profile {profile.name}: ipv4.method {profile.ipv4} on {profile.interface}",
         title=f"NetworkManager auto-configures {profile.interface}",
-        cause="it adds a 169.254 address to one twin, and the GID tables of the nodes differ from then on"
+        cause="it adds a 169.254 address to one port, and the GID tables of the nodes differ from then on"
         if made_up
         else "without a DHCP server on the link it tries again and again, and each try may renumber the GID table",
         fix=f"on {node}: sudo nmcli connection modify '{profile.name}' ipv4.method disabled "
@@ -147,20 +147,20 @@ CHECKS = (
     ),
     Check("NET007", INFO, "fabric interfaces are bonded", bonded).about(
         detects="a bond with a netdev of an RDMA port as member.",
-        why="the notes of two users (seeds 000 and 001) run over bond0 and measured 109 Gb/s of RDMA. NVIDIA's "
-        "playbook and most guides use the twins as two rails; NVCheckup lists bonded twins as a "
+        why="two users run over bond0 and measured 109 Gb/s of RDMA. NVIDIA's "
+        "playbook and most guides use the pair as two rails; NVCheckup lists bonded ports as a "
         "misconfiguration: a bond sends one connection over one member, and RoCE goes by the members, not by "
         "the bond's address.",
-        cause="some run so at 109 Gb/s; most use the twins as two rails, which a bond hides from NCCL",
+        cause="some run so at 109 Gb/s; most use the two ports as two rails, which a bond hides from NCCL",
         fix="nothing while it is fast enough; else two addresses in two subnets instead of the bond",
         see=("https://github.com/thatcooperguy/NVCheckup", "https://github.com/NVIDIA/dgx-spark-playbooks"),
     ),
     Check("NET008", WARN, "fabric link slower than 200 Gb/s", per_node(wired, slow_link)).about(
-        detects="an ACTIVE RDMA port whose netdev says 25, 40, 50 or 100 Gb/s, or where the netdev tells no speed, "
-        "with a rate below 200 Gb/s. (A twin's `active_width 2X, active_speed 100 Gbps` is 200 and normal.)",
-        why="cage and cable carry 200 Gb/s. Switches (MikroTik CRS8xx) negotiate 100 Gb/s unless told otherwise, "
+        detects="an ACTIVE RDMA port whose netdev reports 25, 40, 50 or 100 Gb/s, or without a speed "
+        "with a rate below 200 Gb/s. (A port's `active_width 2X, active_speed 100 Gbps` is 200 and normal.)",
+        why="cage and cable carry 200 Gb/s. Switches (MikroTik CRS8xx) negotiate 100 Gb/s unless configured otherwise, "
         "and cables for 100 Gb/s look alike.",
-        cause="a switch negotiates 100 Gb/s unless it is told otherwise, or the cable is one for less",
+        cause="a switch negotiates 100 Gb/s unless configured otherwise, or the cable is one for less",
         fix="on the switch: 200G-baseCR4, autonegotiation off; between two nodes: an approved 200 Gb/s cable",
         see=("https://github.com/NVIDIA/dgx-spark-playbooks",),
     ),
@@ -168,10 +168,10 @@ CHECKS = (
         detects="an active NetworkManager profile with ipv4.method link-local on a netdev of an ACTIVE RDMA port; "
         "with method auto it is info. Not where all rails of all nodes are link-local, as NVIDIA's playbook "
         "for two nodes may have it: they are alike, and NET010 tells that their addresses may change.",
-        why="it adds a random 169.254 address to one twin, so that the GID tables of the nodes no longer agree; "
+        why="it adds a random 169.254 address to one port, so that the GID tables of the nodes no longer agree; "
         "the next start ends with `ibv_modify_qp ... Invalid argument`. netplan's own profiles are made so "
         "for a netdev without addresses.",
-        fix="method disabled for it. netplan and a reboot make the profile anew: `link-local: []` there keeps it",
+        fix="method disabled for it. netplan and a reboot make the profile again: `link-local: []` there keeps it",
         see=("https://github.com/guardkit/dgx-spark", "https://github.com/NVIDIA/dgx-spark-playbooks"),
     ),
 )

@@ -108,7 +108,7 @@ def pcie_slow(facts: NodeFacts, nic: Nic) -> Iterator[Found]:
     if narrow:
         yield Found(
             ", ".join(f"{f.address} {f.speed_gt:g} GT/s x{f.width}" for f in narrow)
-            + f"; wanted: {_SPEED:g} GT/s x{_LANES}",
+            + f"; expected: {_SPEED:g} GT/s x{_LANES}",
             title=f"slow PCIe link of {narrow[0].address}",
         )
 
@@ -229,7 +229,7 @@ CHECKS = (
         why="connections that are up survive a short loss, the next start may not: the GID table is renumbered "
         "each time.",
         cause="a cable that is not well seated, or a peer that comes and goes",
-        fix="seat the cable, try another; look at the peer's power",
+        fix="seat the cable, try another; inspect the peer's power",
         see=("https://github.com/bytebunkerlabs/dgx-spark-serve",),
         status="preview",
     ),

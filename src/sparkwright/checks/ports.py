@@ -14,7 +14,7 @@ from sparkwright.remote.repair import mtu_fix
 
 
 def raised(context: Context, rail: Rail, mtu: int) -> Fix | None:
-    """None while an engine may run there: the driver rebuilds its queues, and connections stand still."""
+    """None while an engine may run there: the driver rebuilds its queues, and connections stall."""
     facts = context.facts.get(rail.node)
     if facts is None or running(facts) != () or known(facts.gpu_processes) != ():
         return None
@@ -136,13 +136,12 @@ def pair_one_sided(context: Context) -> Iterator[Found]:
 
 CHECKS = (
     Check("NET001", INFO, "second port of a pair has no address", second_port_bare).about(
-        detects="a cage of which both twins are up, the one of PCI domain 0 has an IPv4 and the other none, on every "
-        "node.",
-        why="NVIDIA's playbook, eugr and Pulsar give each twin an address in a subnet of its own. guardkit and "
-        "sparkbase give the twin none and see full speed, where its MTU is 9000 too and its link-local GIDs "
+        detects="a port pair that is up, with an IPv4 on the port of PCI domain 0 and none on the other, on all nodes.",
+        why="NVIDIA's playbook, eugr and Pulsar give each port an address in a subnet of its own. guardkit and "
+        "sparkbase give the second port none and see full speed, where its MTU is 9000 too and its link-local GIDs "
         "are at the same index everywhere.",
-        cause="some set-ups address both twins, in different subnets; others only the first, and both reach full "
-        "speed where MTU and GID index of the twins agree",
+        cause="some set-ups address both ports, in different subnets; others only the first, and both reach full "
+        "speed where MTU and GID index of the ports agree",
         fix="nothing while both rails carry traffic; else an address in a subnet of its own, the same on all nodes",
         see=(
             "https://github.com/NVIDIA/dgx-spark-playbooks",
@@ -153,15 +152,15 @@ CHECKS = (
     Check("NET002", WARN, "MTU differs within a port pair", pair_mtu).about(
         detects="both netdevs of a cage are up, and one has another MTU than the other.",
         why="NCCL spreads its traffic over both rails, and the slower one paces: guardkit measured 17.85 GB/s "
-        "instead of 23.85 with one twin at 1500. (Whether 9000 on both is much better than 1500 on both is "
+        "instead of 23.85 with one port at 1500. (Whether 9000 on both is much better than 1500 on both is "
         "another question: NET004.)",
-        cause="one of the twins was forgotten: the rail with small packets paces the other",
+        cause="one of the ports was forgotten: the rail with small packets paces the other",
         fix="the larger one on both. The fix sets it until the next boot; netplan keeps it",
         see=("https://github.com/guardkit/dgx-spark",),
     ),
     Check("NET003", WARN, "MTU differs between peers", peer_mtu).about(
         detects="netdevs of RDMA ports on two nodes that share a subnet and have different MTUs.",
-        why="what the larger end sends whole, the other drops: ping and ssh work, large transfers stand still.",
+        why="what the larger end sends whole, the other drops: ping and ssh work, large transfers stall.",
         cause="large packets of the peer are dropped here without a word, while ping works",
         fix="the larger one on both ends; change the worker first",
         see=("https://github.com/guardkit/dgx-spark",),
@@ -169,9 +168,9 @@ CHECKS = (
     Check("NET004", INFO, "no jumbo frames on the fabric", mtu_small).about(
         detects="every netdev of an ACTIVE RDMA port has an MTU below 9000, on all nodes.",
         why="NVIDIA and most guides set 9000. nepenth measured 12.53 against 12.59 GB/s, and Pulsar at most 1.5 "
-        "%, and keeps 1500. What costs is a difference between the ends or the twins (NET002, NET003).",
+        "%, and keeps 1500. What costs is a difference between the ends or the ports (NET002, NET003).",
         cause="most guides set 9000; two measurements found 0.5 % and 1.5 % in it",
-        fix="mtu: 9000 for both twins on every node (netplan), or leave it as it is",
+        fix="mtu: 9000 for both ports of the pair on every node (netplan), or leave it as it is",
         see=(
             "https://github.com/NVIDIA/dgx-spark-playbooks",
             "https://github.com/nepenth/deepseek-v4-flash-gb10",
@@ -180,7 +179,7 @@ CHECKS = (
     ),
     Check("NET010", INFO, "fabric has link-local addresses only", per_node(compared, link_local_only)).about(
         detects="a netdev of an ACTIVE RDMA port all of whose IPv4 addresses are 169.254.x.y.",
-        why="it works, and the addresses are made anew at boot, while host files, firewalls and other tools' "
+        why="it works, and the addresses are made again at boot, while host files, firewalls and other tools' "
         "settings keep the old ones. sparkwright itself asks at every start.",
         cause="no address was set, and the system made one up",
         fix="fixed addresses in netplan, one subnet a rail, the same on all nodes",
@@ -203,7 +202,8 @@ CHECKS = (
         see=("https://github.com/guardkit/dgx-spark", "https://github.com/eugr/spark-vllm-docker"),
     ),
     Check("NET016", WARN, "second ports are in different subnets", pair_subnets).about(
-        detects="on two nodes netdevs of domain 0 share a subnet, both twins have addresses, and the twins share none.",
+        detects="on two nodes netdevs of domain 0 share a subnet, both ports of each pair have "
+        "addresses, and the second ports share none.",
         why="RoCE is not routed: every connection over the second rail times out (`curr state INIT, next state "
         "RTR`), or NCCL hangs with it, while the first rail and ping are in order.",
         cause="RoCE does not cross subnets: the second rail cannot be used, and NCCL may hang with it",
@@ -211,13 +211,13 @@ CHECKS = (
         see=("https://github.com/NVIDIA/dgx-spark-playbooks", "https://github.com/DoctorMasterNewb/sparkbase"),
     ),
     Check("NET017", WARN, "second port has an address on one node only", pair_one_sided).about(
-        detects="cages with both twins ACTIVE on two nodes, of which one node's twin has an IPv4 address and the "
-        "other's none.",
+        detects="port pairs that are ACTIVE on two nodes, of which one has an IPv4 address on its second port and the "
+        "other none.",
         why="their GID tables differ: one offers an IPv4 GID, the other link-local ones, and the connection of "
         "this rail ends with `ibv_modify_qp ... Invalid argument`. Both ways work where all nodes do the "
         "same (NET001).",
         cause="the two ends offer different kinds of GID, and connections over this rail fail",
-        fix="an address for all twins, or for none",
+        fix="an address for all ports, or for none",
         see=("https://github.com/guardkit/dgx-spark",),
     ),
 )

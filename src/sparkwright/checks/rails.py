@@ -1,4 +1,4 @@
-"""What rules about the link between the nodes read from facts: rails, twins and their networks."""
+"""What rules about the link between the nodes read from facts: rails, port pairs and their networks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sparkwright.domain.unknown import known
 
 @dataclass(frozen=True, slots=True)
 class Rail:
-    """An ACTIVE RDMA port and its netdev. A cage with a cable is two rails, the twins."""
+    """An ACTIVE RDMA port and its netdev. A cage with a cable is two rails, a port pair."""
 
     node: str
     port: RdmaPort
@@ -63,7 +63,7 @@ def wired(context: Context) -> tuple[NodeFacts, ...]:
 
 
 def compared(context: Context) -> tuple[NodeFacts, ...]:
-    """As `wired`, for what is only worth knowing: a start of a recipe is not the place to tell it."""
+    """As `wired`, for what is only worth knowing: a start of a recipe is not the place for it."""
     return () if context.recipe else wired(context)
 
 
@@ -75,7 +75,7 @@ def rails(facts: NodeFacts) -> tuple[Rail, ...]:
 
 
 def twins(facts: NodeFacts) -> Iterator[tuple[Rail, Rail]]:
-    """Cages of which both rails are up: the one of PCI domain 0, and its twin."""
+    """Cages of which both rails are up: the one of PCI domain 0, and the other port of its pair."""
     here = rails(facts)
     for rail in here:
         twin = rail.twin(here)
@@ -96,7 +96,7 @@ def fabric_netdevs(facts: NodeFacts) -> frozenset[str]:
 
 
 def netplan(rail: Rail, what: str) -> str:
-    """A remedy: netplan of that netdev says `what` from now on."""
+    """A remedy: netplan of that netdev has `what` from now on."""
     return f"on {rail.node}: {what} for {rail.name} in /etc/netplan/40-cx7.yaml, then sudo netplan apply"
 
 

@@ -48,7 +48,7 @@ def _pinned(context: Context, facts: NodeFacts) -> Iterator[tuple[str, str]]:
 
 
 def _wrong(facts: NodeFacts, value: str) -> str:
-    """What is at that index of the first port where it is not the right kind; '' where it is, or nobody can tell."""
+    """What is at that index of the first port where it is not the right kind; '' where it is, or unknown."""
     index = int(value) if value.isascii() and value.isdigit() and len(value) < 4 else None
     if value == "":
         return "set and empty, which is not the same as not set"
@@ -68,7 +68,7 @@ def hcas_differ(context: Context) -> Iterator[Found]:
         yield Found(
             "; ".join(f"{node}: {', '.join(names)}" for node, names in cabled.items()),
             title=f"{len(cabled[fewest])} active HCA(s) here, more elsewhere",
-            fix=f"on {fewest}: rdma link; then sudo ip link set NETDEV up for the twin that is DOWN",
+            fix=f"on {fewest}: rdma link; then sudo ip link set NETDEV up for the port that is DOWN",
             subject=fewest,
         )
 
@@ -86,7 +86,7 @@ def variables_left(context: Context) -> Iterator[Found]:
             yield Found(
                 f"{setting.where}: {setting.name}={setting.value}",
                 title=f"{setting.name} is set node-wide",
-                cause=harm or "it reaches every process that is started by hand, whatever its recipe says",
+                cause=harm or "it reaches every process that is started by hand, regardless of its recipe",
                 fix=f"take the line out of {setting.where}"
                 if setting.where != "session"
                 else f"look for who sets it: grep -rs {setting.name} /etc ~/.ssh ~/.pam_environment",
@@ -136,7 +136,7 @@ def nccl_versions(context: Context) -> Iterator[Found]:
 
 CHECKS = (
     Check("RDMA007", INFO, "RoCE v2 GID indices differ", gid_drift).about(
-        detects="on ACTIVE ports with an IPv4 address the index of that GID differs between nodes or between twins.",
+        detects="on ACTIVE ports with an IPv4 address the index of that GID differs between nodes or within a pair.",
         why="every bounce of an interface renumbers the table; what is pinned by number (NCCL_IB_GID_INDEX=3) "
         "then means another entry. NCCL from 2.21 on, and sparkwright, find it by meaning: nothing to mend "
         "as long as nothing is pinned (RDMA008 says so if something is).",
@@ -157,8 +157,9 @@ CHECKS = (
         detects="the numbers of ACTIVE RDMA ports differ between nodes with at least one.",
         why="NCCL pairs rails; with two at one end and one at the other half of the traffic has nowhere to go, "
         "or the ranks wait for each other. Lists of HCAs are per rank for that reason.",
-        cause="a twin's netdev is down on this node, or a cable is seated badly",
-        fix="bring the missing twin up; a port that is DOWN though its physical state is LINK_UP needs its netdev up",
+        cause="a port's netdev is down on this node, or a cable is seated badly",
+        fix="set the missing second port up; a port that is DOWN though its physical state is LINK_UP "
+        "needs its netdev up",
         see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
     ),
     Check("RDMA012", WARN, "communication variables set node-wide", variables_left).about(
@@ -172,10 +173,10 @@ CHECKS = (
     ),
     Check("RDMA013", INFO, "several NCCL versions installed", nccl_versions).about(
         detects="library files of libnccl with different versions in the usual folders.",
-        why="processes take the one that the linker finds first, Python packages bring their own, and the nodes "
+        why="processes take the one that the linker finds first, Python packages have their own, and the nodes "
         "may differ: ranks with different versions do not understand each other. Containers have theirs.",
-        cause="several packages or builds brought one; which one a process takes depends on how it is started",
-        fix="sudo apt install the same libnccl2 on all nodes and remove hand-built copies; containers bring their own",
+        cause="several packages or builds installed one; which one a process takes depends on how it is started",
+        fix="sudo apt install the same libnccl2 on all nodes and remove hand-built copies; containers have their own",
         see=("https://docs.nvidia.com/deeplearning/nccl/user-guide",),
     ),
 )

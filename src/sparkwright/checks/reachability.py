@@ -81,7 +81,7 @@ def proxy_catches(facts: NodeFacts) -> Iterator[Found]:
             yield Found(
                 f"{where}: proxy {proxy}, no_proxy {exceptions or '(not set)'}",
                 title=f"proxy of {where} intercepts {caught[0]}",
-                fix=f"no_proxy={','.join(['localhost', *caught])} beside it, and the same for NO_PROXY",
+                fix=f"no_proxy={','.join(['localhost', *caught])} next to it, and the same for NO_PROXY",
             )
 
 
@@ -143,9 +143,9 @@ CHECKS = (
     Check("NET012", WARN, "firewall blocks the fabric", firewall_blocks).about(
         detects="ufw, firewalld or nftables is on, and lets in all traffic of no, or not of every, ACTIVE rail. "
         "Where the rules can only be read by root, that it is on is all that is said (info).",
-        why="ping passes and RDMA hangs; the ranks' sockets time out minutes later. Each twin needs its own rule.",
+        why="ping passes and RDMA hangs; the ranks' sockets time out minutes later. Each port needs its own rule.",
         cause="without a rule for each rail ping passes and RDMA hangs without a word",
-        fix="let in what comes over each rail. Not done by itself: a firewall is the owner's",
+        fix="let in what comes over each rail. Not done automatically: a firewall is the owner's",
         see=("https://github.com/bytebunkerlabs/dgx-spark-serve",),
     ),
     Check("NET013", WARN, "proxy intercepts local addresses", per_node(real_nodes, proxy_catches)).about(
@@ -158,7 +158,7 @@ CHECKS = (
         see=("https://docs.docker.com/engine/cli/proxy/",),
     ),
     Check("NET018", WARN, "mDNS name conflict", mdns_renamed).about(
-        detects="avahi-daemon of a GB10 says that it announces the hostname with a number behind it "
+        detects="avahi-daemon of a GB10 shows that it announces the hostname with a number behind it "
         "(`spark-1-5.local`). A warning where the cluster file reaches the node by a name that ends in "
         ".local.",
         why="avahi takes the next number when it believes that the name is taken, mostly because it hears itself "

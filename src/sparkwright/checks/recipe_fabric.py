@@ -31,7 +31,7 @@ def interface_variable(context: Context) -> Iterator[Found]:
 
 
 def _wrong(variable: str, value: str, links: tuple[Interface, ...] | None) -> str:
-    """What is wrong with the value; '' when nothing is, or when it cannot be told."""
+    """What is wrong with the value; '' when nothing is, or when it is not known."""
     given = names(value)
     if _LOOPBACK in given:
         return "that is loopback"
@@ -169,7 +169,7 @@ CHECKS = (
     Check("RCP001", OVERRIDE, "unknown interface in a recipe variable", interface_variable).about(
         detects="GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME or NCCL_SOCKET_IFNAME, given in the cluster file, with a name "
         "that no interface of that node has (NCCL takes beginnings of names), or `lo`.",
-        why="Gloo on loopback says `Connection refused` at 127.0.0.1 or hangs without a line; with a name that "
+        why="Gloo on loopback shows `Connection refused` at 127.0.0.1 or hangs without a line; with a name that "
         "is not there the rank ends. Interface names differ between two units of one maker.",
         cause="the ranks would wait for each other at an address where nobody is",
         fix="leave it out; the launcher fills in each node's own fabric interface",
@@ -191,7 +191,7 @@ CHECKS = (
         why="recipes set it to get past a hang; the traffic then takes TCP, which was measured at less than 60 % "
         "of RDMA's.",
         cause="the exchanges between nodes take TCP, at well under the fabric's speed",
-        fix="remove it, and mend what hangs; for TCP on purpose write `hcas: []` in the node's entry, which says so",
+        fix="remove it, and fix what hangs; for TCP on purpose write `hcas: []` in the node's entry",
         see=("https://conselara.dev/tags/vllm/",),
     ),
     Check("RCP005", WARN, "distributed timeout too short", rank_timeout).about(
@@ -235,7 +235,7 @@ CHECKS = (
     Check("RCP022", INFO, "disputed NCCL setting", nccl_two_sides).about(
         detects="NCCL_CUMEM_ENABLE=1, or NCCL_IB_MERGE_NICS given, in the recipe or in a node's entry.",
         why="two sides each. CUMEM: most recipes for GB10 set 0; 1 is used after a fix of DMA-BUF and on a ring "
-        "of four. Merging the twins into one device: 1 doubled the bandwidth of a pair for one owner and is "
+        "of four. Merging the pair into one device: 1 doubled the bandwidth of a pair for one owner and is "
         "called mandatory for three nodes; 0 is what NVIDIA's ring and a switch of four use. NCCL's own "
         "choice is left alone by the launcher.",
         fix="leave it out when in doubt, or measure both with nccl-tests' all_gather_perf",

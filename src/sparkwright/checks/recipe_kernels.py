@@ -12,7 +12,7 @@ from sparkwright.engines.catalog import traits
 from sparkwright.engines.version import within
 
 _WRONG = ("cutlass", "flashinfer_cutlass", "flashinfer_trtllm")
-_ITSELF = "chooses by itself"
+_ITSELF = "chooses automatically"
 _MILD = ">=0.24"
 _DOUBTED = "<0.30"  # whose own choice nobody has published as good
 
@@ -92,7 +92,7 @@ def no_graphs(context: Context) -> Iterator[Found]:
     if on(recipe, name) and (name == "enforce-eager" or recipe.nodes == 1):
         yield Found(
             f"{name}: true",
-            fix=f"remove flags.{name}; if a start needs it, mend what it works around",
+            fix=f"remove flags.{name}; if a start needs it, fix what it works around",
             subject=f"flags.{name}",
         )
 
@@ -163,7 +163,7 @@ def flash_attention_3(context: Context) -> Iterator[Found]:
         if flag(recipe, name).lower() == ("3" if mild else "fa3"):
             yield Found(
                 f"{name}: {flag(recipe, name)}",
-                cause="vLLM takes another version by itself" if mild else "the engine ends while it loads",
+                cause="vLLM takes another version automatically" if mild else "the engine ends while it loads",
                 fix=f"remove flags.{name}" if mild else f"flags.{name}: flashinfer, or triton",
                 severity=INFO if mild else OVERRIDE,
                 subject=f"flags.{name}",
@@ -205,7 +205,7 @@ CHECKS = (
     ),
     Check("RCP010", INFO, "FlashInfer attention with FP8 (disputed)", flashinfer_fp8).about(
         detects="vLLM with `attention-backend: FLASHINFER` and an FP8 KV cache or FP8 weights.",
-        why="two sides. One owner on vLLM 0.19.0 says TRITON_ATTN and never FlashInfer: wrong accuracy with FP8 "
+        why="two sides. One owner on vLLM 0.19.0 recommends TRITON_ATTN and never FlashInfer: wrong accuracy with FP8 "
         "models on Blackwell (vLLM issue 35138). Other side: MiniMax-M2.7 NVFP4 (0.21.0) and Qwen3.6-35B "
         "(0.28.0) are served with FLASHINFER and an FP8 cache by those who published their figures.",
         cause="wrong accuracy was reported on Blackwell for vLLM 0.19.0 (issue 35138); others serve so with good "
@@ -219,7 +219,7 @@ CHECKS = (
         "were 33 to 54 % slower than none, and GLM-5.2 is served without: there it is no finding. SGLang "
         "over several nodes has deadlocked in the capture (ENG026), so it is none there either.",
         cause="measured on sm_121: 26 tokens/s instead of 59",
-        fix="remove it, and mend what it works around",
+        fix="remove it, and fix what it works around",
         see=("https://conselara.dev/tags/vllm/",),
     ),
     Check("RCP012", OVERRIDE, "image has no fastsafetensors loader", fastsafetensors).about(
@@ -243,16 +243,16 @@ CHECKS = (
         "`Value 'sm_121a' is not defined for option 'gpu-name'`. The variable does what the symlink of the "
         "guides does.",
         cause="the first request that needs a new kernel ends with `Value 'sm_121a' is not defined`",
-        fix="env: TRITON_PTXAS_PATH: /usr/local/cuda/bin/ptxas (the launcher sets it for TensorRT-LLM by itself)",
+        fix="env: TRITON_PTXAS_PATH: /usr/local/cuda/bin/ptxas (the launcher sets it for TensorRT-LLM automatically)",
         see=("https://conselara.dev/tags/vllm/",),
     ),
     Check("RCP016", INFO, "JIT bypass does not cover the decode kernel", jit_bypass).about(
         detects="SGLANG_FP8_PAGED_MQA_LOGITS_TORCH, SGLANG_TOPK_TRANSFORM_512_TORCH, SGLANG_OPT_USE_TILELANG_MHC_PRE "
         "or ..._POST in a recipe for SGLang.",
-        why="they replace kernels of the sparse indexer that do not compile for sm_121. They bring the server "
+        why="they replace kernels of the sparse indexer that do not compile for sm_121. They get the server "
         "up; the decode kernel (FlashMLA) has no such switch, and the first request showed it after six "
         "hours of work.",
-        cause="they bring the server up; the first request may still end with `Unsupported architecture`",
+        cause="they get the server up; the first request may still end with `Unsupported architecture`",
         fix="send a real request before you rely on it; `sparkwright up` does",
         see=("https://al-engr.com/sglang-deepseek-spark-pivot.html",),
     ),

@@ -66,7 +66,7 @@ def operator_power(context: Context) -> Iterator[Found]:
 
 
 def _severity(recipe: Recipe, power: Power) -> Severity:
-    """Most models of today bring code; adapters of any client's choice are code and files for all."""
+    """Most models of today ship code; adapters of any client's choice are code and files for all."""
     if power.setting == "flags.trust-remote-code":
         return INFO
     opened = any("lora" in route for route in recipe.serving.door.routes)
@@ -137,10 +137,10 @@ CHECKS = (
     ),
     Check("RCP032", WARN, "recipe setting gives clients code or files", client_power).about(
         detects="enable-custom-logit-processor, enable-prompt-embeds, allowed-local-media-path.",
-        why="they act on what a request holds, on the same routes as every chat: the gateway cannot tell such "
+        why="they act on what a request holds, on the same routes as every chat: the gateway cannot distinguish such "
         "a request from another. SGLang runs dill.loads over a custom logit processor, which is code in the "
         "engine's process.",
-        cause="a key is enough for it: the gateway cannot tell such a request from another",
+        cause="a key is enough for it: the gateway cannot distinguish such a request from another",
         fix="take it out, or set serving.expose to loopback or fabric and give keys to those whom you trust",
         see=("https://github.com/vllm-project/vllm/security/advisories",),
     ),

@@ -50,7 +50,7 @@ def memory_ceiling(context: Context) -> Iterator[Found]:
 
 
 def _limits(recipe: Recipe) -> tuple[float, float]:
-    """Up to where nothing is said, and from where on it is a warning."""
+    """Up to where nothing is reported, and from where on it is a warning."""
     if recipe.nodes == 1:
         return 0.87, 0.87
     return traits(recipe).proven if recipe.nodes == 2 else (0.82, 0.85)
@@ -187,11 +187,11 @@ CHECKS = (
         detects="serving.memory_fraction over 0.90; over 0.87 on one node, over 0.85 on several (0.80 for SGLang); "
         "on several nodes it informs from 0.82 (0.75) on. Not where kv_cache_bytes pins the pool: then the "
         "fraction hardly counts.",
-        why="CPU and GPU share the memory. One owner says never above 0.90 (OOM, Xid 43), 0.85 to 0.87 as a "
+        why="CPU and GPU share the memory. One owner recommends never above 0.90 (OOM, Xid 43), 0.85 to 0.87 as a "
         "rule, 0.82 at 131K on two nodes; another 0.80 to 0.82 at most on two, 0.85 left about 1 GB a node; "
         "SGLang at 0.85 drove the thinner node into swap, 0.75 held. Other side: others served 0.835 to 0.86 "
         "on two nodes, and one recipe of the registry 0.9.",
-        fix="the fraction that is known to hold; how much fits in truth is what `plan` says (MEM001, MEM002)",
+        fix="the fraction that is known to hold; how much fits in truth is what `plan` shows (MEM001, MEM002)",
         see=(
             "https://conselara.dev/tags/vllm/",
             "https://forums.developer.nvidia.com/t/374742",
@@ -224,7 +224,7 @@ CHECKS = (
         detects="speculation `ngram` on a model with GDN, KDA or Mamba layers.",
         why="a draft that is rejected is rolled back in the KV cache, but not in the state: the text is "
         "corrupted, without an error. Seen with Qwen3.6 on vLLM.",
-        cause="a rejected draft is not taken back out of the state, and no error says so",
+        cause="a rejected draft is not taken back out of the state, and no error shows it",
         fix="speculation.method: mtp, or no speculation",
     ),
     Check("RCP025", WARN, "mmap doubles the model in unified memory", mapped_model).about(
@@ -238,7 +238,7 @@ CHECKS = (
         detects="vLLM with speculation `dspark` or `mtp` and a repetition_penalty in `override-generation-config`.",
         why="the penalty's path through the drafts ends with an illegal memory access, and the rank with it.",
         cause="its path through the drafts ended with an illegal memory access for one owner",
-        fix="remove it from the flag, and tell clients not to send one",
+        fix="remove it from the flag, and ask clients not to send one",
         status="preview",
     ),
     Check("RCP027", WARN, "draft experts cannot run on Marlin", marlin_drafts).about(
@@ -254,7 +254,7 @@ CHECKS = (
         why="two sides. One owner expects expert parallelism to send less between two nodes, for about 10 of 230 "
         "billion parameters work on a token. Other side: spark-vllm-docker's recipe for the same model says "
         "not to switch it on, because it loads the nodes unevenly. Nobody publishes both figures.",
-        cause="one owner expects less traffic of expert parallelism; a recipe for the same model says it loads "
+        cause="one owner expects less traffic of expert parallelism; a recipe for the same model states that it loads "
         "unevenly",
         fix="measure both; `sparkwright plan` lists every split with what it costs",
         see=(

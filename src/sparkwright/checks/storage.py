@@ -51,7 +51,7 @@ def _finding(node: str, needs: list[_Need], wanted: int) -> Found:
     disk = needs[0].disk
     parts = ", ".join(f"{need.what} {gib(need.bytes)}" for need in needs)
     return Found(
-        f"{parts}, with 5 % + 2 GiB to spare: {gib(wanted)} wanted, {gib(disk.available)} free on {disk.mount}",
+        f"{parts}, with 5 % + 2 GiB to spare: {gib(wanted)} needed, {gib(disk.available)} free on {disk.mount}",
         title=f"no room for {' and '.join(need.what for need in needs)} on {disk.mount}",
         fix=f"make room (du -xh --max-depth=2 {disk.mount} | sort -h | tail), "
         "or write another folder into the node's paths in the cluster file",
@@ -89,7 +89,7 @@ def _folder(recipe: Recipe, node: Node) -> str:
 
 
 def _disk_of(facts: NodeFacts, folder: str) -> Disk | None:
-    """What was told of this folder, or of the nearest one above it that was asked; None when neither was."""
+    """What is known of this folder, or of the nearest one above it that was asked; None when neither was."""
     home = identity.home if (identity := known(facts.identity)) else "~"
     disks = [d for d in known(facts.disks) or () if _holds(_expand(d.path, home), _expand(folder, home))]
     return max(disks, key=lambda disk: len(disk.path), default=None)
@@ -205,7 +205,8 @@ CHECKS = (
         "own.",
         why="containers that ran as root left them; downloads and copies then end with `Permission denied`, half-way.",
         cause="a container that ran as another user wrote there",
-        fix="give them to the user. Not done by itself, and of the folder of models only told: it may be shared "
+        fix="give them to the user. Not done automatically, and for the folder of models only reported: it may "
+        "be shared "
         "on purpose",
         see=(
             "https://github.com/chenboju/dgx-spark-serving",

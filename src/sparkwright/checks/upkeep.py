@@ -27,7 +27,7 @@ _UNIT = "display-manager.service"
 def desktop(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
     if upkeep and upkeep.active(_UNIT):
-        yield Found(f"{_UNIT} is active; boots to {upkeep.target or 'a target that is not told'}")
+        yield Found(f"{_UNIT} is active; boots to {upkeep.target or 'an unknown target'}")
 
 
 def may_sleep(facts: NodeFacts) -> Iterator[Found]:
@@ -84,7 +84,7 @@ def memlock_low(context: Context) -> Iterator[Found]:
         upkeep = known(facts.upkeep)
         limit = known(upkeep.memlock) if upkeep else None
         if limit is not None and limit < _ENOUGH and _process_with_rdma(context, facts):
-            yield Found(f"ulimit -l: {limit} KiB; wanted: unlimited", subject=facts.node)
+            yield Found(f"ulimit -l: {limit} KiB; expected: unlimited", subject=facts.node)
 
 
 def _process_with_rdma(context: Context, facts: NodeFacts) -> bool:
@@ -140,7 +140,7 @@ def asus_bios_old(facts: NodeFacts) -> Iterator[Found]:
     told = _BIOS.fullmatch(board.bios) if board else None
     if told and int(told[1]) < _GOOD:
         yield Found(
-            f"bios_version: {told[0]}; wanted: GX10DGX.{_GOOD:04} or later",
+            f"bios_version: {told[0]}; expected: GX10DGX.{_GOOD:04} or later",
             title=f"outdated BIOS {told[1]} on ASUS GX10",
             severity=WARN if _second_cage(facts) else INFO,
         )
@@ -200,7 +200,7 @@ CHECKS = (
         why="registering RDMA buffers fails (ibv_reg_mr: Cannot allocate memory), and NCCL ends or falls back to "
         "slow sockets.",
         cause="the system's default limit; containers get theirs from Docker, processes from the login",
-        fix="'* - memlock unlimited' in /etc/security/limits.d/99-rdma.conf, then log in anew",
+        fix="'* - memlock unlimited' in /etc/security/limits.d/99-rdma.conf, then log in again",
         see=("https://docs.nvidia.com/networking/", "https://github.com/luisefigueroa/pulsar-gb10-vllm-stack"),
     ),
     Check("HOST018", INFO, "apport captures core dumps", per_node(sparks, crash_dumps)).about(
@@ -215,7 +215,7 @@ CHECKS = (
         detects="GRUB_TIMEOUT=0 in a GB10's /etc/default/grub, and a package nvidia-dkms-* is installed.",
         why="a DKMS build that fails half way has left machines without a bootable kernel; without a boot menu "
         "the older kernel cannot be chosen, and recovery needs a stick.",
-        cause="Ubuntu hides the menu; a DKMS driver is built anew with each kernel",
+        cause="Ubuntu hides the menu; a DKMS driver is built again with each kernel",
         fix="GRUB_TIMEOUT=5 in /etc/default/grub, then sudo update-grub",
         see=("https://github.com/DoctorMasterNewb/sparkbase",),
     ),
@@ -236,9 +236,9 @@ CHECKS = (
         see=("https://github.com/DoctorMasterNewb/sparkbase",),
     ),
     Check("HOST025", WARN, "outdated BIOS on ASUS GX10", per_node(sparks, asus_bios_old)).about(
-        detects="the BIOS version of an ASUS GX10 says a number below 0105. A warning where the NIC's second cage is "
+        detects="the BIOS version of an ASUS GX10 shows a number below 0105. A warning where the NIC's second cage is "
         "in use.",
-        why="up to 0104 the second cage runs at half its speed; 0103 brought the USB-PD firmware that cured link "
+        why="up to 0104 the second cage runs at half its speed; 0103 added the USB-PD firmware that fixed link "
         "speed and heat. Other makers count their BIOS versions in other ways and are not judged.",
         cause="the machine's firmware was not updated since it was set up; the second cage is slow with it",
         fix=f"{FIRMWARE}; then reboot all nodes with the cable in",

@@ -51,7 +51,7 @@ def unknown(context: Context) -> Iterator[Found]:
         yield Found(
             "no row of the compatibility table has both",
             title=f"nothing is known of {one.engine} with {one.architecture} on {one.chip}",
-            cause="it may work: nobody who published has said so for a GB10",
+            cause="it may work: nobody has published a result on a GB10",
             fix=_ADVICE,
             subject=one.recipe.name,
         )
@@ -62,18 +62,18 @@ CHECKS = (
         detects="a row `blocked` of the compatibility table that the recipe meets.",
         why="somebody has tried it, and it ended with the error that the row names, on this chip and with this "
         "version.",
-        fix="the row's alternative. Who built an engine of their own that has what is missing says so with a "
+        fix="the row's alternative. Who built an engine of their own that has what is missing states it with a "
         "local version (`0.5.12+mine`): then --force passes it. A refused recipe says its own reason "
         "(REC001), and this rule is silent",
     ),
     Check("COMPAT002", WARN, "combination known to work badly", degraded).about(
         detects="a row `degraded` of the compatibility table that the recipe meets.",
-        why="it starts and answers, but slowly, wrongly at times, or not for long; the row says which.",
+        why="it starts and answers, but slowly, wrongly at times, or not for long; the row shows which.",
         fix="the row's alternative",
     ),
     Check("COMPAT003", INFO, "nothing known about this combination", unknown).about(
         detects="an architecture that no row of the engine's table has, or a row `unknown` that the recipe meets.",
-        why="it may work; nobody who published has said so for a GB10.",
+        why="it may work; nobody has published a result on a GB10.",
         fix="none needed; keep the log of the first start",
     ),
 )

@@ -118,7 +118,7 @@ def _formats(shape: ModelShape | None, label: str) -> frozenset[str]:
 
 
 def _chip(facts: Mapping[str, NodeFacts]) -> str:
-    """Of the first GPU that tells; GB10's where none does: these are the machines that this program is for."""
+    """Of the first GPU that reports one; GB10's where none does: these are the machines that this program is for."""
     for one in facts.values():
         for gpu in known(one.gpus) or ():
             if isinstance(gpu.compute_capability, str) and re.fullmatch(r"\d+\.\d", gpu.compute_capability):
@@ -171,7 +171,7 @@ def variables(context: Context) -> Mapping[str, str]:
 
 
 def shape_of(context: Context) -> ModelShape | None:
-    """Of the files on a node, whole copies first; without them what the recipe says."""
+    """Of the files on a node, whole copies first; without them what the recipe shows."""
     copies = [c for c in context.checkpoints.values() if isinstance(c, Checkpoint)]
     shapes = (c.shape for c in sorted(copies, key=lambda c: not c.complete))
     found = next((shape for shape in shapes if isinstance(shape, ModelShape)), None)

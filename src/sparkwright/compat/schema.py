@@ -14,13 +14,13 @@ _DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One thing known. What a row does not say holds for all: a recipe must meet everything that it does say.
+    """One thing known. What a row leaves out holds for all: a recipe must meet everything that it states.
 
     architectures: as config.json names them. formats: of weights or experts (fp8, nvfp4, ...), or the name of the
     quantization method. versions, nodes: ranges. image, model: regular expressions on the image and on the model's id
     or path. flags, env: name -> values of which one must be there; '' is a name that is not given, '*' any value.
-    otherwise: what other sources say against it; such a row only informs.
-    date: of the source where it tells, else when it was read.
+    otherwise: what other sources show against it; such a row only informs.
+    date: of the source where it has one, else when it was read.
     """
 
     architectures: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A file. vLLM's is also of vLLM on Ray: `engines` of a row tells them apart."""
+    """A file. vLLM's is also of vLLM on Ray: `engines` of a row distinguishes them."""
 
     engine: str
     rows: tuple[Row, ...]

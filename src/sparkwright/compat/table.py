@@ -40,7 +40,7 @@ def known_of(combination: Combination) -> tuple[Row, ...]:
 
 
 def unheard(combination: Combination) -> bool:
-    """Nothing at all is known of this engine with this architecture on GB10; False where it tells no architecture."""
+    """Nothing at all is known of this engine with this architecture on GB10; False where it has no architecture."""
     rows = rows_of(combination.engine) if combination.chip == GB10 else ()
     return bool(rows and combination.architecture) and not any(
         combination.architecture in row.architectures for row in rows

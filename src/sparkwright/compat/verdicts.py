@@ -10,7 +10,7 @@ from sparkwright.domain.recipe import RecipeState
 
 
 def rows_with(context: Context, verdict: str) -> Iterator[tuple[Combination, Row]]:
-    """The rows of that verdict that the recipe meets; none for a refused recipe, whose own reason says it (REC001)."""
+    """The rows of that verdict that the recipe meets; none for a refused recipe (REC001)."""
     asked = combination(context)
     if asked and asked.recipe.state is not RecipeState.REFUSED:
         yield from ((asked, row) for row in known_of(asked) if row.verdict == verdict)
@@ -27,6 +27,6 @@ def cited(row: Row) -> str:
 
 
 def told(row: Row) -> str:
-    """The reason, the other side where there is one, and who says so."""
+    """The reason, the other side where there is one, and who reports it."""
     other = f"; other side: {row.otherwise}" if row.otherwise else ""
     return f"{row.reason}{other} [{cited(row)}]"

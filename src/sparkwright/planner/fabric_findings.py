@@ -50,7 +50,7 @@ CHECKS = (
     ),
     Check("FAB008", BLOCK, "several interfaces reach all peers").about(
         detects="more than one cage, or plain interface, shares a subnet with all peers.",
-        cause="a second cable between two nodes adds no bandwidth, and which one is meant cannot be told from the "
+        cause="a second cable between two nodes adds no bandwidth, and which one is meant does not follow from the "
         "facts",
         fix="write the interface to use for this node into the cluster file",
     ),
@@ -62,11 +62,11 @@ CHECKS = (
     Check("FAB010", WARN, "only one HCA of the cage in use").about(
         detects="one of the two HCAs of a cage is not ACTIVE or not named.",
         cause="each of a cage's two HCAs has half of its PCIe lanes: one alone gives 12-14 GB/s, both 20-24",
-        fix="bring the twin's netdev up, or name both HCAs in the cluster file",
+        fix="set the second port's netdev up, or name both HCAs in the cluster file",
     ),
     Check("FAB011", WARN, "both ports of a pair in one subnet").about(
         detects="both netdevs of a cage have an address in one subnet.",
-        cause="the kernel may answer for one twin on the other, and the traffic of both takes one of them",
+        cause="the kernel may answer for one port on the other, and the traffic of both takes one of them",
         fix="give the second one an address in a subnet of its own, the same on all nodes",
     ),
     Check("FAB012", OVERRIDE, "duplicate fabric address").about(
@@ -121,7 +121,7 @@ def not_read(node: str, what: str, value: Unknown) -> Finding:
         value.raw or value.why,
         title=f"{what} not known",
         cause=f"the node's {what} could not be read" + (f": {value.why}" if value.why else ""),
-        fix=f"repair the tool that tells them, or {_WRITE}",
+        fix=f"repair the tool that prints them, or {_WRITE}",
     )
 
 
@@ -206,7 +206,7 @@ def same_address(node: str, address: str, peers: Sequence[str]) -> Finding:
 
 
 def no_rdma(node: str, interface: str, ports: Iterable[RdmaPort]) -> Finding:
-    """FAB014: a GPU node that talks to its peers by plain TCP without having been told to."""
+    """FAB014: a GPU node that talks to its peers by plain TCP although nobody asked for it."""
     return _FAB["FAB014"].on(
         node, f"RDMA devices: {_ports(ports)}", title=f"no HCA: the ranks will talk by plain TCP over {interface}"
     )

@@ -24,18 +24,18 @@ CHECKS = (
     ),
     Check("SUP004", WARN, "no supervisor: it does not run").about(
         detects="the supervisor was installed and does not run.",
-        cause="its own log on the node says why",
+        cause="its log on the node has the reason",
         fix="`sparkwright up` again; `sparkwright down` also removes what was set up",
     ),
     Check("SUP005", WARN, "no supervisor: installation failed").about(
         detects="a step of the installation on the head failed.",
         cause="a step on the node failed; what serves was left alone",
-        fix="mend what it says, then the same `sparkwright up` again",
+        fix="fix the reported error, then the same `sparkwright up` again",
     ),
     Check("SUP006", WARN, "no gateway: installation failed").about(
         detects="a step of the installation of the gateway on the head failed.",
         cause="a step on the node failed; the engine serves where only the head, or the fabric, reaches it",
-        fix="mend what it says, then the same `sparkwright up` again; until then `ssh -L` reaches the engine",
+        fix="fix the reported error, then the same `sparkwright up` again; until then `ssh -L` reaches the engine",
     ),
     Check("SUP007", WARN, "no supervisor: nodes are locked by another command").about(
         detects="another command has held the lease of the nodes for too long.",

@@ -146,8 +146,8 @@ def test_a_certain_cause_asks_for_nothing_more() -> None:
     """Guards short answers where the line itself says what is wrong; a log that was cut off or is empty is noticed."""
     assert diagnosed(("x", GLOO.encode())).untold == ()
     cut = diagnosed(("x", b"RuntimeError: Engine core initialization failed. See root cause above.\n"))
-    assert any("stands above" in text for text in cut.untold)
-    assert diagnosed(("x", b"")).untold[0] == "what x says: it is empty"
+    assert any("a line above" in text for text in cut.untold)
+    assert diagnosed(("x", b"")).untold[0] == "what x shows: it is empty"
 
 
 def test_a_rank_that_died_without_a_word_is_named() -> None:

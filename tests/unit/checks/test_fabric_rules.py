@@ -229,7 +229,7 @@ def finding_of(code: str) -> Finding:
         (
             "RDMA010",
             "slow PCIe link of 0000:01:00.0",
-            ", ".join(["0000:01:00.0 2.5 GT/s x1"] * 4) + "; wanted: 32 GT/s x4",
+            ", ".join(["0000:01:00.0 2.5 GT/s x1"] * 4) + "; expected: 32 GT/s x4",
         ),
         (
             "NET016",

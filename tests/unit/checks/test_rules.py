@@ -144,7 +144,7 @@ MESSAGES = {
         "block",
         "rank 0 on spark-1",
         "port 8000 is in use by uvicorn",
-        "ss: 127.0.0.1:8000 uvicorn; wanted: 127.0.0.1:8000",
+        "ss: 127.0.0.1:8000 uvicorn; expected: 127.0.0.1:8000",
         "something listens there already, and two cannot",
         "stop it (on spark-1: sudo ss -ltnp 'sport = :8000'), or set another serving.port",
     ),
@@ -152,7 +152,7 @@ MESSAGES = {
         "block",
         "spark-1",
         "no room for weights on /",
-        "weights 138.8 GiB, with 5 % + 2 GiB to spare: 147.7 GiB wanted, 100.0 GiB free on /",
+        "weights 138.8 GiB, with 5 % + 2 GiB to spare: 147.7 GiB needed, 100.0 GiB free on /",
         "the node lacks them, and they would be copied or fetched there before the start",
         "make room (du -xh --max-depth=2 / | sort -h | tail), "
         "or write another folder into the node's paths in the cluster file",
@@ -170,7 +170,7 @@ MESSAGES = {
         "override",
         "spark-1",
         "memory fraction 0.80 exceeds free memory",
-        "0.80 x 121.6 GiB = 97.3 GiB wanted, 81.6 GiB free now (40.0 GiB in use: 121.6 GiB total - 81.6 GiB available)",
+        "0.80 x 121.6 GiB = 97.3 GiB needed, 81.6 GiB free now (40.0 GiB in use: 121.6 GiB total - 81.6 GiB available)",
         "other processes hold memory of the one pool that CPU and GPU share",
         "serving.memory_fraction: 0.67; or stop what holds it (on spark-1: ps aux --sort=-rss | head)",
     ),
@@ -178,7 +178,7 @@ MESSAGES = {
         "override",
         "spark-1",
         "KV cache is too small for one sequence of 1,048,576 tokens",
-        "64.0 GiB wanted, 23.3 GiB in the pool (12.8 GiB to 26.6 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
+        "64.0 GiB needed, 23.3 GiB in the pool (12.8 GiB to 26.6 GiB): 0.30 x 121.6 GiB - 7.7 GiB weights - 1.7 GiB "
         "CUDA kernels - 1.8 GiB activations - 1.9 GiB CUDA graphs",
         "weights and the engine's own needs leave too little for so long a context",
         "serving.context: 339968 or less; or serving.kv_dtype: fp8; or serving.memory_fraction: 0.64",
@@ -205,7 +205,7 @@ MESSAGES = {
         "model.shape does not match config.json",
         "layers 36 in the recipe, 40 in the file; experts 64 in the recipe, 128 in the file",
         "model.shape was written for another model or release; the file is what counts",
-        "mend model.shape, or check model.id, model.revision and what lies at the path",
+        "fix model.shape, or check model.id, model.revision and what lies at the path",
     ),
     "PAR001": (
         "override",
@@ -251,7 +251,7 @@ MESSAGES = {
         "override",
         "spark-1",
         "driver 590.48.01 deadlocks in CUDA graph capture",
-        "kernel module 590.48.01; wanted: 580.142 or a later paired 580",
+        "kernel module 590.48.01; expected: 580.142 or a later paired 580",
         "CUDA-graph capture hangs on 590.x and 595.x with GB10, without an error line",
         "install the driver that DGX OS pairs: the update of the DGX Dashboard (http://localhost:11000), then reboot",
     ),
@@ -387,7 +387,7 @@ def test_port_of_another_deployment_names_it() -> None:
     """Guards that our own other deployment is named with the command that ends it."""
     (finding,) = found("PORT001", context({**taken("127.0.0.1", process=""), "ranks": (rank("old"),)}))
     assert finding.title == "port 8000 is in use by old, a deployment of sparkwright"
-    assert finding.evidence == "ss: 127.0.0.1:8000 (no name told); wanted: 127.0.0.1:8000"
+    assert finding.evidence == "ss: 127.0.0.1:8000 (unknown process); expected: 127.0.0.1:8000"
     assert finding.remedy == "sparkwright down old, or set another serving.port"
 
 

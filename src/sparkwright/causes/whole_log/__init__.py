@@ -1,1 +1,1 @@
-"""Causes that only a whole log tells, or several together: hangs, silences, spins."""
+"""Causes that only a whole log shows, or several together: hangs, silences, spins."""

@@ -1,4 +1,4 @@
-"""What nodes and the supervisor say of an outage, as lines of a source that only we write: no log can claim it."""
+"""What nodes and the supervisor report of an outage, as lines of a source that only we write: no log can claim it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ CAUSE = LogCause(
         "cut there looks the same."
     ),
     fix=(
-        "sparkwright logs {deployment} --rank 1 --tail 200   # is the other rank there, and what does it say?",
+        "sparkwright logs {deployment} --rank 1 --tail 200   # is the other rank there, and what does it show?",
         "on the other node: nc -vz {head} {port}   # the head's rendezvous port (vLLM: --master-port)",
     ),
 )

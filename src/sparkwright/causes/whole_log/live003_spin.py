@@ -1,5 +1,5 @@
 """The GPU spins: busy, and no memory is read: rows of `nvidia-smi dmon` with SM utilization of 90 % and more
-beside memory utilization of 0 or 1 %."""
+with memory utilization of 0 or 1 %."""
 
 from collections.abc import Iterator
 

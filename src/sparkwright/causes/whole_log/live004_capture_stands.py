@@ -21,7 +21,7 @@ CAUSE = LogCause(
         "there looks the same: dmon tells."
     ),
     fix=(
-        "on each node: nvidia-smi dmon -s u -c 5   # sm above 90 beside mem 0: it spins, and never ends",
+        "on each node: nvidia-smi dmon -s u -c 5   # sm above 90 with mem 0: it spins, and never ends",
         *live003_spin.CAUSE.fix,
     ),
     see=("https://github.com/sgl-project/sglang/issues/19991",),

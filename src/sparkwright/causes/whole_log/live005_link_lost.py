@@ -43,6 +43,6 @@ def judge(stories: tuple[Story, ...]) -> Iterator[Verdict]:
 
 
 def _port(proof: Proof) -> str:
-    """`f0` of enp1s0f0np0 and of its twin enP2p1s0f0np0."""
+    """`f0` of enp1s0f0np0 and of its second port enP2p1s0f0np0."""
     match = _PORT.search(proof.text)
     return match[1] if match else ""
