@@ -22,7 +22,6 @@ from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.launch import Options, up
 from sparkwright.app.stop import down
-from sparkwright.app.supervise.loop import supervise
 from sparkwright.app.world import Wish, World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import from_json, to_json
@@ -37,6 +36,7 @@ from sparkwright.simulator.nodes import make_cluster
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervision.state import State
 from sparkwright.supervisor.home import Home
+from sparkwright.supervisor.loop import supervise
 
 READY = DeploymentState.READY
 _PROGRAM = """

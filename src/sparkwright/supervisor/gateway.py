@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import socket
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import uvicorn
@@ -19,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.exporter import CONTENT_TYPE, Exporter
 from sparkwright.domain.codec import Unreadable, from_json
 from sparkwright.domain.live import Live
 from sparkwright.gateway import caddy, decide
@@ -27,7 +29,6 @@ from sparkwright.gateway.keys import Key as GatewayKey
 from sparkwright.gateway.keys import Keys, digest, owner, parse, shown_in
 from sparkwright.gateway.setting import FILE, GatewaySetting
 from sparkwright.ports import Clock
-from sparkwright.supervisor.exporter import exporter
 from sparkwright.supervisor.watched import Watched
 
 _LOOK_AGAIN = 0.1
@@ -116,11 +117,21 @@ class Listeners:
 
     def __init__(self, home: Path, checker: KeyCheck) -> None:
         self._inside = Starlette(routes=[Route(caddy.CHECK, checker.check), Route(caddy.TROUBLE, checker.trouble)])
-        self._figures = Starlette(routes=[Route("/metrics", exporter(home))])
+        self._figures = Starlette(routes=[Route("/metrics", _metrics(home))])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _, port = scope.get("server") or ("", None)  # a unix socket has a path and no port
         await (self._inside if port is None else self._figures)(scope, receive, send)
+
+
+def _metrics(home: Path) -> Callable[[Asked], Awaitable[Response]]:
+    """Answers scrapes with what the supervisor in `home` wrote last."""
+    exporter = Exporter(home)
+
+    async def metrics(_: Asked) -> Response:
+        return Response(exporter.page(), headers={"content-type": CONTENT_TYPE})
+
+    return metrics
 
 
 async def run(home: Path) -> None:

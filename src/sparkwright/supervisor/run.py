@@ -19,7 +19,6 @@ from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.supervise.loop import supervise
 from sparkwright.app.world import World
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import DeploymentState
@@ -29,6 +28,7 @@ from sparkwright.ports import Keep
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervisor.home import Home
 from sparkwright.supervisor.log import Log
+from sparkwright.supervisor.loop import supervise
 
 _LOOK_AGAIN = 2.0
 # What systemd and Python tell their own children; a rank that was started from here must not hear it.

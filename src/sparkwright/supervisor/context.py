@@ -1,0 +1,211 @@
+"""What a supervisor is about: the deployment that it keeps alive, and what it has seen of it."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sparkwright.app import ranks
+from sparkwright.app.diagnose import reading
+from sparkwright.app.incident import Heard
+from sparkwright.app.survey import nodes_for
+from sparkwright.app.world import Wish, World
+from sparkwright.domain.command import Secret
+from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
+from sparkwright.domain.plan import Placement, Plan, RankSpec
+from sparkwright.domain.progress import Notice
+from sparkwright.domain.sample import GpuSample, Sample
+from sparkwright.engines.catalog import engine as engine_by_name
+from sparkwright.engines.engine import Engine, served_name
+from sparkwright.ports import Keep
+from sparkwright.supervision.effects import Announce
+from sparkwright.supervision.policy import Policy
+
+_LAST_LINES, _LAST_READINGS = 40, 12
+_SCRAPED = 'metrics HTTP/1.1" 200'
+LOOPBACK = "127.0.0.1"
+RELAUNCHES, STARTED_IN = "relaunches", "started in"
+RESTARTS, RESTARTED = "restarts:", "restarted:"
+BEGUN, LEFT = "begun", "left"
+_BESIDE = "beside:"
+
+
+@dataclass
+class Observations:
+    """What was seen last. bind: where the engine listens on the head. lines: the last ones of each rank.
+
+    why, back_at: of the refusal at the gateway. doing: what a work waits for. request: nonce of the one that is obeyed.
+
+    incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where
+    the evidence of the last one is.
+    relaunches: since `up`. launched_at: when the launch under way began (monotonic). opening: to be said of the next
+    incident once it has its number. good_at: when it answered last. count, last: lines of each rank since the start,
+    and the last of them.
+    """
+
+    bind: str = LOOPBACK
+    ranks: dict[int, LiveRank] = field(default_factory=dict)
+    lines: dict[int, deque[str]] = field(default_factory=dict)
+    samples: dict[str, Sample] = field(default_factory=dict)
+    gpus: dict[str, deque[GpuSample]] = field(default_factory=dict)
+    engine: LiveEngine | None = None
+    page: str = ""
+    canary: LiveCanary | None = None
+    why: str = ""
+    back_at: float = 0.0
+    doing: str = ""
+    request: str = ""
+    incidents: tuple[int, int] = (0, 0)
+    closed: int = 0
+    relaunches: int = 0
+    launched_at: float = 0.0
+    folder: str = ""
+    opening: Announce | None = None
+    good_at: float = 0.0
+    count: dict[int, int] = field(default_factory=dict)
+    last: dict[int, str] = field(default_factory=dict)
+    _good: dict[int, int] = field(default_factory=dict)
+
+    def sample(self, node: str, sample: Sample) -> None:
+        self.samples[node] = sample
+        if isinstance(sample.gpu, GpuSample):
+            self.gpus.setdefault(node, deque(maxlen=_LAST_READINGS)).append(sample.gpu)
+
+    def line(self, rank: int, text: str) -> None:
+        """Whoever gathers figures asks every few seconds: those lines would push out what a rank said last."""
+        if text.strip():  # the first was there before it was followed
+            self.count[rank], self.last[rank] = self.count.get(rank, -1) + 1, text
+        if _SCRAPED not in text:
+            self.lines.setdefault(rank, deque(maxlen=_LAST_LINES)).append(text)
+
+    def begin(self, at: float) -> None:
+        """A start serves."""
+        self.good_at = at
+        for told in (self.count, self._good, self.last):
+            told.clear()
+
+    def answered(self, count: Mapping[int, int], at: float) -> None:
+        """It gave a good answer at that time, and before it the ranks had printed so many lines."""
+        self.good_at = max(self.good_at, at)
+        self._good = {rank: max(lines, self._good.get(rank, 0)) for rank, lines in count.items()}
+
+    def since_good(self, rank: int) -> Heard:
+        return Heard(self.count.get(rank, 0) - self._good.get(rank, 0), self.last.get(rank, ""))
+
+
+@dataclass
+class DeploymentContext:
+    """Rank k is on the k-th node of the recipe, the head's first."""
+
+    world: World
+    desired: Desired
+    keep: Keep
+    policy: Policy
+    seen: Observations = field(default_factory=Observations)
+
+    @property
+    def name(self) -> str:
+        return self.desired.deployment
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(node.name for node in nodes_for(self.world, self.desired.recipe))
+
+    @property
+    def rdma(self) -> bool:
+        """Whether its ranks talk over RDMA, as far as that is known before the fabric was looked at."""
+        return len(self.nodes) > 1 and not self.simulated
+
+    @property
+    def simulated(self) -> bool:
+        return self.world.cluster.simulated or self.desired.recipe.model.simulated
+
+    @property
+    def head(self) -> str:
+        return self.nodes[0]
+
+    @property
+    def wish(self) -> Wish:
+        recipe = self.desired.recipe
+        return Wish(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.beside)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Deployments that were seen to run on its nodes together with it; kept over reboots."""
+        figures = self.keep.journal.recall()
+        return tuple(sorted(name.removeprefix(_BESIDE) for name in figures if name.startswith(_BESIDE)))
+
+    def ran_beside(self, others: Collection[str]) -> None:
+        if new := set(others).difference(self.beside):
+            self.remember({f"{_BESIDE}{name}": 1.0 for name in new})
+
+    @property
+    def key(self) -> Secret | None:
+        """The engine's own."""
+        return self.world.secrets.get(self.desired.recipe.serving.api_key_env)
+
+    @property
+    def outline(self) -> Plan:
+        """The plan as far as it is the same at every start: who is where, and how it is reached. Asks no node."""
+        recipe = self.desired.recipe
+        specs = tuple(RankSpec(k, node, (), {}, recipe.engine.runtime) for k, node in enumerate(self.nodes))
+        return Plan(
+            deployment=self.name,
+            recipe=recipe,
+            cluster=self.world.cluster,
+            placement=Placement(self.nodes, {}),
+            specs=specs,
+            ledgers=(),
+            findings=(),
+            bind=self.seen.bind,
+            port=recipe.serving.port,
+            served_name=served_name(recipe),
+        )
+
+    @property
+    def url(self) -> str:
+        """Of the engine, as this machine, the head, reaches it."""
+        bind = LOOPBACK if self.seen.bind in ("", "0.0.0.0") else self.seen.bind
+        host = f"[{bind}]" if ":" in bind else bind
+        return f"http://{host}:{self.desired.recipe.serving.port}"
+
+    def handle(self, rank: int) -> str:
+        """The container's name, or the folder of the processes."""
+        return ranks.handle(self.world, self.name, self.outline.specs[rank])
+
+    def following(self, rank: int) -> AsyncIterator[str | ranks.End]:
+        """Its log from now on, and its end."""
+        runtime = self.desired.recipe.engine.runtime
+        return ranks.follow(self.world.hosts[self.nodes[rank]], runtime, self.handle(rank), 1)
+
+    @cached_property
+    def engine(self) -> Engine:
+        return engine_by_name(self.desired.recipe.engine.name)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What the commands of a fix may name."""
+        serving, model = self.desired.recipe.serving, served_name(self.desired.recipe)
+        words = {"deployment": self.name, "recipe": self.desired.recipe.label, "head": self.head, "node": self.head}
+        words |= {"port": str(serving.port), "model": model, "peer": self.nodes[-1]}
+        return words | reading(self.name)
+
+    def remember(self, figures: Mapping[str, float]) -> None:
+        """Beside what is remembered already."""
+        self.keep.journal.remember({**self.keep.journal.recall(), **figures})
+
+    def label(self, rank: int) -> str:
+        return f"rank {rank} on {self.nodes[rank]}"
+
+    def now(self) -> float:
+        return self.world.clock.now()
+
+    def scaled(self, seconds: float) -> float:
+        """A wait of ours, as drills shorten it."""
+        return seconds * self.desired.time_scale
+
+    async def pause(self, seconds: float) -> None:
+        await self.world.clock.sleep(self.scaled(seconds))
+
+    def say(self, text: str, warning: bool = False) -> None:
+        self.world.sink.tell(Notice(text, warning))

@@ -1,0 +1,126 @@
+"""What the sources share: where they tell what they found, and what they need to find it."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from sparkwright.app.diagnose import year_of
+from sparkwright.app.diagnose_watch import Watching
+from sparkwright.domain.diagnosis import CONFIDENT, Cause
+from sparkwright.engines.dialect import of_a_client
+from sparkwright.supervision.detect.detectors import Detectors
+from sparkwright.supervision.detect.setting import Found
+from sparkwright.supervision.events import Cleared, Event, Fault
+from sparkwright.supervision.recovery import NOTHING, Needs
+from sparkwright.supervision.state import Recovery
+from sparkwright.supervisor.context import DeploymentContext
+
+_MOST_QUEUED = 10_000
+_EXPLAINED = 20.0
+# Of each source and second; the rest is read when there is an incident. A line that is longer is cut.
+_MOST_READ, _LONGEST_LINE = 32 * 1024, 8 * 1024
+_SERVES_ON = (Recovery.NONE, Recovery.REFUSE)
+
+
+@dataclass
+class EventBus:
+    """serving: whether the ranks of a start are being watched. heard: node -> when its samples came last.
+
+    recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: what logs
+    tell and nobody has weighed yet. explaining: what the evidence of the incident asks for, once it has been read.
+    standing: kind -> sentence of troubles that have nothing to do with any one start.
+    """
+
+    context: DeploymentContext
+    detectors: Detectors
+    events: asyncio.Queue[Event] = field(default_factory=lambda: asyncio.Queue(_MOST_QUEUED))
+    heard: dict[str, float] = field(default_factory=dict)
+    serving: bool = False
+    recorded: int = 0
+    figures: bool = False
+    suspects: asyncio.Queue[Cause] = field(default_factory=asyncio.Queue)
+    explaining: asyncio.Task[Needs] | None = None
+    standing: dict[str, str] = field(default_factory=dict)
+    _read: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.watching = self._watching()
+
+    def tell(self, *found: Event) -> None:
+        for event in found:
+            self.events.put_nowait(self._dated(event))
+
+    def _dated(self, event: Event) -> Event:
+        """A fault that ends the service counts from the first request that got nothing."""
+        if not isinstance(event, Fault) or event.since or event.recovery in _SERVES_ON:
+            return event
+        return replace(event, since=min(self.detectors.lost_since(event.at), event.at))
+
+    def found(self, found: Found) -> None:
+        self.tell(*found)
+
+    def stands(self, kind: str, what: str) -> None:
+        """A trouble that stays until it is mended, '' when it is; told once, and to each start anew."""
+        if what == self.standing.get(kind, ""):
+            return
+        if what:
+            self.standing[kind] = what
+            self._troubled(kind)
+        else:
+            del self.standing[kind]
+            self.tell(Cleared(self.context.now(), kind))
+
+    def _troubled(self, kind: str) -> None:
+        self.tell(Fault(self.context.now(), kind, self.standing[kind], Recovery.NONE))
+
+    def looked_away(self) -> None:
+        """The clock was set, or nobody looked for a while: what was heard and asked before has no time any more."""
+        at, last = self.context.now(), self.context.seen.canary
+        self.heard = dict.fromkeys(self.heard, at)
+        self.context.seen.canary = replace(last, at=at) if last else None
+
+    def begin(self, ready: float = 0.0) -> None:
+        """A start serves, since `ready`: what was heard and said of the one before counts no more."""
+        self.detectors.begin(self.context.now(), ready)
+        self.context.seen.begin(self.context.now())
+        self.context.seen.canary = None
+        self.watching, self.suspects = self._watching(), asyncio.Queue()
+        self.recorded, self.figures = 0, False
+        for kind in self.standing:
+            self._troubled(kind)
+
+    async def explained(self) -> Needs:
+        """Waits for the diagnosis that is under way; one that fails asks for nothing."""
+        if self.explaining is None:
+            return NOTHING
+        await asyncio.wait({self.explaining}, timeout=_EXPLAINED)
+        if not self.explaining.done() or self.explaining.cancelled():
+            return NOTHING
+        if error := self.explaining.exception():
+            self.context.say(f"the evidence could not be read: {error!r}", warning=True)
+            return NOTHING
+        return self.explaining.result()
+
+    async def let_go(self) -> None:
+        if self.explaining:
+            self.explaining.cancel()
+            await asyncio.gather(self.explaining, return_exceptions=True)
+        self.explaining = None
+
+    def read(self, source: str, line: str) -> None:
+        """Causes that this line is the first to show for certain are suspects.
+
+        No log holds up the loop: of one that prints more than rules can read meanwhile, the rest is passed over.
+        """
+        if of_a_client(line):
+            return
+        second, line = int(self.context.now()), line[:_LONGEST_LINE]
+        at, read = self._read.get(source, (0, 0))
+        self._read[source] = second, (read if at == second else 0) + len(line)
+        if self._read[source][1] > _MOST_READ:
+            return
+        for cause in self.watching.feed(source, f"{line}\n".encode("utf-8", "replace")):
+            if cause.confidence >= CONFIDENT:
+                self.suspects.put_nowait(cause)
+
+    def _watching(self) -> Watching:
+        return Watching(year_of(self.context.world), self.context.words)

@@ -1,0 +1,207 @@
+"""The loop: one queue of events, one machine that decides, one work at a time."""
+
+from functools import partial
+
+from sparkwright.app.world import World
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.live import Ask, Desired
+from sparkwright.ports import Keep
+from sparkwright.supervision import machine
+from sparkwright.supervision.detect.detectors import Detectors, away
+from sparkwright.supervision.detect.setting import Setting
+from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
+from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import ALIVE, Recovery, State
+from sparkwright.supervision.state import Work as Kind
+from sparkwright.supervisor.announcer import Announcer
+from sparkwright.supervisor.census import Census, census
+from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.effects.runner import EffectRunner, Work
+from sparkwright.supervisor.effects.swap import SILENT
+from sparkwright.supervisor.event_bus import EventBus
+from sparkwright.supervisor.live import view
+from sparkwright.supervisor.sources import (
+    engine,
+    gateway,
+    listing,
+    nodes,
+    ranks,
+    records,
+    stillness,
+    suspicion,
+)
+from sparkwright.supervisor.tasks import TaskSupervisor
+
+_SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
+_TICK = 1.0
+_SHOWN_EVERY = 2.0
+_UNWRITTEN = "journal"
+
+
+async def supervise(world: World, desired: Desired, keep: Keep, policy: Policy) -> None:
+    """Returns when a person has taken over. Cancelled it stops nothing: what runs goes on, the next one takes it up."""
+    loop = Loop(DeploymentContext(world, desired, keep, policy))
+    try:
+        await loop.run()
+    finally:
+        await loop.end()
+
+
+class Loop:
+    """Owns the state. Everything else tells it events, and is told nothing but what the machine wants."""
+
+    def __init__(self, context: DeploymentContext) -> None:
+        self.context = context
+        self.bus = EventBus(context, Detectors(Setting.of(context.desired, context.nodes, context.rdma)))
+        self._announcer = Announcer(context, self.bus.detectors.seen)
+        self._effects = EffectRunner(self.bus)
+        self._nodes = TaskSupervisor(context.world.clock, self._trouble)
+        self._ranks = TaskSupervisor(context.world.clock, self._trouble)
+        self._state = machine.first(context.now(), ready=False)
+        self._shown = self._ticked = 0.0
+
+    async def run(self) -> None:
+        known, found = self._known(), await census(self.context)
+        await self._announcer.begin(new=known is None)
+        listing.note(self.bus, found)
+        self._state = known or machine.first(self.context.now(), ready=await self._answers())
+        for node in self.context.nodes:
+            self._nodes.begin(f"samples of {node}", partial(nodes.watch, self.bus, node))
+        self._nodes.begin("clock", self._tick)
+        self._nodes.begin("gateway", partial(gateway.watch, self.bus))
+        self._nodes.begin("gateway probe", partial(gateway.probe, self.bus))
+        self._nodes.begin("gateway's programs", partial(gateway.programs, self.bus))
+        self._nodes.begin("Docker", partial(listing.dockers, self.bus))
+        self._nodes.begin("records", partial(records.watch, self.bus))
+        await self._step(self._resumed(found))
+        while self._state.phase is not DeploymentState.STOPPED:
+            await self._step(await self.bus.events.get())
+
+    async def end(self) -> None:
+        await self._effects.cut()
+        await self.bus.let_go()
+        for crew in (self._ranks, self._nodes):
+            crew.release()
+            await crew.gone()
+        await self._announcer.left(self._state)
+
+    def _known(self) -> State | None:
+        """One that was disarmed has left nothing to go on with: this one was started because it is wanted again."""
+        known = self.context.keep.journal.load()
+        return None if known and known.phase is DeploymentState.STOPPED else known
+
+    async def _answers(self) -> bool:
+        """What `up` has just told its user to be ready is not taken back at the gateway."""
+        return (await engine.asked(self.context)).seconds is not None
+
+    def _resumed(self, found: Census) -> Resumed:
+        unseen = tuple(k for k, node in enumerate(self.context.nodes) if node in found.unseen)
+        running = tuple(k for k, rank in found.ranks.items() if rank.running)
+        ended = tuple(k for k in range(len(self.context.nodes)) if k not in (*unseen, *running))
+        alive = self.context.keep.journal.recall().get(ALIVE, 0.0)
+        return Resumed(self.context.now(), running, ended, unseen, found.boots, alive)
+
+    async def _tick(self) -> None:
+        """Time passes for the machine, for detectors, and for who looks."""
+        while True:
+            await self.context.world.clock.sleep(_TICK)
+            self._look()
+
+    def _look(self) -> None:
+        at = self.context.now()
+        self._gap(at)
+        if not self.context.keep.journal.wanted():
+            self.bus.tell(Disarmed(at))
+        self._obey(at)
+        if self._unwritten:
+            self._save()
+        nodes.silent(self.bus)
+        if self.bus.serving:
+            self.bus.found(self.bus.detectors.tick(at))
+        self.bus.tell(Tick(at))
+        if at - self._shown >= _SHOWN_EVERY:
+            self._show()
+
+    def _obey(self, at: float) -> None:
+        """One that is old was for a supervisor that did not run then."""
+        request = self.context.keep.journal.request()
+        if request is None or self._state.work is Kind.SWAP:
+            return
+        if request.ask is Ask.REPLACE and request.age <= self.context.scaled(SILENT):
+            self.bus.tell(Replaced(at, request.why))
+            return
+        self.context.keep.journal.answered()
+        if request.ask is Ask.RESTART and request.age <= SILENT:
+            self.bus.tell(Restart(at, request.why, request.nonce))
+
+    def _gap(self, at: float) -> None:
+        """What was not watched, or is another time, is nobody's silence."""
+        passed, self._ticked = at - (self._ticked or at), at
+        if away(passed):
+            self.context.say(f"clock jumped by {passed:.0f} s (time change or suspend); stall timers reset")
+            self._shown = 0.0
+            self.bus.looked_away()
+
+    def _show(self) -> None:
+        self._shown = self.context.now()
+        self.context.keep.journal.show(view(self.bus, self._state))
+
+    async def _step(self, event: Event) -> None:
+        """Decided, written down, told, and only then done."""
+        before = self._state
+        if isinstance(event, Restart):
+            self.context.seen.request = event.request
+        self._state, effects = machine.step(before, event, self.context.policy)
+        if self._state != before:
+            self._save()
+            await self._announcer.changed(before, self._state)
+        for effect in effects:
+            if not isinstance(effect, Work):
+                await self._announcer.tell(effect, self._state)
+        if self._state != before or effects:
+            self._show()
+        for effect in effects:
+            if isinstance(effect, Work):
+                await self._effects.begin(effect, self._state)
+        self._listen()
+
+    @property
+    def _unwritten(self) -> bool:
+        return any(kind == _UNWRITTEN for kind, _ in self._state.troubles)
+
+    def _save(self) -> None:
+        why, told = self.context.keep.journal.save(self._state), self._unwritten
+        if why and not told:
+            what = f"the supervisor's own state cannot be written: {why}"
+            self.bus.tell(Fault(self.context.now(), _UNWRITTEN, what, Recovery.NONE))
+        elif told and not why:
+            self.bus.tell(Cleared(self.context.now(), _UNWRITTEN))
+
+    def _listen(self) -> None:
+        """The ranks are followed while they serve, and not a moment longer: the next start's are others."""
+        serving = self._state.phase in _SERVING
+        if serving == self.bus.serving:
+            return
+        self.bus.serving = serving
+        if not serving:
+            self._ranks.release()
+            self.bus.detectors.end()
+            return
+        self.bus.begin(self._state.ready_at)
+        for rank in range(len(self.context.nodes)):
+            self._ranks.begin(f"follower of rank {rank}", partial(ranks.follow, self.bus, rank))
+        self._ranks.begin("causes", partial(suspicion.weigh_all, self.bus))
+        self._ranks.begin("figures", partial(engine.figures, self.bus))
+        self._ranks.begin("canary", partial(engine.canary, self.bus))
+        self._ranks.begin("requests in flight", partial(gateway.in_flight, self.bus))
+        self._ranks.begin("listing", partial(listing.look, self.bus))
+        self._ranks.begin("stillness", partial(stillness.look_into, self.bus))
+
+    def _trouble(self, name: str, error: Exception | None) -> None:
+        """A source that failed is a defect of ours: shown, and it is begun again."""
+        at, kind = self.context.now(), f"blind:{name}"
+        if error is None:
+            self.bus.tell(Cleared(at, kind))
+            return
+        self.context.say(f"{name} failed: {error!r}", warning=True)
+        self.bus.tell(Fault(at, kind, f"{name} failed and is begun again: {error!r}", Recovery.NONE))

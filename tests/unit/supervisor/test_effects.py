@@ -1,0 +1,197 @@
+"""The works: each ends in one answer, with the turn that it was given."""
+
+import asyncio
+from dataclasses import replace
+
+from fakes.rank_node import Exit
+from sparkwright.app import incident as evidence
+from sparkwright.app.launch import Outcome, prepare
+from sparkwright.domain.command import Command
+from sparkwright.domain.errors import NotReady, Unreachable
+from sparkwright.domain.live import DeploymentState
+from sparkwright.supervision.effects import Announce, Capture, Close, Refuse, Stop
+from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
+from sparkwright.supervision.state import State
+from sparkwright.supervisor.announcer import Announcer
+from sparkwright.supervisor.census import census
+from sparkwright.supervisor.effects.runner import EffectRunner
+from sparkwright.supervisor.effects.start import launch, watch
+from unit.supervisor.watchtower import Tower, tower
+
+STATE = State(DeploymentState.DRAINING, 1.0, reason="rank 1 has ended", fault="rank-exited", refusing=True)
+
+
+async def answer(it: Tower) -> object:
+    return await asyncio.wait_for(it.bus.events.get(), 5.0)
+
+
+async def test_an_answer_has_the_turn_of_its_work() -> None:
+    """Guards A's contract: a late answer to an earlier stop can never pass for the one that was asked for."""
+    it = tower()
+    await EffectRunner(it.bus).begin(Stop(turn=3), STATE)
+    told = await answer(it)
+    assert isinstance(told, Stopped) and told.turn == 3
+
+
+async def test_a_defect_of_ours_is_an_answer_too() -> None:
+    """Guards against waiting for ever: a stop that fails in itself has verified nothing."""
+    it = tower()
+    it.scene.nodes[0].on("", ValueError("odd"))
+    await EffectRunner(it.bus).begin(Stop(turn=4), STATE)
+    told = await answer(it)
+    assert isinstance(told, Stopped) and "our own defect" in told.left[0] and told.turn == 4
+
+
+async def test_a_work_that_another_one_cuts_off_says_nothing() -> None:
+    """Guards the one work at a time."""
+    it = tower()
+    works = EffectRunner(it.bus)
+    await works.begin(Stop(turn=5), STATE)
+    await works.begin(Stop(turn=6), STATE)
+    told = await answer(it)
+    assert isinstance(told, Stopped) and told.turn == 6
+    assert it.events == []
+
+
+async def test_evidence_is_numbered_and_told_before_anything_is_read() -> None:
+    """Guards what hooks are told: the number and where its evidence will be; a node that is gone costs nothing."""
+    it = tower()
+    it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
+    words = Announcer(it.context, it.bus.detectors.seen)
+    await words.tell(Announce("opened", "rank 1 has ended"), STATE)
+    assert it.keep.notifier.news == []
+    await EffectRunner(it.bus).begin(Capture(0, "rank-exited", "rank 1 has ended", ("the last line",), turn=1), STATE)
+    told = await answer(it)
+    assert isinstance(told, Captured) and told.incident == 7
+    (news,) = it.keep.notifier.news
+    assert (news.what, news.incident, news.folder) == ("opened", 7, "/evidence/7")
+    await it.bus.explained()
+    files = it.scene.nodes[0].files
+    assert b"the last line" in files["/evidence/7/fault.txt"]
+    assert {"/evidence/7/diagnosis.json", "/evidence/7/live.json", "/evidence/7/state.json"} <= set(files)
+    assert all(it.scene.nodes[0].modes[name] == 0o600 for name in files)
+
+
+async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
+    """Guards the cause: a rank that we ended with code 0 would be called a container that exits 0 after a failure."""
+    it = tower()
+    lost, other = it.runs(1), it.runs(0)
+    lost.end(Exit(137))
+    ranks = [evidence.Rank(s.rank, s.node, s.runtime, it.context.handle(s.rank)) for s in it.context.outline.specs]
+    found = await evidence.collect(it.context.world, "twin", ranks)
+    other.end(Exit(0))
+    await evidence.complete(it.context.world, found, it.context.nodes)
+    assert [(rank.rank, rank.exit_code) for rank in found.ended] == [(1, 137)]
+
+
+async def test_what_is_closed_is_closed_once_more_without_harm() -> None:
+    """Guards the words that are said again after a kill: 0 stands for the last incident."""
+    it = tower()
+    await EffectRunner(it.bus).begin(Capture(0, "spin", "it spins", turn=1), STATE)
+    await answer(it)
+    words = Announcer(it.context, it.bus.detectors.seen)
+    await words.tell(Close(0, "serving again"), replace(STATE, phase=DeploymentState.READY))
+    assert [(one.number, one.outcome) for one in it.keep.store.incidents] == [(7, "serving again")]
+
+
+async def test_when_it_should_be_back() -> None:
+    """Guards the gateway's Retry-After: when the launch is due and as long as the last start took; else not known."""
+    it = tower()
+    words = Announcer(it.context, it.bus.detectors.seen)
+    await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
+    assert it.context.seen.back_at == 0.0
+    it.context.remember({"started in": 90.0})
+    await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
+    assert it.context.seen.back_at == 1090.0
+
+
+async def test_a_node_out_of_reach_is_no_launch() -> None:
+    """Guards the loop guard's count: while a worker reboots nothing is launched, however often it is tried."""
+    it = tower()
+    it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
+    told = await launch(it.context)
+    assert isinstance(told, LaunchFailed) and told.busy and "no route to host" in told.why
+    assert it.scene.did("start") == []
+    assert it.scene.clock.elapsed >= 15.0
+
+
+async def test_a_finding_that_forbids_the_launch_is_its_reason() -> None:
+    """Guards what gateway and incident report: the code and the sentence, after a wait in which it may go away."""
+    it = tower()
+    odd = replace(it.context.desired.recipe, flags={"no-such-flag": True})
+    it.context.desired = replace(it.context.desired, recipe=odd, force="")
+    told = await launch(it.context)
+    assert isinstance(told, LaunchFailed) and not told.busy
+    assert "no-such-flag" in told.why
+    assert it.scene.did("start") == []
+    assert 15.0 <= it.scene.clock.elapsed < 60.0
+
+
+async def test_it_comes_back_beside_what_ran_beside_it() -> None:
+    """Guards two deployments on one head: the first was started without --force, the second was allowed beside it.
+
+    What came while it was away is another matter: then its place is taken.
+    """
+    it = tower()
+    it.context.desired = replace(it.context.desired, force="")
+    others = [replace(it.runs(number), labels=neighbour(number)) for number in (0, 1)]
+    for node, other in zip(it.scene.nodes, others, strict=True):
+        node.ranks["/other"] = other
+    await census(it.context)
+    assert it.context.beside == ("other",)
+    for node in it.scene.nodes:
+        node.ranks.pop(next(iter(node.ranks)))
+    assert "RANK001" not in codes(await prepare(it.context.world, it.context.wish))
+    it.keep.journal.figures = {}
+    await census(it.context)
+    assert "RANK001" in codes(await prepare(it.context.world, it.context.wish))
+
+
+def neighbour(number: int) -> dict[str, str]:
+    return {"deployment": "other", "rank": str(number), "world": "2"}
+
+
+def codes(found: Outcome) -> set[str]:
+    return {finding.code for finding in found.plan.findings}
+
+
+async def test_somebody_elses_lease_is_no_failed_launch() -> None:
+    """Guards a person at work: `up` by hand and the supervisor never start the same ranks side by side."""
+    it = tower()
+    for node in it.scene.nodes:
+        node.ranks.clear()
+        node.holder = '{"holder": "ben@laptop", "why": "up", "since": 1, "nonce": "other"}'
+    told = await launch(it.context)
+    assert isinstance(told, LaunchFailed) and told.busy and "ben@laptop" in told.why
+    assert it.scene.did("start") == []
+
+
+async def test_a_lease_that_is_given_back_within_seconds_is_waited_for() -> None:
+    """Guards two deployments that fall together: the second supervisor launches when the first has, not 30 s later."""
+    it, tried = tower(), list[str]()
+    for node in it.scene.nodes:
+        node.ranks.clear()
+    first = it.scene.nodes[0]
+    first.holder = '{"holder": "supervisor of next", "why": "launch", "since": 1, "nonce": "other"}'
+
+    def given_back(command: Command) -> bool:
+        tried.extend([command.changes] if command.changes == "take lease" else [])
+        first.holder = None if len(tried) == 2 else first.holder
+        return False
+
+    first.on(given_back)
+    assert isinstance(await launch(it.context), Launched) and len(tried) > 1
+
+
+async def test_an_engine_that_is_busy_when_it_is_found_serves() -> None:
+    """Guards seed 003 at a supervisor's start: no token for 16 minutes, but the KV cache fills: nothing is stopped."""
+    it = tower()
+    it.scene.endpoint.given = [NotReady("no answer within 10 s")]
+    used = iter(f"vllm:kv_cache_usage_perc {share}\n" for share in (0.1, 0.1, 0.2))
+
+    async def page(base_url: str, path: str, key: object) -> str:
+        return next(used)
+
+    it.scene.endpoint.page = page  # type: ignore[method-assign]
+    assert isinstance(await watch(it.context, ours=False), Ready)
+    assert it.scene.did("stop") == []

@@ -1,0 +1,143 @@
+"""The gateway's files while it serves, and whether anybody answers at it."""
+
+import asyncio
+from dataclasses import replace
+
+from sparkwright.domain.deployment import DeploymentState
+from sparkwright.domain.recipe import Gateway, GatewayTls
+from sparkwright.remote import service
+from sparkwright.supervision.events import Cleared, Event, Fault
+from sparkwright.supervision.state import Recovery, State
+from sparkwright.supervisor.live import view
+from sparkwright.supervisor.sources import gateway
+from unit.app.scene import recipe
+from unit.supervisor.watchtower import Tower, tower
+
+PAIR = (
+    "@@ pair\n{}\nnotBefore=Nov  1 00:00:00 2025 GMT\nnotAfter=Nov 20 00:00:00 2026 GMT\nnow=Nov 22 00:00:00 2026 GMT\n"
+)
+FILES = Gateway(tls=GatewayTls.FILES, certificate="/etc/c.pem", key="/etc/k.pem")
+
+
+def seen(it: Tower, certificate: str, keys: str = "", mode: str = "600") -> None:
+    """What the head has from now on."""
+    text = f"@@ keys\n{keys}\n@@ keys-mode\n{mode}\n@@ keys-file\n/s/door/keys.json\n"
+    text += "@@ caddy\n/usr/bin/caddy\nv2.11.7\n@@ image\n@@ host\nspark\n@@ addresses\n"
+    text += "@@ user\n1000:1000\n@@ port\n@@ ours\ncaddy run\n"
+    it.scene.nodes[0].on(lambda command: "@@ pair" in " ".join(command.argv), text + PAIR.format(certificate))
+
+
+async def test_a_certificate_that_expires_while_it_serves_is_a_trouble_until_it_is_renewed() -> None:
+    """Guards that nobody has to call `up` to learn it, that nothing is stopped, and that it is over automatically."""
+    serving = replace(recipe().serving, door=FILES)
+    it = tower()
+    it.context.desired = replace(it.context.desired, recipe=replace(it.context.desired.recipe, serving=serving))
+    seen(it, "good")
+    await gateway.look(it.bus)
+    assert it.events == []
+    seen(it, "expired")
+    await gateway.look(it.bus)
+    (fault,) = it.events
+    assert isinstance(fault, Fault) and (fault.kind, fault.recovery) == ("DOOR003", Recovery.NONE)
+    assert "has expired" in fault.what and "Nov 20 00:00:00 2026" in fault.what and "renew it" in fault.what
+    it.bus.begin()
+    assert it.events == [fault], "a start forgets what was wrong before"
+    seen(it, "good")
+    await gateway.look(it.bus)
+    assert it.events == [Cleared(it.context.now(), "DOOR003")]
+
+
+async def test_a_damaged_keys_file_is_a_trouble() -> None:
+    """Guards a gateway that lets nobody in any more: it is reported where somebody looks."""
+    it = tower()
+    seen(it, "good", keys="{ torn")
+    await gateway.look(it.bus)
+    assert [event.kind for event in it.events if isinstance(event, Fault)] == ["DOOR007"]
+
+
+async def test_what_is_wrong_is_looked_at_again_soon() -> None:
+    """Guards who has followed the hint: status must not go on complaining for an hour."""
+    it = tower()
+    seen(it, "good", mode="644")
+    work = asyncio.create_task(gateway.watch(it.bus))
+    told: list[Event] = []
+    async with asyncio.timeout(5):
+        while not told:
+            await asyncio.sleep(0)
+            told = it.events
+    assert isinstance(told[0], Fault) and told[0].kind == "DOOR005" and "chmod 600" in told[0].what
+    seen(it, "good")
+    async with asyncio.timeout(5):
+        while not it.bus.events.qsize():
+            await asyncio.sleep(0)
+    work.cancel()
+    assert [event.kind for event in it.events if isinstance(event, Cleared)] == ["DOOR005"]
+    assert it.scene.clock.elapsed <= 2 * 60.0
+
+
+async def probed(it: Tower, said: int, times: int = 3) -> dict[str, Fault | Cleared]:
+    """What it tells in so many probes with this answer."""
+    it.scene.endpoint.said = said
+    before = len(it.scene.endpoint.probed)
+    work = asyncio.create_task(gateway.probe(it.bus))
+    async with asyncio.timeout(5):
+        while len(it.scene.endpoint.probed) < before + times:
+            await asyncio.sleep(0)
+    work.cancel()
+    return {event.kind: event for event in it.events if isinstance(event, Fault | Cleared)}
+
+
+def made(it: Tower, url: str) -> None:
+    read = service.read("/home/ai/.local/state/sparkwright/supervision/twin/door", "endpoint")
+    it.scene.nodes[0].on(lambda command: command == read, url)
+
+
+async def test_a_gateway_that_does_not_answer_is_a_trouble() -> None:
+    """Guards an endpoint that claims to be alive: the engine serves, and no client reaches it."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    assert await probed(it, 401) == {}
+    assert it.scene.endpoint.probed[0] == "https://127.0.0.1:8443/v1/models"
+    assert await probed(it, 0, times=1) == {}
+    away = (await probed(it, 0))["door-away"]
+    assert isinstance(away, Fault) and away.recovery is Recovery.NONE
+    assert "does not answer (https://127.0.0.1:8443)" in away.what and "sparkwright-caddy-twin" in away.what
+    broken = (await probed(it, 503))["door-away"]
+    assert isinstance(broken, Fault) and "says 503 where it should ask for a key" in broken.what
+
+
+async def test_a_gateway_that_answers_again_is_none_any_more() -> None:
+    """Guards that it is over automatically."""
+    it = tower()
+    made(it, "https://spark-1.lan:8443/v1\n")
+    it.scene.endpoint.said = 0
+    work = asyncio.create_task(gateway.probe(it.bus))
+    kinds = []
+    for _ in range(200):
+        await asyncio.sleep(0)
+        kinds += [type(event) for event in it.events]
+        if kinds:
+            it.scene.endpoint.said = 401
+    work.cancel()
+    assert kinds == [Fault, Cleared]
+
+
+async def test_where_no_gateway_was_made_there_is_none_to_miss() -> None:
+    """Guards heads without Caddy: `up` has reports it, and the engine serves without one."""
+    it = tower()
+    made(it, "")
+    assert await probed(it, 0, times=4) == {}
+
+
+async def test_a_program_that_is_another_process_was_restarted() -> None:
+    """Guards Caddy and the key check that systemd brings back: counted, dated, in the log and the history; the first
+    look knows of nothing before, and one that is down just now is no restart yet."""
+    it = tower()
+    for said in ("caddy 10\ndoor 11\n", "door 11\n", "caddy 20\ndoor 11\n", "caddy 20\ndoor 11\n"):
+        it.scene.nodes[0].on(lambda command: "caddy" in command.argv and "door" in command.argv, said)
+        await gateway.restarted(it.context)
+    assert it.keep.journal.figures["restarts:gateway (Caddy)"] == 1.0
+    assert "restarts:key check" not in it.keep.journal.figures
+    assert [(event.kind, number) for event, number in it.keep.store.events] == [("restarted", 0)]
+    shown = view(it.bus, State(DeploymentState.READY, 1.0))
+    assert [(one.who, one.count) for one in shown.restarts] == [("gateway (Caddy)", 1)]

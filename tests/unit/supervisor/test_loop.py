@@ -1,0 +1,104 @@
+"""The loop: what is written before what is done."""
+
+from sparkwright.domain.live import DeploymentState
+from sparkwright.supervision.events import Cleared, Disarmed, Fault, Resumed
+from sparkwright.supervision.state import Recovery, Work
+from sparkwright.supervisor.loop import Loop
+from unit.supervisor.watchtower import Tower, tower
+
+READY = Resumed(1.0, (0, 1), (), ())
+
+
+async def looping(it: Tower) -> Loop:
+    """A loop whose deployment serves; what its sources tell is not read."""
+    loop = Loop(it.context)
+    loop._state = loop._state.__class__(DeploymentState.READY, 1.0, ready_at=1.0)
+    return loop
+
+
+async def test_the_state_is_on_the_disk_before_anything_is_done_about_it() -> None:
+    """Guards a kill at any instruction: the next supervisor knows what this one was about to do."""
+    it = tower()
+    loop = await looping(it)
+    written: list[str] = []
+    opening = it.keep.store.open
+
+    async def opened(incident):  # type: ignore[no-untyped-def]
+        written.append(it.keep.journal.states[-1].work)
+        return await opening(incident)
+
+    it.keep.store.open = opened  # type: ignore[method-assign]
+    await loop._step(Fault(2.0, "rank-exited", "rank 1 has ended", Recovery.RELAUNCH))
+    await loop.bus.events.get()
+    assert written == [Work.CAPTURE]
+    shown = it.keep.journal.shown[-1]
+    assert shown.refusing and shown.why == "rank 1 has ended"
+    await loop.end()
+
+
+async def test_a_full_disk_is_a_trouble_and_no_end() -> None:
+    """Guards bad input `disk full`: it goes on from memory and says so, and takes it back when it can write again."""
+    it = tower()
+    loop = await looping(it)
+    it.keep.journal.full = "no space left on device"
+    await loop._step(Fault(2.0, "swap", "it swaps", Recovery.NONE))
+    trouble = loop.bus.events.get_nowait()
+    assert isinstance(trouble, Fault) and "no space left" in trouble.what and trouble.recovery is Recovery.NONE
+    await loop._step(trouble)
+    it.keep.journal.full = ""
+    await loop._step(Cleared(3.0, "swap"))
+    told = [loop.bus.events.get_nowait() for _ in range(loop.bus.events.qsize())]
+    assert any(isinstance(one, Cleared) and one.kind == trouble.kind for one in told)
+    await loop.end()
+
+
+async def test_a_full_disk_that_has_room_again_is_no_trouble_any_more() -> None:
+    """Guards a trouble that stays for days because nothing happens that would have to be written."""
+    it = tower()
+    loop = await looping(it)
+    it.keep.journal.full = "no space left on device"
+    await loop._step(Fault(2.0, "swap", "it swaps", Recovery.NONE))
+    await loop._step(loop.bus.events.get_nowait())
+    loop._look()
+    it.keep.journal.full = ""
+    loop._look()
+    told = [loop.bus.events.get_nowait() for _ in range(loop.bus.events.qsize())]
+    assert [one.kind for one in told if isinstance(one, Cleared)] == ["journal"]
+    await loop.end()
+
+
+async def test_a_clock_that_is_set_makes_no_node_unseen_and_hides_no_state() -> None:
+    """Guards NTP after days without a network: back, nothing would be shown until the old time has come again."""
+    it = tower()
+    loop = await looping(it)
+    loop._look()
+    for jump in (3600.0, -3600.0):
+        loop.bus.heard["spark-2"] = it.context.now()
+        shown = len(it.keep.journal.shown)
+        it.scene.clock.advance(jump)
+        loop._look()
+        assert len(it.keep.journal.shown) == shown + 1
+        told = [loop.bus.events.get_nowait() for _ in range(loop.bus.events.qsize())]
+        assert not [event for event in told if isinstance(event, Fault)]
+    await loop.end()
+
+
+async def test_disarmed_it_changes_nothing_on_any_node() -> None:
+    """Guards `down`: anyone who has taken over finds the ranks as they were."""
+    it = tower()
+    loop = await looping(it)
+    await loop._step(Disarmed(2.0))
+    await loop.end()
+    assert it.keep.journal.states[-1].phase is DeploymentState.STOPPED
+    assert it.scene.journal == []
+    assert it.keep.store.over == ["a person has taken over"]
+
+
+async def test_one_that_was_disarmed_leaves_nothing_to_go_on_with() -> None:
+    """Guards a second `up`: what the first supervisor wrote last must not end the next one at once."""
+    it = tower()
+    loop = await looping(it)
+    await loop._step(Disarmed(2.0))
+    await loop.end()
+    assert it.keep.journal.load() is not None
+    assert Loop(it.context)._known() is None
