@@ -1,4 +1,4 @@
-"""`make bench`: what sparkwright adds to the engine's own time, in one run, beside what it is compared to.
+"""`make bench`: what sparkwright adds to the engine's own time, in one run, next to what it is compared to.
 
 bench.py [--json] [--repeats N] [--no-testbed]. Nothing is asserted: it prints figures, their spread and the target.
 """

@@ -1,4 +1,4 @@
-"""What reading a log of a gigabyte takes, beside `grep -ciE` of the same patterns; with the memory that it needs."""
+"""What reading a log of a gigabyte takes, next to `grep -ciE` of the same patterns; with the memory that it needs."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def beside_grep() -> str:
 
 
 def as_ere(pattern: str) -> str:
-    """The same for grep -E, '' for what it cannot say (lookarounds)."""
+    """The same for grep -E, '' for what it cannot report (lookarounds)."""
     for old, new in _TO_ERE:
         pattern = re.sub(old, new, pattern)
     return "" if _NO_ERE.search(pattern) or "\n" in pattern else pattern

@@ -55,7 +55,7 @@ class Nodes:
         return {**os.environ, **self.environ}
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Raises RuntimeError with what it said."""
+        """Raises RuntimeError with what it reported."""
         done = subprocess.run(self.words(*words), capture_output=True, text=True, env=self.environment)
         if done.returncode:
             raise RuntimeError(
@@ -96,7 +96,7 @@ def over_ssh(port: Callable[[], int], count: int = 2) -> Iterator[Nodes]:
 
 @contextmanager
 def testbed(port: Callable[[], int]) -> Iterator[Nodes]:
-    """The two system containers, when they stand. Raises RuntimeError with the reason when they cannot be used."""
+    """The two system containers, when they run. Raises RuntimeError with the reason when they cannot be used."""
     bed = _testbed()
     with _folder() as folder:
         cluster, recipe = folder / "cluster.yaml", folder / "recipe.yaml"

@@ -24,7 +24,7 @@ OLDEST_UV = (0, 9)  # reads our uv.lock; tried
 
 
 class SetupError(Exception):
-    """What could not be set up: observed against wanted, and the hint."""
+    """What could not be set up: found against expected, and the hint."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,7 +48,7 @@ def require_python() -> None:
     found = sys.version_info[:2]
     if found < OLDEST_PYTHON:
         raise SetupError(
-            f"{sys.executable} is Python {found[0]}.{found[1]}, wanted {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; "
+            f"{sys.executable} is Python {found[0]}.{found[1]}, expected {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; "
             "name a newer one: make setup PYTHON=python3.12"
         )
 
@@ -122,7 +122,7 @@ def pinned_version() -> tuple[int, ...]:
 
 
 def uv_version(path: str) -> tuple[int, ...]:
-    """() when it does not run: a pyenv shim stands in PATH also for a Python that lacks the tool."""
+    """() when it does not run: a pyenv shim is in PATH also for a Python that lacks the tool."""
     try:
         answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -192,7 +192,7 @@ def download_pip(scratch: Path) -> Path:
 
 
 def sync(uv: str, dev: bool) -> None:
-    """Exactly what uv.lock says. A mirror makes `uv sync --locked` refuse the lock, so then its hashes are the pin."""
+    """Exactly what uv.lock pins. A mirror makes `uv sync --locked` refuse the lock, so then its hashes are the pin."""
     env = {"UV_PYTHON_DOWNLOADS": "never", "UV_PROJECT_ENVIRONMENT": str(VENV), "VIRTUAL_ENV": str(VENV)}
     hint = "check the network (and SSL_CERT_FILE where a proxy signs its own certificates), then run it again"
     if index := own_index():
@@ -229,7 +229,7 @@ def works(command: Sequence[str], cwd: Path = ROOT) -> bool:
 def run(
     command: Sequence[str], what: str, hint: str = "see above", cwd: Path = ROOT, env: dict[str, str] | None = None
 ) -> None:
-    """The tool's own words go to the terminal; what could not be done and the hint come after them."""
+    """The tool's own output goes to the terminal; what could not be done and the hint come after them."""
     try:
         status = subprocess.run(command, cwd=cwd, env={**os.environ, **(env or {})}).returncode
     except OSError as error:

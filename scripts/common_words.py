@@ -1,4 +1,4 @@
-"""Writes logscan/common.py: which words stand on how many of ten thousand lines of the logs in tests/data.
+"""Writes logscan/common.py: which words are on how many of ten thousand lines of the logs in tests/data.
 
 Starts and serving lines that are all well count most, failed starts a tenth of it. `--check`: writes nothing, exit 1
 when the file is not as it would be. Run it by hand when such logs come; rules may then look for other words.
@@ -63,7 +63,7 @@ def counted() -> dict[str, int]:
 
 
 def share(paths: Iterable[Path]) -> Mapping[str, float]:
-    """On which part of the lines each word stands."""
+    """On which part of the lines each word is."""
     lines = [line for path in paths for line in path.read_text(errors="replace").split("\n") if line.strip()]
     often: Counter[str] = Counter()
     for line in lines:

@@ -1,4 +1,4 @@
-"""`make diagnose-report [DATA=cases.jsonl] [OUT=answers.jsonl]`: `diagnose` held to logs whose cause is known.
+"""`make diagnose-report [DATA=cases.jsonl] [OUT=answers.jsonl]`: `diagnose` checked against logs whose cause is known.
 
 diagnose_report.py [--data FILE] [--out FILE] [--check]. Without --data the shared cases, and
 docs/reference/diagnose-accuracy.md is written from them (--check: exit 1 when that page is stale).

@@ -51,7 +51,7 @@ class Named:
 
     @property
     def place(self) -> int | None:
-        """Where the true cause stands, from 1."""
+        """Where the true cause is, from 1."""
         keys = [key for key, _, _ in self.ranked]
         return keys.index(self.case.key) + 1 if self.case.key in keys else None
 

@@ -38,7 +38,7 @@ CODES = """## Exit codes
 |---|---|
 | 0 | good |
 | 1 | findings, a refused plan, or a failed command on a node |
-| 2 | wrong words, or a recipe or cluster file that cannot be used |
+| 2 | usage error, or a recipe or cluster file that cannot be used |
 | 3 | a node cannot be reached |
 | 4 | busy: somebody else holds the lease |
 | 5 | not ready: the engine did not answer in time, a rank ended, or a phase is stuck |
@@ -49,8 +49,8 @@ CODES = """## Exit codes
 
 STATES = """
 ready: served on GB10 by somebody who published how, and every flag and variable is one that its engine's version has.
-documented: written from sources; something of it is left to you, and the reason says what. refused: known not to work;
-`up` says why and what to take. No recipe has been run by sparkwright's authors on GB10.
+documented: written from sources; something of it is left to you, named by the reason. refused: known not to work;
+`up` prints why and what to use instead. No recipe has been run by sparkwright's authors on GB10.
 `sparkwright recipes show NAME` has the conditions, the figures with their sources, and what the sources contradict.
 """
 

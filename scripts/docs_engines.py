@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What no code says: title, how it spans nodes, what it does besides, limits, and the tests that were made."""
+    """What no code reports: title, how it spans nodes, what it does besides, limits, and the tests that were made."""
 
     title: str
     spans: str
@@ -53,7 +53,7 @@ TOLD = {
         "warning). Variables that belong to one node are kept from travelling with the head's environment.",
         (
             "Data parallelism over Ray is refused: use vLLM's own mode.",
-            "What a worker prints stands in the head's log: Ray carries it there.",
+            "What a worker prints is in the head's log: Ray carries it there.",
             "The image needs Python with `ray`; some vLLM images come without.",
         ),
         (
@@ -71,7 +71,7 @@ TOLD = {
         "`--config` file and a wrapper (engines/launchers/sglang_server.py) that masks it in the log.",
         (
             "A fixed size of the KV cache in bytes is refused: SGLang counts tokens (`flags: max-total-tokens`).",
-            "CUDA graph capture across nodes is warned of: on two GB10 it stood still for 34 minutes.",
+            "CUDA graph capture across nodes is warned of: on two GB10 it stalled for 34 minutes.",
             "With an `entrypoint` of the recipe's own the key is not masked in SGLang's log.",
         ),
         (
@@ -89,7 +89,7 @@ TOLD = {
         "`flags.extra_llm_api_options` becomes the options file. On one node `trtllm-serve` runs without MPI.",
         (
             "`trtllm-serve` has no API key: a recipe that names one, or opens the endpoint to all, is refused.",
-            "Open MPI's own daemons listen on all interfaces, whatever they are told; a finding says so.",
+            "Open MPI's own daemons listen on all interfaces, whatever their settings; a finding reports it.",
             "The index has no wheel with the sources: see the data file's `source` for what was read instead.",
             "Its version is that of the file's commit; others get warnings, not refusals.",
         ),
@@ -102,7 +102,7 @@ TOLD = {
     ),
     "llama-cpp": Told(
         "llama.cpp",
-        "RPC workers that lend their devices to one `llama-server` (layers are split: `parallelism.pp` = nodes)",
+        "RPC workers that serve their devices to one `llama-server` (layers are split: `parallelism.pp` = nodes)",
         "Workers listen on their fabric address only, at `serving.master_port`; the protocol has no authentication. "
         "The head waits until its workers listen. Weights are on the head alone. Without `mmap` on GB10, where the "
         "mapped file and the buffers are one memory.",
@@ -121,7 +121,7 @@ TOLD = {
         "as vLLM",
         "vLLM 0.21.0's log lines, metrics and API, any read version's flags, no model; marked simulated everywhere. "
         "The tests simulate SGLang, TensorRT-LLM and llama.cpp on top of it.",
-        ("Nothing that it says is a measurement.",),
+        ("None of its figures is a measurement.",),
         ("Compared with recordings of the real vLLM 0.21.0.",),
     ),
 }
@@ -135,9 +135,9 @@ def engines_page(made: str) -> str:
 
 INTRO = """What sparkwright knows of each engine, from which version, and what was run to prove it.
 An option or variable that a version does not have, has renamed, or takes other values for, is refused with the right
-name. A version without data is checked against the nearest one, and that is said. `make engine-data` reads the data
-again out of the published wheels, whose names and hashes stand in it.
-The tests start every shipped recipe in state ready as it is written, on two system containers, with the twin as its
+name. A version without data is checked against the nearest one, and reported. `make engine-data` reads the data
+again out of the published wheels, whose names and hashes are in it.
+The tests start every shipped recipe in state ready as it is written, on two system containers, with the simulator as its
 engine.
 """
 METRICS = "## Metrics\n\nOne vocabulary for all; `-`: that engine has no such number, and nothing is made up.\n"

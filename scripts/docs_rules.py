@@ -29,9 +29,9 @@ COMPAT codes,
 TABLE = """# What is known to work
 
 Engine x version x architecture x quantization on GB10 (sm_121), from src/sparkwright/compat/data. A row holds
-where a recipe meets all that its first column says. `plan` and `up` refuse what is blocked (COMPAT001) and warn of what
+where a recipe meets all that its first column names. `plan` and `up` refuse what is blocked (COMPAT001) and warn of what
 is degraded (COMPAT002); disputed rows only inform. `sparkwright recipes show NAME` has the rows of a recipe. The date
-is the source's where it tells one, else the month in which it was read.
+is the source's where it has one, else the month in which it was read.
 """
 
 
@@ -118,7 +118,7 @@ def compatibility() -> Iterator[str]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """What a row asks of a recipe, and what it says."""
+    """What a row asks of a recipe, and what it reports."""
     said = {"verdict", "reason", "alternative", "otherwise", "source", "date"}
     asks = {
         f.name: getattr(row, f.name) for f in fields(row) if f.name not in said and getattr(row, f.name) != f.default

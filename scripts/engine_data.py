@@ -1,7 +1,7 @@
 """Reads engines' command-line options out of published wheels and writes src/sparkwright/engines/data/ENGINE.json.
 
     python scripts/engine_data.py                       every version below; wheels checked against their recorded hash
-    python scripts/engine_data.py --check               the same, but only says what would change (exit code 1)
+    python scripts/engine_data.py --check               the same, but only reports what would change (exit code 1)
     python scripts/engine_data.py vllm 0.21.0           one version; a new one is added
     python scripts/engine_data.py --wheels FOLDER       takes wheels from there before it downloads
     python scripts/engine_data.py trtllm 1.2.1 --wheel FILE
@@ -10,7 +10,7 @@
 No engine is imported: vLLM's, SGLang's and TensorRT-LLM's sources are parsed. llama.cpp's options come from the help of
 the parser compiled into the installed xllamacpp wheel. TensorRT-LLM's wheels are on pypi.nvidia.com only (PyPI has a
 stub); without --wheel, or --reference with the list from its repository (engine_data_trtllm.py), its file is left as
-it is. An option's row says from which version it holds (`since`) and up to which (`until`).
+it is. An option's row reports from which version it holds (`since`) and up to which (`until`).
 """
 
 import argparse
@@ -154,7 +154,7 @@ def _spans(names: Sequence[str], values: Sequence[Any]) -> Iterator[tuple[Data, 
 
 
 def _grouped(names: Sequence[str], tables: Sequence[Mapping[str, str]]) -> list[Data]:
-    """Variables by the versions that have them, each with what it says (`''`: nothing)."""
+    """Variables by the versions that have them, each with what it reports (`''`: nothing)."""
     groups: dict[str, Data] = {}
     for name in sorted({name for table in tables for name in table}):
         for span, text in _spans(names, [table.get(name) for table in tables]):

@@ -22,7 +22,7 @@ class Lists:
         return {name_of(n.targets[0]): n.value for n in assigns}
 
     def choices(self, module: str, node: ast.expr, local: Local) -> list[str | int]:
-        """The values, or an empty list when they cannot be told. Sets are sorted: their order is nobody's."""
+        """The values, or an empty list when they cannot be reported. Sets are sorted: their order is nobody's."""
         found = self._value(module, node, local)
         if not found or not all(isinstance(v, str | int) for v in found):
             return []
@@ -50,7 +50,7 @@ class Lists:
         return [v] if (v := literal(node)) is not None else [self._constant(module, node)]
 
     def _constant(self, module: str, node: ast.expr) -> Any:
-        """What a module's name stands for; a name of a class that is only named here is not followed."""
+        """What a module's name means; a name of a class that is only named here is not followed."""
         found = self.sources.resolve(module, name_of(node))[1]
         value = getattr(found, "value", None)
         return literal(value) if isinstance(value, ast.expr) else None

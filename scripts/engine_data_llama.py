@@ -54,7 +54,7 @@ def parse_help(text: str) -> dict[str, dict[str, Any]]:
 
 
 def _head(block: list[str]) -> tuple[str, str]:
-    """(flags with the value's name, text): the text stands beside the flags when these leave it room."""
+    """(flags with the value's name, text): the text is next to the flags when these leave it room."""
     first, rest = block[0], [line.strip() for line in block[1:]]
     if len(first) > TEXT_AT and not first[TEXT_AT - 3 : TEXT_AT].strip():
         return first[:TEXT_AT].strip(), " ".join([first[TEXT_AT:], *rest])

@@ -31,7 +31,7 @@ Words = dict[str | None, ast.expr]
 
 
 def sglang_options(sources: Sources) -> Options:
-    """Fields first, as `add_cli_args` does; an option registered by hand stands after them."""
+    """Fields first, as `add_cli_args` does; an option registered by hand is after them."""
     lists = Lists(sources)
     fields = {name_of(field.target): (module, field) for module, field in _fields(sources)}
     found = [row for module, field in fields.values() for row in _field(lists, module, field)]
@@ -54,7 +54,7 @@ def sglang_env(sources: Sources) -> tuple[list[str], dict[str, str]]:
 
 
 def _replaced(module: ast.Module) -> Iterator[tuple[str, str]]:
-    """Old name and remedy, in the ways that environ.py has had to say it."""
+    """Old name and remedy, in the ways that environ.py has had to report it."""
     signatures = {n.name: [a.arg for a in n.args.args] for n in module.body if isinstance(n, ast.FunctionDef)}
     for node in ast.walk(module):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):

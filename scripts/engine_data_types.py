@@ -50,7 +50,7 @@ class Sources:
         return {word for name in names for word in quoted.findall(self._zip.read(name).decode(errors="replace"))}
 
     def _names(self, module: str) -> dict[str, ast.AST]:
-        """Top-level names. What stands under TYPE_CHECKING tells more than what replaces it at run time (`_is_any`)."""
+        """Top-level names. What is under TYPE_CHECKING reports more than what replaces it at run time (`_is_any`)."""
         found: dict[str, ast.AST] = {}
         for node in _flat(self.module(module).body):
             for name in _defined(node):
@@ -60,7 +60,7 @@ class Sources:
         return found
 
     def _only_checked(self, module: str) -> frozenset[str]:
-        """Names that exist for type checkers only: at run time something else stands in for them."""
+        """Names that exist for type checkers only: at run time something else is in for them."""
         blocks = [
             n for n in self.module(module).body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)
         ]

@@ -35,7 +35,7 @@ def vllm_options(sources: Sources) -> Options:
 
 
 def _deprecations(sources: Sources) -> Iterator[tuple[str, str]]:
-    """Option and what vLLM says of it, from the messages at the top of arg_utils.py (0.33 has four)."""
+    """Option and what vLLM reports of it, from the messages at the top of arg_utils.py (0.33 has four)."""
     for name, node in sources.names(ARGS).items():
         value = getattr(node, "value", None)
         text = str(literal(value)) if isinstance(value, ast.expr) and name.endswith("_DEPRECATION_MESSAGE") else ""

@@ -56,7 +56,7 @@ def names_in(folder: str) -> frozenset[str]:
 
 
 def network_devices() -> frozenset[str]:
-    """Without veth pairs: those of a testbed that stood before get new names when its nodes restart."""
+    """Without veth pairs: those of a testbed that was up before get new names when its nodes restart."""
     return frozenset(name for name in names_in("/sys/class/net") if not name.startswith("veth"))
 
 
@@ -100,7 +100,7 @@ def command_line(pid: int) -> str:
 
 
 def wait_for_end(seconds: float = GRACE) -> dict[int, str]:
-    """Whoever is still here after the grace was left running."""
+    """Anyone who is still here after the grace was left running."""
     end = time.monotonic() + seconds
     while (alive := descendants()) and time.monotonic() < end:
         reap()

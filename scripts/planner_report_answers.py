@@ -1,4 +1,4 @@
-"""What the planner says to one row, quantity by quantity, beside what the row's source measured."""
+"""What the planner reports to one row, quantity by quantity, next to what the row's source measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a row was measured, where it does not say: as early as its source's, or its model's, first row that does."""
+"""When a row was measured, where it does not report: as early as its source's, or its model's, first row that does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Row = Mapping[str, Any]
 
 
 def dates(rows: Sequence[Row], model: Callable[[Row], str]) -> list[str]:
-    """A day or month for each row, '' where nothing tells. model: names what a row is about."""
+    """A day or month for each row, '' where nothing reports. model: names what a row is about."""
     by_source, by_model = _first(rows, source), _first(rows, model)
     return [str(row.get("date") or by_source.get(source(row)) or by_model.get(model(row)) or "") for row in rows]
 

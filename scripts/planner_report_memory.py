@@ -1,4 +1,4 @@
-"""Weights, KV pool, its tokens, and whether a row's configuration fits: the planner's answers beside the row's."""
+"""Weights, KV pool, its tokens, and whether a row's configuration fits: the planner's answers next to the row's."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _ledger(case: Case, recipe: Recipe) -> MemoryLedger:
 
 
 def _node(case: Case) -> NodeFacts:
-    """A node with nothing else on it: the GB10 of the row, or the discrete GPU that it says."""
+    """A node with nothing else on it: the GB10 of the row, or the discrete GPU that it reports."""
     unified = case.memory == int(NODE_GIB * GIB) or case.memory < 128 * GIB
     free = case.memory - (_TAKEN if unified else 0)
     memory = Memory(case.memory, free, free, 0, 0, 0, 0)

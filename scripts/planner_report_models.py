@@ -1,6 +1,6 @@
 """Which published model a row is about, and what is known of it: a row calls it as its author liked.
 
-Sources, later ones fill up or correct earlier ones: models.jsonl, planner_report_models.yaml beside this file (keys of
+Sources, later ones fill up or correct earlier ones: models.jsonl, planner_report_models.yaml next to this file (keys of
 configs that models.jsonl lacks), `*.config.json` of models that somebody really ran.
 """
 
@@ -114,7 +114,7 @@ def _follows(wanted: Sequence[str], spoken: Sequence[str], at: int) -> bool:
 
 
 def _ran(path: Path, others: Sequence[Known]) -> Known:
-    """A config that was really run tells all but what checkpoints weigh."""
+    """A config that was really run reports all but what checkpoints weigh."""
     name = path.name.removesuffix(CONFIG)
     base = find(others, name)
     said = replace(base, config={}) if base else Known(name, ())

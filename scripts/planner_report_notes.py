@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("planner_report_notes.yaml")
 @dataclass(frozen=True, slots=True)
 class Note:
     """rows: ids, `*` allowed. of: quantities. contradicts: the data contradict themselves or lack a condition that
-    decides; such a figure is shown and left out of the figures that targets are held against."""
+    decides; such a figure is shown and left out of the figures that targets are compared with."""
 
     rows: tuple[str, ...]
     of: tuple[str, ...]

@@ -1,8 +1,8 @@
 """The estimator in use elsewhere, for comparison: sparkrun 0.2.40's arithmetic as its readers describe it.
 
 Weights are parameters times bytes, or the files, divided by all ranks. Every layer of every model caches keys and
-values of all KV heads; the sum for one sequence is divided by all ranks and held against 121 GiB, whatever the memory
-fraction is. The pool is 121 GiB x fraction - weights. It says nothing of speed. Its bytes of a number: 2 unless the
+values of all KV heads; the sum for one sequence is divided by all ranks and compared with 121 GiB, whatever the memory
+fraction is. The pool is 121 GiB x fraction - weights. It reports nothing of speed. Its bytes of a number: 2 unless the
 cache's type is named with 8 or 4 bits; of weights by the format's name.
 """
 

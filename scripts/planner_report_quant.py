@@ -1,6 +1,6 @@
 """How a row says that its weights are written, put into the model's shape: the config of that checkpoint is not here.
 
-A row calls a checkpoint `nvfp4`; whether its attention is too, only its config tells. Where the row or the facts know
+A row calls a checkpoint `nvfp4`; whether its attention is too, only its config reports. Where the row or the facts know
 how large the checkpoint is, the way of writing that comes nearest to it is taken.
 """
 
@@ -45,14 +45,14 @@ def odd(text: str) -> bool:
 
 
 def everything(text: str) -> bool:
-    """Whether it says that attention is written in the smaller format, too."""
+    """Whether it reports that attention is written in the smaller format, too."""
     return bool(_ALL.search(text.lower()))
 
 
 def written(shape: ModelShape, named: tuple[str, ...], size: int, attention: bool = False) -> ModelShape:
     """The shape in the row's formats; as it is when they say nothing else than its own config.
 
-    size: bytes of the checkpoint, 0 when nobody says. attention: it is in the smaller format, too.
+    size: bytes of the checkpoint, 0 when nobody reports. attention: it is in the smaller format, too.
     """
     own = {shape.format, shape.expert_format} - {""}
     if not named or (shape.quantization and set(named) <= own and not attention):
@@ -62,7 +62,7 @@ def written(shape: ModelShape, named: tuple[str, ...], size: int, attention: boo
 
 
 def _with_tables(way: ModelShape) -> tuple[ModelShape, ...]:
-    """Tools leave tables as they are, or write them in a format of their own: where no config tells, any."""
+    """Tools leave tables as they are, or write them in a format of their own: where no config reports, any."""
     if not way.tables or way.table_format:
         return (way,)
     return tuple(replace(way, table_format=each) for each in _TABLES)

@@ -37,9 +37,9 @@ Row = Mapping[str, Any]
 class Case:
     """One row. shape: Unknown with the reason when the model, or too much of it, is not known.
 
-    size: bytes of the whole checkpoint as published, 0 when nobody says (it is recipe.model.size, too).
+    size: bytes of the whole checkpoint as published, 0 when nobody reports (it is recipe.model.size, too).
     memory: bytes of one node's pool. model: which entry of the models' facts was taken, '' for none; parameters: how
-    many numbers that says it has. assumed: what the row does not say and was filled in.
+    many numbers that reports it has. assumed: what the row does not report and was filled in.
     """
 
     row: Row
@@ -72,7 +72,7 @@ def load(path: Path, models: Sequence[Known] | None = None) -> tuple[Case, ...]:
 
 
 def models_for(path: Path) -> tuple[Known, ...]:
-    """models.jsonl beside the rows, else the shared one; configs likewise."""
+    """models.jsonl next to the rows, else the shared one; configs likewise."""
     here = path.resolve().parent
     place = here if (here / "models.jsonl").exists() else SHARED
     return load_models(place / "models.jsonl", place / "model-configs")
@@ -159,7 +159,7 @@ def _recipe(row: Row, day: str) -> tuple[Recipe, tuple[str, ...]]:
 
 
 def _engine(row: Row, day: str) -> tuple[EngineChoice, tuple[str, ...]]:
-    """The engine, and what of it nobody said."""
+    """The engine, and what of it nobody reported."""
     said, asked = _text(row, "engine_version_or_image"), _text(row, "engine")
     name = words.ENGINES.get(asked, asked) or "vllm"
     version, told = words.version(name, said, day)
@@ -175,7 +175,7 @@ def _parallelism(row: Row) -> Parallelism:
 
 
 def _serving(row: Row, flags: dict[str, Any], notes: str) -> Serving:
-    """Fields of the row, else what the quoted options say; those that have a key of the recipe leave the flags."""
+    """Fields of the row, else what the quoted options report; those that have a key of the recipe leave the flags."""
     limits = ("max-num-seqs", "max-num-batched-tokens", "max-model-len")
     quoted = {name: number(flags.pop(name, 0)) for name in limits}
     return Serving(

@@ -90,7 +90,7 @@ def _calibrated(case: Case) -> Iterator[Answer]:
 
 
 def _depth(point: Point) -> int | None:
-    """None where the source does not say at which depth."""
+    """None where the source does not report at which depth."""
     return None if point.get("depth") is None else _count(point, "depth")
 
 

@@ -1,4 +1,4 @@
-"""Answers -> counts, medians and 90th percentiles; the targets that they are held against."""
+"""Answers -> counts, medians and 90th percentiles; the targets that they are compared with."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _MEMORY = re.compile(r"(?:GPU total ([\d.]+) GiB|([\d.]+) GiB (?:unified|usable)
 
 
 def version(engine: str, said: str, date: str) -> tuple[str, bool]:
-    """The engine's version in a text about its image, else the newest of the row's day; and whether it was said."""
+    """The engine's version in a text about its image, else the newest of the row's day; and whether it was reported."""
     if engine == "llama-cpp":
         build = _BUILD.search(said)
         return (build[0], True) if build else ("", False)
@@ -59,7 +59,7 @@ def releases(engine: str) -> tuple[str, ...]:
 
 
 def speculation(said: str) -> Speculation:
-    """`mtp, 2 tokens`, `dspark 5 greedy`, `{'method': 'dflash', ...}`; tokens 0 when nobody says how many."""
+    """`mtp, 2 tokens`, `dspark 5 greedy`, `{'method': 'dflash', ...}`; tokens 0 when nobody reports how many."""
     if not said:
         return Speculation()
     if options := _mapping(said):
@@ -86,7 +86,7 @@ def cache_type(said: str) -> str:
 
 
 def prescribes_fp8_kv(row: Mapping[str, Any]) -> bool:
-    """ModelOpt's quantized checkpoints tell vLLM to cache in FP8 where nobody chooses a type."""
+    """ModelOpt's quantized checkpoints report vLLM to cache in FP8 where nobody chooses a type."""
     said = f"{row.get('model')} {row.get('quant')}".lower()
     made = "modelopt" in said or said.startswith("nvidia/")
     return not row.get("kv_cache_dtype") and made and bool(re.search(r"nvfp4|\bfp8", said))
@@ -116,7 +116,7 @@ def network(said: str) -> dict[str, str] | None:
 
 
 def drafts(said: str) -> bool:
-    """Whether a remark about one figure says that it was measured with speculation."""
+    """Whether a remark about one figure reports that it was measured with speculation."""
     return bool(re.search(r"\bspec\b|speculat|ngram|\bmtp\b|draft|dflash|dspark|eagle", said.lower()))
 
 
@@ -146,7 +146,7 @@ def options(notes: str) -> dict[str, Any]:
 
 
 def also(engine: str, notes: str, graphs: str, backend: str) -> dict[str, Any]:
-    """Flags that other fields and sentences stand for. vLLM writes the names of backends in capitals."""
+    """Flags that other fields and sentences mean. vLLM writes the names of backends in capitals."""
     found: dict[str, Any] = {}
     for name, pattern in (("block-size", _BLOCK), ("decode-context-parallel-size", _DCP)):
         match = pattern.search(notes)
@@ -172,7 +172,7 @@ def pinned(notes: str) -> int:
 
 
 def node_memory(notes: str) -> float:
-    """GiB of the node's memory, where the notes say them; 0 otherwise."""
+    """GiB of the node's memory, where the notes report them; 0 otherwise."""
     match = _MEMORY.search(notes)
     return float(match[1] or match[2]) if match else 0.0
 

@@ -278,7 +278,7 @@ def count_skipped(reason: str, outcome: Outcome) -> None:
 
 
 def check_leftovers(before: leftovers.Traces) -> Outcome:
-    """The testbeds that a cluster run started are ours to stop; one that stood before is nobody's leftover."""
+    """The testbeds that a cluster run started are ours to stop; one that was up before is nobody's leftover."""
     if leftovers.wait_for_end():
         for environment in ({}, dict(SECOND_TESTBED)):
             down = [str(BIN / "python"), "-m", "testbed", "down"]

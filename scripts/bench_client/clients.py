@@ -1,4 +1,4 @@
-"""Each client: how it is called for one measurement, and where it says what it measured."""
+"""Each client: how it is called for one measurement, and where it reports what it measured."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Client:
     """argv: of one measurement. read: TTFT mean and p99, time per token, ms, from its stdout and its files.
 
     peer: installed by that name; '' for what is ours. slow: left for last, and for few rates. offline: it takes a
-    tokenizer from a folder when it is told that there is no hub (aiperf then takes a hub's cache alone).
+    tokenizer from a folder when it is reported that there is no hub (aiperf then takes a hub's cache alone).
     """
 
     name: str

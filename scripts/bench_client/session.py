@@ -1,4 +1,4 @@
-"""One measurement after the other, alternating; each is kept as soon as it is done, so a stopped session goes on."""
+"""One measurement after the other, alternating; each is saved as soon as it is done, so a stopped session goes on."""
 
 from __future__ import annotations
 
