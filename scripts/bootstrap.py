@@ -48,7 +48,7 @@ def require_python() -> None:
     found = sys.version_info[:2]
     if found < OLDEST_PYTHON:
         raise SetupError(
-            f"{sys.executable} is Python {found[0]}.{found[1]}, expected {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; "
+            f"{sys.executable} is Python {found[0]}.{found[1]}, need {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer; "
             "name a newer one: make setup PYTHON=python3.12"
         )
 

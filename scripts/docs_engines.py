@@ -137,8 +137,8 @@ INTRO = """What sparkwright knows of each engine, from which version, and what w
 An option or variable that a version does not have, has renamed, or takes other values for, is refused with the right
 name. A version without data is checked against the nearest one, and reported. `make engine-data` reads the data
 again out of the published wheels, whose names and hashes are in it.
-The tests start every shipped recipe in state ready as it is written, on two system containers, with the simulator as its
-engine.
+The tests start every shipped recipe in state ready as it is written, on two system containers, with the simulator as
+its engine.
 """
 METRICS = "## Metrics\n\nOne vocabulary for all; `-`: that engine has no such number, and nothing is made up.\n"
 

@@ -29,7 +29,7 @@ COMPAT codes,
 TABLE = """# What is known to work
 
 Engine x version x architecture x quantization on GB10 (sm_121), from src/sparkwright/compat/data. A row holds
-where a recipe meets all that its first column names. `plan` and `up` refuse what is blocked (COMPAT001) and warn of what
+where a recipe meets all in its first column. `plan` and `up` refuse what is blocked (COMPAT001) and warn of what
 is degraded (COMPAT002); disputed rows only inform. `sparkwright recipes show NAME` has the rows of a recipe. The date
 is the source's where it has one, else the month in which it was read.
 """
