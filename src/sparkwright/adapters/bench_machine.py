@@ -1,4 +1,4 @@
-"""The machine that measures: what is recorded of it beside each run."""
+"""The machine that measures: what is recorded of it with each run."""
 
 import os
 import platform
@@ -28,7 +28,7 @@ def host() -> str:
 
 
 def clock() -> str:
-    """Latencies are of the monotonic clock; only when a run began is told by the other."""
+    """Latencies are of the monotonic clock; only the start of a run is of the other."""
     resolution = time.get_clock_info("perf_counter").resolution
     keeper = next((name for name, path in _SYNCED.items() if Path(path).exists()), "")
     return f"monotonic, {resolution * 1e9:.0f} ns; date {f'kept by {keeper}' if keeper else 'kept by nobody known'}"

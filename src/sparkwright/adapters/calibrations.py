@@ -1,4 +1,4 @@
-"""What engines said at earlier starts: one small JSON file for each rank and conditions, for the user's eyes only."""
+"""What engines logged at earlier starts: one small JSON file for each rank and conditions, for the user's eyes only."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a streamed chat completion says, event by event. Tokens come from `usage` only: with speculation or under
+"""A streamed chat completion, event by event. Tokens come from `usage` only: with speculation or under
 
 load one event carries many tokens (128 tokens in 27 reads, captures/vllm-0.21.0-speculation-agent).
 """
@@ -13,7 +13,7 @@ _MOST_TOKENS = 10**12
 
 
 class Broken(Exception):
-    """The stream says that the answer failed, or says something that is no chat completion."""
+    """The stream has an error, or something that is no chat completion."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """A supervised deployment as Prometheus metrics, from what its supervisor wrote last.
 
-What is stale is not told: of a supervisor that ended, only that it ended. Every sample says whether it is simulated.
+Nothing stale is shown: of a supervisor that ended, only that it ended. Every sample is marked if it is simulated.
 """
 
 import time
@@ -76,7 +76,7 @@ class Share:
 
     @property
     def value(self) -> float | None:
-        """None while nothing was gained: 0 would say that all of it missed."""
+        """None while nothing was gained: 0 would mean that all of it missed."""
         if not self._seen:
             return None
         (_, whole, part), (_, now_whole, now_part) = self._seen[0], self._seen[-1]
@@ -103,7 +103,7 @@ class Exporter:
         yield made.gauge("supervisor_up", "1 if the supervisor reported within the last 15 s.", float(fresh))
         if live is None:
             return
-        yield made.gauge("supervisor_last_seen_timestamp_seconds", "When it told something last.", live.at)
+        yield made.gauge("supervisor_last_seen_timestamp_seconds", "When it last reported.", live.at)
         yield made.counter("incidents_total", "Incidents that are remembered.", live.incidents)
         yield made.counter("relaunches_total", "Launches by the supervisor since `up`.", live.relaunches)
         if fresh:
@@ -156,7 +156,7 @@ class _Families:
 
 
 def _known(make: Callable[[str, str, float], Metric], name: str, told: str, value: float | None) -> Iterator[Metric]:
-    """What an engine does not tell is absent, never 0."""
+    """What an engine does not report is absent, never 0."""
     if value is not None:
         yield make(name, told, value)
 

@@ -66,7 +66,7 @@ class SourceText:
 
 
 def open_recipe(wanted: str, places: Places, profile: str = "") -> Recipe:
-    """The recipe asked for as NAME[@PROFILE] or PATH[@PROFILE]; `profile` is the same said apart.
+    """The recipe asked for as NAME[@PROFILE] or PATH[@PROFILE]; `profile` is the same as an option.
 
     Raises RecipeError: not found (with the nearest names), unreadable, or wrong inside (`FILE:LINE: ...`).
     """
@@ -173,7 +173,7 @@ def _digest(*words: str) -> str:
 
 
 def _newest_source() -> int:
-    """Nanoseconds of the newest file that has a say in what a text means: a checkout changes without a new version."""
+    """Nanoseconds of the newest file that decides what a text means: a checkout changes without a new version."""
     ours = Path(__file__).parent.parent
     return max(path.stat().st_mtime_ns for name in ("recipes", "domain") for path in (ours / name).glob("*.py"))
 
@@ -268,7 +268,7 @@ def _short(path: Path, places: Places) -> str:
 
 
 def _read(path: Path, subject: str) -> str:
-    """The file's text. Raises RecipeError that says which file, and why not."""
+    """The file's text. Raises RecipeError with the file and the reason."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Programs and addresses that are told of incidents. Whatever they do, or fail to do, the supervisor goes on."""
+"""Programs and addresses that are notified of incidents. Whatever they do, or fail to do, the supervisor continues."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class Hooks:
     """Implements ports.Notifier with what is in `state` when news come: executable files in hooks/, URLs in hooks.json.
 
-    News are told in their order, each to all at once and with a time limit. notice: is told what went wrong.
+    News are sent in their order, each to all at once and with a time limit. notice: called with what went wrong.
     """
 
     def __init__(self, state: Path, notice: Callable[[str], None], limit: float = _LIMIT) -> None:

@@ -71,7 +71,7 @@ class ClusterHosts:
         return self._made[node]
 
     async def close(self, persist: bool = True) -> None:
-        """persist: leave the shared ssh connections open for the next call (they end by themselves after 60 s)."""
+        """persist: leave the shared ssh connections open for the next call (they end automatically after 60 s)."""
         for host in self._made.values():
             await host.close(persist)
         self._made.clear()

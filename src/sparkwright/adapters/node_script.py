@@ -1,7 +1,7 @@
 """What is really sent to a node: a POSIX sh script around the caller's argv, and how its output is read back.
 
 Every script prints a random mark before the command and, after it, the mark with the exit code. So the end of a
-command is told from the loss of the connection by structure: ssh's own exit 255 comes without the closing mark,
+command and the loss of the connection differ by structure: ssh's own exit 255 comes without the closing mark,
 a program's 255 with it. Noise from a login shell's start-up files lies before the first mark and is dropped.
 """
 
@@ -63,7 +63,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One exchange with a node. limit: seconds after which the node must have ended it by itself.
+    """One exchange with a node. limit: seconds after which the node must have ended it.
 
     again: it only reads, so it may be sent again when the connection was lost before it began.
     """
@@ -238,7 +238,7 @@ def _encoded(script: Script) -> bytes:
 
 
 def _between(data: bytes, mark: bytes) -> tuple[int, bytes]:
-    """Exit code of the closing mark and what stands between the marks."""
+    """Exit code of the closing mark and what is between the marks."""
     begin, end = data.find(mark + b"\n"), data.rfind(mark + b" ")
     body = data[begin + len(mark) + 1 : end if end >= 0 else None] if begin >= 0 else b""
     return (int(data[end + len(mark) :].split(None, 1)[0]) if end >= 0 else -1), body
@@ -251,7 +251,7 @@ def _one_of(command: Command, parts: Sequence[bytes], seconds: float) -> Complet
 
 
 def _settle(code: int, limit: float, seconds: float) -> int:
-    """`timeout` says 137 when only KILL ended the command: after its time that is a timeout, too."""
+    """`timeout` exits 137 when only KILL ended the command: after its time that is a timeout, too."""
     return 124 if code == 137 and seconds >= limit + KILL_AFTER else code
 
 

@@ -112,7 +112,7 @@ class OpenAiEndpoint:
         raise NotReady(f"{url}: no answer with tokens, but {what}{_so_far(heard)}", _HINT)
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
-        """() also when the answer is not a list of models (a proxy, a wrong key): `ask` says what came."""
+        """() also when the answer is not a list of models (a proxy, a wrong key): `ask` raises with what came."""
         url = f"{_root(base_url)}/v1/models"
         try:
             reply = await self._read(_Question("GET", url, key), self._timeouts.models)

@@ -47,7 +47,7 @@ class SshSettings:
 
 
 class SshTransport:
-    """Scripts to one node. Host keys are checked as the user's config says and never accepted here."""
+    """Scripts to one node. Host keys are checked as in the user's config and never accepted here."""
 
     def __init__(self, node: Node, settings: SshSettings) -> None:
         self._name = node.name
@@ -148,7 +148,7 @@ class SshTransport:
         return await process.start((*argv, "--", self._destination, text), first, self._environ)
 
     async def _master(self, order: str, *words: str) -> int:
-        """Tells the shared connection something, exit code as ssh's. Without the user's config (-F none): its
+        """Sends the shared connection a command, exit code as ssh's. Without the user's config (-F none): its
 
         LocalForward lines would be asked for, too, and fail when another ssh of the user has them.
         """
@@ -190,7 +190,7 @@ def _default_folder() -> Path:
 
 
 def _private(folder: Path, control: Path) -> None:
-    """Whoever can open the socket is on the node as the user: the folder must be the user's alone."""
+    """A process that opens the socket is on the node as the user: the folder must be the user's alone."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
     found = folder.lstat()
@@ -217,7 +217,7 @@ def _free_port() -> int:
 
 
 async def _heard(running: Process, word: bytes, limit: float) -> bool:
-    """Whether the session printed the word: only then the forward stands."""
+    """Whether the session printed the word: only then the forward is open."""
     heard = b""
     with suppress(TimeoutError):
         async with asyncio.timeout(limit):
@@ -269,7 +269,7 @@ def _changed(node: str, file: str, line: str, host: str) -> Unreachable:
     message = f"the host key of {host} has CHANGED: it is not the one in {file} line {line}"
     remove = shlex.join(("ssh-keygen", "-f", file, "-R", host))
     hint = (
-        "either the machine was reinstalled or somebody stands in between. First verify the new fingerprint on the "
+        "either the machine was reinstalled or the connection is intercepted. First verify the new fingerprint on the "
         f"node's console (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`); only then remove the old one: `{remove}`"
     )
     return Unreachable(node, message, hint)
@@ -282,4 +282,4 @@ def _host(stderr: str, destination: str) -> str:
 
 def _last_line(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else "ssh said nothing"
+    return lines[-1] if lines else "no output of ssh"

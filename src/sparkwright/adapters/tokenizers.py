@@ -116,7 +116,7 @@ def _length(told: Told) -> int:
 
 
 class ServerTokenizer:
-    """Implements ports.Tokenizer. One question counts many texts where the server tells each token's text."""
+    """Implements ports.Tokenizer. One question counts many texts where the server returns each token's text."""
 
     name = "/tokenize of the server"
     exact = True
@@ -225,7 +225,7 @@ class FileTokenizer:
 class Estimate:
     """Implements ports.Tokenizer where nothing counts tokens but the usage of answers: by characters a token.
 
-    A larger lot of texts has a ratio of its own, told by a request for a part of it: tokens of code are shorter.
+    A larger lot of texts has a ratio of its own, measured by a request for a part of it: tokens of code are shorter.
     """
 
     exact = False
@@ -252,7 +252,7 @@ async def _estimate(served: Served) -> Estimate:
 async def _ratio(served: Served, text: str) -> float | None:
     """Characters a token, by two requests that differ by the text, so that the template's share drops out.
 
-    None for a text too short to tell, and where usage does not tell.
+    None for a text too short for it, and without usage.
     """
     if len(text) < len(_PROSE):
         return None

@@ -1,4 +1,4 @@
-"""What an engine said of its own memory at a start: figures of one rank, and what they were measured with."""
+"""What an engine logged of its own memory at a start: figures of one rank, and what they were measured with."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ class Conditions:
     recipe: NAME or NAME@PROFILE. model: id or path with its revision. engine: `vllm 0.21.0`. split: `tp 2`, with pp, dp
     and ep where there are any. settings: of flags, environment and speculation, limits: of tokens, sequences and memory
     fraction; both a digest: equal ones mean equal memory. image: its id on the node, '' for a process. simulated:
-    measured of the twin; never handed to the plan of a real engine, nor the reverse.
+    measured of the simulator; never handed to the plan of a real engine, nor the reverse.
     """
 
     recipe: str
@@ -42,7 +42,7 @@ class Conditions:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """What tells figures of a family apart: a later start with the same replaces the earlier one's."""
+        """What distinguishes figures of a family: a later start with the same replaces the earlier one's."""
         return self.limits, str(self.rank), self.node, self.driver, self.image
 
 

@@ -20,7 +20,7 @@ class Context:
     """What is known when rules are asked. facts and checkpoints: by node name, only of nodes that answered.
 
     images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
-    the hub says of a model that no node has, where the plan was made with it.
+    the hub has of a model that no node has, where the plan was made with it.
     measured: by `check --deep`. gateway: where a gateway is made ready, nowhere else. beside: other deployments that
     may run on the same nodes.
     `check` without a recipe has only cluster and facts; `plan` and `up` have everything.

@@ -10,7 +10,7 @@ from sparkwright.domain.unknown import Unknown
 class Defect(StrEnum):
     """absent, empty, broken_link, unfinished, short, pointer, ref: files are missing, an engine cannot load the model.
 
-    The others say what is odd about files that are all there.
+    The others are about odd files that are all there.
     """
 
     ABSENT = "absent"
@@ -42,7 +42,7 @@ MISSING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """file: below the model's folder, '' for the folder itself. said: what was found, against what was wanted."""
+    """file: below the model's folder, '' for the folder itself. said: what was found, against what was expected."""
 
     defect: Defect
     file: str = ""
@@ -72,9 +72,9 @@ class Checkpoint:
     path: the folder to give to the engine (a snapshot folder for hub models), '' when nothing is there.
     bytes: what is there, symlinks followed. root: the folder to copy (whole hub entry, or the path itself).
     weights: bytes of the files that an engine loads of it (a second copy in another format is not read), 0: not known.
-    config: the text of its config.json; shape: what that says, or a GGUF file's header, None without one. tensors: from
+    config: the text of its config.json; shape: from it, or from a GGUF file's header; None without. tensors: from
     the files' own headers, () when they were not read. flaws: what is wrong with it, also what no file misses.
-    doubts: what its config says that is not understood here; figures about it are a bound then.
+    doubts: what of its config is not understood here; figures about it are a bound then.
     """
 
     path: str
@@ -102,7 +102,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """config: the text of its config.json, '' without one. weights: bytes of what engines load, 0 when not told."""
+    """config: the text of its config.json, '' without one. weights: bytes of what engines load, 0 when unknown."""
 
     model: str
     revision: str
@@ -114,7 +114,7 @@ class Published:
 class Stored:
     """A checkpoint on a node. id: its hub id, '' for a folder or file outside of the hub cache.
 
-    place: a path; of a hub entry a GGUF file below the snapshot, '' for the whole. format: of its weights, in words.
+    place: a path; of a hub entry a GGUF file below the snapshot, '' for the whole. format: of its weights, as text.
     missing: what an engine would not find, () when it is complete.
     """
 
@@ -154,7 +154,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a recipe does with a checkpoint. change: what to write in the recipe. why: in words, also what it costs."""
+    """What a recipe does with a checkpoint. change: what to write in the recipe. why: as text, also what it costs."""
 
     recipe: str
     how: How

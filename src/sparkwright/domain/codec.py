@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Unreadable(ValueError):
-    """What was read is not what was written; the message says where."""
+    """What was read is not what was written; the message has the place."""
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
@@ -30,7 +30,7 @@ def from_json(kind: type[T], text: str | bytes) -> T:
 
 
 def from_tree(kind: type[T], tree: Any) -> T:
-    """As `from_json`, of what the text says."""
+    """As `from_json`, of a text."""
     made: T = _made(kind, tree, kind.__name__)
     return made
 

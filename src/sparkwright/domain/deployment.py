@@ -66,7 +66,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployment as its nodes tell it. problems: sentences about what is wrong. supervised: None without one."""
+    """A deployment as its nodes report it. problems: sentences about what is wrong. supervised: None without one."""
 
     name: str
     state: DeploymentState

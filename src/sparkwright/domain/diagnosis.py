@@ -1,4 +1,4 @@
-"""What a diagnosis says: causes with the lines that prove them, what is harmless, and what could not be told."""
+"""A diagnosis: causes with the lines that prove them, what is harmless, and what could not be determined."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _NEARLY = 0.6
 
 
 class Sureness(StrEnum):
-    """A confidence in words."""
+    """A confidence as text."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -75,7 +75,7 @@ class Source:
 class Diagnosis:
     """causes: at most three, the root first; none: no known cause. harmless: lines that look bad and are not.
 
-    untold: what could not be told from what was given. collect: commands that would tell more.
+    untold: what could not be determined. collect: commands that would narrow it down.
     """
 
     causes: tuple[Cause, ...]

@@ -1,7 +1,7 @@
 """The one tree of exceptions. Expected trouble on nodes is a Finding; these are misuse, lost contact or our own bugs.
 
     SparkwrightError
-      UsageError            exit 2   wrong words on the command line
+      UsageError            exit 2   usage error on the command line
         RecipeError                  a recipe or cluster file that cannot be used
       Refused               exit 1   the plan or the nodes do not allow it (carries findings, and what would be allowed)
       NodeError             exit 3
@@ -12,7 +12,7 @@
       StoreError            exit 3   what this machine keeps cannot be read or written
       (anything else)       exit 70  our own bug
 
-A message says: subject, what, observed against wanted; `hint` says what to do.
+A message has: subject, what happened, value against what was expected; `hint`: what to do.
 """
 
 from collections.abc import Sequence

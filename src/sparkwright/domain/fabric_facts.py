@@ -10,13 +10,13 @@ _DOMAIN = re.compile(r"^(roce|ibp?|en)P[0-9]+(?=p[0-9])")
 
 
 def cage(name: str) -> str:
-    """The name that both twins share: `roceP2p1s0f1` -> `rocep1s0f1`. The function number stays: it is the cage."""
+    """The name shared by a port pair: `roceP2p1s0f1` -> `rocep1s0f1`. The function number is the cage."""
     return _DOMAIN.sub(r"\1", name)
 
 
 @dataclass(frozen=True, slots=True)
 class PciFunction:
-    """One function of the ConnectX-7. speed_gt: `32.0` of `32.0 GT/s PCIe`, width: lanes; 0: not told."""
+    """One function of the ConnectX-7. speed_gt: `32.0` of `32.0 GT/s PCIe`, width: lanes; 0: unknown."""
 
     address: str
     speed_gt: float = 0.0
@@ -25,7 +25,7 @@ class PciFunction:
 
 @dataclass(frozen=True, slots=True)
 class RdmaDevice:
-    """firmware: `28.45.4028`, '' when not told. rate_gbit: of port 1 as sysfs says it. counters: of port 1, by name."""
+    """firmware: `28.45.4028`, '' when unknown. rate_gbit: of port 1, from sysfs. counters: of port 1, by name."""
 
     name: str
     firmware: str = ""
@@ -155,7 +155,7 @@ class Containers:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """refs/main of one hub entry (`models--org--name`): text as it stands in the file, there: its snapshot exists."""
+    """refs/main of one hub entry (`models--org--name`): text as it is in the file, there: its snapshot exists."""
 
     entry: str
     text: str
@@ -191,7 +191,7 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class ClockSample:
-    """What nvidia-smi says of the GPU at one moment: MHz, W, percent."""
+    """What nvidia-smi prints of the GPU at one moment: MHz, W, percent."""
 
     sm_mhz: float
     power_w: float

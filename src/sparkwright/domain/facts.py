@@ -14,7 +14,7 @@ from sparkwright.domain.unknown import Unknown as Unknown
 class Identity:
     """hostname, machine-id, arch (`aarch64`), boot id, vendor and product, DGX platform and OTA.
 
-    pid1_start: clock ticks after the machine's start; tells a restarted system container from one that kept running.
+    pid1_start: clock ticks after the machine's start; another one: a system container was restarted.
     """
 
     hostname: str
@@ -92,7 +92,7 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU as nvidia-smi tells it. On GB10 the memory fields are `[N/A]`: Unknown here; the pool is in Memory."""
+    """One GPU as nvidia-smi reports it. On GB10 the memory fields are `[N/A]`: Unknown here; the pool is in Memory."""
 
     name: str
     driver: str
@@ -117,7 +117,7 @@ class Gid:
 
 @dataclass(frozen=True, slots=True)
 class RdmaPort:
-    """One RDMA device port. state is ACTIVE/DOWN/...; physical_state may say LINK_UP while state is DOWN."""
+    """One RDMA device port. state is ACTIVE/DOWN/...; physical_state may be LINK_UP while state is DOWN."""
 
     device: str
     port: int
@@ -291,7 +291,7 @@ class EngineFound:
     """What an image, or a node's Python, has of an engine.
 
     arch: of the image as Docker names it (`arm64`), '' without one. versions: package -> version, '?' where its code is
-    there and nothing tells the version. program: its path, '' when there is none.
+    there and nothing has the version. program: its path, '' when there is none.
     """
 
     arch: str

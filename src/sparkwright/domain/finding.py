@@ -25,11 +25,11 @@ BLOCK, OVERRIDE, WARN, INFO = Severity
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What `check --fix` may do by itself: small, wanted on every such node, and undone by `undo` exactly.
+    """What `check --fix` may do: small, right on every such node, and undone by `undo` exactly.
 
     says: what changes, with the value before and after. do, undo: run on `node` in order, as root where `root`.
     Command.changes is set: it goes to the node's audit log. Never where sources contradict each other.
-    look: prints what it is now, as the ssh user; `sets` once do has run, so that it can be told from what somebody
+    look: prints what it is now, as the ssh user; `sets` once do has run, unlike what somebody
     else has set since.
     """
 

@@ -1,4 +1,4 @@
-"""What is known of a node's system beside the basics in domain/facts.py: settings, packages, activity, kernel log."""
+"""What is known of a node's system besides the basics in domain/facts.py: settings, packages, activity, kernel log."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class KernelNote:
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """lines: how many were read; notes: what may matter of them, in order (facts/kernel.py says which)."""
+    """lines: how many were read; notes: what may matter of them, in order (those of facts/kernel.py)."""
 
     lines: int
     notes: tuple[KernelNote, ...] = ()
@@ -84,7 +84,7 @@ class Times:
 class Unit:
     """A systemd unit: load is loaded, masked or not-found; active is active, inactive, failed; enabled as it says.
 
-    says: the service's own words about what it does, '' for none.
+    says: the service's own text about what it does, '' for none.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Library:
 class Board:
     """Firmware, sensors and what the driver has put onto the disk.
 
-    bios, ec: versions, '' when not told. zones: thermal zone -> °C, the hottest of those with one name.
+    bios, ec: versions, '' when unknown. zones: thermal zone -> °C, the hottest of those with one name.
     nvidia: NVIDIA's PCI functions, address -> `10de:2e12`. devices: those of /dev/nvidia* that are there.
     module: the version of the driver that the next boot loads. drm: lines of /etc/modprobe.d about nvidia-drm, with
     their files. modeset: its value now, only readable as root.

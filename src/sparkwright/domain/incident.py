@@ -63,7 +63,7 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What hooks are told. what: `opened`, `closed`, `given-up`, `degraded` or `recovered`; text: a sentence.
+    """What hooks get. what: `opened`, `closed`, `given-up`, `degraded` or `recovered`; text: a sentence.
 
     state: the deployment's. incident: its number, 0 for none. No secrets.
     """

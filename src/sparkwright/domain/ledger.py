@@ -101,7 +101,7 @@ class LedgerLine:
     """bytes: what is taken (or, for the pool, what there is). why: the arithmetic or the source in one sentence.
 
     low, high: the range that it is believed to be in, None when the figure is exact.
-    known: False when nothing tells how much it is; bytes is 0 then, which is no figure.
+    known: False when nothing shows how much it is; bytes is 0 then, which is no figure.
     """
 
     name: str
@@ -149,7 +149,7 @@ class MemoryLedger:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Names of the lines of which nobody knows how much they take: `fits` is said without them."""
+        """Names of the lines of which nobody knows how much they take: `fits` is decided without them."""
         return tuple(line.name for line in self.lines if not line.known)
 
     @property

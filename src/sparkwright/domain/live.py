@@ -26,7 +26,7 @@ class DeploymentState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class LiveNode:
     """Bytes; rates per second; None where it could not be read. reached: whether the node answered last time; at: when,
-    0 while it has not been looked at yet.
+    0 while it has not been sampled yet.
 
     unaccounted: pages that no counter explains. per_hour: robust slope of MemAvailable (negative: shrinking).
     time_left: seconds until the floor at that slope, None when it does not shrink. pressure: PSI memory full avg10, %.
@@ -62,7 +62,7 @@ class LiveRank:
 
 @dataclass(frozen=True, slots=True)
 class LiveEngine:
-    """Counters as the engine tells them (totals since its start); None where it has no such number.
+    """Counters as the engine reports them (totals since its start); None where it has no such number.
 
     finished: requests that were answered; iterations: engine steps that gave output.
     """
@@ -87,7 +87,7 @@ class LiveEngine:
 class LiveCanary:
     """The last real token that the supervisor asked for. seconds: until it was there; None: it did not come.
 
-    refused: something else came instead at once (HTTP 500, a refused connection): not even a busy engine says that.
+    refused: something else came instead at once (HTTP 500, a refused connection): not even a busy engine answers that.
     """
 
     at: float
@@ -98,7 +98,7 @@ class LiveCanary:
 
 @dataclass(frozen=True, slots=True)
 class LiveRestart:
-    """Of a program beside the engine (gateway, key check, supervisor): how often since `up`, and when last."""
+    """Of a program next to the engine (gateway, key check, supervisor): how often since `up`, and when last."""
 
     who: str
     count: int
@@ -109,7 +109,7 @@ class LiveRestart:
 class Live:
     """refusing: new requests get 503 at the gateway, for `why`; back_at: epoch seconds, 0 when nobody knows.
 
-    request: nonce of the last one that is obeyed.
+    request: nonce of the last one that was accepted.
 
     incident: number of the open one, 0 for none. relaunches: since `up`. pid: the supervisor's.
     awaited: what it waits for, '' for nothing; due: when a deliberate wait ends, 0 for none; usual: seconds that a
@@ -153,7 +153,7 @@ _STALE = 15.0
 class Supervised:
     """node: where the supervisor is. live: what it wrote last, None when that cannot be read. now: the node's clock.
 
-    running: whether its process is there. unit: the systemd unit that brings it back, '' for a detached process.
+    running: whether its process is there. unit: the systemd unit that restarts it, '' for a detached process.
     again: it is being started again. by: who called `up`. endpoint: the gateway's, '' without one.
     """
 
@@ -169,12 +169,12 @@ class Supervised:
 
     @property
     def age(self) -> float | None:
-        """Seconds since it last told anything."""
+        """Seconds since its last report."""
         return max(0.0, self.now - self.live.at) if self.live else None
 
     @property
     def current(self) -> Live | None:
-        """What it says, if that is the truth now: a supervisor that ended or hangs says nothing."""
+        """Its report, if that is current: a supervisor that ended or hangs has none."""
         return self.live if self.running and self.age is not None and self.age < _STALE else None
 
     @property
@@ -195,7 +195,7 @@ VERSION = 1
 class Desired:
     """cluster: as the head reaches it (itself `local`, the others by the supervisor's own ssh config).
 
-    secrets are not here: they are in a 0600 file beside it. force: the reason given to override findings.
+    secrets are not here: they are in a 0600 file next to it. force: the reason given to override findings.
     memory_floor, stop_floor: bytes of MemAvailable below which new work is refused and the engine stopped (0: none).
     python: as at `up`, for ranks that name no other. time_scale: of the supervisor's waits, 1 but for drills.
     speeds: expected figures (`prefill_tokens_s`).

@@ -5,29 +5,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """Counts and widths of one model; 0 or '' where there is none or nobody says so. Widths are elements, not bytes.
+    """Counts and widths of one model; 0 or '' where there is none or it is unknown. Widths are elements, not bytes.
 
     Attention: heads, kv_heads; head_dim of queries and keys, value_dim of values where it differs. latent: width of the
     one vector a token that MLA caches instead of heads, rope_dim of it positional. query_rank, output_rank: inner
     width of a projection in two steps, the output's in output_groups parts.
     Layers: full_layers keep KV of the whole context, window_layers of the last `window` tokens, state_layers (Mamba,
     linear attention) a state instead. compress: tokens per KV entry, layer by layer (0: only its window).
-    single_blocks: a layer is attention or FFN, not both; then ffn_layers says how many are FFN.
+    single_blocks: a layer is attention or FFN, not both; then ffn_layers is how many are FFN.
     What the cache holds beyond that: index_layers keep a row of index_dim a token for a lightning indexer (index_heads
     queries ask it, index_topk tokens are read); index_kind: dsa (FP8 rows with a scale), msa and qsa (plain rows);
-    index_ratio: tokens a row where they are pooled (0: each token, or as `compress` says). Window layers may have
+    index_ratio: tokens a row where they are pooled (0: each token, or as in `compress`). Window layers may have
     dimensions of their own (window_kv_heads, window_head_dim, window_value_dim; 0: as the others). shared_kv_layers
     have no cache of their own, shared_full_layers of them would keep the whole context: they use another layer's, which
     kv_sources names where compressed entries are shared (then the indexer's rows are there too).
     State: state_kind (gdn, kda, mamba1, mamba2, lightning, sconv), a convolution state_conv wide over state_conv_width
     numbers, and a matrix of state_matrix numbers a sequence and layer, written in state_format ('': as the engine
-    likes). sconv without state_layers: every attention layer has such convolutions beside its KV.
+    likes). sconv without state_layers: every attention layer has such convolutions next to its KV.
     draft_architecture: of a draft model inside the checkpoint (MTP, DSpark). senses: has an encoder of images or sound.
     Experts: moe_layers have `experts` of expert_intermediate each, per_token of them work, shared_experts always do (a
     wider shared FFN counts as several). expert_hidden: what routed experts read and write where that is narrower than
     hidden. ungated: an FFN is two matrices, not three.
-    Tables beside the vocabulary, of which a token needs single rows (n-grams, Engram, embeddings of each layer): so
-    many numbers in table_format ('': as the checkpoint likes); tables_unknown: there are some, but not told how large.
+    Tables next to the vocabulary, of which a token needs single rows (n-grams, Engram, embeddings of each layer): so
+    many numbers in table_format ('': as the checkpoint likes); tables_unknown: there are some, of unknown size.
     Weights: format of the numbers (bf16, fp8, int8, int4, nvfp4, mxfp4), expert_format where experts differ;
     quantization: the method's name in the config; group: how many inputs share a scale (expert_group: of experts),
     rows: how many outputs do. kv_format: what the checkpoint wants its KV cache to be (fp8, nvfp4; '': its own type).
@@ -98,7 +98,7 @@ class ModelShape:
 
     @property
     def attention_layers(self) -> int:
-        """Layers that keep keys and values, of the whole context or of a window; all of them unless told otherwise."""
+        """Layers that keep keys and values, of the whole context or of a window; all of them by default."""
         ffn = self.ffn_layers if self.single_blocks else 0
         return self.full_layers + self.window_layers or self.layers - self.state_layers - ffn
 

@@ -36,7 +36,7 @@ class SplitCost:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """refused: why it cannot work, each with what was observed and what is wanted. cost: None where it is not known."""
+    """refused: why it cannot work, each with the value and what is needed. cost: None where it is not known."""
 
     parallelism: Parallelism
     refused: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Settings of a recipe that hand power over: to whoever wrote what they point to, or to every client."""
+"""Settings of a recipe that hand power over: to the author of what they point to, or to every client."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _VARIABLES = {
     **dict.fromkeys(("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "CUDA_INJECTION64_PATH"), _LOADS),
     **dict.fromkeys(("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "BASH_ENV"), _LOADS),
     "VLLM_SERVER_DEV_MODE": "opens routes of vLLM that steer the engine to every user of the head node",
-    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "lets whoever reaches the route load adapters from any folder or hub",
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "lets any client of the route load adapters from any folder or hub",
     "VLLM_ALLOW_INSECURE_SERIALIZATION": "makes the engine unpickle what it is sent, which runs code",
 }
 _FLAGS = {

@@ -1,4 +1,4 @@
-"""Text from outside without what a terminal would obey."""
+"""Text from outside without what controls a terminal."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What an endpoint told of itself before anything was measured."""
+"""What an endpoint reported of itself before anything was measured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Reply:
 class Probed:
     """url: the server's root, without `/v1`. models: all that it serves. root: file or hub id behind the name.
 
-    engine: as recipes call it, '' when it could not be told. context: most tokens of a request, 0 when not told.
+    engine: as recipes call it, '' when unknown. context: most tokens of a request, 0 when unknown.
     usage, continuous, cached: whether a stream has usage at its end, in every chunk, and cached tokens in it.
     reasoning: whether its tokens came as reasoning. thinking: whether it accepts `chat_template_kwargs`.
     ignore_eos: whether it accepts that. metrics: path of its figures, '' without. names: word of engines/metrics.py ->

@@ -24,7 +24,7 @@ class Source:
     """A public repository at one commit, built into a wheel.
 
     commit: 40 hex digits. pull_request: where it comes from, for the reader; the hash alone decides what is built.
-    version: what the package calls itself; a fetch of one commit has no tags to tell it. folder: where its
+    version: what the package calls itself; a fetch of one commit has no tags for it. folder: where its
     pyproject.toml is. prepare: commands in that folder before the wheel is built.
     """
 
@@ -39,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """base: image, by digest unless `unpinned` says why not. platform: linux/arm64 is GB10.
+    """base: image, by digest unless `unpinned` has the reason. platform: linux/arm64 is GB10.
 
     cuda_arch: TORCH_CUDA_ARCH_LIST and its like; '' for an image without CUDA code. jobs: parallel compilers, 0: the
     builders' own choice. packages: of the distribution. steps: shell commands at the end, in the image.

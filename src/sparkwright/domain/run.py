@@ -86,7 +86,7 @@ class Row:
     counts), None when none came; first_content: until the first that was no reasoning; end: until the last byte.
     usage counts come from the server, None where it gave none. error: '' when it went well; kind: a short word for
     counting (http-429, cut, aborted, silence, refused, error-in-stream, no-usage, no-tokens, not-sent). retry_after:
-    seconds, asked for by a 429 or 503. simulated: the server says that it is.
+    seconds, asked for by a 429 or 503. simulated: the server marks it.
     """
 
     session: int

@@ -33,7 +33,7 @@ class PortTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at a node. at: its own clock, seconds since the epoch; boot: changes with every start of the node.
+    """One sample of a node. at: its own clock, seconds since the epoch; boot: changes with every start of the node.
 
     swap_pages: read from and written to swap since boot; oom_kills: since boot; stall_some, stall_full: percent of the
     last 10 s in which some or all tasks waited for memory. gpu_at: when the GPU was read, by the same clock as `at`.

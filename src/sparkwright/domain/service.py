@@ -107,7 +107,7 @@ class GatewayFacts:
     """caddy: absolute path of the program, '' for none; version as it prints it. image: id of caddy:2 on that node.
 
     keys: text of the keys file, None without one; keys_mode: octal; keys_wrong: why it cannot be read. port: the one
-    that was asked for; holder: who listens there already ('' nobody, `?` somebody whose name is not told), ours: it is
+    that was asked for; holder: who listens there already ('' nobody, `?` somebody unknown), ours: it is
     this deployment's own gateway.
     addresses: its own, without link-local ones. user: `uid:gid` of the ssh user.
     """

@@ -1,4 +1,4 @@
-"""What a run's rows say, as figures with their spread. Always computed from the rows, never kept in their place."""
+"""A run's rows as figures with their spread. Always computed from the rows, never stored instead of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -115,7 +115,7 @@ class Comparison:
 class GateResult:
     """One line of a gate file against a run. observed: None where the run has no such figure, which fails.
 
-    seen: observed as people write it.
+    seen: the same as people write it.
     """
 
     line: str

@@ -52,8 +52,8 @@ class Speed:
 class Verdict:
     """short: bytes that `node`, the worst, lacks. room: bytes that stay free on the fullest node.
 
-    kv: of the rank with the smallest pool, None when nothing tells it. known: False where a node's memory, or
-    what a line of its ledger takes, is not: it fits as far as anybody can tell.
+    kv: of the rank with the smallest pool, None when it is unknown. known: False where a node's memory, or
+    what a line of its ledger takes, is not: it fits as far as is known.
     """
 
     fits: bool

@@ -68,7 +68,7 @@ class Agent:
     cached: share of each turn's prompt (0.5 to 1) that the turn before has sent or answered already: it sets the size
     of the new text, in place of each_turn. None: the share is what each_turn makes it.
     cold: the same lengths, but every turn is salted in front, so that nothing of it can come from the cache.
-    think: seconds between an answer and the next turn. noise: agents beside it that push it out of the cache.
+    think: seconds between an answer and the next turn. noise: agents next to it that push it out of the cache.
     """
 
     turns: int
@@ -132,7 +132,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """name@version says what was sent: two runs of the same one, seed and tokenizer can be compared.
+    """name@version identifies what was sent: two runs of the same one, seed and tokenizer can be compared.
 
     thinking: pinned on or off; None sends nothing of it. search: levels are rates to be found, from the first level.
     """

@@ -38,7 +38,7 @@ def compose(source: Source) -> tuple[Written, ...]:
 
 def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
     text, values = _service(source, spec)
-    head = comment((title(source), *_WHY, "The values in ${...} come from the .env beside this file."))
+    head = comment((title(source), *_WHY, "The values in ${...} come from the .env next to this file."))
     env = comment((title(source, spec),)) + "".join(f"{k}={_env_value(v)}\n" for k, v in values.items())
     return (
         Written(f"{spec.node}/compose.yaml", head + text),
@@ -97,7 +97,7 @@ def _kind(spec: RankSpec) -> tuple[Any, ...]:
 
 
 def _words(spec: RankSpec, secret: bool) -> tuple[str, ...]:
-    """What stands behind the image's name."""
+    """The image's exact name."""
     entry = spec.entrypoint or ()
     if secret:
         return (docker.SECRETS_AT, *entry, *spec.argv)

@@ -1,7 +1,7 @@
 """Kubernetes: head and workers as one LeaderWorkerSet group, for those who outgrow ssh.
 
 Read for leaderworkerset.x-k8s.io/v1 (kubernetes-sigs/lws, api/leaderworkerset/v1): a leader template and one worker
-template; a group whose pod restarts is made anew as a whole. A rank belongs to its node here as everywhere else: the
+template; a group whose pod restarts is made again as a whole. A rank belongs to its node here as everywhere else: the
 pod reads the node's name and runs that node's script, so interface, HCAs and weights are those of the facts. The
 master stays the head's fabric address: LWS_LEADER_ADDRESS resolves to the node's first address, which with a fabric
 of its own is the management network.
@@ -48,7 +48,7 @@ def _one_template(source: Source) -> None:
     """All workers are made from one template: image and folders must be the same on their nodes."""
     if any(spec.entrypoint is None for spec in source.specs):
         raise UsageError(
-            "--emit k8s: the program that the image starts by itself is not known, and the rank's script must start it",
+            "--emit k8s: the image's own entry point is not known, and the rank's script must start it",
             hint="name it in the recipe's `engine.entrypoint`",
         )
     first, *others = source.specs[1:] or source.specs
@@ -61,7 +61,7 @@ def _one_template(source: Source) -> None:
 
 
 def _unlike(first: RankSpec, spec: RankSpec) -> str:
-    """The first thing in which two nodes differ, in words; '' when they are alike."""
+    """The first thing in which two nodes differ, as text; '' when they are alike."""
     if first.image != spec.image:
         return f"{spec.node} has image {spec.image}, {first.node} has {first.image}"
     mounts = zip_longest((m.label for m in first.mounts), (m.label for m in spec.mounts), fillvalue="nothing more")

@@ -111,7 +111,7 @@ esac
 
 
 def shell(source: Source) -> tuple[Written, ...]:
-    """NODE/rank.sh with NODE/files and NODE/secrets.env beside it."""
+    """NODE/rank.sh with NODE/files and NODE/secrets.env next to it."""
     return tuple(file for spec in source.specs for file in _node(source, spec))
 
 

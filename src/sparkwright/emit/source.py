@@ -13,7 +13,7 @@ from sparkwright.domain.recipe import Runtime
 from sparkwright.remote import docker
 
 HERE = "\0here\0"
-"""Stands for the folder of the written files in a command line until it is quoted; no argument can hold a NUL."""
+"""Replaces the folder of the written files in a command line until it is quoted; no argument can hold a NUL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,4 +167,4 @@ def to_fill(name: str, secret: Secret) -> str:
         shape = None
     if isinstance(shape, dict):
         return json.dumps(dict.fromkeys(shape, "")) + "\n"
-    return f"put the content of {name} here: it is secret and stands in no plan\n"
+    return f"put the content of {name} here: it is secret and in no plan\n"

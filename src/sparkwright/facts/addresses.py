@@ -29,7 +29,7 @@ def addresses() -> Command:
 
 
 def parse(done: Completed) -> tuple[Interface, ...] | Unknown:
-    """All interfaces in the kernel's order. up: switched on and with a link; speed only where the device tells one."""
+    """All interfaces in the kernel's order. up: switched on and with a link; speed only where the device has one."""
     parts = sections(done.stdout)
     text = parts.get("ip", "")
     found = _from_json(text) or _from_text(text)
@@ -40,7 +40,7 @@ def parse(done: Completed) -> tuple[Interface, ...] | Unknown:
 
 
 def _speed(mbps: int | None) -> int | Unknown:
-    return mbps if mbps is not None and mbps > 0 else Unknown(str(mbps or ""), "the device tells no speed")
+    return mbps if mbps is not None and mbps > 0 else Unknown(str(mbps or ""), "the device reports no speed")
 
 
 def _from_json(text: str) -> list[Interface]:
@@ -93,7 +93,7 @@ def _from_text(text: str) -> list[Interface]:
 
 
 def _is_up(flags: list[object] | list[str]) -> bool:
-    """UP alone is the administrator's wish; LOWER_UP is the cable."""
+    """UP alone is the administrator's setting; LOWER_UP is the cable."""
     return "UP" in flags and "LOWER_UP" in flags
 
 

@@ -35,7 +35,7 @@ def parse_identity(done: Completed) -> Identity | Unknown:
     parts = sections(done.stdout)
     if not all(parts.get(name) for name in _NEEDED):
         missing = [name for name in _NEEDED if not parts.get(name)]
-        return Unknown(not_understood(done, "sh").raw, f"the node does not tell its {', '.join(missing)}")
+        return Unknown(not_understood(done, "sh").raw, f"the node does not report its {', '.join(missing)}")
     odd = [name for name, kind in _SHAPES.items() if not kind.fits(parts[name])]
     if odd:
         return Unknown(f"{odd[0]}: {parts[odd[0]]!r}"[:200], f"its {odd[0]} cannot be used as it is")
@@ -160,7 +160,7 @@ def _library(lines: list[str]) -> Library | Unknown:
 
 
 def _version(text: str) -> str | Unknown:
-    return text if _VERSION.fullmatch(text) else Unknown(text[:80], "modinfo does not tell the nvidia module's version")
+    return text if _VERSION.fullmatch(text) else Unknown(text[:80], "modinfo has no version of the nvidia module")
 
 
 def _modeset(text: str) -> bool | Unknown:

@@ -58,7 +58,7 @@ def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
     if shape.architecture and not _FAMILIES.match(re.sub(r"[^a-z0-9]", "", shape.architecture.lower())):
         yield f"the architecture {shape.architecture} is not known: counted as plain attention, the most that it keeps"
     if shape.state_layers and not (shape.state_matrix or shape.state_conv_width):
-        yield f"{shape.state_layers} layers keep a state whose size it does not tell: none is counted for them"
+        yield f"{shape.state_layers} layers keep a state of unknown size: none is counted for them"
     if not shape.state_layers and any(_STATE.match(key) and config[key] for key in config):
         yield "state layers, but not which: all are counted as attention"
     window = number(config, "sliding_window", "sliding_window_size")
@@ -69,7 +69,7 @@ def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
     if shape.index_dim and not shape.index_layers:
         yield "an indexer, but not in which layers: none is counted"
     if shape.tables_unknown:
-        yield f"tables beside the vocabulary ({', '.join(named(config)[:_SHOWN])}), but not how large: none is counted"
+        yield f"tables next to the vocabulary ({', '.join(named(config)[:_SHOWN])}), but not how large: none is counted"
     odd = sorted(key for key in config if _TELLING.search(key) and not _UNDERSTOOD.fullmatch(key) and config[key])
     if odd:
         more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
@@ -83,7 +83,7 @@ _DRAFTS = 8  # draft layers stand beside the model's, and a config may not tell 
 
 
 def differences(shape: ModelShape, tensors: Sequence[TensorGroup]) -> Iterator[str]:
-    """`12 layers, the weights have 36`; nothing where the weights do not tell."""
+    """`12 layers, the weights have 36`; nothing where the weights do not show it."""
     norms = [group for group in tensors if _NORM.fullmatch(group.name)]
     layers = sum(group.count for group in norms)
     if layers and not shape.layers <= layers <= shape.layers + max(shape.mtp_layers, _DRAFTS):
@@ -101,7 +101,7 @@ Rows = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The rows of remote.staging's listing; files: name -> bytes; one: what is said once."""
+    """The rows of remote.staging's listing; files: name -> bytes; one: what has one row."""
 
     rows: Rows
     files: Mapping[str, int]
@@ -157,7 +157,7 @@ def _model(listing: Listing) -> tuple[ModelShape | Unknown | None, tuple[TensorG
 
 
 def _weights(listing: Listing) -> int:
-    """Bytes that an engine loads: the files whose headers it reads, else all weights beside config.json."""
+    """Bytes that an engine loads: the files whose headers it reads, else all weights next to config.json."""
     names = safetensors.loaded(listing.rows) or [
         name for name in listing.files if "/" not in name and (name or "x.gguf").endswith(_WEIGHTS)
     ]
@@ -176,7 +176,7 @@ def _flaws(listing: Listing) -> Iterator[Flaw]:
 
 
 def _damaged(listing: Listing) -> Iterator[Flaw]:
-    """Files that are not what their own headers say."""
+    """Files that do not match their own headers."""
     yield from safetensors.flaws(listing.rows, listing.files)
     names = sorted(name for name in listing.files if (name or "x.gguf").endswith(".gguf"))
     if (packed := listing.one.get("gguf")) and names and (size := listing.files[names[0]]):
@@ -235,14 +235,14 @@ def _odd(listing: Listing) -> Iterator[Flaw]:
     """What no file misses and an engine stumbles over all the same, or loads in another way than one thinks."""
     loaded = safetensors.loaded(listing.rows)
     if loaded and "config.json" not in listing.files and "params.json" not in listing.files:
-        yield Flaw(Defect.CONFIG, "config.json", "absent: no engine can tell what the weights are")
+        yield Flaw(Defect.CONFIG, "config.json", "absent: no engine knows what the weights are")
     elif isinstance(broken := model_config.mapping(listing.one.get("config", "{}")), Unknown):
         yield Flaw(Defect.CONFIG, "config.json", broken.why.removeprefix("config.json "))
     index = main_index(listing.indexes)
     if index and not index.shards:
         yield Flaw(Defect.NO_INDEX, index.name, "names no file: it was cut off or is none")
     if len(loaded) > 1 and not listing.indexes:
-        yield Flaw(Defect.NO_INDEX, INDEX, f"absent beside {len(loaded)} shards")
+        yield Flaw(Defect.NO_INDEX, INDEX, f"absent, with {len(loaded)} shards")
     if len(listing.indexes) > 1:
         names = ", ".join(index.name for index in listing.indexes)
         main = main_index(listing.indexes)
@@ -253,6 +253,6 @@ def _contradictions(listing: Listing) -> Iterator[Flaw]:
     """Files that are all there and not of one model or release."""
     shape, tensors = _model(listing)
     if other := " and ".join(differences(shape, tensors)) if isinstance(shape, ModelShape) else "":
-        yield Flaw(Defect.CONFIG, "config.json", f"is of another model: it says {other}")
+        yield Flaw(Defect.CONFIG, "config.json", f"is of another model: {other}")
     elif index := main_index(listing.indexes):
         yield from sums(index, safetensors.groups(listing.rows))

@@ -1,4 +1,4 @@
-"""What the Docker daemon has beside our ranks: containers, images, the NVIDIA container toolkit."""
+"""What the Docker daemon has besides our ranks: containers, images, the NVIDIA container toolkit."""
 
 import json
 import re
@@ -47,7 +47,7 @@ Row = dict[str, object]
 
 
 def parse(done: Completed) -> Containers | Unknown:
-    """Without Docker, or without the right to ask it: no containers and no images (facts/docker.py says why)."""
+    """Without Docker, or without the right to ask it: no containers and no images (facts/docker.py has the reason)."""
     parts = sections(done.stdout)
     if "client" not in parts:
         return not_understood(done, "docker")

@@ -118,12 +118,12 @@ def clocks(done: Completed, node: str) -> Clocks | Skipped:
     found = tuple(sample for line in parts.get("samples", "").splitlines() if (sample := _sample(line)))
     if found:
         return Clocks(node, parts.get("load", ""), found)
-    why = parts.get("skipped", "") or done.stderr.strip().partition("\n")[0] or "nvidia-smi told no clocks"
+    why = parts.get("skipped", "") or done.stderr.strip().partition("\n")[0] or "nvidia-smi printed no clocks"
     return Skipped("clocks under load", node, why[:200])
 
 
 def _sample(line: str) -> ClockSample | None:
-    """`2418 MHz, 42.61 W, 96 %`; a cell that tells nothing makes the row worth nothing."""
+    """`2418 MHz, 42.61 W, 96 %`; a row with an unknown cell is dropped."""
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) != len(_UNITS):
         return None

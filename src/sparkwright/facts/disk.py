@@ -1,4 +1,4 @@
-"""Space under the folders that sparkwright writes to; a folder that is not there yet is told by its first parent."""
+"""Space under the folders that sparkwright writes to; a missing folder has the figures of its first parent."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ exit 0
 
 
 def stores(paths: Iterable[str]) -> Command:
-    """Sections `N fs` (type and inodes as stat says, then the mount's type), `N foreign` (OWNER PATH of the first),
+    """Sections `N fs` (type and inodes from stat, then the mount's type), `N foreign` (OWNER PATH of the first),
     `N partial` (BYTES FILE), `N refs` (ENTRY there|absent TEXT, a newline in it as `\\n`); none for a folder that is
     not there; at last `end`."""
     return script(_STORES, *paths, timeout=10.0)

@@ -61,7 +61,7 @@ Info = dict[str, object]
 
 
 def parse(done: Completed) -> Docker | Unknown:
-    """Docker with a version, or with trouble and what Docker said about it."""
+    """Docker with a version, or with trouble and Docker's message about it."""
     parts = sections(done.stdout)
     if "client" not in parts:
         return not_understood(done, "docker")

@@ -1,4 +1,4 @@
-"""An image that sparkwright built, as the node's Docker tells of it."""
+"""Images as the node's Docker reports them: an engine's version, and images that sparkwright built."""
 
 import json
 import re
@@ -128,7 +128,7 @@ def describe(tag: str, base: str, freeze: str) -> Command:
 class Question:
     """What to look for: Python packages, the engine's own first, and the program that starts it.
 
-    says_version: the program itself tells it (`--version`), there is no package. own: the interpreter to ask first.
+    says_version: the program itself prints it (`--version`), there is no package. own: the interpreter to ask first.
     """
 
     program: str

@@ -15,9 +15,9 @@ _PLUS = "+"
 
 
 class Figures:
-    """facts: figure -> value. A fact named `kv_gib+v` adds to `kv_gib`: engines tell pools and draft models apart.
+    """facts: figure -> value. A fact named `kv_gib+v` adds to `kv_gib`: engines list pools and draft models separately.
 
-    Processes of one log that say the same (the ranks of tp on one node) do not add up: the first one counts.
+    Processes of one log with the same figure (the ranks of tp on one node) do not add up: the first one counts.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Figures:
         self._speakers: dict[str, str] = {}
 
     def note(self, event: LogEvent) -> dict[str, str]:
-        """Takes in what a line says; returns the figures that it changed."""
+        """Takes in a line; returns the figures that it changed."""
         changed: dict[str, str] = {}
         for name, value in event.facts:
             if name == START:

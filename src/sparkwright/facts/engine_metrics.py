@@ -1,4 +1,4 @@
-"""An engine's /metrics page as the figures that supervision looks at."""
+"""An engine's /metrics page as the figures that supervision uses."""
 
 import math
 import re

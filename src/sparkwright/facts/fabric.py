@@ -1,6 +1,6 @@
 """RDMA devices: state, netdev and GID table of each port.
 
-`state` is the field of that name: a DOWN port can say physical_state LINK_UP, so no other word is believed.
+`state` is the field of that name: a DOWN port can have physical_state LINK_UP, so no other word is believed.
 """
 
 import json
@@ -121,7 +121,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """What one source says: its ports, and how many of its lines could not be read."""
+    """One source: its ports, and how many of its lines could not be read."""
 
     ports: tuple[RdmaPort, ...] = ()
     odd: int = 0
@@ -184,7 +184,7 @@ def _text_link(line: str) -> RdmaPort | None:
 
 
 def _sysfs(parts: dict[str, str]) -> _Listed:
-    """States from `4: ACTIVE` and `5: LinkUp`, said in rdma's words; the netdev from the device's folder."""
+    """States from `4: ACTIVE` and `5: LinkUp`, in rdma's terms; the netdev from the device's folder."""
     text = parts.get("sysfs", "")
     states = {(m[1], int(m[2]), m[3]): m[4] for line in text.splitlines() if (m := _SYSFS.match(line))}
     interfaces = {m[1]: m[2] for line in parts.get("netdevs", "").splitlines() if (m := _NET.match(line))}

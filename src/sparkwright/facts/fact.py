@@ -1,4 +1,4 @@
-"""One fact: the command that asks a node, and the parser that understands the answer or says Unknown."""
+"""One fact: the command that asks a node, and the parser that understands the answer or returns Unknown."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _MARK = "@@ "
 
 
 class Plain(Enum):
-    """What a node may say where its words become part of a command, an ssh configuration, a unit or a variable.
+    """What a node may report where its text becomes part of a command, an ssh configuration, a unit or a variable.
 
     A node is not trusted with more than itself: none of these can be read as an option, a second line or an expansion.
     """
@@ -71,13 +71,13 @@ class Fact(Generic[T_co]):
 
 
 def first_line(done: Completed) -> str:
-    """What the program said first, stderr before stdout, short enough to show."""
+    """The program's first line, stderr before stdout, short enough to show."""
     lines = (line.strip() for line in f"{done.stderr}\n{done.stdout}".splitlines())
     return next((line[:_SHOWN] for line in lines if line and not line.startswith(_MARK)), "")
 
 
 def not_understood(done: Completed, program: str) -> Unknown:
-    """Unknown, with the program's own first line and what can be said from the exit code."""
+    """Unknown, with the program's own first line and what the exit code shows."""
     if done.exit_code == NO_SUCH_PROGRAM:
         return Unknown(first_line(done), f"{program} is not installed")
     why = f"{program} exited {done.exit_code}" if done.exit_code else f"{program} gave no answer that can be read"
@@ -85,7 +85,7 @@ def not_understood(done: Completed, program: str) -> Unknown:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Parts of an answer by the `@@ name` lines of remote.host.SHOW; a name said twice keeps the last part."""
+    """Parts of an answer by the `@@ name` lines of remote.host.SHOW; a name that comes twice keeps the last part."""
     parts: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():

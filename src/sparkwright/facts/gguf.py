@@ -168,7 +168,7 @@ def damage(header: Header | None, size: int) -> str:
 
 
 def shape(header: Header | None) -> ModelShape | Unknown:
-    """What the header says of the model."""
+    """The model as the header describes it."""
     if header is None:
         return Unknown("", "no GGUF file: it does not begin with its mark")
     return shape_of(header.metadata, groups(header), header.whole and header.parts == 1)

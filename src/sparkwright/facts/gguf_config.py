@@ -95,7 +95,7 @@ class _Keys:
         return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, int) and v >= 0]
 
     def each(self, key: str) -> list[int]:
-        """One value a layer; empty when one stands for all."""
+        """One value a layer; empty when one is for all."""
         return self.numbers(key) if isinstance(self.get(key), list) else []
 
 
@@ -136,7 +136,7 @@ def _config(keys: _Keys) -> dict[str, Any]:
 
 
 def _latent(keys: _Keys) -> dict[str, Any]:
-    """MLA: the lengths without `_mla` are those of the latent, which stands in for one head."""
+    """MLA: the lengths without `_mla` are those of the latent, which counts as one head."""
     rope, whole = keys.number("rope.dimension_count"), keys.number("attention.key_length_mla")
     value = keys.number("attention.value_length_mla")
     if keys.number("attention.kv_lora_rank"):
@@ -165,7 +165,7 @@ def _state(keys: _Keys) -> dict[str, Any]:
 
 
 def _kinds(keys: _Keys, layers: int) -> dict[str, Any]:
-    """Layer by layer, where the header says so: no KV heads means a state, or a layer that is only an FFN."""
+    """Layer by layer, where the header has it: no KV heads means a state, or a layer that is only an FFN."""
     kv, wide = keys.each("attention.head_count_kv")[:layers], keys.each("feed_forward_length")[:layers]
     marks = keys.each("attention.sliding_window_pattern")[:layers]
     if not marks and 0 not in kv:

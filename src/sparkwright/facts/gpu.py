@@ -72,7 +72,7 @@ def _rows(text: str, fields: tuple[str, ...]) -> list[Row]:
 
 
 def _header(line: str) -> tuple[str, ...]:
-    """Field names of `name, memory.total [MiB], ...`: the table says itself what its columns are."""
+    """Field names of `name, memory.total [MiB], ...`: the table names its columns."""
     names = (cell.partition("[")[0].strip() for cell in line.split(","))
     return tuple(_ALIASES.get(name, name) for name in names)
 
@@ -112,14 +112,14 @@ def _named(cell: str) -> bool:
 
 def _text(row: Row, field: str) -> str | Unknown:
     cell = row.get(field, "")
-    return cell if _named(cell) else Unknown(cell, f"nvidia-smi does not tell {field}")
+    return cell if _named(cell) else Unknown(cell, f"nvidia-smi does not report {field}")
 
 
 def _number(row: Row, field: str) -> float | Unknown:
     """The number of a cell such as `12.61 W`, `2418 MHz`, `2 %`, `43`."""
     cell = row.get(field, "")
     value = decimal(cell.partition(" ")[0])
-    return Unknown(cell, f"nvidia-smi does not tell {field}") if value is None else value
+    return Unknown(cell, f"nvidia-smi does not report {field}") if value is None else value
 
 
 GPUS: Fact[tuple[Gpu, ...]] = Fact(gpus(), parse_gpus)
@@ -133,7 +133,7 @@ _SLOWDOWN = re.compile(r"(HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowd
 
 
 def parse(done: Completed) -> Driver | Unknown:
-    """Unknown only when nothing tells a version: with a dead GPU the loaded module is still known from /proc."""
+    """Unknown only when nothing has a version: with a dead GPU the loaded module is still known from /proc."""
     parts = sections(done.stdout)
     listed = parts.get("nvidia-smi", "")
     versions = (_field(listed, "Driver Version"), _module(parts.get("module", "")))
@@ -165,7 +165,7 @@ def _listed(text: str) -> Iterator[tuple[str, str]]:
 
 def _persistence(text: str) -> bool | Unknown:
     found = next((_PERSISTENCE[value] for name, value in _listed(text) if _is_persistence(name, value)), None)
-    return Unknown("", "nvidia-smi does not tell the persistence mode") if found is None else found
+    return Unknown("", "nvidia-smi does not report the persistence mode") if found is None else found
 
 
 def _is_persistence(name: str, value: str) -> bool:
@@ -180,7 +180,7 @@ def _module(text: str) -> str | None:
 
 
 def _untold(said: str, what: str) -> Unknown:
-    return Unknown(said, f"nothing on the node tells the version of {what}")
+    return Unknown(said, f"nothing on the node has the version of {what}")
 
 
 DRIVER: Fact[Driver] = Fact(driver(), parse)

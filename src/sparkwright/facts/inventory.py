@@ -110,7 +110,7 @@ def _missing(found: Checkpoint) -> tuple[str, ...]:
 
 
 def _format(found: Checkpoint, rows: str) -> str:
-    """`nvfp4 experts, bf16`, `int4 (gptq)`, `gguf Q4_K_M`; '?' where nothing tells it."""
+    """`nvfp4 experts, bf16`, `int4 (gptq)`, `gguf Q4_K_M`; '?' where it is unknown."""
     packed = next((row.partition("\t")[2] for row in rows.splitlines() if row.startswith("gguf\t")), "")
     if packed:
         return f"gguf {_file_type(packed)}"

@@ -46,7 +46,7 @@ def parse(done: Completed) -> Memory | Unknown:
 
 
 def _counters(text: str) -> dict[str, int]:
-    """name -> bytes (`kB` means KiB here), or the plain count where no unit stands."""
+    """name -> bytes (`kB` means KiB here), or the plain count where there is no unit."""
     found = (_LINE.fullmatch(line) for line in text.splitlines())
     rows = ((m[1], whole(m[2]), m[3]) for m in found if m)
     return {name: value * (1024 if unit else 1) for name, value, unit in rows if value is not None}
@@ -121,7 +121,7 @@ def _percent(stall: dict[str, str], name: str) -> float | Unknown:
 
 
 def _untold(name: str) -> Unknown:
-    return Unknown("", f"/proc/vmstat does not tell {name}")
+    return Unknown("", f"/proc/vmstat does not have {name}")
 
 
 def _processes(text: str) -> tuple[Process, ...] | Unknown:

@@ -1,7 +1,7 @@
 """config.json of a model, of any family that today's engines serve -> ModelShape. Never from a name.
 
 Keys and what their absence means: the configuration classes of Hugging Face transformers, vLLM 0.33.0 and SGLang
-0.5.23, read as files of the families in tests/data/models. What no key says stays 0 or ''; without layers and heads the
+0.5.23, read as files of the families in tests/data/models. What has no key stays 0 or ''; without layers and heads the
 model is Unknown, and so it is with a kind of layer that is not known here.
 """
 
@@ -119,7 +119,7 @@ def attention(config: Config, layers: Layers) -> dict[str, Any]:
 
 
 def _grouped(config: Config, heads: int) -> int:
-    """As many as the block with most of them, where each says how many queries share one."""
+    """As many as the block with most of them, where each has how many queries share one."""
     groups = [group for group in groups_of_heads(config) if group]
     return heads // min(groups) if groups else heads
 
@@ -133,7 +133,7 @@ def _full(config: Config, layers: Layers, kv_heads: int, width: int) -> tuple[in
 
 
 def _table(config: Config, layers: Layers) -> Config:
-    """What `per_layer_config` says of the first layer that sees everything."""
+    """What `per_layer_config` has of the first layer that sees everything."""
     table = part(config, "per_layer_config")
     full = (str(n) for n, sort in enumerate(layers.sorts) if sort == "full")
     return next((row for n in full if isinstance(row := table.get(n), Mapping)), {})
@@ -188,7 +188,7 @@ MOST_LAYERS = 10_000  # they are counted one by one
 def parse(text: str, quantization: str = "") -> ModelShape | Unknown:
     """The shape, or Unknown with what is missing. Never raises.
 
-    quantization: of hf_quant_config.json, where ModelOpt's older files keep what config.json does not say.
+    quantization: of hf_quant_config.json, where ModelOpt's older files keep what config.json lacks.
     """
     top = mapping(text)
     if isinstance(top, Unknown):
@@ -199,9 +199,9 @@ def parse(text: str, quantization: str = "") -> ModelShape | Unknown:
     config = complete({**_common(top), **_language(top)})
     count = number(config, *_LAYERS) or model_layers.listed(config)
     if not count or not number(config, *HEADS):
-        return Unknown(_architecture(top), "config.json says neither how many layers nor how many heads")
+        return Unknown(_architecture(top), "config.json has neither the number of layers nor of heads")
     if count > MOST_LAYERS:
-        return Unknown(_architecture(top), f"config.json says more than {MOST_LAYERS} layers; no model has so many")
+        return Unknown(_architecture(top), f"config.json has more than {MOST_LAYERS} layers; no model has so many")
     layers = model_layers.read(config, count)
     if layers.odd:
         return Unknown(
@@ -250,7 +250,7 @@ def _language(top: Config) -> Config:
 
 
 def _common(top: Config) -> Config:
-    """What models of several parts may say once for all of them."""
+    """What models of several parts may have once for all of them."""
     return {key: top[key] for key in ("tie_word_embeddings", "vocab_size", "torch_dtype", "dtype") if key in top}
 
 

@@ -1,4 +1,4 @@
-"""Which layer of a model is of which kind, from the keys by which the families of today's engines say so."""
+"""Which layer of a model is of which kind, from the keys by which the families of today's engines show it."""
 
 import re
 from collections.abc import Callable
@@ -34,9 +34,9 @@ _RATES = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """The words that the config uses, layer by layer, and what sort each is; both () when it tells no layers apart.
+    """The words that the config uses, layer by layer, and what sort each is; both () when all layers are alike.
 
-    Sorts: full, window, state, both (attention beside a state), sparse and dense (an FFN that is a layer of its own),
+    Sorts: full, window, state, both (attention next to a state), sparse and dense (an FFN that is a layer of its own),
     none (a layer without attention).
     compress: tokens an entry, layer by layer.
     """
@@ -119,7 +119,7 @@ def _ratios(config: Config, count: int) -> list[str]:
 
 
 def _no_rope(config: Config, count: int) -> list[str]:
-    """Llama 4: a layer with rope looks at its chunk only, the others at everything."""
+    """Llama 4: a layer with rope attends to its chunk only, the others to everything."""
     if not number(config, "attention_chunk_size") or number(config, "sliding_window", "sliding_window_size"):
         return []
     every = number(config, "no_rope_layer_interval")
@@ -142,7 +142,7 @@ def _numbers(config: Config, count: int) -> list[str]:
 
 
 def _every(config: Config, count: int) -> list[str]:
-    """Every so many layers one looks at everything: the last of each group, where nothing else is said."""
+    """Every so many layers one attends to everything: the last of each group, unless another is named."""
     first = {"first": 0, "last": count - 1}.get(word(config, "_anchor"), -1)
     other, every = "sliding_attention", number(config, "sliding_window_pattern", "_sliding_window_pattern")
     every = every or number(config, "global_attn_every_n_layers")

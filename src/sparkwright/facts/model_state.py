@@ -59,7 +59,7 @@ def _ungated(config: Config) -> bool:
 
 
 def _shared(config: Config, width: int) -> int:
-    """Shared experts, counted in widths of a routed one. Gemma 4 has its dense FFN beside the experts."""
+    """Shared experts, counted in widths of a routed one. Gemma 4 has its dense FFN next to the experts."""
     count = number(config, *_SHARED)
     if config.get("enable_moe_block") is True:
         return -(-number(config, *_DENSE) // max(width, 1))
@@ -69,7 +69,7 @@ def _shared(config: Config, width: int) -> int:
 
 
 def _sparse_layers(config: Config, count: int) -> int:
-    """Layers with experts: the keys say which are dense, each family in its own way."""
+    """Layers with experts: the keys name which are dense, each family in its own way."""
     if kinds := words(config.get("mlp_layer_types")):
         return sum(1 for kind in kinds[:count] if kind in _EXPERT_LAYERS)
     if chosen := numbers(config.get("moe_layers")) or _enumerated(config):
@@ -175,7 +175,7 @@ def _state_size(config: Config) -> int:
 
 
 def _sconv(config: Config) -> dict[str, Any]:
-    """Short convolutions: LFM2's layers of them, Inkling's four beside each attention (its K, V, output and FFN)."""
+    """Short convolutions: LFM2's layers of them, Inkling's four next to each attention (its K, V, output and FFN)."""
     hidden, kernel = number(config, "hidden_size"), number(config, "conv_L_cache")
     if kernel:
         width = number(config, "conv_dim") or hidden

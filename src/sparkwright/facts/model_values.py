@@ -117,7 +117,7 @@ def tables(config: Config) -> dict[str, Any]:
 
 
 def named(config: Config) -> list[str]:
-    """Keys that speak of such tables; none where a list says that no layer has one."""
+    """Keys that speak of such tables; none where a list shows that no layer has one."""
     told = [key for key in config if _TELLING.fullmatch(key)]
     if any(key.endswith("_layer_ids") and not config[key] for key in told):
         return []

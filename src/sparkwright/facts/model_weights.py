@@ -32,7 +32,7 @@ class Written:
 
 
 def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
-    """ModelShape's fields about formats. A format that no key tells is ''."""
+    """ModelShape's fields about formats. A format without a key is ''."""
     plain = _PLAIN.get(str(config.get("dtype") or config.get("torch_dtype") or top.get("torch_dtype") or ""), "")
     found = _quantization(top, config)
     if not found:
@@ -48,7 +48,7 @@ def weights(top: Config, config: Config, layers: int) -> dict[str, Any]:
 
 
 def _cache(found: Config) -> str:
-    """The type of the KV cache that the checkpoint was made for: engines take it unless told another."""
+    """The type of the KV cache that the checkpoint was made for: engines take it unless another is given."""
     scheme = part(found, "kv_cache_scheme")
     if scheme:
         return {8: "fp8", 4: "nvfp4"}.get(number(scheme, "num_bits"), "") if scheme.get("type") == "float" else ""
@@ -57,14 +57,14 @@ def _cache(found: Config) -> str:
 
 
 def _quantization(top: Config, config: Config) -> Config:
-    """What the config says of it; ModelOpt's older files keep the method one level deeper."""
+    """The config's section about it; ModelOpt's older files keep the method one level deeper."""
     places = (part(place, name) for place in (top, config) for name in ("quantization_config", "compression_config"))
     found = next(filter(None, places), {})
     return {**found, **part(found, "quantization")}
 
 
 def _parts(found: Config, config: Config, plain: str) -> tuple[Written, Written | None]:
-    """(format of most numbers, of the experts' where the config tells them apart)."""
+    """(format of most numbers, of the experts' where the config distinguishes them)."""
     experts = _EXPERT_TYPES.get(str(config.get("expert_dtype") or found.get("expert_dtype") or ""), "")
     if experts:
         return _numbers(found), Written(experts, 0, _BLOCKS.get(experts, 0))
@@ -80,8 +80,8 @@ def _parts(found: Config, config: Config, plain: str) -> tuple[Written, Written 
 def _mixed(listed: Config, whole: Written, plain: str) -> tuple[Written, Written | None]:
     """ModelOpt's MIXED_PRECISION names each quantized layer: what most experts have, and most attention or Mamba.
 
-    A dense model has its FFN's instead, which is most of it. whole: what is so where no name tells it. Draft layers,
-    shared experts and other tables are not looked at.
+    A dense model has its FFN's instead, which is most of it. whole: the default without a name. Draft layers,
+    shared experts and other tables are not inspected.
     """
     experts, attention, ffn = (_usual(listed, name) for name in (r"\.experts(\.|$)", _MIXERS, "mlp"))
     told = attention if experts else ffn or attention

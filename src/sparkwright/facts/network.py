@@ -86,7 +86,7 @@ def _route(row: dict[str, object]) -> Route:
 
 
 def _ufw(parts: dict[str, str]) -> Firewall | None:
-    """On by its configuration; `inactive` in its own words wins. Without words (no right to ask) rules are unknown."""
+    """On by its configuration; `inactive` in its output wins. Without output (no right to ask) rules are unknown."""
     rules = parts.get("ufw-rules", "")
     if "enabled" not in parts.get("ufw", "").split() or "Status: inactive" in rules or _OPEN in rules:
         return None

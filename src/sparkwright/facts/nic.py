@@ -40,14 +40,14 @@ exit 0
 
 
 def nic() -> Command:
-    """Sections `pci` (ADDRESS/FILE:value) and `verbs`, where there is a place to look at, `devices` (below
+    """Sections `pci` (ADDRESS/FILE:value) and `verbs`, where there is such a place, `devices` (below
     /sys/class/infiniband), `bonds`, `marker`, `tools`."""
     return script(_NIC, MARKER, *_TOOLS, timeout=10.0)
 
 
 _CELL = re.compile(r"([^/:\s][^/\s]*)/([^:\s]+):(.*)")
 _NUMBER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\b.*", re.ASCII)
-_NO_PLACE = Unknown("", "the node has no such place to look at")
+_NO_PLACE = Unknown("", "the node has no such place")
 Cells = dict[str, dict[str, str]]
 
 
@@ -97,7 +97,7 @@ def _number(text: str) -> float | None:
 
 
 def _function(address: str, cells: dict[str, str]) -> PciFunction:
-    """`current_link_speed:32.0 GT/s PCIe`; `Unknown` and absent files count as not told."""
+    """`current_link_speed:32.0 GT/s PCIe`; `Unknown` and absent files count as unknown."""
     speed, width = _number(cells.get("current_link_speed", "")), whole(cells.get("current_link_width", ""))
     return PciFunction(address, speed or 0.0, width if width and width < 64 else 0)
 

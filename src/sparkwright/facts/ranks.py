@@ -162,7 +162,7 @@ def parse_process(done: Completed) -> Launched | Unknown:
 
 
 def masked(words: Sequence[str]) -> tuple[str, ...]:
-    """Values of options whose name says that they are secret are not kept, `--hf-token X` and `--api-key=X` alike."""
+    """Values of options with the name of a secret are not kept, `--hf-token X` and `--api-key=X` alike."""
     kept, hide = [], False
     for word in words:
         found = _SECRET.match(word)

@@ -1,4 +1,4 @@
-"""What the headers of safetensors files say: bytes by kind of tensor, and whether each file is as long as it promises.
+"""The headers of safetensors files: bytes by kind of tensor, and whether each file is as long as it promises.
 
 The node reads the headers and adds them up (remote.staging); format: 8 bytes length, JSON, then the numbers.
 """
@@ -50,7 +50,7 @@ def flaws(rows: Rows, files: Mapping[str, int]) -> Iterator[Flaw]:
             said = f"cut short: {gib(size)} of the {gib(promised)} that its header promises"
             yield Flaw(Defect.SHORT, row[1], said)
         else:
-            yield Flaw(Defect.GARBAGE, row[1], f"{size - promised} bytes longer than its header says")
+            yield Flaw(Defect.GARBAGE, row[1], f"{size - promised} bytes longer than in its header")
 
 
 def _no_header(name: str, size: int) -> Flaw:
@@ -66,7 +66,7 @@ _TOLERANCE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """name: of the file. total: bytes of all tensors as it says, entries: how many it names; 0: not said."""
+    """name: of the file. total: bytes of all tensors by its own figure, entries: how many it names; 0: unknown."""
 
     name: str
     shards: tuple[str, ...]
@@ -75,7 +75,7 @@ class Index:
 
 
 def indexes(rows: Rows) -> Iterator[Index]:
-    """In the order of the listing, where the shards of an index stand before it."""
+    """In the order of the listing, where the shards of an index come before it."""
     shards: list[str] = []
     for row in rows:
         if row[0] == "shard" and len(row) == 2:

@@ -128,7 +128,7 @@ class Samples:
         return None
 
     def _aside(self, word: str, rest: str) -> None:
-        """A line of one of the background readers; it may stand in the middle of a block."""
+        """A line of one of the background readers; it may come in the middle of a block."""
         if word == "kernel":
             self._kernel = [*self._kernel[-_MOST_LINES:], rest]
         elif word == "kernel!":
@@ -180,7 +180,7 @@ def parse(done: Completed) -> Sample | Unknown:
 
 
 def _gpu(text: str) -> GpuSample | Unknown:
-    """`38 %, 12 %, 41.27 W, 2411 MHz, 61`; Unknown for what nvidia-smi says instead of a row."""
+    """`38 %, 12 %, 41.27 W, 2411 MHz, 61`; Unknown for what nvidia-smi prints instead of a row."""
     cells = [cell.strip() for cell in text.split(",")]
     if len(cells) != len(GPU_FIELDS):
         return Unknown(text[:200], "nvidia-smi gave no row")
@@ -190,7 +190,7 @@ def _gpu(text: str) -> GpuSample | Unknown:
 
 def _number(name: str, cell: str) -> float | Unknown:
     value = decimal(cell.partition(" ")[0])
-    return Unknown(cell, f"nvidia-smi does not tell {name}") if value is None else value
+    return Unknown(cell, f"nvidia-smi does not report {name}") if value is None else value
 
 
 def _sum(said: dict[str, str], *names: str) -> int | Unknown:
@@ -205,13 +205,13 @@ def _free(said: dict[str, str]) -> int | Unknown:
     match found:
         case [int(blocks), int(size)]:
             return blocks * size
-    return Unknown(said.get("disk", "")[:80], "the file system does not tell its free space")
+    return Unknown(said.get("disk", "")[:80], "the file system does not report its free space")
 
 
 def _stall(said: dict[str, str], name: str) -> float | Unknown:
     match = _STALL.match(said.get(name, ""))
     value = decimal(match[1]) if match else None
-    return Unknown(said.get(name, ""), "this kernel does not tell memory pressure") if value is None else value
+    return Unknown(said.get(name, ""), "this kernel does not report memory pressure") if value is None else value
 
 
 def _ports(lines: list[str]) -> tuple[PortTraffic, ...]:
@@ -261,7 +261,7 @@ def halts(runtime: Runtime, handle: str) -> Fact[tuple[Halt, ...]]:
 def parse_stopped(done: Completed) -> tuple[Halt, ...] | Unknown:
     """The lowest PID first."""
     if not done.ok:
-        return not_understood(done, "looking at a rank's processes")
+        return not_understood(done, "inspecting a rank's processes")
     found = filter(None, map(_halt, done.stdout.splitlines()))
     return tuple(sorted(found, key=lambda one: one.pid))
 

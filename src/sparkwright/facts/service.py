@@ -58,7 +58,7 @@ def parse_peer(done: Completed) -> Reach | Unknown:
     user, _, rest = first.partition(" ")
     port = whole(rest.partition(" ")[0])
     if not (Plain.USER.fits(user) and port and 0 < port < 65536):
-        return Unknown(first_line(done), "it does not say as whom and at which port it is reached")
+        return Unknown(first_line(done), "it does not report the user and port to reach it")
     return Reach(user, (), port, _host_keys(lines))
 
 

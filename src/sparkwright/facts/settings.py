@@ -63,7 +63,7 @@ def parse(done: Completed) -> Settings | Unknown:
 
 
 def _set(parts: dict[str, str], kind: str) -> tuple[Setting, ...]:
-    """What stands in the sections of that kind; a user and password in an address are dropped here too."""
+    """The content of the sections of that kind; a user and password in an address are dropped here too."""
     found = []
     for name, text in parts.items():
         if name.endswith(kind):
@@ -114,14 +114,14 @@ def _number(text: str, source: str) -> float | Unknown:
 
 def _yes_no(sync: dict[str, str], name: str) -> bool | Unknown:
     found = _YES_NO.get(sync.get(name, ""))
-    return Unknown(sync.get(name, ""), f"timedatectl does not tell {name}") if found is None else found
+    return Unknown(sync.get(name, ""), f"timedatectl does not report {name}") if found is None else found
 
 
 def _unclean(text: str) -> bool | Unknown:
     """`last -x` is newest first: the boot that runs, and before it a shutdown, or the boot that ended without one."""
     words = [line.split()[0] for line in text.splitlines() if line.startswith(("reboot ", "shutdown "))]
     if len(words) < 2 or words[0] != "reboot":
-        return Unknown(text[:80], "last does not tell the boot before this one")
+        return Unknown(text[:80], "last does not list the boot before this one")
     return words[1] == "reboot"
 
 

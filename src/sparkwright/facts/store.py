@@ -168,7 +168,7 @@ def log(path: str, tail: int) -> Command:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """why: why the store could not be read, '' if it was; the incidents' own folders have told then what they know.
+    """why: why the store could not be read, '' if it was; the incidents' own folders are read instead.
 
     files: (name, bytes) and diagnosis: its text; both of the one incident that was asked for. restarts: of the gateway,
     the key check and the supervisor, by deployment, newest first.

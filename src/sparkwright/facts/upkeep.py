@@ -69,7 +69,7 @@ _ON_OFF = {"Power save: on": True, "Power save: off": False}
 
 
 def parse(done: Completed) -> Upkeep | Unknown:
-    """Each part as far as the node tells it; a setting that is not told is not there."""
+    """Each part as far as the node reports it; an unknown setting is left out."""
     parts = sections(done.stdout)
     if "sysctl" not in parts:
         return not_understood(done, "sh")
@@ -107,7 +107,7 @@ def _units(text: str) -> Iterator[tuple[str, Unit]]:
 
 
 def _memlock(text: str) -> int | Unknown | None:
-    return None if text == _NO_LIMIT else _number(text, "the shell does not tell `ulimit -l`")
+    return None if text == _NO_LIMIT else _number(text, "the shell does not print `ulimit -l`")
 
 
 def _number(text: str, why: str) -> int | Unknown:
@@ -117,7 +117,7 @@ def _number(text: str, why: str) -> int | Unknown:
 
 def _power_save(text: str) -> bool | Unknown:
     found = _ON_OFF.get(text)
-    return Unknown(text[:80], "iw does not tell the power saving") if found is None else found
+    return Unknown(text[:80], "iw does not report the power saving") if found is None else found
 
 
 def _fingerprints(text: str) -> Iterator[str]:

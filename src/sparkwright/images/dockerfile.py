@@ -1,4 +1,4 @@
-"""Build -> Dockerfile and the files beside it.
+"""Build -> Dockerfile and the files with it.
 
 One stage: an engine compiles kernels while it runs, so that the compilers stay anyway, and a second stage would leave
 gigabytes without a name behind. Neither `RUN --mount` nor `ADD --checksum`: Debian's docker.io has no BuildKit.

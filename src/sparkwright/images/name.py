@@ -12,7 +12,7 @@ NOTE = "built by `sparkwright build` from pinned parts; the tag is the hash of a
 
 
 def content_hash(recipe: Recipe, build: Build) -> str:
-    """64 hex digits over the Dockerfile and the files beside it, and the platform that they are built for."""
+    """64 hex digits over the Dockerfile and the files with it, and the platform that they are built for."""
     digest = hashlib.sha256(build.platform.encode())
     for name, text in context(recipe, build).items():
         digest.update(f"\0{name}\0{text}".encode())

@@ -73,7 +73,7 @@ def planned(agent: Agent) -> tuple[Planned, ...]:
 
 
 def agents(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
-    """Warm-up, then agents in waves of as many as run at a time, each wave with its noise beside it."""
+    """Warm-up, then agents in waves of as many as run at a time, each wave with its noise."""
     assert isinstance(level.shape, Agent)
     loop = _Loop(level.shape, workload, level, repeat, texts)
     short = replace(level.shape, turns=1, output=min(level.shape.output, WARM_TOKENS))

@@ -1,4 +1,4 @@
-"""Whether two runs may stand side by side, and what differs between them."""
+"""Whether two runs are comparable, and what differs between them."""
 
 from collections.abc import Iterator
 
@@ -44,7 +44,7 @@ def _plain(model: str) -> str:
 
 
 def imported(base: Run, new: Run) -> bool:
-    """Whether one of them is another tool's: it has other names for the same, and tells less."""
+    """Whether one of them is another tool's: it has other names for the same, and reports less."""
     return bool(base.imported or new.imported)
 
 

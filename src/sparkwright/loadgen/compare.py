@@ -1,4 +1,4 @@
-"""Two runs side by side: is the new one better, worse, the same, or can that not be told?"""
+"""Two runs side by side: is the new one better, worse, the same, or undecided?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def _ratio(base: float, new: float, drawn: Floats, redrawn: Floats) -> Interval 
 
 
 def verdict(metric: str, base: Interval, new: Interval, ratio: Interval | None, count: int) -> str:
-    """count: values of the run that has fewer: one alone tells nothing of its spread."""
+    """count: values of the run that has fewer: one alone shows nothing of its spread."""
     if base == new and count > 1:
         return "same"
     if ratio is None or count < 2:

@@ -1,4 +1,4 @@
-"""Figures of one request, from its row. None where the row does not tell; seconds, tokens, tokens per second."""
+"""Figures of one request, from its row. None where the row does not have it; seconds, tokens, tokens per second."""
 
 from collections.abc import Callable, Mapping
 
@@ -40,7 +40,7 @@ def decode(row: Row) -> float | None:
 
 
 def cached(row: Row) -> int:
-    """As the server told; what was planned where it tells nothing of it."""
+    """As the server reported; what was planned where it did not."""
     return row.planned_cached if row.cached_tokens is None else row.cached_tokens
 
 
@@ -77,7 +77,7 @@ def _from_intended(figure: Figure) -> Figure:
 
 
 def per_request(open_loop: bool) -> Mapping[str, Figure]:
-    """Metric -> figure. In an open loop latencies count from the intended time; those from the send stand beside."""
+    """Metric -> figure. In an open loop latencies count from the intended time; those from the send are separate."""
     if not open_loop:
         return {**_LATENCIES, **_OTHERS}
     since = {name: _from_intended(figure) for name, figure in _LATENCIES.items()}

@@ -56,7 +56,7 @@ def _judged(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> Gat
 
 
 def _doubts(chosen: Sequence[LevelSummary], summary: RunSummary) -> str:
-    """What the line of an invalid run does not say already; the first of it."""
+    """The first reason that the line of an invalid run does not have already."""
     told = {f"{_named(level)}: {doubt}": doubt for level in chosen for doubt in level.doubts}
     own = [text for text, doubt in told.items() if not any(why.endswith(doubt) for why in summary.invalid)]
     more = f", and {len(own) - 1} more" if len(own) > 1 else ""

@@ -1,9 +1,9 @@
-"""Requests that somebody recorded, in four formats. The format is told by the first record.
+"""Requests that somebody recorded, in four formats. The first record decides the format.
 
 ours            JSONL {"prompt": text | "messages": [...], "output_tokens": n, "at": seconds}
 OpenAI batch    JSONL {"custom_id", "method", "url", "body": {"messages" | "prompt", "max_tokens"}}
 Mooncake trace  JSONL {"timestamp": ms, "input_length", "output_length", "hash_ids": [...]}: no texts, but which blocks
-                of 512 tokens two requests have in common (each id stands for a block and all that come before it)
+                of 512 tokens two requests have in common (each id is a block and all that come before it)
 ShareGPT        JSON [{"conversations": [{"from": "human" | "gpt", "value": text}, ...]}]
 """
 

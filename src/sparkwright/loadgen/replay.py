@@ -32,7 +32,7 @@ _OUTPUT = 128  # where neither the file nor the workload says how long an answer
 
 
 def replayed(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
-    """As many as the file has, or the level's limit; with the file's own times where the level says `timed`."""
+    """As many as the file has, or the level's limit; with the file's own times where the level is `timed`."""
     assert isinstance(level.shape, Replay)
     recorded = texts.recorded[level.shape.path]
     recorded = recorded[: level.shape.limit or None]
@@ -45,7 +45,7 @@ def replayed(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) ->
 
 
 def with_counts(workload: Workload, files: Mapping[str, str]) -> Workload:
-    """Levels that replay say how many requests their files have. files: path -> text. Raises UsageError."""
+    """Levels that replay, with the number of requests of their files. files: path -> text. Raises UsageError."""
     return replace(workload, levels=tuple(_with_count(level, files) for level in workload.levels))
 
 

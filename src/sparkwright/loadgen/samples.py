@@ -24,7 +24,7 @@ def increase(scrapes: Sequence[Scrape], word: str) -> float | None:
 
 
 def restarted(scrapes: Sequence[Scrape]) -> bool:
-    """A counter that falls has begun anew."""
+    """A counter that falls was reset."""
     return any(_fell([scrape.figures[word] for scrape in scrapes if word in scrape.figures]) for word in _ALL)
 
 
@@ -131,7 +131,7 @@ def _of_repeat(level: Level, limits: Slo | None) -> dict[str, float]:
 
 
 def _tokens(rows: Sequence[Row]) -> dict[str, int]:
-    """Where every request tells its tokens: a sum over some of them would be too small."""
+    """Where every request has its tokens: a sum over some of them would be too small."""
     output = [row.output_tokens for row in rows if row.output_tokens is not None]
     prompt = [row.prompt_tokens for row in rows if row.prompt_tokens is not None]
     found = {"output_rate": sum(output)} if rows and len(output) == len(rows) else {}

@@ -10,7 +10,7 @@ from sparkwright.loadgen import figures
 
 
 def meets(row: Row, slo: Slo, open_loop: bool) -> bool:
-    """A request that failed, or that does not tell what a limit is set on, meets nothing."""
+    """A request that failed, or that lacks what a limit is set on, meets nothing."""
     if row.error:
         return False
     late = figures.waited(row) if open_loop else 0.0
@@ -22,7 +22,7 @@ def meets(row: Row, slo: Slo, open_loop: bool) -> bool:
 
 
 def judged(rows: Sequence[Row], slo: Slo) -> bool:
-    """Whether it can be said at all who met them: answers without `usage` tell no time per token."""
+    """Whether it is known at all which met them: answers without `usage` have no time per token."""
     well = [row for row in rows if not row.error]
     return not (slo.tpot and well) or any(row.output_tokens is not None for row in well)
 
@@ -38,7 +38,7 @@ def _within(value: float | None, limit: float, late: float) -> bool:
 
 
 def share(rows: Sequence[Row], slo: Slo, open_loop: bool) -> float | None:
-    """Of the requests that were sent; None of none, or where it cannot be said."""
+    """Of the requests that were sent; None of none, or where it is unknown."""
     if not rows or not judged(rows, slo):
         return None
     return sum(meets(row, slo, open_loop) for row in rows) / len(rows)

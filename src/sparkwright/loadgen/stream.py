@@ -20,8 +20,8 @@ class TokenStream:
     """Feed it the body, then read what it heard. keep: also collect the text of the answer and its tool calls.
 
     at, sizes, chunks, counts: one entry for each read that carried tokens: its time, characters of text, chunks with
-    tokens, and tokens as far as continuous usage told. first_content: the first that was no reasoning.
-    stopped: it said that nothing more comes. finish: why the answer ended.
+    tokens, and tokens as far as continuous usage has them. first_content: the first that was no reasoning.
+    stopped: the server ended it. finish: why the answer ended.
     around: the bytes before and after the text of the last plain chunk, empty when there was none.
     """
 
@@ -101,7 +101,7 @@ class TokenStream:
             self._event(rest, at)
 
     def same(self, at: float, text: bytes) -> bool:
-        """A read of `around` and this text between. False: it has to be fed, as it may say something else."""
+        """A read of `around` and this text between. False: it has to be fed, as it may hold something else."""
         # Without these a string of JSON ends where it did, and one byte is one character.
         if self._parts or self._held or not text or b'"' in text or b"\\" in text or not text.isascii():
             return False
@@ -197,7 +197,7 @@ class TokenStream:
             pieces[1] += function.get("arguments") or ""
 
     def _new_tokens(self, usage: dict[str, Any]) -> int:
-        """Tokens since the last chunk that told a count."""
+        """Tokens since the last chunk with a count."""
         self.usage = usage
         total = usage.get("completion_tokens") or 0
         new, self._last_known = total - self._last_known, total
@@ -241,7 +241,7 @@ class TokenStream:
 
 
 def message(body: dict[str, Any]) -> str:
-    """What a server says in an error object, whichever of the usual forms it has."""
+    """The message of an error object, in any of the usual forms."""
     error = body.get("error") or body.get("detail") or body.get("message") or body
     if isinstance(error, dict):
         error = error.get("message") or error
@@ -268,7 +268,7 @@ def _shared(at: list[float], sizes: list[int], chunks: list[int], total: int) ->
 
 
 def _plain_lines(body: bytes) -> tuple[bytes, bytes]:
-    r"""Lines that end with \n, and a \r at the end that waits for the next read, which may bring its \n."""
+    r"""Lines that end with \n, and a \r at the end that waits for the next read, which may have its \n."""
     held = b"\r" if body.endswith(b"\r") else b""
     return body[: len(body) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n"), held
 

@@ -1,7 +1,7 @@
 """Natural-looking text of three kinds, made here: the same for the same seed, never the same twice in a prompt.
 
 Every piece begins with a letter or a bracket and ends with a line break. Tokenizers cut there, whatever follows, so the
-tokens of pieces that stand one after the other are the sum of their tokens.
+tokens of pieces one after the other are the sum of their tokens.
 """
 
 import json

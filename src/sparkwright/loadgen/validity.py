@@ -20,7 +20,7 @@ TEMPLATE = 64  # tokens that all prompts of a model begin with: these come from 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Of the client in one repeat. kind: the same fault of several repeats is told once. times: of what is allowed."""
+    """Of the client in one repeat. kind: a fault of several repeats is reported once. times: of what is allowed."""
 
     kind: str
     times: float
@@ -129,7 +129,7 @@ def _held(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
 
 
 def doubts(level: Level) -> tuple[str, ...]:
-    """Why this repeat's figures may not count, as far as its rows and counters tell; `late` is apart."""
+    """Why this repeat's figures may not count, as far as its rows and counters show; `late` is apart."""
     rows = samples.counted(level)
     well = samples.good(rows)
     found = []
@@ -137,7 +137,7 @@ def doubts(level: Level) -> tuple[str, ...]:
     if rows and failed > ERRORS * len(rows):
         found.append(f"{failed} of {len(rows)} requests failed")
     if samples.restarted(level.scrapes):
-        found.append("the server's counters began anew: it was restarted")
+        found.append("the server's counters were reset: it was restarted")
     if not level.complete:
         found.append("cut short: only requests that had ended are counted, and those are the short ones")
     return (*found, *_lengths(well), *_caches(well))
@@ -171,14 +171,14 @@ def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
     shared = sum(not row.reads.exact for row in rows)
     found = [f"{silent} of {len(rows)} answers without usage: no figures per token from them"] if silent else []
     if shared:
-        found.append(f"{shared} of {len(rows)} answers tell the total of tokens only: it was shared out over the reads")
+        found.append(f"{shared} of {len(rows)} answers have the total of tokens only: it was shared out over the reads")
     if is_estimate(run.conditions.tokenizer):
         found.append(f"lengths of prompts are estimates: {run.conditions.tokenizer}")
     return (*found, *_left_out(run, repeats))
 
 
 def is_estimate(tokenizer: str) -> bool:
-    """How Conditions tell that nobody counted the tokens of a prompt before it was sent."""
+    """How Conditions show that nobody counted the tokens of a prompt before it was sent."""
     return tokenizer.startswith("estimate")
 
 

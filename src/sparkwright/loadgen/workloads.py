@@ -55,7 +55,7 @@ def _ramp(first: float, last: float, count: int) -> tuple[float, ...]:
 
 
 def sessions(level: LevelPlan, workload: Workload, repeat: int, texts: Texts) -> tuple[Session, ...]:
-    """All of one repeat of a level: first what only warms up (its turns say so), then what is measured."""
+    """All of one repeat of a level: first what only warms up (a field of its turns), then what is measured."""
     if isinstance(level.shape, Replay):
         plain = replayed(level, workload, repeat, texts)
     elif isinstance(level.shape, Agent):
@@ -84,7 +84,7 @@ def timed(level: LevelPlan, found: tuple[Session, ...], seed: str) -> tuple[Sess
 
 
 def job_pace(level: LevelPlan) -> Pace:
-    """What the client runs at a time: noise agents run beside the counted ones."""
+    """What the client runs at a time: noise agents run next to the counted ones."""
     if isinstance(level.shape, Agent) and level.pace.arrival is Arrival.CLOSED:
         return replace(level.pace, concurrency=level.pace.concurrency + level.shape.noise)
     return level.pace

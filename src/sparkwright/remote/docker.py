@@ -18,7 +18,7 @@ while :; do
   docker logs -f $tail "$n" 2>&1
   f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
   # A daemon that is away, is ending, or has just begun knows of no container: only one that lists the others twice
-  # without it says that it is gone.
+  # without it reports that it is gone.
   k=0; until s=$(docker inspect -f "$f" "$n" 2>/dev/null); do
     if l=$(docker ps -aq --filter "name=^/$n\$" 2>/dev/null) && [ -z "$l" ]; then k=$((k+1)); else k=0; fi
     [ $k -lt 2 ] || { s="gone 0 false now"; break; }

@@ -1,4 +1,4 @@
-"""The gateway's files on the head node: what is there, keys swapped in, a running Caddy told of a change."""
+"""The gateway's files on the head node: what is there, keys swapped in, a running Caddy reloaded."""
 
 from collections.abc import Iterable, Sequence
 

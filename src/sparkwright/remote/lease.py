@@ -1,4 +1,4 @@
-"""One lease of each kind a node, machine-wide: whoever holds it may change what runs there, or is stored there.
+"""One lease of each kind a node, machine-wide: its holder may change what runs there, or is stored there.
 
 link(2) makes taking it atomic with its content already in place; /run/lock is writable for every user and empty after
 a reboot, so two people with two accounts meet, and a rebooted node is free. Renewal is the file's modification time.
@@ -25,7 +25,7 @@ class Of(StrEnum):
 _WHERE = r"""
 l="${SPARKWRIGHT_LOCK_DIR:-/run/lock}"; [ -w "$l" ] || l=/tmp
 d="$l/sparkwright"; f="$d/@OF@"
-# Everybody may write in that folder: what stands there under our name already, a link above all, is not written to.
+# Everybody may write in that folder: what is there under our name already, a link above all, is not written to.
 fresh() { rm -f "$f.$2"; ( set -C; umask 022; printf %s "$1" > "$f.$2" ); }
 room() { [ -d "$d" ] || { mkdir "$d" 2>/dev/null && chmod 0777 "$d"; }; [ -w "$d" ]; }
 # What is no plain file there was laid there by somebody, and reading it could wait for ever.
@@ -45,7 +45,7 @@ def _label(of: Of) -> str:
 def take(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
     """Exit 0: taken (or ours already). Exit 9: held; stdout is `AGE` (seconds since it was renewed) and its content.
 
-    Exit 8: something else is in its place; stderr says what, and whose.
+    Exit 8: something else is in its place; stderr has what, and whose.
     """
     text = _where(of) + (
         '[ -f "$f" ] && grep -qsF "\\"$2\\"" "$f" && exit 0\n'
@@ -62,7 +62,7 @@ def take(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
 
 
 def seize(content: str, nonce: str, of: Of = Of.RANKS) -> Command:
-    """Takes it whoever held it (the user said so)."""
+    """Takes it from any holder (the user asked for it)."""
     text = _where(of) + 'room; fresh "$1" "$2" && mv -fT "$f.$2" "$f" || { rm -f "$f.$2"; exit 1; }'
     return script(text, content, nonce, timeout=TIMEOUT, changes=f"seize {_label(of)}")
 

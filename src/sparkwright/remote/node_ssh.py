@@ -81,7 +81,7 @@ def make_key(home: str, tag: str) -> Command:
 
 
 def attempt(home: str, node: str, addresses: Sequence[str]) -> Command:
-    """From the head: prints `ADDRESS <tab> ok`, or what ssh said last, for each."""
+    """From the head: prints `ADDRESS <tab> ok`, or ssh's last line, for each."""
     return script(_TRY, home, node, *addresses[:_MOST], timeout=40)
 
 

@@ -1,4 +1,4 @@
-"""Small settings that `check --fix` sets on a node, each with a look at it and its way back."""
+"""Small settings that `check --fix` sets on a node, each with its probe and its rollback."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Weights and images: what a node has, and bringing it what it lacks."""
+"""Weights and images: what a node has, and how the rest is copied to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,7 +134,7 @@ printf '%s\n' "$d$t" | there "$make" || exit
 set -- "$s$t"
 if first "$s"; then set -- "${s%-00001-of-*}"-[0-9]*-of-[0-9]*.gguf; d="${d%/*}/"; fi
 # Two refs/main are of one size and, made by one script, of one second: times are compared to the nanosecond.
-# huggingface_hub 2 links blobs to a store beside all models: what a link finds outside the tree travels as a file.
+# huggingface_hub 2 links blobs to a store next to all models: what a link finds outside the tree travels as a file.
 links=-L; [ -z "$t" ] || links=--copy-unsafe-links
 rsync -a $links -s --modify-window=-1 --partial-dir=@PARTIAL@ --exclude=@COPYING@ --info=progress2 --no-inc-recursive \
   ${rsh:+-e "$rsh"} -- "$@" "${at:+$at:}$d$t" 2>&1
@@ -143,7 +143,7 @@ _SETTLE = r"""
 p=$(x "$1"); [ -e "$p" ] || exit 0
 [ ! -d "$p" ] || [ "$2" != all ] || find "$p" -name '*.incomplete' -delete || exit
 sync -f "$p" 2>/dev/null || sync
-# GNU dd drops a file's pages without root: 150 GB of page cache would otherwise stand in the way of the load.
+# GNU dd drops a file's pages without root: 150 GB of page cache would otherwise leave no memory for the load.
 files "$p" | xargs -0 -r -I'{}' dd if='{}' iflag=nocache count=0 status=none 2>/dev/null; :
 """
 
@@ -186,7 +186,7 @@ docker image inspect --format "$f" "$1" 2>/dev/null || { [ -n "$2" ] && docker i
 
 
 def copy_image(reference: str, peer: Peer, timeout: float = 2 * 3600) -> Command:
-    """`docker save` here, `docker load` there; dd tells bytes so far on stderr."""
+    """`docker save` here, `docker load` there; dd prints bytes so far on stderr."""
     words = (reference, copied_tag(reference))
     return _to_peer(_RSH + _COPY_IMAGE, peer, words, timeout, f"copy image {reference} to {peer.address}")
 
@@ -235,7 +235,7 @@ wait $c
 def download(hub: str, model: str, revision: str, token: str) -> Command:
     """The hub's own client on the node (`hf`), resumable, with lines `N bytes`. Exit 127: no client.
 
-    token: '' for none; it goes by stdin, so that it stands in no argv, file or log.
+    token: '' for none; it goes by stdin, so that it is in no argv, file or log.
     """
     changes = f"hf download {model} {revision}".strip()
     stdin = f"{token}\n".encode()

@@ -1,4 +1,4 @@
-"""What a rank's device does, for whoever plays its nvidia-smi: a name that ends with the process, however it ends.
+"""What a rank's device does, for a simulated nvidia-smi: a name that ends with the process, however it ends.
 
 The name is that of an abstract unix socket, `@sparkwright-twin/STATE/PID-RANK` in /proc/net/unix: containers with the
 host's network show it to their node.
@@ -18,7 +18,7 @@ REST_S = 0.3
 
 
 class Activity:
-    """`idle` until told otherwise."""
+    """`idle` until it is set."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank

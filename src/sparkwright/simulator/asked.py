@@ -97,7 +97,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the server's flags say about requests. any_name: the engine does not look at a request's `model`."""
+    """The server's flags about requests. any_name: the engine ignores a request's `model`."""
 
     names: tuple[str, ...]
     context: int
@@ -213,7 +213,7 @@ def _content(message: Body) -> str:
 
 
 def _tool(body: Body, rules: Rules) -> Body | None:
-    """The function to call. With `auto` the twin calls one whenever the last word is the user's."""
+    """The function to call. With `auto` the simulator calls one whenever the last word is the user's."""
     tools = body.get("tools") or []
     choice = body.get("tool_choice", "auto" if tools else "none")
     if not tools or choice == "none":

@@ -25,7 +25,7 @@ class Link(Protocol):
     """The other ranks, as rank 0 reaches them (link.Head)."""
 
     async def barrier(self, phase: str, **more: float) -> list[Frame]:
-        """All have finished `phase`; what they say to it. Raises PeerLost."""
+        """All have finished `phase`; what they report for it. Raises PeerLost."""
         ...
 
     async def ask(self, frame: Frame) -> list[Frame]:

@@ -89,7 +89,7 @@ async def _start(rank: Rank, link: Head | RayRanks) -> None:
 
 
 async def _meet(rank: Rank, link: Head | RayRanks) -> None:
-    """All ranks on the line. Waits for ever and says nothing (captures m3, m4)."""
+    """All ranks on the line. Waits for ever and prints nothing (captures m3, m4)."""
     try:
         await link.listen(rank.args.master_addr, rank.args.master_port)
     except OSError as error:

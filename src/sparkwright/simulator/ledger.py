@@ -110,7 +110,7 @@ def capture_sizes(limits: Limits) -> list[int]:
 
 
 def refusal(ledger: Ledger, limits: Limits) -> tuple[int, str] | None:
-    """vLLM's own words when the pool cannot hold one longest request, with the line of its source; else `None`."""
+    """vLLM's own message when the pool cannot hold one longest request, with the line of its source; else `None`."""
     see = "See https://docs.vllm.ai/en/latest/configuration/conserving_memory/ for more details."
     if ledger.cache <= 0:
         return 696, (

@@ -1,7 +1,7 @@
 """The ranks' rendezvous and heartbeat: small frames over TCP, in place of c10d's store and NCCL.
 
-The head listens on `--master-addr:--master-port`; workers connect and try again for ever; nobody says that somebody is
-missing (captures m3, m4). Once all serve, every engine step is a frame that every worker must answer.
+The head listens on `--master-addr:--master-port`; workers connect and try again for ever; nothing reports a missing
+one (captures m3, m4). Once all serve, every engine step is a frame that every worker must answer.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Head:
             await self._joined.wait()
 
     async def barrier(self, phase: str, **more: Any) -> list[Frame]:
-        """All ranks have finished `phase`; what the workers say to it. Raises PeerLost."""
+        """All ranks have finished `phase`; what the workers report for it. Raises PeerLost."""
         return await self.ask({"op": "barrier", "phase": phase, **more})
 
     async def ask(self, frame: Frame) -> list[Frame]:
@@ -156,7 +156,7 @@ class Worker:
         await self._streams[1].drain()
 
     async def next(self) -> Frame:
-        """Raises PeerLost when the head is gone, with `said_bye` when it said so."""
+        """Raises PeerLost when the head is gone, with `said_bye` when it announced that."""
         reader, _ = self._connected()
         try:
             frame = await read_frame(reader)

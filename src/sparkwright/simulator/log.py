@@ -1,7 +1,7 @@
 """vLLM's log format: who speaks, with which pid, level, time, file and line.
 
-vLLM runs an API server, an engine core and a worker as processes of their own; the twin is one process per rank, so
-all its voices carry the one real pid: whoever signals a pid from the log reaches the twin.
+vLLM runs an API server, an engine core and a worker as own processes; the simulator is one process per rank, so
+all its voices carry the one real pid: a signal to a pid from the log reaches the simulator.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the twin needs to know of a model, read from its folder: config.json, the shard index, file sizes."""
+"""What the simulator needs to know of a model, read from its folder: config.json, the shard index, file sizes."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ Hugepagesize:       2048 kB
 Hugetlb:               0 kB
 """
 _NVIDIA_SMI = """#!/bin/sh
-# Simulated by sparkwright: what nvidia-smi says on a GB10.
+# Simulated by sparkwright: what nvidia-smi prints on a GB10.
 case "$*" in
 *query-compute-apps*) echo 'pid, process_name, used_gpu_memory [MiB]' ;;
 *query-gpu*)
@@ -54,7 +54,7 @@ case "$*" in
 esac
 """
 _RDMA = """#!/bin/sh
-# Simulated by sparkwright: one cable in port 0, both twins of the cage up.
+# Simulated by sparkwright: one cable in port 0, both functions of the port pair up.
 cat <<'END'
 link rocep1s0f0/1 state ACTIVE physical_state LINK_UP netdev enp1s0f0np0
 link rocep1s0f1/1 state DOWN physical_state DISABLED netdev enp1s0f1np1

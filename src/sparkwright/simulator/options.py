@@ -22,7 +22,7 @@ from sparkwright.engines.flag_data import raw_data, versions
 USAGE = "vllm serve [model_tag] [options]"
 MAIN_USAGE = "main.py [-h] [-v] {chat,complete,serve,launch,bench,collect-env,run-batch} ..."
 OWN = "0.21.0"
-"""The version whose log and API the twin speaks, whichever version's flags it takes."""
+"""The version whose log and API the simulator has, whichever version's flags it takes."""
 PLAIN_DEFAULTS: dict[str, Any] = {"enable_lora": None, "hf_overrides": {}, "override_generation_config": {}}
 
 
@@ -145,7 +145,7 @@ TYPES: dict[str, Any] = {
 
 
 def _from_file(argv: list[str]) -> list[str]:
-    """`--config FILE`: the file's keys stand where the flag stood, so later flags win."""
+    """`--config FILE`: the file's keys take the place of the flag, so later flags win."""
     if "--config" not in argv:
         return argv
     at = argv.index("--config")

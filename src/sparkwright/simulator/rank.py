@@ -1,4 +1,4 @@
-"""One rank of the twin: what it was told, what it works with, and how a fault or a refusal ends it."""
+"""One rank of the simulator: its options, what it works with, and how a fault or a refusal ends it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ NO_GROUP = (
 
 
 class RayWorkerProc:
-    """A worker as Ray runs it; what it prints stands in the head's log behind Ray's prefix."""
+    """A worker as Ray runs it; what it prints is in the head's log behind Ray's prefix."""
 
     def __init__(self, number: int, world: int, carried: Mapping[str, str]) -> None:
         os.environ.update(carried)

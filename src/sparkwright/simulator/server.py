@@ -159,7 +159,7 @@ def below_v1(path: str) -> bool:
 
 
 class Thawed:
-    """While `frozen` says so, a process that takes connections and neither reads nor answers: streams stop too."""
+    """While `frozen` is true, a process that takes connections and neither reads nor answers: streams stop too."""
 
     def __init__(self, app: ASGIApp, frozen: Callable[[], bool]) -> None:
         self.app = app

@@ -86,7 +86,7 @@ class Service:
         return found
 
     async def _notice(self) -> None:
-        """Ray tells at once that a worker has died, also while nothing is asked."""
+        """Ray reports at once that a worker has died, also while nothing is asked."""
         while isinstance(self.link, RayRanks):
             await asyncio.sleep(POLL_S)
             if self.link.gone():

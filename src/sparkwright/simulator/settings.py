@@ -1,4 +1,4 @@
-"""The twin's own knobs, all from the environment, read once. Everything else comes from vLLM's flags."""
+"""The simulator's own settings, all from the environment, read once. Everything else comes from vLLM's flags."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Settings:
     free_gib: float = 111.7
     """SPARKWRIGHT_TWIN_FREE_GIB: what is free of it at start; default: 8 GiB less than all (field guide: 111.7)."""
     weights_gib: float | None = None
-    """SPARKWRIGHT_TWIN_WEIGHTS_GIB: weights of the whole model; else the model folder says."""
+    """SPARKWRIGHT_TWIN_WEIGHTS_GIB: weights of the whole model; else those of the model folder."""
     overhead_gib: float | None = None
     """SPARKWRIGHT_TWIN_OVERHEAD_GIB: activations and context of one rank; else estimated from the config."""
     gpus: int = 1

@@ -1,4 +1,4 @@
-"""What the twin answers: English-like words, the same for the same prompt, saying at once that they are simulated."""
+"""What the simulator answers: English-like text, the same for the same prompt, which begins with `(simulated)`."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Style:
     schema: dict[str, Any] | None = None
     """Structured output: the answer is JSON that this schema allows."""
     endless: bool = False
-    """`ignore_eos`: never ends by itself."""
+    """`ignore_eos`: never ends before the limit."""
 
 
 def answer(seed: int, style: Style) -> Iterator[Piece]:
-    """Pieces until the answer ends by itself (or never, when endless)."""
+    """Pieces until the answer ends (or never, when endless)."""
     dice = random.Random(seed)
     if style.garbage:
         yield from (Piece("reasoning" if style.reasoning else "content", "!") for _ in _length(dice, style))

@@ -66,7 +66,7 @@ async def _start(rank: Rank, link: Worker) -> None:
 
 
 def _unreachable(rank: Rank) -> bool:
-    """NCCL or Gloo told to use the loopback while the head is elsewhere: both sides hang (captures m4)."""
+    """NCCL or Gloo configured for the loopback while the head is elsewhere: both sides hang (captures m4)."""
     return bool(rank.settings.wrong_interface) and not rank.args.master_addr.startswith(("127.", "localhost"))
 
 

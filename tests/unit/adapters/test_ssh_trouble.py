@@ -46,7 +46,7 @@ def test_changed_key() -> None:
         ("Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures", "none of", "IdentityFile"),
         ("/home/ann/.ssh/config: line 3: Bad configuration option: hots", "configuration is broken", "line"),
         ("something new\nand its end", "no ssh connection to ann@spark-2: and its end", "by hand"),
-        ("", "ssh said nothing", "by hand"),
+        ("", "no output of ssh", "by hand"),
     ],
 )
 def test_advice(stderr: str, what: str, hint: str) -> None:

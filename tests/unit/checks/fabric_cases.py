@@ -260,7 +260,7 @@ SILENT = [
     ("NET006", "the bond of the rails", one(**nic(bonds={"enP7s7": (FIRST,)}), **links(1, enP7s7=at("10.40.0.77")))),
     ("NET007", "a bond of other netdevs", one(**nic(bonds={"bond0": ("eth0", "eth1")}))),
     ("NET008", "another kind of machine", one(**links(1, **{FIRST: {"speed_mbps": 100_000}}), **H200)),
-    ("NET008", "the device tells no speed", one(**links(1, **{FIRST: {"speed_mbps": ODD}}), nic=ODD)),
+    ("NET008", "the device reports no speed", one(**links(1, **{FIRST: {"speed_mbps": ODD}}), nic=ODD)),
     ("NET018", "its own name", one(**avahi("spark-1"))),
     ("NET018", "a name that was chosen", one(**avahi("spark-1-lab"))),
     ("NET008", "what the rate of a twin may say", one(**nic(devices=(RdmaDevice("rocep1s0f0", "28.45.4028", 100.0),)))),

@@ -105,7 +105,7 @@ def test_one_template_for_all_workers() -> None:
         k8s(changed(source, specs=(head, worker, replace(third, mounts=worker.mounts[:-1]))))
     with pytest.raises(UsageError, match="spark-3 has image acme/other:1, spark-2 has "):
         k8s(changed(source, specs=(head, worker, replace(third, image="acme/other:1"))))
-    with pytest.raises(UsageError, match="the program that the image starts"):
+    with pytest.raises(UsageError, match="the image's own entry point"):
         k8s(changed(source, specs=(replace(head, entrypoint=None), worker)))
 
 

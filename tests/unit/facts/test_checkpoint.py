@@ -91,7 +91,7 @@ def test_an_index_of_another_format_asks_for_nothing() -> None:
 
 
 DOUBTS: dict[str, tuple[dict[str, Any], str]] = {
-    "a state of unknown size": ({"layer_types": ["linear_attention", "full_attention"]}, "a state whose size"),
+    "a state of unknown size": ({"layer_types": ["linear_attention", "full_attention"]}, "a state of unknown size"),
     "a window of unknown layers": ({"sliding_window": 128}, "but not of which layers"),
     "a new kind of attention": ({"cross_compress_ring_size": 7}, "not understood here: cross_compress_ring_size"),
     "states of unknown layers": ({"linear_num_value_heads": 32}, "not which"),

@@ -88,7 +88,7 @@ def test_samples_are_read() -> None:
     [
         (Completed(0, "@@ skipped\nno torch on the node, and no image with an engine\n"), "no torch on the node"),
         (Completed(0, "@@ load\nx\n@@ skipped\nRuntimeError: CUDA out of memory\n"), "CUDA out of memory"),
-        (Completed(0, "@@ load\nx\n@@ samples\n"), "nvidia-smi told no clocks"),
+        (Completed(0, "@@ load\nx\n@@ samples\n"), "nvidia-smi printed no clocks"),
         (Completed(1, "", "sh: out of memory\nmore"), "sh: out of memory"),
     ],
 )

@@ -49,8 +49,8 @@ def test_query_lines(guide: str) -> None:
     for fields, cells in rows:
         known |= dict(zip(fields.split(","), cells.split(", "), strict=True))
     found = read("nvidia-smi-gpu", ", ".join(known) + "\n" + ", ".join(known.values()) + "\n")
-    unknown = Unknown("[N/A]", "nvidia-smi does not tell memory.total")
-    no_cap = Unknown("", "nvidia-smi does not tell compute_cap")
+    unknown = Unknown("[N/A]", "nvidia-smi does not report memory.total")
+    no_cap = Unknown("", "nvidia-smi does not report compute_cap")
     assert found == (Gpu("NVIDIA GB10", "580.159.03", no_cap, unknown, 43.0, 12.61, 2418.0, 2.0),)
 
 

@@ -176,8 +176,8 @@ def test_files_that_engines_started_with(name: str) -> None:
     [
         ("", "no JSON"),
         ("[1]", "no mapping"),
-        ("{}", "how many layers"),
-        (json.dumps(LLAMA | {"num_attention_heads": "many"}), "how many heads"),
+        ("{}", "number of layers"),
+        (json.dumps(LLAMA | {"num_attention_heads": "many"}), "of heads"),
         (json.dumps(LLAMA | {"layer_types": ["full_attention", "quantum"]}), "not known here: quantum"),
     ],
 )

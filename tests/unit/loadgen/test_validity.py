@@ -143,4 +143,4 @@ def test_shared_out_totals_are_noted() -> None:
     """Times between tokens are approximate then, and it is reported of how many answers."""
     shared = replace(row(), reads=replace(row().reads, exact=False))
     one = level([shared, row()])
-    assert notes(run(one), [one]) == ("1 of 2 answers tell the total of tokens only: it was shared out over the reads",)
+    assert notes(run(one), [one]) == ("1 of 2 answers have the total of tokens only: it was shared out over the reads",)

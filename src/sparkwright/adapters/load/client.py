@@ -124,7 +124,7 @@ def _lost(code: int, words: str) -> Exception:
         return RuntimeError(f"a load worker ended before its job did: {words}")
     return NotReady(
         f"the process that sends the requests was killed by signal {-code}",
-        "is this machine short of memory? What was measured is kept: sparkwright bench --resume last goes on with it",
+        "is this machine short of memory? What was measured is saved: sparkwright bench --resume last continues it",
     )
 
 

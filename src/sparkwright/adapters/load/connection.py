@@ -17,7 +17,7 @@ _IN, _OUT = select.POLLIN, select.POLLOUT  # epoll's have the same values, and o
 
 
 class Owner(Protocol):
-    """Who is told what becomes of a connection."""
+    """Who is notified of what becomes of a connection."""
 
     def opened(self, connection: "Connection") -> None: ...
 

@@ -120,7 +120,7 @@ class Exchange:
 
     @property
     def until_closed(self) -> bool:
-        """The end of the connection is the end of the body: it tells neither length nor chunks."""
+        """The end of the connection is the end of the body: it has neither length nor chunks."""
         return bool(self.status) and not self.headers.keys() & {b"content-length", b"transfer-encoding"}
 
     def keeps_alive(self) -> bool:
@@ -231,7 +231,7 @@ def _stream_trouble(stream: TokenStream) -> tuple[str, str]:
 
 
 def _told(exchange: Exchange) -> str:
-    """What a body that is no stream says, in short."""
+    """A body that is no stream, in short."""
     body = exchange.whole_body
     try:
         told = orjson.loads(body)

@@ -20,7 +20,7 @@ _COARSE = 0.002  # epoll waits in whole milliseconds; nearer than this, select i
 class Loop:
     """`starts` are done a few between two polls, `work` when there is nothing to read. delays: of each beat, seconds.
 
-    A beat that comes late stands for the beats that it kept from coming, too, as whoever waited would have seen them.
+    A beat that comes late counts for the beats that it delayed, too, as a waiting stream would have seen them.
     """
 
     def __init__(self) -> None:

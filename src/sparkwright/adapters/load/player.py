@@ -117,7 +117,7 @@ class Player:
         self._rest()
 
     def row(self, place: int, turn: int, exchange: Exchange, now: bool = False) -> None:
-        """Looks into an answer and hands the row on; later, unless the next turn needs what it says."""
+        """Looks into an answer and hands the row on; later, unless the next turn needs its text."""
         if now:
             self._row(place, turn, exchange)
         else:

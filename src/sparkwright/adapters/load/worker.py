@@ -97,7 +97,7 @@ class Worker:
         self._out.flush()
 
     def _told(self, _mask: int) -> None:
-        """When to begin, or the end of stdin: whoever wanted the rows is gone."""
+        """When to begin, or the end of stdin: the reader of the rows is gone."""
         data = os.read(0, _FULL)
         if not data:
             os._exit(1)

@@ -108,7 +108,7 @@ def _head(run: Run, level: Level) -> dict[str, Any]:
 
 
 def run_of(found: Sequence[Record], tool: str) -> Run:
-    """A run of what the table tells: conditions that it has no column for stay unknown. Raises UsageError."""
+    """A run of what the table has: conditions that it has no column for stay unknown. Raises UsageError."""
     if not found:
         raise UsageError("the table has no request")
     missing = [name for name in _MUST if name not in found[0]]

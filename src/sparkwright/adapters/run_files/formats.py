@@ -67,7 +67,7 @@ class DiskRunFiles:
 
 
 def _read(data: bytes, name: str) -> Run:
-    """By what stands in it; its name does not matter. Raises UsageError, Unreadable."""
+    """By its content; its name does not matter. Raises UsageError, Unreadable."""
     if data.startswith(_PARQUET):
         return parquet_file.read(data)
     try:
@@ -80,7 +80,7 @@ def _read(data: bytes, name: str) -> Run:
         return llama_benchy_table.read(text)
     if "," in text.partition("\n")[0]:
         return csv_file.read(text, name)
-    raise UsageError(f"nothing known stands in it; {_KNOWN} can be imported")
+    raise UsageError(f"unknown format; {_KNOWN} can be imported")
 
 
 def _of_json(text: str) -> Run:
@@ -98,4 +98,4 @@ def _of_json(text: str) -> Run:
                 return vllm_bench.read(tree)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"a value is missing or odd: {error!r}") from None
-    raise UsageError(f"nothing known stands in it; {_KNOWN} can be imported")
+    raise UsageError(f"unknown format; {_KNOWN} can be imported")

@@ -17,7 +17,7 @@ from sparkwright.domain.workload import LevelPlan
 from sparkwright.loadgen.samples import TOTALS_ONLY, span
 
 TOOL = TOTALS_ONLY[1]
-NOTE = "from a table: two made-up requests stand for each `mean ± deviation`"
+NOTE = "from a table: two made-up requests for each `mean ± deviation`"
 _MADE_UP = "simulated: these figures are made up"
 _TEST = re.compile(r"(?P<ctx>ctx_)?(?P<what>pp|tg)(?P<size>\d+)?(?: @ d(?P<depth>\d+))?(?: \(c(?P<places>\d+)\))?")
 _CELL = re.compile(r"(?P<mean>[0-9.]+)(?:\s*±\s*(?P<deviation>[0-9.]+))?")
@@ -44,7 +44,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _lines(text: str) -> Iterator[Line]:
-    """Lines below a heading with the columns' names; what stands around tables is passed over."""
+    """Lines below a heading with the columns' names; text around tables is passed over."""
     names: list[str] = []
     for line in text.splitlines():
         cells = _cells(line) if line.lstrip().startswith("|") else []
@@ -95,7 +95,7 @@ def _plan(prompt: Line, output: Line | None, caching: bool) -> LevelPlan:
 
 
 def _speed(line: Line | None) -> Spread:
-    """Of each request, where the table has that beside the whole."""
+    """Of each request, where the table has that besides the whole."""
     found = line and (_spread(line, "t/s (req)") or _spread(line, "t/s") or _spread(line, "t/s (total)"))
     return found or (0.0, 0.0)
 

@@ -69,6 +69,6 @@ def _row(place: int, sent: float, told: Sequence[Any]) -> Row:
 
 
 def _shared(tokens: int, chunks: int) -> tuple[int, ...]:
-    """Tokens over chunks, as even as may be: which chunk had how many is not told."""
+    """Tokens over chunks, as even as may be: which chunk had how many is unknown."""
     each, more = divmod(tokens, chunks)
     return tuple(each + (place < more) for place in range(chunks))

@@ -1,4 +1,4 @@
-"""The file itself: opened in the state it must be in, brought up to date, set aside when it is damaged."""
+"""The file itself: opened in the state it must be in, migrated, set aside when it is damaged."""
 
 import errno
 import os
@@ -24,8 +24,8 @@ _SETTINGS = ("journal_mode=WAL", "foreign_keys=ON", "journal_size_limit=1048576"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """migrations: folder beside this file. synchronous: FULL has a commit on the disk when it returns; with NORMAL a
-    power cut may cost the last ones, a killed process none. checked: whether each opening looks at the whole file.
+    """migrations: folder next to this file. synchronous: FULL has a commit on the disk when it returns; with NORMAL a
+    power cut may cost the last ones, a killed process none. checked: whether each opening verifies the whole file.
     """
 
     migrations: str
@@ -46,7 +46,7 @@ class Damaged(sqlite3.DatabaseError):
 
 
 def migrations(schema: Schema = HISTORY) -> tuple[str, ...]:
-    """Number n makes version n of an n-1; `user_version` in the file says which version it is."""
+    """Number n makes version n of an n-1; `user_version` in the file is its version."""
     folder = files(__package__ or "") / schema.migrations
     found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda entry: entry.name)
     return tuple(entry.read_text(encoding="utf-8") for entry in found)
@@ -138,13 +138,13 @@ def is_damaged(error: BaseException) -> bool:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether it may be over by itself: a full disk, another writer."""
+    """Whether it may pass: a full disk, another writer."""
     code = getattr(error, "sqlite_errorcode", 0)
     return (code & _PRIMARY) in _PASSING or getattr(error, "errno", 0) == errno.ENOSPC
 
 
 def set_aside(path: Path, now: float) -> Path:
-    """Renames the file and what SQLite keeps beside it; the last few such are kept. Raises OSError."""
+    """Renames the file and what SQLite keeps next to it; the last few such are kept. Raises OSError."""
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     for end in ("-wal", "-shm", ""):

@@ -25,7 +25,7 @@ DELETE FROM {table} WHERE {may} AND (
 
 
 class Seldom:
-    """Tells of a trouble once an hour at most: a disk that is nearly full takes one write and refuses the next."""
+    """Reports a trouble once an hour at most: a disk that is nearly full takes one write and refuses the next."""
 
     def __init__(self, notice: Callable[[str], None], now: Callable[[], float]) -> None:
         self._notice = notice
@@ -39,7 +39,7 @@ class Seldom:
 
 
 class History:
-    """For one thread. A write that fails is dropped, and the file is opened anew for the next one.
+    """For one thread. A write that fails is dropped, and the file is opened again for the next one.
 
     catch_up: the first thing in the first transaction of each opening.
     """
@@ -77,7 +77,7 @@ class History:
 
     @property
     def wrong(self) -> str:
-        """What only a person can mend, '' when nothing is. A full disk is the journal's to tell: it comes and goes."""
+        """What only a person can fix, '' when nothing is. A full disk is the journal's to report: it comes and goes."""
         if self._why:
             return f"history is not written: {self._why}"
         if self._lost and self._lost.exists():
@@ -87,7 +87,7 @@ class History:
         return ""
 
     def again(self) -> None:
-        """Whether it has been mended."""
+        """Whether it has been fixed."""
         self._newer = False
         self.write(lambda _: None)
 

@@ -254,7 +254,7 @@ def _is_of(record: Record, workload: Workload, endpoint: str) -> bool:
 
 def _trouble(path: Path, error: Exception) -> StoreError:
     if database.is_damaged(error):
-        return StoreError(f"{path} is damaged: {error}", f"move it away and begin anew: mv {path} {path}.damaged")
+        return StoreError(f"{path} is damaged: {error}", f"move it away and start a new one: mv {path} {path}.damaged")
     hint = _HINTS.get(getattr(error, "sqlite_errorcode", 0), _HOME)
     what, why = getattr(error, "filename", None) or path, getattr(error, "strerror", None) or error
     return StoreError(f"{what} cannot be used: {why}", hint)

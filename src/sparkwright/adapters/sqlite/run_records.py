@@ -80,7 +80,7 @@ def run_of(record: Record, levels: tuple[Level, ...]) -> Run:
 
 
 def listed(record: Record, done: int, requests: int, errors: int) -> Listed:
-    """From the JSON as it stands: a list must not fail because of one odd run."""
+    """From the JSON as it is: a list must not fail because of one odd run."""
     work, terms = json.loads(record["workload"]), json.loads(record["conditions"])
     same = {name: record[name] for name in ("id", "began", "ended", "state", "note", "imported")}
     wanted = ("model", "endpoint", "engine", "engine_version", "simulated")

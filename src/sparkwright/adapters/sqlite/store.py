@@ -1,4 +1,4 @@
-"""What the head node remembers: rows in SQLite, and a folder for each incident that stands for itself."""
+"""What the head node remembers: rows in SQLite, and a folder for each incident that is complete in itself."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ _ENDED = "UPDATE deployments SET ended_at = ?, ended = ? WHERE deployment = ? AN
 class SqliteStore:
     """Implements ports.Keep in `state`. One thread of its own does all of it: a slow disk never holds up the loop.
 
-    What cannot be written is dropped, and `notice` is told once; incidents are held in memory until there is room. The
+    What cannot be written is dropped, and `notice` is called once; incidents stay in memory until there is room. The
     folders hold what the newest rows hold, so that
     a store that is damaged, full or of a newer version costs older history only.
     """
@@ -68,7 +68,7 @@ class SqliteStore:
         await self._run(lambda: self._began(deployed))
 
     async def ended(self, deployment: str, at: float, why: str) -> None:
-        """What is still open of it is closed: nobody goes on with it."""
+        """What is still open of it is closed: nobody continues it."""
         await self._run(lambda: self._ended(deployment, at, why))
 
     async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None:

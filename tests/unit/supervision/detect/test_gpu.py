@@ -7,7 +7,7 @@ from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
 from unit.supervision.detect.figures import IDLE, SPINNING, START, WEDGED, WORKING, sample
 
-NA = Unknown("[N/A]", "nvidia-smi does not tell it")
+NA = Unknown("[N/A]", "nvidia-smi does not report it")
 
 
 def looked(*readings: GpuSample | Unknown, working: bool = False) -> GpuWatch:
