@@ -146,7 +146,7 @@ CHECKS = (
         why="the engine refuses it after minutes of start-up, on all nodes, in a stack trace of one rank.",
         fix="the nearest split that works on as many nodes, else node counts that one works on. A build that "
         "pads heads (three nodes are served that way) is a reason for --force",
-        see=("https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html",),
+        see=("https://docs.vllm.ai/en/latest/serving/parallelism_scaling/",),
     ),
     Check("RANK001", OVERRIDE, "another deployment runs on the node", node_in_use).about(
         detects="a running rank of sparkwright with another deployment's name on a node that the plan uses. A "

@@ -150,7 +150,7 @@ CHECKS = (
         detects="parallelism.dp above 1 for vllm-ray.",
         cause="vLLM gives it a backend and placement of its own (--data-parallel-backend ray)",
         fix="set engine.name: vllm, which spreads replicas without Ray, or use tp",
-        see=("https://docs.vllm.ai/en/latest/serving/data_parallel_deployment.html",),
+        see=("https://docs.vllm.ai/en/latest/serving/data_parallel_deployment/",),
     ),
     Check("ENG030", OVERRIDE, "unsupported quantization method").about(
         detects="quant_method in config.json is none that this version has. A warning with data of a neighbouring "
