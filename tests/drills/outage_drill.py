@@ -135,7 +135,7 @@ def _judged(scene: Scene, drill: OutageDrill, end: float) -> tuple[Row, View]:
         end,
         requests,
         scene.operator.samples,
-        [tree for tree in scene.operator.incidents() if tree["opened_at"] >= since],
+        [tree for tree in scene.operator.incidents() if tree["opened_at"] >= since - 1.0],
         record=f"{scene.operator.record()}\n{log}",
         start=ground.start,
         mended=scene.mended,

@@ -10,7 +10,7 @@ from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 
 # While requests run, whether anything moves is seen sooner.
-_FIGURES_EVERY, _AT_WORK = 2.0, 1.0
+_FIGURES_EVERY, _AT_WORK, _LATELY = 2.0, 1.0, 10.0
 _LOOK_EVERY = 0.5
 # Garbage cannot be told from one token; three answers at the start are what later ones are held against.
 QUESTION, TOKENS, RECORDED = "Count from one to five in words.", 8, 3
@@ -27,7 +27,8 @@ async def figures(bus: EventBus) -> None:
         if bus.detectors.life.proved == at:  # work came out since the look before
             context.seen.answered(before, at)
         before = lines
-        await context.pause(_AT_WORK if has_work(context.seen.engine) else _FIGURES_EVERY)
+        lately = has_work(context.seen.engine) or at - bus.detectors.life.proved < _LATELY
+        await context.pause(_AT_WORK if lately else _FIGURES_EVERY)
 
 
 async def shown(context: DeploymentContext) -> LiveEngine | None:
