@@ -65,7 +65,7 @@ CASES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "unknown option": (["up", "twin", "--dryrun"], ("--dryrun", "--dry-run")),
     "rank that is no number": (["logs", "x", "--rank", "a"], ("--rank", "'a'")),
     "negative tail": (["logs", "x", "--tail", "-3"], ("--tail", "-3")),
-    "force without reason": (["up", "twin", "--force"], ("--force wants a reason", "--force REASON")),
+    "force without reason": (["up", "twin", "--force"], ("--force needs a reason", "--force REASON")),
     "reason without force": (["up", "twin", "--reason", "x"], ("--reason goes with --force",)),
     "deployment that is a path": (["down", "../../.."], ("'../../..'", "lower-case letters")),
     "deployment without a name": (["down", ""], ("found ''", "lower-case letters")),

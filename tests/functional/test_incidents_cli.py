@@ -222,7 +222,7 @@ def test_logs_of_an_incident(shell: Shell, head: Head) -> None:
         (["logs", "twin", "--incident", "9"], "no incident 9"),
         (["logs", "other", "--incident", "1"], "no incident 1"),
         (["logs", "twin", "--incident", "1", "--rank", "7"], "has no log of rank 7"),
-        (["logs", "twin", "--incident", "1", "-f"], "--follow does not go with --incident"),
+        (["logs", "twin", "--incident", "1", "-f"], "--follow and --incident exclude each other"),
     ],
 )
 def test_misuse_is_told(shell: Shell, head: Head, words: list[str], said: str) -> None:

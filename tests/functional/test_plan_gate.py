@@ -71,7 +71,7 @@ def test_up_prints_what_does_fit(shell: Shell) -> None:
     code, _, err = shell.run("up", "./r.yaml")
     assert code == 1 and "what does fit, cheapest first\n  1. serving.kv_cache_bytes: 1 GiB\n" in err
     code, _, err = shell.run("up", "./r.yaml", "--force")
-    assert code == 2 and "--force wants a reason" in err
+    assert code == 2 and "--force needs a reason" in err
 
 
 def test_the_search_finds_the_models_longest_context(shell: Shell) -> None:

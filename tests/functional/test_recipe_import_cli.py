@@ -25,7 +25,7 @@ def test_a_file_becomes_a_recipe_that_validates(call, tmp_path):
     """Import, then validate, as the message says; the file is not overwritten by a second import."""
     result = call("import", "theirs.yaml", "--out", "mine.yaml", "--name", "mine")
     assert result.exit_code == 0 and result.stdout == ""
-    assert "note: mods" in result.stderr and "mine.yaml: good" in result.stderr
+    assert "note: mods" in result.stderr and "mine.yaml: valid" in result.stderr
     assert call("validate", "./mine.yaml").exit_code == 0
     assert isinstance(call("import", "theirs.yaml", "--out", "mine.yaml").exception, UsageError)
     assert "name: mine\n" in (tmp_path / "mine.yaml").read_text()

@@ -208,7 +208,7 @@ def test_a_warning_is_called_one(call, tmp_path):
     """Next to `good` a line of its own must not read like an error."""
     (tmp_path / "r.yaml").write_text(f"{SPLIT}parallelism: {{pp: 2}}\n".replace("0.5.12", "0.5.11"))
     result = call("validate", "./r.yaml")
-    assert result.exit_code == 0 and result.stdout.startswith("./r.yaml: good")
+    assert result.exit_code == 0 and result.stdout.startswith("./r.yaml: valid")
     assert all(
         line.startswith(("warning: ./r.yaml: ENG0", "note: ./r.yaml: ENG005")) for line in result.stderr.splitlines()
     )

@@ -122,7 +122,7 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
         done = True
     finally:
         if not (show.keep and done):
-            verb("down", lambda world: down(world, recipe.deployment))
+            verb("down", lambda world: down(world, recipe.deployment, seize=True))
     say(f"\n{duration(time.monotonic() - began)} in all{'' if show.keep else '; nothing is left of it'}")
     return _json(outcome, found)
 

@@ -79,5 +79,5 @@ def _say(made: Imported, said: Said, path: str, shown: bool) -> None:
     for line in (*said.softly(), *said.errors):
         say(line, err=True)
     todo = f"{len(said.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"
-    good = "good, state documented: nobody has served it with sparkwright"
+    good = "valid, state documented: nobody has served it with sparkwright"
     say(f"{path}: {todo if said.errors else good}", err=True)

@@ -47,6 +47,6 @@ def test_a_deployment_by_its_name(shell: Shell) -> None:
         (level,) = through["levels"]
         assert (level["good"], level["errors"]) == (3, {}) and level["server"]["memory_available_least"] > 1e9
     code, _, err = shell.run("bench", endpoint, "--gateway")
-    assert (code, "a URL is measured as it stands" in err) == (2, True), err
+    assert (code, "a URL is measured as it is" in err) == (2, True), err
     code, _, err = shell.run("bench", "other")
     assert (code, "no deployment other" in err) == (2, True), err
