@@ -51,7 +51,6 @@ def test_ctrl_c_while_facts_are_gathered_changes_nothing(drive: Drive, nodes: li
     interrupted(call)
     nodes[1].thaw()
     assert_clean(nodes)
-    drive.good("down", NAME)
 
 
 def test_ctrl_c_while_an_image_is_copied_frees_the_leases(drive: Drive, nodes: list[Node]) -> None:

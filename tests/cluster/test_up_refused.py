@@ -138,7 +138,6 @@ def test_a_worker_whose_container_is_refused_is_undone(drive: Drive, nodes: list
     )
     only_a_message(done.err)
     assert_clean(nodes)
-    drive.good("down", NAME)
 
 
 @RUNTIME
