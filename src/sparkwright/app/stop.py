@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.disarm import disarm, taking_over
+from sparkwright.app.lease import holding
 from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
 from sparkwright.app.tasks import each, together
@@ -51,13 +52,16 @@ class Removed:
 async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     """Stops and removes on every node that answers.
 
-    Idempotent: again within a day of a `down` is fine. Raises UsageError for any other name that is on no node,
-    Unreachable for nodes that do not answer, once the others are clean; CommandFailed where it cannot be known.
+    Idempotent: again within a day of a `down` is fine. Raises UsageError for any other name that is on no node, Busy
+    where somebody else works there, Unreachable for nodes that do not answer, once the others are clean; CommandFailed
+    where it cannot be known.
     """
     found = await listed(world, world.cluster.names)
     nodes = [name for name in world.cluster.names if name not in found.lost]
     unseen = found.lost or found.blind or found.of(deployment)
     if not seize and not unseen and not await _left(world, deployment, nodes):
+        async with holding(world, nodes, f"down {deployment}", seize):
+            pass  # Busy where an `up` of it is under way, which has put nothing there yet
         if not await taken_down_by(world, deployment):
             raise unknown(world, deployment, {rank.deployment for rank in found.ranks})
         return Removed(deployment, ())
