@@ -14,7 +14,7 @@ from bench_nodes import ROOT
 
 from sparkwright.app.gate import judge_of, surroundings, unreal
 from sparkwright.app.plan import make_plan
-from sparkwright.app.world import Survey, Wish, World
+from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.domain.cluster import Cluster, Fabric, Node
 from sparkwright.domain.facts import Gpu, Identity, Memory, NodeFacts, Unknown
 from sparkwright.domain.recipe import Recipe
@@ -55,7 +55,7 @@ def shipped() -> list[Recipe]:
 
 
 def fitting(recipe: Recipe, taken: int) -> bool:
-    verdict = make_plan(WORLD, _wish(recipe), Survey(_facts(taken))).verdict
+    verdict = make_plan(SERVICES, _request(recipe), ClusterState(_facts(taken))).verdict
     return verdict is not None and verdict.fits
 
 
@@ -74,13 +74,13 @@ def _slowest(name: str, every: Sequence[Work], target: float, repeats: int) -> F
 
 
 def _plan(recipe: Recipe, taken: int) -> Callable[[], object]:
-    return partial(make_plan, WORLD, _wish(_anew(recipe)), Survey(_facts(taken)))
+    return partial(make_plan, SERVICES, _request(_anew(recipe)), ClusterState(_facts(taken)))
 
 
 def _search(recipe: Recipe, goal: Goal) -> Callable[[], object]:
-    wish, survey = _wish(_anew(recipe)), Survey(_facts(IDLE))
-    judge = judge_of(wish, survey, CLUSTER.nodes[: recipe.nodes])
-    return partial(optimize, wish.recipe, judge, surroundings(WORLD, wish, survey, judge), goal)
+    request, state = _request(_anew(recipe)), ClusterState(_facts(IDLE))
+    judge = judge_of(request, state, CLUSTER.nodes[: recipe.nodes])
+    return partial(optimize, request.recipe, judge, surroundings(SERVICES, request, state, judge), goal)
 
 
 def _anew(recipe: Recipe) -> Recipe:
@@ -88,8 +88,8 @@ def _anew(recipe: Recipe) -> Recipe:
     return replace(recipe, flags=dict(recipe.flags), env=dict(recipe.env))
 
 
-def _wish(recipe: Recipe) -> Wish:
-    return Wish(recipe, recipe.deployment)
+def _request(recipe: Recipe) -> LaunchRequest:
+    return LaunchRequest(recipe, recipe.deployment)
 
 
 def _facts(taken: int) -> dict[str, NodeFacts]:
@@ -115,4 +115,4 @@ CLUSTER = Cluster(
     "node-1",
 )
 NOBODY = cast(Any, None)  # a plan of what is known asks nobody
-WORLD = World(CLUSTER, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, "bench", "0")
+SERVICES = Services(CLUSTER, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, "bench", "0")

@@ -76,11 +76,11 @@ def on_nodes(facts: Mapping[str, str], count: int) -> Iterator[None]:
             node.on(answers(ALL_FACTS[fact].command.argv), known[sample])
 
     @contextlib.asynccontextmanager
-    async def world(_: object, __: object, sink: Any) -> AsyncIterator[Any]:
-        yield replace(made.world, cluster=cluster(count), sink=sink)
+    async def services(_: object, __: object, sink: Any) -> AsyncIterator[Any]:
+        yield replace(made.services, cluster=cluster(count), sink=sink)
 
     where = "sparkwright.cli.options"
-    with mock.patch(f"{where}.world", world), mock.patch(f"{where}.cluster_of", lambda *_: cluster(count)):
+    with mock.patch(f"{where}.services", services), mock.patch(f"{where}.cluster_of", lambda *_: cluster(count)):
         yield
 
 

@@ -22,7 +22,7 @@ from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.keyring import FolderKeyring
 from sparkwright.adapters.noticed import read_events, write_events
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
@@ -43,7 +43,7 @@ _KEY_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ClusterOptions:
     """What the command line says about where to work; '' where it says nothing."""
 
     cluster: str = ""
@@ -54,18 +54,18 @@ def places() -> Places:
     return Places(Path.cwd(), Path.home())
 
 
-def cluster_of(where: Where, check: Callable[[Cluster], object] = bool) -> Cluster:
+def cluster_of(where: ClusterOptions, check: Callable[[Cluster], object] = bool) -> Cluster:
     """check: as for open_cluster. Raises RecipeError."""
     return open_cluster(where.cluster, os.environ.get(CLUSTER_VARIABLE, ""), places(), check)
 
 
 @asynccontextmanager
-async def world(cluster: Cluster, where: Where, sink: Sink) -> AsyncIterator[World]:
-    """The real world around a cluster. ssh connections end by themselves after a while: the next call is quick."""
+async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
+    """The real services of a cluster. ssh connections stay open for a while, so that the next call is quick."""
     clock = SystemClock()
     hosts = ClusterHosts(cluster, _ssh_settings(where))
     try:
-        yield World(
+        yield Services(
             cluster=cluster,
             hosts=hosts,
             endpoint=cast(Endpoint, _Later(lambda: _endpoint(clock))),
@@ -138,7 +138,7 @@ def _scale() -> float:
     return scale
 
 
-def _ssh_settings(where: Where) -> SshSettings:
+def _ssh_settings(where: ClusterOptions) -> SshSettings:
     config = Path(where.ssh_config).expanduser() if where.ssh_config else None
     return SshSettings(config=config, environ=dict(os.environ))
 

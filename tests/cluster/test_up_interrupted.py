@@ -34,7 +34,7 @@ def interrupted(call: Call, within: float = 20) -> Done:
 
 def goes_on(drive: Drive, nodes: list[Node], recipe: str, done: Done) -> None:
     """The ranks run without us; the message says how to go on, and `up` does."""
-    assert "go on without this command" in done.err and f"sparkwright down {NAME}" in done.err, str(done)
+    assert "continue to run" in done.err and f"sparkwright down {NAME}" in done.err, str(done)
     assert [lease(n) for n in nodes] == ["", ""]
     before = running(nodes)
     assert [len(ids) for ids in before.values()] == [1, 1]
@@ -59,7 +59,7 @@ def test_ctrl_c_while_an_image_is_copied_frees_the_leases(drive: Drive, nodes: l
     call = drive.start("up", drive.recipe("docker")).saw("stage ...")
     time.sleep(0.5)
     done = interrupted(call)
-    assert f"nothing of {NAME} was left running" in done.err, str(done)
+    assert f"nothing of {NAME} is running" in done.err, str(done)
     assert_clean(nodes)
 
 
@@ -70,7 +70,7 @@ def test_ctrl_c_while_ranks_start_takes_them_away(drive: Drive, nodes: list[Node
         call = drive.start("up", drive.recipe(runtime)).saw("start ranks")
         time.sleep(0.5)
         done = interrupted(call)
-    assert f"nothing of {NAME} was left running" in done.err, str(done)
+    assert f"nothing of {NAME} is running" in done.err, str(done)
     time.sleep(1)
     assert_clean(nodes)
 

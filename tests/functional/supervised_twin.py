@@ -21,8 +21,8 @@ from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.launch import Options, up
+from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.app.stop import down
-from sparkwright.app.world import Wish, World
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.command import Command, Completed
@@ -156,11 +156,11 @@ class Twin:
         (self.home / "desired.json").write_text(to_json(self.desired()))
 
     @asynccontextmanager
-    async def world(self) -> AsyncIterator[World]:
+    async def services(self) -> AsyncIterator[Services]:
         clock = SystemClock()
         hosts = CutHosts(ClusterHosts(self.cluster, SshSettings(environ=dict(os.environ))), self.gone)
         try:
-            yield World(
+            yield Services(
                 cluster=self.cluster,
                 hosts=hosts,
                 endpoint=OpenAiEndpoint(clock),
@@ -176,20 +176,22 @@ class Twin:
             await hosts.close()
 
     async def up(self) -> None:
-        async with self.world() as world:
-            await up(world, Wish(self.recipe, "twin"), Options())
+        async with self.services() as services:
+            await up(services, LaunchRequest(self.recipe, "twin"), Options())
 
     async def down(self) -> None:
-        async with self.world() as world:
-            await down(world, "twin", seize=True)
+        async with self.services() as services:
+            await down(services, "twin", seize=True)
 
     async def supervise(self) -> None:
         """As sparkwright.supervisor.run does it, in this process."""
         store = SqliteStore(self.state, self.told.say)
         policy = Policy().scaled(self.scale)
         try:
-            async with self.world() as world:
-                await supervise(world, self.desired(), Keep(Home(self.home, self.told.say), store, self.told), policy)
+            async with self.services() as services:
+                await supervise(
+                    services, self.desired(), Keep(Home(self.home, self.told.say), store, self.told), policy
+                )
         finally:
             await store.aclose()
 

@@ -9,14 +9,14 @@ import pytest
 from fakes.sink import FakeSink
 from sparkwright.app.deep import deep
 from sparkwright.app.gather import gather, reached
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.checks.catalog import check_all
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Severity
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.simulator.nodes import make_cluster
-from sparkwright.wiring import Where, world
+from sparkwright.wiring import ClusterOptions, services
 
 MINE = ("DEEP", "RDMA", "NET", "DOCK", "DISK", "FILE", "MODEL", "SEC")
 # The shim listens to nothing and sends nothing; it prints the tool's table for whatever it is asked.
@@ -56,25 +56,25 @@ def cluster(tmp_path: Path) -> Cluster:
 
 
 @pytest.fixture
-async def real(cluster: Cluster) -> AsyncIterator[World]:
-    async with world(cluster, Where(), FakeSink()) as made:
+async def real(cluster: Cluster) -> AsyncIterator[Services]:
+    async with services(cluster, ClusterOptions(), FakeSink()) as made:
         yield made
 
 
-async def codes(real: World) -> dict[str, Severity]:
+async def codes(real: Services) -> dict[str, Severity]:
     facts = reached(await gather(real.hosts, real.cluster.nodes, real.clock, ranks_fact))
     assert len(facts) == 2
     findings = check_all(Context(real.cluster, facts))
     return {finding.code: finding.severity for finding in findings if finding.code.startswith(MINE)}
 
 
-async def test_a_link_in_order_has_nothing_above_info(real: World) -> None:
+async def test_a_link_in_order_has_nothing_above_info(real: Services) -> None:
     """Guards against false alarms: what the commands say of healthy trees makes no rule of the link speak."""
     found = {code: severity for code, severity in (await codes(real)).items() if not code.startswith("SEC")}
     assert {code for code, severity in found.items() if severity is not Severity.INFO} == set()
 
 
-async def test_defects_are_seen_from_the_node_to_the_finding(real: World, tmp_path: Path) -> None:
+async def test_defects_are_seen_from_the_node_to_the_finding(real: Services, tmp_path: Path) -> None:
     """Guards the whole way of each kind of fact: sysfs, device nodes, marker, netplan, variables, ip, the hub cache."""
     system, home = tmp_path / "spark-1" / "system", tmp_path / "spark-1" / "home"
     put(system, {"etc/nvidia/cx7-hotplug-enabled": "", "etc/netplan/40-cx7.yaml": "network: {}\n"})
@@ -92,7 +92,7 @@ async def test_defects_are_seen_from_the_node_to_the_finding(real: World, tmp_pa
     assert wanted | {"NET012", "MODEL004", "MODEL005", "SEC008"} <= set(found)
 
 
-async def test_deep_asks_the_real_nodes(real: World, tmp_path: Path) -> None:
+async def test_deep_asks_the_real_nodes(real: Services, tmp_path: Path) -> None:
     """Guards that servers and clients of both rails run on the nodes, side by side, and that the cap is named."""
     for node in real.cluster.nodes:
         shim = tmp_path / node.name / "bin" / "ib_write_bw"

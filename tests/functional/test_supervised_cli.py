@@ -10,8 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.ports import free_port
 from functional.command import Shell
-from functional.test_arm import QUICK, SCALED, home, live, shell, until
 from functional.test_diagnose_deployment import recipe
+from functional.test_install_supervisor import QUICK, SCALED, home, live, shell, until
 
 __all__ = ["shell"]  # a fixture
 

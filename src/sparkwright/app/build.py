@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sparkwright import __version__
+from sparkwright.app.cluster_state import nodes_for, require_all
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.lease import holding
 from sparkwright.app.peers import peer_of
-from sparkwright.app.survey import nodes_for, require_all
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import together
 from sparkwright.app.transfer import follow, other_image, watched
-from sparkwright.app.world import World
 from sparkwright.checks import docker
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node
@@ -74,22 +74,22 @@ class Job:
         return self.nodes[0].name
 
 
-async def build(world: World, recipe: Recipe, options: Options) -> Built:
+async def build(services: Services, recipe: Recipe, options: Options) -> Built:
     """Raises UsageError, Refused, Busy, Unreachable, CommandFailed. Cancelled, it leaves no container and no name."""
-    job, began = _job(world, recipe, options), world.clock.monotonic()
-    gathered = await gather(world.hosts, job.nodes, world.clock)
+    job, began = _job(services, recipe, options), services.clock.monotonic()
+    gathered = await gather(services.hosts, job.nodes, services.clock)
     require_all(gathered)
     job.facts = reached(gathered)
-    _refuse(job, _unfit(world, job))
+    _refuse(job, _unfit(services, job))
     try:
-        async with holding(world, [n.name for n in job.nodes], f"build {recipe.name}", options.seize):
-            made, copied, ids = await _make_and_ship(world, job)
-            about = await _about(world, job)
-            record = await _record(world, job, about)
+        async with holding(services, [n.name for n in job.nodes], f"build {recipe.name}", options.seize):
+            made, copied, ids = await _make_and_ship(services, job)
+            about = await _about(services, job)
+            record = await _record(services, job, about)
     except BaseException as error:
-        _say_undone(world, job, error)
+        _say_undone(services, job, error)
         raise
-    return Built(job.name, ids, made, copied, record, about, world.clock.monotonic() - began)
+    return Built(job.name, ids, made, copied, record, about, services.clock.monotonic() - began)
 
 
 def section_of(recipe: Recipe) -> Build:
@@ -100,23 +100,23 @@ def section_of(recipe: Recipe) -> Build:
     return recipe.build
 
 
-def _job(world: World, recipe: Recipe, options: Options) -> Job:
+def _job(services: Services, recipe: Recipe, options: Options) -> Job:
     section = section_of(recipe)
-    name = options.node or world.cluster.ordered[0].name
-    if name not in world.cluster.names:
-        known = ", ".join(world.cluster.names)
-        raise UsageError(f"--node {name}: no such node in cluster {world.cluster.name}; there are {known}")
-    others = [n for n in nodes_for(world, recipe) if n.name != name] if options.ship else []
-    return Job(recipe, section, image_name(recipe, section), (world.cluster.node(name), *others))
+    name = options.node or services.cluster.ordered[0].name
+    if name not in services.cluster.names:
+        known = ", ".join(services.cluster.names)
+        raise UsageError(f"--node {name}: no such node in cluster {services.cluster.name}; there are {known}")
+    others = [n for n in nodes_for(services, recipe) if n.name != name] if options.ship else []
+    return Job(recipe, section, image_name(recipe, section), (services.cluster.node(name), *others))
 
 
-async def _make_and_ship(world: World, job: Job) -> tuple[bool, tuple[str, ...], dict[str, str]]:
+async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str, ...], dict[str, str]]:
     """Whether it was built, the nodes that it was copied to, and its id on each."""
-    having = await _ids(world, job)
+    having = await _ids(services, job)
     made = not having
     if made:
-        await _make(world, job)
-        having = await _ids(world, job)
+        await _make(services, job)
+        having = await _ids(services, job)
     source = next((node.name for node in job.nodes if node.name in having), "")
     if not source:
         raise _not_kept(job)
@@ -124,8 +124,8 @@ async def _make_and_ship(world: World, job: Job) -> tuple[bool, tuple[str, ...],
     wanted, size = having[source]
     lacking = tuple(n.name for n in job.nodes if having.get(n.name, ("",))[0] != wanted)
     if lacking:
-        await _ship(world, job, (source, size), lacking)
-        having = await _ids(world, job)
+        await _ship(services, job, (source, size), lacking)
+        having = await _ids(services, job)
     ids = {node.name: having.get(node.name, ("absent",))[0] for node in job.nodes}
     for node, found in ids.items():
         if found != wanted:
@@ -133,9 +133,9 @@ async def _make_and_ship(world: World, job: Job) -> tuple[bool, tuple[str, ...],
     return made, lacking, ids
 
 
-async def _ids(world: World, job: Job) -> dict[str, tuple[str, int]]:
+async def _ids(services: Services, job: Job) -> dict[str, tuple[str, int]]:
     """Node -> (id, bytes) of the image where it is."""
-    answers = await together(world.hosts[n.name].run(staging.image(job.name)) for n in job.nodes)
+    answers = await together(services.hosts[n.name].run(staging.image(job.name)) for n in job.nodes)
     found = {}
     for node, done in zip(job.nodes, answers, strict=True):
         words = done.stdout.split()
@@ -144,30 +144,30 @@ async def _ids(world: World, job: Job) -> dict[str, tuple[str, int]]:
     return found
 
 
-async def _make(world: World, job: Job) -> None:
+async def _make(services: Services, job: Job) -> None:
     _refuse(job, no_room([job.builder], job.facts, room_to_build(job.build)))
-    began, step = world.clock.monotonic(), "build"
-    world.sink.tell(StepStarted(step, f"{job.name} on {job.builder}"))
+    began, step = services.clock.monotonic(), "build"
+    services.sink.tell(StepStarted(step, f"{job.name} on {job.builder}"))
     files = context(job.recipe, job.build)
-    marks = labels(job.recipe, job.build, __version__, world.clock.now())
+    marks = labels(job.recipe, job.build, __version__, services.clock.now())
     command = commands.build(job.name, marks, archive(files))
-    code = await watched(world, job.builder, command, lambda line: _look(world, job, line))
+    code = await watched(services, job.builder, command, lambda line: _look(services, job, line))
     if code:
-        raise _not_built(world, job, code)
-    world.sink.tell(StepDone(step, world.clock.monotonic() - began))
+        raise _not_built(services, job, code)
+    services.sink.tell(StepDone(step, services.clock.monotonic() - began))
 
 
-def _look(world: World, job: Job, line: str) -> None:
+def _look(services: Services, job: Job, line: str) -> None:
     if not line.strip():
         return
     job.log.append(line.rstrip())
     if step := _STEP.match(line):
         done, total, what = float(step["done"]), float(step["total"]), f"docker build at {step['what'][:_WIDTH]}"
-        world.sink.tell(Progress("build", job.builder, done, total, "steps", what))
+        services.sink.tell(Progress("build", job.builder, done, total, "steps", what))
 
 
-def _not_built(world: World, job: Job, code: int) -> CommandFailed:
-    path = world.artifacts.save(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
+def _not_built(services: Services, job: Job, code: int) -> CommandFailed:
+    path = services.artifacts.save(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
     last = "".join(f"\n  | {line[:300]}" for line in list(job.log)[-_SHOWN:])
     hint = f"the whole log: {path}; the steps that succeeded are kept in Docker's build cache, so the next try is short"
     return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", hint)
@@ -179,39 +179,39 @@ def _not_kept(job: Job) -> CommandFailed:
     return CommandFailed(job.builder, what, "`docker buildx use default` there, then call `sparkwright build` again")
 
 
-async def _ship(world: World, job: Job, origin: tuple[str, int], lacking: Sequence[str]) -> None:
+async def _ship(services: Services, job: Job, origin: tuple[str, int], lacking: Sequence[str]) -> None:
     """origin: the node that has it, and its bytes."""
     source, size = origin
     _refuse(job, no_room(lacking, job.facts, size))
     for node in lacking:
-        command = staging.copy_image(job.name, await peer_of(world, None, source, node))
-        code, said = await follow(world, source, command, f"image to {node}", size)
+        command = staging.copy_image(job.name, await peer_of(services, None, source, node))
+        code, said = await follow(services, source, command, f"image to {node}", size)
         if code:
             what = f"image {job.name} could not be copied there from {source} (exit {code}): {said}"
             raise CommandFailed(node, what, "call `sparkwright build` again: the image is built, only the copy is made")
 
 
-async def _about(world: World, job: Job) -> BuiltImage:
+async def _about(services: Services, job: Job) -> BuiltImage:
     command = commands.describe(job.name, job.build.base, FREEZE)
-    found = parse(await world.hosts[job.builder].run(command))
+    found = parse(await services.hosts[job.builder].run(command))
     if isinstance(found, BuiltImage):
         return found
     raise CommandFailed(job.builder, f"image {job.name} could not be looked at: {found.why} {found.raw}".rstrip())
 
 
-async def _record(world: World, job: Job, about: BuiltImage) -> str:
+async def _record(services: Services, job: Job, about: BuiltImage) -> str:
     """The same file on every node; its path there."""
     files = context(job.recipe, job.build)
     content = {"image": job.name, "nodes": [n.name for n in job.nodes], **about.as_record(), "files": dict(files)}
     text = json.dumps(content, indent=1).encode()
     name = f"images/{job.name.rpartition('/')[2].replace(':', '-')}.json"
-    await together(world.hosts[n.name].put(text, f"{n.paths.state}/{name}") for n in job.nodes)
+    await together(services.hosts[n.name].put(text, f"{n.paths.state}/{name}") for n in job.nodes)
     return f"{job.nodes[0].paths.state}/{name}"
 
 
-def _unfit(world: World, job: Job) -> Iterator[Finding]:
+def _unfit(services: Services, job: Job) -> Iterator[Finding]:
     wants_docker = replace(job.recipe, engine=replace(job.recipe.engine, runtime=Runtime.DOCKER))
-    found = Context(world.cluster, job.facts, wants_docker)
+    found = Context(services.cluster, job.facts, wants_docker)
     for check in docker.CHECKS:
         if check.code in _DAEMON:
             yield from check.findings(found)
@@ -224,9 +224,9 @@ def _refuse(job: Job, findings: Iterable[Finding]) -> None:
         raise Refused(f"{job.name}: not built: {prevented(stops)}", stops)
 
 
-def _say_undone(world: World, job: Job, error: BaseException) -> None:
+def _say_undone(services: Services, job: Job, error: BaseException) -> None:
     if not isinstance(error, Exception):
         nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
         rest = f"image {job.name} is on {job.there}; the next call only does what is left"
         text = f"interrupted: {rest if job.there else nothing}"
-        world.sink.tell(Notice(text, warning=True))
+        services.sink.tell(Notice(text, warning=True))

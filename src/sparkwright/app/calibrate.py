@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from sparkwright.app.survey import nodes_for
+from sparkwright.app.cluster_state import nodes_for
+from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.app.watch import RankWatch, Watch
-from sparkwright.app.world import Survey, Wish, World
 from sparkwright.domain.calibration import Calibration, Conditions
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import Driver, Unknown
@@ -23,25 +23,27 @@ from sparkwright.planner.weights import rank_weights
 _OTHER_MODEL = 1.3  # beyond the range of the count: no way of counting was this far off
 
 
-def calibrated(world: World, wish: Wish, found: Survey) -> Survey:
+def calibrated(services: Services, request: LaunchRequest, found: ClusterState) -> ClusterState:
     """The survey with what is known of earlier starts of the same, node by node; logs given by hand come first.
 
     Raises UsageError for a log by hand whose weights are not this recipe's.
     """
     known = {}
-    for rank, node in enumerate(nodes_for(world, wish.recipe)):
-        one = _known(world, wish, _conditions(world, wish.recipe, found, rank, node.name))
-        if one and wish.measured:
-            _same_model(one, wish.recipe, found.checkpoints)
+    for rank, node in enumerate(nodes_for(services, request.recipe)):
+        one = _known(services, request, _conditions(services, request.recipe, found, rank, node.name))
+        if one and request.measured:
+            _same_model(one, request.recipe, found.checkpoints)
         if one:
-            known[node.name] = calibrate.onto(one, wish.recipe, _pool(found, node.name, wish.recipe, wish.deployment))
+            known[node.name] = calibrate.onto(
+                one, request.recipe, _pool(found, node.name, request.recipe, request.deployment)
+            )
     return replace(found, calibrations=known)
 
 
-def _known(world: World, wish: Wish, wanted: Conditions) -> Calibration | None:
-    recipe = wish.recipe
+def _known(services: Services, request: LaunchRequest, wanted: Conditions) -> Calibration | None:
+    recipe = request.recipe
     alike = recipe.parallelism.pp == 1 and not traits(recipe).by_layer
-    return calibrate.choose(wish.measured or world.calibrations.like(wanted), wanted, alike)
+    return calibrate.choose(request.measured or services.calibrations.like(wanted), wanted, alike)
 
 
 def _same_model(given: Calibration, recipe: Recipe, checkpoints: Checkpoints) -> None:
@@ -59,30 +61,30 @@ def _same_model(given: Calibration, recipe: Recipe, checkpoints: Checkpoints) ->
         )
 
 
-def keep(world: World, plan: Plan, found: Survey, watch: Watch, timed: bool) -> None:
+def keep(services: Services, plan: Plan, found: ClusterState, watch: Watch, timed: bool) -> None:
     """Stores what each rank's log said; timed: it was watched from its beginning, so its phases are known.
 
     What cannot be kept is told: it is no reason to fail a start. The demo's nodes leave nothing behind.
     """
-    if world.cluster.simulated:
+    if services.cluster.simulated:
         return
     phases = tuple((str(phase), at - watch.began) for phase, at in watch.phases.items()) if timed else ()
-    said = (_of_rank(world, plan, found, rank) for rank in watch.ranks)
+    said = (_of_rank(services, plan, found, rank) for rank in watch.ranks)
     for one in said:
-        trouble = "" if one.says_nothing else world.calibrations.save(replace(one, phases=phases))
+        trouble = "" if one.says_nothing else services.calibrations.save(replace(one, phases=phases))
         if trouble:
-            world.sink.tell(Notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True))
+            services.sink.tell(Notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True))
             return
 
 
-def _of_rank(world: World, plan: Plan, found: Survey, rank: RankWatch) -> Calibration:
+def _of_rank(services: Services, plan: Plan, found: ClusterState, rank: RankWatch) -> Calibration:
     node = rank.spec.node
-    under = _conditions(world, plan.recipe, found, rank.spec.rank, node)
+    under = _conditions(services, plan.recipe, found, rank.spec.rank, node)
     there = _pool(found, node, plan.recipe, plan.deployment)
-    return calibrate.measured(rank.figures.facts, under, at=world.clock.now(), source=plan.deployment, pool=there)
+    return calibrate.measured(rank.figures.facts, under, at=services.clock.now(), source=plan.deployment, pool=there)
 
 
-def _conditions(world: World, recipe: Recipe, found: Survey, rank: int, node: str) -> Conditions:
+def _conditions(services: Services, recipe: Recipe, found: ClusterState, rank: int, node: str) -> Conditions:
     driver = found.facts[node].driver
     version = driver.version if isinstance(driver, Driver) else ""
     return calibrate.conditions(
@@ -95,7 +97,7 @@ def _conditions(world: World, recipe: Recipe, found: Survey, rank: int, node: st
     )
 
 
-def _pool(found: Survey, node: str, recipe: Recipe, deployment: str) -> int:
+def _pool(found: ClusterState, node: str, recipe: Recipe, deployment: str) -> int:
     """What the engine's memory fraction is of: all there is, or what is free when it starts. 0: not known."""
     there = pool(found.facts[node], deployment, 1)
     if isinstance(there, Unknown):

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from sparkwright.app.gather import gather, lost, reached
 from sparkwright.app.lease import holding
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import FabricChoice, NodeFacts
@@ -35,16 +35,16 @@ class Checked:
     old: tuple[tuple[Finding, float], ...] = ()
 
 
-async def check_nodes(world: World) -> Checked:
+async def check_nodes(services: Services) -> Checked:
     """Changes nothing. The rules are loaded while the nodes answer."""
-    began, nodes = world.clock.monotonic(), world.cluster.ordered
+    began, nodes = services.clock.monotonic(), services.cluster.ordered
     async with asyncio.TaskGroup() as group:
-        asking = group.create_task(gather(world.hosts, nodes, world.clock, ranks_fact))
+        asking = group.create_task(gather(services.hosts, nodes, services.clock, ranks_fact))
         group.create_task(asyncio.to_thread(import_module, _RULES))
     gathered = asking.result()
     facts = reached(gathered)
-    findings, ways = _judged(world.cluster, facts)
-    took = world.clock.monotonic() - began
+    findings, ways = _judged(services.cluster, facts)
+    took = services.clock.monotonic() - began
     return Checked(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
 
 
@@ -62,14 +62,14 @@ def _judged(
     return findings, {name: decision.choice for name, decision in chosen.items()}
 
 
-async def check_deeply(world: World, seize: bool = False) -> Checked:
+async def check_deeply(services: Services, seize: bool = False) -> Checked:
     """Also measures, under the leases of the nodes that answered: a start must not meet a load. Raises Busy."""
     from sparkwright.app.deep import deep
     from sparkwright.checks.catalog import worst_first
 
-    began = world.clock.monotonic()
-    checked = await check_nodes(world)
-    async with holding(world, list(checked.facts), "check --deep", seize):
-        measured = await deep(world, world.cluster.ordered, checked.facts)
+    began = services.clock.monotonic()
+    checked = await check_nodes(services)
+    async with holding(services, list(checked.facts), "check --deep", seize):
+        measured = await deep(services, services.cluster.ordered, checked.facts)
     findings = worst_first((*checked.findings, *measured))
-    return replace(checked, findings=findings, seconds=world.clock.monotonic() - began)
+    return replace(checked, findings=findings, seconds=services.clock.monotonic() - began)

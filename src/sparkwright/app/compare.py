@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sparkwright.app.launch import Outcome, prepare
 from sparkwright.app.plan import api_key
-from sparkwright.app.world import Wish, World
+from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 
@@ -19,14 +19,14 @@ class Planned:
     trouble: str = ""
 
 
-async def planned(world: World, recipes: Sequence[Recipe]) -> list[Planned]:
+async def planned(services: Services, recipes: Sequence[Recipe]) -> list[Planned]:
     """One after the other: the nodes are asked again for each. What one cluster cannot do does not hide the others."""
-    return [await _planned(world, recipe) for recipe in recipes]
+    return [await _planned(services, recipe) for recipe in recipes]
 
 
-async def _planned(world: World, recipe: Recipe) -> Planned:
+async def _planned(services: Services, recipe: Recipe) -> Planned:
     try:
-        wish = Wish(recipe, recipe.deployment, "", api_key(world, recipe), supervised=True)
-        return Planned(recipe, await prepare(world, wish))
+        request = LaunchRequest(recipe, recipe.deployment, "", api_key(services, recipe), supervised=True)
+        return Planned(recipe, await prepare(services, request))
     except UsageError as error:
         return Planned(recipe, trouble=error.message)

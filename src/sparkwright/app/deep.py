@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import combinations
 
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import finished, together
-from sparkwright.app.world import World
 from sparkwright.checks.deep import CHECKS
 from sparkwright.checks.foreign import engine_of
 from sparkwright.checks.rails import Rail, link_local_index, network_of, rails
@@ -39,24 +39,26 @@ class _Lane:
     way: tuple[str, str]
 
 
-async def deep(world: World, nodes: Sequence[Node], facts: Mapping[str, NodeFacts]) -> tuple[Finding, ...]:
+async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, NodeFacts]) -> tuple[Finding, ...]:
     """What was measured, as findings (info where it is well), and what was not, with why.
 
     On two nodes it takes some 25 s.
     """
-    if world.cluster.simulated:
-        measured = Measured(skipped=(Skipped(f"{_RDMA}, {_CLOCKS}", world.cluster.name, "simulated nodes"),))
+    if services.cluster.simulated:
+        measured = Measured(skipped=(Skipped(f"{_RDMA}, {_CLOCKS}", services.cluster.name, "simulated nodes"),))
     else:
         asked = [facts[node.name] for node in nodes if node.name in facts]
-        moved, left_out = await _bandwidths(world, asked)
-        clocks = await _all_clocks(world, asked)
+        moved, left_out = await _bandwidths(services, asked)
+        clocks = await _all_clocks(services, asked)
         skipped = (*left_out, *(one for one in clocks if isinstance(one, Skipped)))
         measured = Measured(moved, tuple(one for one in clocks if isinstance(one, Clocks)), skipped)
-    context = Context(world.cluster, facts, measured=measured)
+    context = Context(services.cluster, facts, measured=measured)
     return tuple(finding for check in CHECKS for finding in check.findings(context))
 
 
-async def _bandwidths(world: World, facts: Sequence[NodeFacts]) -> tuple[tuple[Bandwidth, ...], tuple[Skipped, ...]]:
+async def _bandwidths(
+    services: Services, facts: Sequence[NodeFacts]
+) -> tuple[tuple[Bandwidth, ...], tuple[Skipped, ...]]:
     """Rail after rail: two at a time would measure each other."""
     moved, skipped = list[Bandwidth](), list[Skipped]()
     for one, other in combinations(facts, 2):
@@ -67,8 +69,8 @@ async def _bandwidths(world: World, facts: Sequence[NodeFacts]) -> tuple[tuple[B
             skipped.append(Skipped(_RDMA, f"{one.node}, {other.node}", why))
         for number, lane in enumerate(lanes):
             over = f"{lane.source.node} to {lane.target.node} over {lane.source.port.device}"
-            async with _step(world, _RDMA, over, deep_check.SECONDS):
-                moved.append(await _sent(world, lane, _PORT + number))
+            async with _step(services, _RDMA, over, deep_check.SECONDS):
+                moved.append(await _sent(services, lane, _PORT + number))
     return tuple(moved), tuple(skipped)
 
 
@@ -110,14 +112,14 @@ def _bare(twin: Rail | None, far: Rail | None, way: tuple[str, str]) -> Iterator
             yield _Lane(twin, far, (gids[0], gids[1]), way)
 
 
-async def _sent(world: World, lane: _Lane, port: int) -> Bandwidth:
+async def _sent(services: Services, lane: _Lane, port: int) -> Bandwidth:
     """The server ends with the client, and is ended when the client never came to it."""
     source, target = lane.source, lane.target
     serve = deep_check.server(target.port.device, lane.gids[1], port, lane.way[1])
     send = deep_check.client(source.port.device, lane.gids[0], port, lane.way)
-    server = asyncio.ensure_future(world.hosts[target.node].run(serve))
+    server = asyncio.ensure_future(services.hosts[target.node].run(serve))
     try:
-        gbit = deep_check.bandwidth(await world.hosts[source.node].run(send))
+        gbit = deep_check.bandwidth(await services.hosts[source.node].run(send))
     except NodeError as error:
         gbit = Unknown(error.message, "the connection to a node was lost")
     finally:
@@ -126,25 +128,25 @@ async def _sent(world: World, lane: _Lane, port: int) -> Bandwidth:
     return Bandwidth(source.node, target.node, source.port.device, target.port.device, gbit)
 
 
-async def _all_clocks(world: World, facts: Sequence[NodeFacts]) -> list[Clocks | Skipped]:
-    async with _step(world, _CLOCKS, ", ".join(one.node for one in facts), deep_check.CLOCK_SECONDS):
-        return await together(_clocks(world, one) for one in facts)
+async def _all_clocks(services: Services, facts: Sequence[NodeFacts]) -> list[Clocks | Skipped]:
+    async with _step(services, _CLOCKS, ", ".join(one.node for one in facts), deep_check.CLOCK_SECONDS):
+        return await together(_clocks(services, one) for one in facts)
 
 
 @asynccontextmanager
-async def _step(world: World, name: str, detail: str, usual: float) -> AsyncIterator[None]:
-    began = world.clock.monotonic()
-    world.sink.tell(StepStarted(name, detail, usual))
+async def _step(services: Services, name: str, detail: str, usual: float) -> AsyncIterator[None]:
+    began = services.clock.monotonic()
+    services.sink.tell(StepStarted(name, detail, usual))
     yield
-    world.sink.tell(StepDone(name, world.clock.monotonic() - began, detail))
+    services.sink.tell(StepDone(name, services.clock.monotonic() - began, detail))
 
 
-async def _clocks(world: World, facts: NodeFacts) -> Clocks | Skipped:
+async def _clocks(services: Services, facts: NodeFacts) -> Clocks | Skipped:
     """With a rank of ours there it is only watched; else ten seconds of matrix products, and nothing of them stays."""
     ranks = running(facts)
     if not known(facts.gpus) or ranks is None:
         return Skipped(_CLOCKS, facts.node, "no GPU" if ranks is not None else "what runs there is not known")
-    host, name = world.hosts[facts.node], f"sparkwright-clock-{world.nonce}"
+    host, name = services.hosts[facts.node], f"sparkwright-clock-{services.nonce}"
     image = _image(facts)
     try:
         return deep_check.clocks(await host.run(deep_check.sample_clocks(image, name, busy=bool(ranks))), facts.node)

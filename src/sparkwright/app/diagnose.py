@@ -9,8 +9,8 @@ from math import inf
 
 from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import together
-from sparkwright.app.world import World
 from sparkwright.causes.diagnose import Reader, SplitReader, book, clients_faults, diagnosis, ending
 from sparkwright.causes.whole_log import ends
 from sparkwright.domain.deployment import DeploymentState
@@ -84,21 +84,21 @@ def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
     return reader
 
 
-async def examine_deployment(world: World, deployment: str) -> Examined:
+async def examine_deployment(services: Services, deployment: str) -> Examined:
     """All ranks' logs, the kernel logs, what the GPUs do now, and the nodes' facts. Changes nothing.
 
     What was logged before the last good answer, or before its start, does not explain what is wrong now: it is apart.
     Raises UsageError when there is no such deployment.
     """
-    ranks, clocks = await asyncio.gather(queries.chosen(world, deployment, None), _clocks(world, deployment))
+    ranks, clocks = await asyncio.gather(queries.chosen(services, deployment, None), _clocks(services, deployment))
     since, answered = _since(ranks, clocks)
     nodes = tuple(dict.fromkeys(rank.node for rank in ranks))
     async with asyncio.TaskGroup() as group:
-        logs = group.create_task(_rank_logs(world, ranks, clocks, since))
-        asked = group.create_task(_around_all(world, nodes))
-        looking = group.create_task(check_nodes(world))
+        logs = group.create_task(_rank_logs(services, ranks, clocks, since))
+        asked = group.create_task(_around_all(services, nodes))
+        looking = group.create_task(check_nodes(services))
     (around, trouble), checked = asked.result(), looking.result()
-    year = year_of(world)
+    year = year_of(services)
     kernels = [_kernel(one, year, (since or -inf) + clocks[one.node].ahead) for one in around]
     told, earlier = _judged(
         _Read(logs.result(), kernels, around, ranks, answered),
@@ -147,16 +147,16 @@ def _judged(
     return replace(now, causes=(*now.causes, *still)), old
 
 
-async def _clocks(world: World, deployment: str) -> dict[str, _Clock]:
+async def _clocks(services: Services, deployment: str) -> dict[str, _Clock]:
     """Of all nodes; a node that does not answer is named by whatever else is asked of it."""
-    found = await together(_clock(world, name, deployment) for name in world.cluster.names)
-    return dict(zip(world.cluster.names, found, strict=True))
+    found = await together(_clock(services, name, deployment) for name in services.cluster.names)
+    return dict(zip(services.cluster.names, found, strict=True))
 
 
-async def _clock(world: World, node: str, deployment: str) -> _Clock:
-    fact, before = supervised_fact(node, world.cluster.node(node).paths.state), world.clock.now()
+async def _clock(services: Services, node: str, deployment: str) -> _Clock:
+    fact, before = supervised_fact(node, services.cluster.node(node).paths.state), services.clock.now()
     try:
-        clock, watched = await world.hosts[node].run_all([ask.clock(), fact.command])
+        clock, watched = await services.hosts[node].run_all([ask.clock(), fact.command])
     except NodeError:
         return _Clock()
     text, _, zone = clock.stdout.strip().partition(" ")
@@ -209,8 +209,8 @@ def _kernel(around: _Around, year: int, border: float) -> SplitReader:
     return log
 
 
-def year_of(world: World) -> int:
-    return datetime.fromtimestamp(world.clock.now(), UTC).year
+def year_of(services: Services) -> int:
+    return datetime.fromtimestamp(services.clock.now(), UTC).year
 
 
 def name_of(rank: RankStatus) -> str:
@@ -237,13 +237,13 @@ def _fabric(ways: Mapping[str, FabricChoice | None], node: str) -> dict[str, str
 
 
 async def _rank_logs(
-    world: World, ranks: Sequence[RankStatus], clocks: Mapping[str, _Clock], since: float | None
+    services: Services, ranks: Sequence[RankStatus], clocks: Mapping[str, _Clock], since: float | None
 ) -> list[SplitReader]:
-    year = year_of(world)
+    year = year_of(services)
     logs = {
         rank.rank: SplitReader(name_of(rank), year, partial(_border, rank, clocks[rank.node], since)) for rank in ranks
     }
-    async for rank, line in queries.logs(world, ranks[0].deployment, None, 0, False):
+    async for rank, line in queries.logs(services, ranks[0].deployment, None, 0, False):
         if rank.rank in logs:
             logs[rank.rank].feed(line)
     for log in logs.values():
@@ -256,18 +256,18 @@ def oom_killed(log: str, lately: str) -> bool | None:
     return bool(OOM.search(lately)) if log.strip() else None
 
 
-async def _around_all(world: World, nodes: Sequence[str]) -> tuple[list[_Around], tuple[str, ...]]:
-    asked = await together(_around(world, node) for node in nodes)
+async def _around_all(services: Services, nodes: Sequence[str]) -> tuple[list[_Around], tuple[str, ...]]:
+    asked = await together(_around(services, node) for node in nodes)
     return [one for one in asked if isinstance(one, _Around)], tuple(one for one in asked if isinstance(one, str))
 
 
-async def _around(world: World, node: str) -> _Around | str:
+async def _around(services: Services, node: str) -> _Around | str:
     try:
-        kernel, gpu = await world.hosts[node].run_all([ask.kernel_log(), ask.utilization()])
+        kernel, gpu = await services.hosts[node].run_all([ask.kernel_log(), ask.utilization()])
     except NodeError as error:
         return error.message
     busy = [gpu.stdout.encode("utf-8", "replace")]
-    return _Around(node, kernel.stdout, _read(book(), f"nvidia-smi dmon on {node}", busy, year_of(world)))
+    return _Around(node, kernel.stdout, _read(book(), f"nvidia-smi dmon on {node}", busy, year_of(services)))
 
 
 def _of(checked: Checked, nodes: Sequence[str]) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sparkwright.app import queries
 from sparkwright.app.diagnose import name_of, words_of, year_of
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.causes.diagnose import Reader, book, diagnosis
 from sparkwright.domain.diagnosis import Cause, likely
 from sparkwright.logscan.book import Book
@@ -49,10 +49,10 @@ class Watching:
                 yield cause
 
 
-async def watch_deployment(world: World, deployment: str) -> AsyncIterator[Cause]:
+async def watch_deployment(services: Services, deployment: str) -> AsyncIterator[Cause]:
     """From each rank's beginning, until the ranks end. Raises UsageError when there is no such deployment."""
-    watching = Watching(year_of(world), words_of(await queries.chosen(world, deployment, None)))
-    async for rank, line in queries.logs(world, deployment, None, 0, True):
+    watching = Watching(year_of(services), words_of(await queries.chosen(services, deployment, None)))
+    async for rank, line in queries.logs(services, deployment, None, 0, True):
         for cause in watching.feed(name_of(rank), f"{line}\n".encode("utf-8", "replace")):
             yield cause
     for cause in watching.close():

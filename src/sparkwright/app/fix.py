@@ -8,8 +8,8 @@ from typing import Any
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.lease import holding
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import each, finished
-from sparkwright.app.world import World
 from sparkwright.checks.attention import FORMER
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -60,35 +60,35 @@ class Result:
 Work = Callable[[Wanted], Coroutine[Any, Any, Result]]
 
 
-async def mendable(world: World, checked: Checked, only: Sequence[str] = ()) -> tuple[Wanted, ...]:
+async def mendable(services: Services, checked: Checked, only: Sequence[str] = ()) -> tuple[Wanted, ...]:
     """The fixes that the findings carry, by node in the cluster's order. only: these codes, () for all."""
     pairs = [(f.code, f.fix) for f in checked.findings if f.fix and (not only or f.code in only)]
-    rights = await _rights(world, (fix.node for _, fix in pairs if fix.root), RIGHTS)
+    rights = await _rights(services, (fix.node for _, fix in pairs if fix.root), RIGHTS)
     wanted = [Wanted(code, fix, rights.get(fix.node, Rights())) for code, fix in dict.fromkeys(pairs)]
-    return tuple(sorted(wanted, key=lambda one: world.cluster.names.index(one.fix.node)))
+    return tuple(sorted(wanted, key=lambda one: services.cluster.names.index(one.fix.node)))
 
 
-async def undoable(world: World, only: Sequence[str] = ()) -> tuple[tuple[Wanted, ...], tuple[NodeError, ...]]:
+async def undoable(services: Services, only: Sequence[str] = ()) -> tuple[tuple[Wanted, ...], tuple[NodeError, ...]]:
     """What is recorded, node by node, the last change first; and the nodes whose record could not be read."""
-    asked = await asyncio.gather(*(_undoable(world, name) for name in world.cluster.names))
+    asked = await asyncio.gather(*(_undoable(services, name) for name in services.cluster.names))
     found = (wanted for one in asked if not isinstance(one, NodeError) for wanted in one)
     lost = tuple(one for one in asked if isinstance(one, NodeError))
     return tuple(wanted for wanted in found if not only or FORMER.get(wanted.code, wanted.code) in only), lost
 
 
-async def mend(world: World, wanted: Sequence[Wanted], seize: bool) -> tuple[tuple[Result, ...], Checked]:
+async def mend(services: Services, wanted: Sequence[Wanted], seize: bool) -> tuple[tuple[Result, ...], Checked]:
     """Makes them, as far as they are still due under the nodes' leases, and checks again. Raises Busy."""
-    async with holding(world, _nodes(wanted), "check --fix", seize):
-        findings = (await check_nodes(world)).findings
+    async with holding(services, _nodes(wanted), "check --fix", seize):
+        findings = (await check_nodes(services)).findings
         due = {(finding.code, finding.fix) for finding in findings}
-        results = await _everywhere(world, wanted, lambda one: _mended(world, one, (one.code, one.fix) in due))
-    return results, await check_nodes(world)
+        results = await _everywhere(services, wanted, lambda one: _mended(services, one, (one.code, one.fix) in due))
+    return results, await check_nodes(services)
 
 
-async def undo(world: World, wanted: Sequence[Wanted], seize: bool) -> tuple[Result, ...]:
+async def undo(services: Services, wanted: Sequence[Wanted], seize: bool) -> tuple[Result, ...]:
     """Takes them back in the order given and forgets them; what others have changed since stays. Raises Busy."""
-    async with holding(world, _nodes(wanted), "check --undo", seize):
-        return await _everywhere(world, wanted, lambda one: _undone(world, one))
+    async with holding(services, _nodes(wanted), "check --undo", seize):
+        return await _everywhere(services, wanted, lambda one: _undone(services, one))
 
 
 def _nodes(wanted: Iterable[Wanted]) -> list[str]:
@@ -96,19 +96,19 @@ def _nodes(wanted: Iterable[Wanted]) -> list[str]:
     return list({one.fix.node for one in wanted if not one.by_hand})
 
 
-async def with_password(world: World, wanted: Sequence[Wanted], password: Secret) -> tuple[Wanted, ...]:
+async def with_password(services: Services, wanted: Sequence[Wanted], password: Secret) -> tuple[Wanted, ...]:
     """The same with a password for sudo, tried once on each node that wants one."""
     asking = (one.fix.node for one in wanted if one.rights.asks)
-    rights = await _rights(world, asking, rights_with(password))
+    rights = await _rights(services, asking, rights_with(password))
     return tuple(replace(one, rights=rights.get(one.fix.node, one.rights)) for one in wanted)
 
 
-async def _rights(world: World, nodes: Iterable[str], fact: Fact[Rights]) -> dict[str, Rights]:
+async def _rights(services: Services, nodes: Iterable[str], fact: Fact[Rights]) -> dict[str, Rights]:
     """Only of nodes where root is needed: a sudo that refuses writes to their logs, or a mail."""
 
     async def one(node: str) -> tuple[str, Rights]:
         try:
-            found = fact.read(await world.hosts[node].run(fact.command))
+            found = fact.read(await services.hosts[node].run(fact.command))
         except NodeError as error:
             return node, Rights(why=error.message)
         return node, Rights(why=found.why) if isinstance(found, Unknown) else found
@@ -116,119 +116,123 @@ async def _rights(world: World, nodes: Iterable[str], fact: Fact[Rights]) -> dic
     return dict(await asyncio.gather(*(one(node) for node in set(nodes))))
 
 
-async def _undoable(world: World, node: str) -> list[Wanted] | NodeError:
+async def _undoable(services: Services, node: str) -> list[Wanted] | NodeError:
     try:
-        made = await _record(world, node)
+        made = await _record(services, node)
     except NodeError as error:
         return error
-    rights = (await _rights(world, (change.fix.node for change in made if change.fix.root), RIGHTS)).get(node, Rights())
+    rights = (await _rights(services, (change.fix.node for change in made if change.fix.root), RIGHTS)).get(
+        node, Rights()
+    )
     return [Wanted(change.code, change.fix, rights, change) for change in reversed(made)]
 
 
-async def _everywhere(world: World, wanted: Sequence[Wanted], work: Work) -> tuple[Result, ...]:
+async def _everywhere(services: Services, wanted: Sequence[Wanted], work: Work) -> tuple[Result, ...]:
     """Nodes side by side, on each one after the other: an interrupt is heard between two of them."""
 
     async def on(node: str) -> list[Result]:
-        return [await _tried(world, one, work) for one in wanted if one.fix.node == node]
+        return [await _tried(services, one, work) for one in wanted if one.fix.node == node]
 
     done = await each(on(node) for node in dict.fromkeys(one.fix.node for one in wanted))
     return tuple(result for results in done for result in results)
 
 
-async def _tried(world: World, one: Wanted, work: Work) -> Result:
+async def _tried(services: Services, one: Wanted, work: Work) -> Result:
     if one.by_hand:
         return Result(one, Outcome.BY_HAND, one.by_hand)
 
-    world.sink.tell(StepStarted(f"{one.fix.node} {one.code}", "; ".join(command.changes for command in one.commands)))
+    services.sink.tell(
+        StepStarted(f"{one.fix.node} {one.code}", "; ".join(command.changes for command in one.commands))
+    )
     try:
         return await finished(work(one))
     except NodeError as error:
         return Result(one, Outcome.FAILED, error.message)
 
 
-async def _mended(world: World, wanted: Wanted, due: bool) -> Result:
+async def _mended(services: Services, wanted: Wanted, due: bool) -> Result:
     fix = wanted.fix
-    before = await _said(world, fix)
+    before = await _said(services, fix)
     if not due or before == fix.sets:
         return Result(wanted, Outcome.SKIPPED, "it is so already" if before == fix.sets else _OTHERS)
-    change = await _begun(world, Change(wanted.code, fix, before, world.clock.now(), world.who))
-    if why := await _ran(world, wanted, fix.do):
-        return Result(wanted, Outcome.FAILED, await _taken_back(world, wanted, change, why))
-    if (now := await _said(world, fix)) != fix.sets:
+    change = await _begun(services, Change(wanted.code, fix, before, services.clock.now(), services.who))
+    if why := await _ran(services, wanted, fix.do):
+        return Result(wanted, Outcome.FAILED, await _taken_back(services, wanted, change, why))
+    if (now := await _said(services, fix)) != fix.sets:
         return Result(
-            wanted, Outcome.FAILED, await _taken_back(world, wanted, change, f"it is {_shown(now)} afterwards")
+            wanted, Outcome.FAILED, await _taken_back(services, wanted, change, f"it is {_shown(now)} afterwards")
         )
-    made = await _record(world, fix.node)
-    await _keep(world, fix.node, [replace(one, done=True) if one == change else one for one in made])
+    made = await _record(services, fix.node)
+    await _keep(services, fix.node, [replace(one, done=True) if one == change else one for one in made])
     return Result(wanted, Outcome.DONE)
 
 
-async def _begun(world: World, change: Change) -> Change:
+async def _begun(services: Services, change: Change) -> Change:
     """Recorded. An earlier attempt at the very same that was cut off counts in its place."""
-    made = await _record(world, change.fix.node)
+    made = await _record(services, change.fix.node)
     for one in made:
         if not one.done and (one.code, one.fix, one.before) == (change.code, change.fix, change.before):
             return one
-    await _keep(world, change.fix.node, [*made, change])
+    await _keep(services, change.fix.node, [*made, change])
     return change
 
 
-async def _taken_back(world: World, wanted: Wanted, change: Change, why: str) -> str:
+async def _taken_back(services: Services, wanted: Wanted, change: Change, why: str) -> str:
     """Why it failed, and what became of the half that may have been done."""
-    trouble = await _ran(world, wanted, change.fix.undo)
-    if trouble and await _said(world, change.fix) != change.before:
+    trouble = await _ran(services, wanted, change.fix.undo)
+    if trouble and await _said(services, change.fix) != change.before:
         return f"{why}; and it could not be taken back: {trouble}; `check --undo` tries again"
-    await _forget(world, change)
+    await _forget(services, change)
     return f"{why}; nothing is changed"
 
 
-async def _undone(world: World, wanted: Wanted) -> Result:
+async def _undone(services: Services, wanted: Wanted) -> Result:
     change, fix = wanted.change, wanted.fix
-    if change is None or change not in await _record(world, fix.node):
+    if change is None or change not in await _record(services, fix.node):
         return Result(wanted, Outcome.SKIPPED, "it is no longer recorded: somebody else took it back")
-    now = await _said(world, fix)
+    now = await _said(services, fix)
     if now not in (fix.sets, change.before):
         why = f"changed since: it is {_shown(now)}, and was set to {_shown(fix.sets)}; left as it is"
         return Result(wanted, Outcome.SKIPPED, why)
-    if why := await _ran(world, wanted, fix.undo):
+    if why := await _ran(services, wanted, fix.undo):
         return Result(wanted, Outcome.FAILED, why)
-    await _forget(world, change)
+    await _forget(services, change)
     return Result(wanted, Outcome.DONE)
 
 
-async def _forget(world: World, change: Change) -> None:
+async def _forget(services: Services, change: Change) -> None:
     node = change.fix.node
-    await _keep(world, node, [one for one in await _record(world, node) if one != change])
+    await _keep(services, node, [one for one in await _record(services, node) if one != change])
 
 
-async def _ran(world: World, wanted: Wanted, commands: Sequence[Command]) -> str:
+async def _ran(services: Services, wanted: Wanted, commands: Sequence[Command]) -> str:
     """Why one of them failed; '' when all are done."""
     fix, password = wanted.fix, wanted.rights.password
     for command in commands:
-        done = await world.hosts[fix.node].run(as_root(command, password) if fix.root else command)
+        done = await services.hosts[fix.node].run(as_root(command, password) if fix.root else command)
         if not done.ok:
             return f"{command.changes}: {first_line(done) or f'exit {done.exit_code}'}"
     return ""
 
 
-async def _said(world: World, fix: Fix) -> str:
-    return (await world.hosts[fix.node].run(fix.look)).stdout.strip()
+async def _said(services: Services, fix: Fix) -> str:
+    return (await services.hosts[fix.node].run(fix.look)).stdout.strip()
 
 
 def _shown(said: str) -> str:
     return ", ".join(said.split("\n")) if said else "not to be read"
 
 
-async def _record(world: World, node: str) -> tuple[Change, ...]:
+async def _record(services: Services, node: str) -> tuple[Change, ...]:
     """Raises CommandFailed for one that cannot be read: to write a new one would lose the way back."""
-    state = world.cluster.node(node).paths.state
+    state = services.cluster.node(node).paths.state
     fact = recorded(state)
-    made = fact.read(await world.hosts[node].run(fact.command))
+    made = fact.read(await services.hosts[node].run(fact.command))
     if isinstance(made, Unknown):
         what = f"{file(state)}, the record of `check --fix`, cannot be read: {made.why} {made.raw}"
         raise CommandFailed(node, what.strip(), "look at it: without it nothing can be taken back")
     return made
 
 
-async def _keep(world: World, node: str, made: Sequence[Change]) -> None:
-    await world.hosts[node].put(text(made), file(world.cluster.node(node).paths.state), 0o600)
+async def _keep(services: Services, node: str, made: Sequence[Change]) -> None:
+    await services.hosts[node].put(text(made), file(services.cluster.node(node).paths.state), 0o600)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkwright.app.calibrate import calibrated
+from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.published import completed
-from sparkwright.app.survey import nodes_for, survey
-from sparkwright.app.world import Survey, Wish, World
+from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
@@ -46,53 +46,62 @@ def unreal(cluster: Cluster, recipe: Recipe) -> bool:
     return cluster.simulated or simulated(recipe)
 
 
-def weighed(world: World, wish: Wish, survey: Survey, nodes: Sequence[Node]) -> Weighed:
+def weighed(services: Services, request: LaunchRequest, cluster_state: ClusterState, nodes: Sequence[Node]) -> Weighed:
     """What the ledgers of the nodes say, for the recipe as it is and for what could be changed."""
-    judge = judge_of(wish, survey, nodes)
-    counted = judge.ground.ledgers(wish.recipe)
+    judge = judge_of(request, cluster_state, nodes)
+    counted = judge.ground.ledgers(request.recipe)
     found = verdict(counted)
-    sought = not found.fits and found.known and not unreal(world.cluster, wish.recipe)
-    proposed = remedies(wish.recipe, judge, surroundings(world, wish, survey, judge)) if sought else ()
-    return Weighed(counted, found, proposed, speeds(wish.recipe, judge, found), sought)
+    sought = not found.fits and found.known and not unreal(services.cluster, request.recipe)
+    proposed = remedies(request.recipe, judge, surroundings(services, request, cluster_state, judge)) if sought else ()
+    return Weighed(counted, found, proposed, speeds(request.recipe, judge, found), sought)
 
 
-async def optimum(world: World, wish: Wish, goal: Goal) -> Optimum:
+async def optimum(services: Services, request: LaunchRequest, goal: Goal) -> Optimum:
     """Asks the nodes and searches the limits. Raises UsageError where there is nothing to search."""
-    if unreal(world.cluster, wish.recipe):
-        raise UsageError(f"{wish.recipe.label}: simulated here, it takes no memory: there is nothing to optimize")
-    nodes = nodes_for(world, wish.recipe)
-    found = calibrated(world, wish, await survey(world, nodes, wish.recipe))
-    wish = completed(wish, found)
-    judge = judge_of(wish, found, nodes)
-    return optimize(wish.recipe, judge, surroundings(world, wish, found, judge), goal)
+    if unreal(services.cluster, request.recipe):
+        raise UsageError(f"{request.recipe.label}: simulated here, it takes no memory: there is nothing to optimize")
+    nodes = nodes_for(services, request.recipe)
+    found = calibrated(services, request, await gather_state(services, nodes, request.recipe))
+    request = completed(request, found)
+    judge = judge_of(request, found, nodes)
+    return optimize(request.recipe, judge, surroundings(services, request, found, judge), goal)
 
 
-def judge_of(wish: Wish, survey: Survey, nodes: Sequence[Node]) -> RealJudge:
+def judge_of(request: LaunchRequest, cluster_state: ClusterState, nodes: Sequence[Node]) -> RealJudge:
     names = tuple(node.name for node in nodes)
     return RealJudge(
-        Ground(names, wish.deployment, survey.facts, survey.checkpoints, survey.calibrations, _others(wish, survey))
+        Ground(
+            names,
+            request.deployment,
+            cluster_state.facts,
+            cluster_state.checkpoints,
+            cluster_state.calibrations,
+            _others(request, cluster_state),
+        )
     )
 
 
-def _others(wish: Wish, survey: Survey) -> dict[tuple[str, str], Checkpoint]:
+def _others(request: LaunchRequest, cluster_state: ClusterState) -> dict[tuple[str, str], Checkpoint]:
     """Checkpoints on any disk by what a recipe calls them, without the one that this recipe means."""
     found: dict[tuple[str, str], Checkpoint] = {}
-    for stored in survey.stored:
+    for stored in cluster_state.stored:
         one = stored.checkpoint
         found |= {key: one for key in ((stored.id, ""), (stored.id, one.revision), (one.path, "")) if key[0]}
-    found.pop((wish.recipe.model.label, wish.recipe.model.revision), None)
+    found.pop((request.recipe.model.label, request.recipe.model.revision), None)
     return found
 
 
-def surroundings(world: World, wish: Wish, survey: Survey, judge: RealJudge) -> Surroundings:
-    recipe, facts = wish.recipe, [survey.facts[name] for name in judge.ground.nodes]
+def surroundings(
+    services: Services, request: LaunchRequest, cluster_state: ClusterState, judge: RealJudge
+) -> Surroundings:
+    recipe, facts = request.recipe, [cluster_state.facts[name] for name in judge.ground.nodes]
     return Surroundings(
-        nodes=len(world.cluster.nodes),
+        nodes=len(services.cluster.nodes),
         shape=judge.ground.shape(recipe),
         kv_dtypes=kv_dtypes(recipe),
         fraction=0.0 if traits(recipe).claim is Claim.NONE else memory_fraction(recipe),
-        actions=actions(facts, wish.deployment),
-        checkpoints=other_checkpoints(recipe, survey.stored),
+        actions=actions(facts, request.deployment),
+        checkpoints=other_checkpoints(recipe, cluster_state.stored),
     )
 
 

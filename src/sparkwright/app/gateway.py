@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from sparkwright.app import keys as key_work
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.checks.gateway import CHECKS, NO_CADDY, PAIR, PORT
 from sparkwright.domain.check import Context
 from sparkwright.domain.codec import Unreadable, to_json
@@ -14,7 +14,7 @@ from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
-from sparkwright.domain.service import GatewayFacts, Service, Where
+from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.domain.unknown import Unknown
 from sparkwright.engines.catalog import routes
 from sparkwright.facts import gateway as facts
@@ -71,34 +71,34 @@ class GatewayInstall:
         return len(self.services) > 1
 
 
-async def install_gateway(world: World, plan: Plan, where: Where, handed: int = 0) -> GatewayInstall:
+async def install_gateway(services: Services, plan: Plan, where: Installation, handed: int = 0) -> GatewayInstall:
     """Idempotent. A Caddy that runs takes over what has changed without cutting a stream. Raises NodeError.
 
     handed: a port that another deployment's gateway holds and gives up for this one.
     """
-    seen = await _look(world, plan, where)
+    seen = await _look(services, plan, where)
     found = tuple(f for f in _judged(plan, seen) if f.code != PORT or plan.recipe.serving.door.port != handed)
     codes = {finding.code for finding in found}
     gateway = plan.recipe.serving.door
     front = _front(plan, where, seen, replace(gateway, tls=GatewayTls.INTERNAL) if PAIR in codes else gateway)
-    await _did(world, where, commands.folders(where.state, where.home, certificate_folders(front)))
+    await _did(services, where, commands.folders(where.state, where.home, certificate_folders(front)))
     setting = to_json(_setting(plan, where))
     # It reads its setting once: with another one its unit differs, and it is started again.
     mark = (("SPARKWRIGHT_SETTING", sha256(setting.encode()).hexdigest()[:12]),)
     service = Service("door", where.argv("door"), mark, cwd=f"{where.home}/door")
-    await _put(world, where, FILE, setting)
+    await _put(services, where, FILE, setting)
     if codes & {NO_CADDY, PORT}:
         return GatewayInstall((service,), found)
-    await _put(world, where, "caddy.json", json.dumps(config(front), indent=1))
-    await _put(world, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
-    await _did(world, where, commands.reload(where.python, f"{where.home}/door"))
-    key, said = await _first_key(world, plan)
+    await _put(services, where, "caddy.json", json.dumps(config(front), indent=1))
+    await _put(services, where, ENDPOINT, endpoint(plan, seen.hostname) + "\n")
+    await _did(services, where, commands.reload(where.python, f"{where.home}/door"))
+    key, said = await _first_key(services, plan)
     return GatewayInstall((service, _caddy(plan, where, seen, front)), found, said, key)
 
 
-async def findings(world: World, plan: Plan, where: Where) -> tuple[Finding, ...]:
+async def findings(services: Services, plan: Plan, where: Installation) -> tuple[Finding, ...]:
     """What is wrong with the gateway's files and programs now; changes nothing. Raises NodeError."""
-    return _judged(plan, await _look(world, plan, where))
+    return _judged(plan, await _look(services, plan, where))
 
 
 def _judged(plan: Plan, seen: GatewayFacts) -> tuple[Finding, ...]:
@@ -106,13 +106,13 @@ def _judged(plan: Plan, seen: GatewayFacts) -> tuple[Finding, ...]:
     return tuple(finding for check in CHECKS for finding in check.findings(context))
 
 
-async def _look(world: World, plan: Plan, where: Where) -> GatewayFacts:
+async def _look(services: Services, plan: Plan, where: Installation) -> GatewayFacts:
     """Raises CommandFailed."""
     gateway = plan.recipe.serving.door
     asked = facts.fact(where.node, where.state, where.home, gateway.port, (gateway.certificate, gateway.key))
-    seen = asked.read(await world.hosts[where.node].run(asked.command))
+    seen = asked.read(await services.hosts[where.node].run(asked.command))
     if isinstance(seen, Unknown):
-        raise CommandFailed(where.node, f"what it has for a front door: {seen.why} {seen.raw}")
+        raise CommandFailed(where.node, f"what it has for a gateway: {seen.why} {seen.raw}")
     try:
         parse(seen.keys or "")
     except Unreadable as error:
@@ -120,7 +120,7 @@ async def _look(world: World, plan: Plan, where: Where) -> GatewayFacts:
     return seen
 
 
-def _front(plan: Plan, where: Where, seen: GatewayFacts, gateway: Gateway) -> GatewayConfig:
+def _front(plan: Plan, where: Installation, seen: GatewayFacts, gateway: Gateway) -> GatewayConfig:
     return GatewayConfig(
         addresses=_addresses(plan),
         port=gateway.port,
@@ -135,7 +135,7 @@ def _front(plan: Plan, where: Where, seen: GatewayFacts, gateway: Gateway) -> Ga
     )
 
 
-def _store(where: Where) -> str:
+def _store(where: Installation) -> str:
     return f"{where.state}/door/ca"
 
 
@@ -156,7 +156,7 @@ def _names(plan: Plan, seen: GatewayFacts, gateway: Gateway) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))[:_NAMES]
 
 
-def _setting(plan: Plan, where: Where) -> GatewaySetting:
+def _setting(plan: Plan, where: Installation) -> GatewaySetting:
     serving = plan.recipe.serving
     return GatewaySetting(
         plan.deployment,
@@ -168,7 +168,7 @@ def _setting(plan: Plan, where: Where) -> GatewaySetting:
     )
 
 
-def _caddy(plan: Plan, where: Where, seen: GatewayFacts, front: GatewayConfig) -> Service:
+def _caddy(plan: Plan, where: Installation, seen: GatewayFacts, front: GatewayConfig) -> Service:
     """The system's own program, else the container that is there already."""
     folder = f"{where.home}/door"
     if seen.caddy:
@@ -187,27 +187,27 @@ def endpoint(plan: Plan, hostname: str) -> str:
     return f"{scheme}://{at[serving.expose]}:{serving.door.port}/v1"
 
 
-async def _first_key(world: World, plan: Plan) -> tuple[str, tuple[str, ...]]:
+async def _first_key(services: Services, plan: Plan) -> tuple[str, tuple[str, ...]]:
     """The file with a key, and what to print of it."""
     try:
-        path = await key_work.first(world, plan.deployment)
+        path = await key_work.first(services, plan.deployment)
     except SparkwrightError as error:
         return "", (f"no key could be made: {error.message}; {error.hint or '`sparkwright keys add NAME` later'}",)
-    if path or not world.keyring:
+    if path or not services.keyring:
         return path, ()
     return "", ("this machine has no key to it: `sparkwright keys add NAME` makes one",)
 
 
-async def settled(world: World, plan: Plan, where: Where) -> tuple[Reach | None, tuple[str, ...]]:
+async def settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:
     """Once its programs have been started: waits until the gateway listens; what to print of it. Raises NodeError."""
     gateway = plan.recipe.serving.door
     asked = commands.settled(where.python, f"{where.home}/door", gateway.port, root_certificate(_store(where)))
-    done = await world.hosts[where.node].run(asked)
+    done = await services.hosts[where.node].run(asked)
     if not done.ok:
         return None, (f"the gateway does not answer on {where.node}: {done.stderr.strip()[-300:]}",)
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
-    ring = world.keyring if done.stdout else None
+    ring = services.keyring if done.stdout else None
     path = ring.keep(plan.cluster.name, "ca.crt", done.stdout) if ring else ""
     return Reach(endpoint(plan, where.node), tunnel, authority=path), _no_figures(plan, done)
 
@@ -219,12 +219,12 @@ def _no_figures(plan: Plan, done: Completed) -> tuple[str, ...]:
     return (f"no figures for Prometheus: port {port + 1} is taken; set a serving.door.port that is free with the next",)
 
 
-async def _put(world: World, where: Where, name: str, content: str) -> None:
-    await world.hosts[where.node].put(content.encode(), f"{where.home}/door/{name}", 0o600)
+async def _put(services: Services, where: Installation, name: str, content: str) -> None:
+    await services.hosts[where.node].put(content.encode(), f"{where.home}/door/{name}", 0o600)
 
 
-async def _did(world: World, where: Where, command: Command) -> Completed:
-    done = await world.hosts[where.node].run(command)
+async def _did(services: Services, where: Installation, command: Command) -> Completed:
+    done = await services.hosts[where.node].run(command)
     if not done.ok:
         said = (done.stderr or done.stdout).strip()[-400:]
         raise CommandFailed(where.node, f"{command.changes}: exit {done.exit_code}: {said}")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sparkwright.app.services import ClusterState, Services
 from sparkwright.app.tasks import together
-from sparkwright.app.world import Survey, World
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NodeError
@@ -18,17 +18,17 @@ from sparkwright.facts.engine_image import parse_found
 Engines = dict[str, EngineFound | Unknown]
 
 
-def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Command | None:
+def engine_question(services: Services, node: Node, recipe: Recipe, look: bool) -> Command | None:
     """How to ask a node; None where there is nothing to ask: a simulated cluster is this machine.
 
     look: run the image when nothing is known of it yet.
     """
-    asked, engine = question(recipe, world.python_on(node)), recipe.engine
-    if asked is None or world.cluster.simulated or (recipe.model.simulated and not simulator(recipe)):
+    asked, engine = question(recipe, services.python_on(node)), recipe.engine
+    if asked is None or services.cluster.simulated or (recipe.model.simulated and not simulator(recipe)):
         return None
     if engine.runtime is not Runtime.DOCKER:
         # A worker of llama.cpp runs rpc-server, which names what it lacks itself.
-        lends = traits(recipe).by_layer and node.name != world.cluster.head
+        lends = traits(recipe).by_layer and node.name != services.cluster.head
         return None if lends else engine_image.engine_of_node(asked)
     if look:
         # Only a program that tells its version itself loads the driver's libraries.
@@ -36,26 +36,26 @@ def engine_question(world: World, node: Node, recipe: Recipe, look: bool) -> Com
     return engine_image.known_engine(engine.image, asked, node.paths.cache) if engine.image else None
 
 
-async def engines(world: World, nodes: Sequence[Node], recipe: Recipe | None, look: bool = False) -> Engines:
+async def engines(services: Services, nodes: Sequence[Node], recipe: Recipe | None, look: bool = False) -> Engines:
     """Node -> the engine that is there, all nodes at once; nothing of nodes of which nothing is known."""
-    asked = {node.name: engine_question(world, node, recipe, look) for node in nodes} if recipe else {}
+    asked = {node.name: engine_question(services, node, recipe, look) for node in nodes} if recipe else {}
     commands = {name: command for name, command in asked.items() if command}
     if not commands:
         return {}
-    seen = await together(_one(world, name, command, look) for name, command in commands.items())
+    seen = await together(_one(services, name, command, look) for name, command in commands.items())
     return {name: one for name, one in zip(commands, seen, strict=True) if one is not None}
 
 
-async def looked_at(world: World, recipe: Recipe, nodes: Sequence[str], found: Survey) -> Survey:
+async def looked_at(services: Services, recipe: Recipe, nodes: Sequence[str], found: ClusterState) -> ClusterState:
     """The survey with the engine of each of these nodes in it; the same one when there was nothing left to ask."""
-    missing = [world.cluster.node(name) for name in dict.fromkeys(nodes) if name not in found.engines]
-    more = await engines(world, missing, recipe, look=True)
+    missing = [services.cluster.node(name) for name in dict.fromkeys(nodes) if name not in found.engines]
+    more = await engines(services, missing, recipe, look=True)
     return replace(found, engines={**found.engines, **more}) if more else found
 
 
-async def _one(world: World, node: str, command: Command, look: bool) -> EngineFound | Unknown | None:
+async def _one(services: Services, node: str, command: Command, look: bool) -> EngineFound | Unknown | None:
     try:
-        return parse_found(await world.hosts[node].run(command))
+        return parse_found(await services.hosts[node].run(command))
     except NodeError as error:
         # Before a plan that is said by whoever gathers the node's facts.
         return Unknown(error.message, "the node could not be asked") if look else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkwright.app.diagnose import examine, oom_killed, year_of
 from sparkwright.app.gather import gather
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.causes.diagnose import degradations
 from sparkwright.causes.whole_log import ends
 from sparkwright.domain.command import Command
@@ -101,27 +101,27 @@ class Outage:
 Part = tuple[str, Coroutine[Any, Any, None]]
 
 
-async def collect(world: World, deployment: str, ranks: Sequence[Rank], limit: float = LIMIT) -> Evidence:
+async def collect(services: Services, deployment: str, ranks: Sequence[Rank], limit: float = LIMIT) -> Evidence:
     """What a stop would change: logs and memory, of all nodes at once.
 
     A node that does not answer in time is noted and holds up nothing else.
     """
     found = Evidence(deployment)
-    work = [_log(world, found, rank) for rank in ranks]
+    work = [_log(services, found, rank) for rank in ranks]
     for node in dict.fromkeys(rank.node for rank in ranks):
-        work.append(_text(world, found, node, (f"memory-{node}.txt", ""), evidence.memory()))
-        work.append((f"which ranks of {node} have ended", _ended(world, found, node)))
+        work.append(_text(services, found, node, (f"memory-{node}.txt", ""), evidence.memory()))
+        work.append((f"which ranks of {node} have ended", _ended(services, found, node)))
     await _all(found, work, limit)
     return found
 
 
-async def complete(world: World, found: Evidence, nodes: Sequence[str], limit: float = LIMIT) -> None:
+async def complete(services: Services, found: Evidence, nodes: Sequence[str], limit: float = LIMIT) -> None:
     """What is the same for some seconds more: the ranks may be stopped meanwhile."""
     work: list[Part] = []
     for node in nodes:
-        work.append(_text(world, found, node, (f"kernel-{node}.log", f"{_KERNEL}{node}"), ask.kernel_log()))
-        work.append(_text(world, found, node, (f"gpu-{node}.txt", ""), evidence.gpu()))
-        work.append((f"facts of {node}", _facts(world, found, node)))
+        work.append(_text(services, found, node, (f"kernel-{node}.log", f"{_KERNEL}{node}"), ask.kernel_log()))
+        work.append(_text(services, found, node, (f"gpu-{node}.txt", ""), evidence.gpu()))
+        work.append((f"facts of {node}", _facts(services, found, node)))
     await _all(found, work, limit)
 
 
@@ -129,16 +129,16 @@ async def _all(found: Evidence, work: Sequence[Part], limit: float) -> None:
     await asyncio.gather(*(_within(found, what, one, limit) for what, one in work))
 
 
-def _log(world: World, found: Evidence, rank: Rank) -> Part:
+def _log(services: Services, found: Evidence, rank: Rank) -> Part:
     name = (f"rank{rank.number}-{rank.node}.log", rank.label)
-    return _text(world, found, rank.node, name, evidence.rank_log(rank.runtime, rank.handle, HEAD, TAIL))
+    return _text(services, found, rank.node, name, evidence.rank_log(rank.runtime, rank.handle, HEAD, TAIL))
 
 
-def _text(world: World, found: Evidence, node: str, name: tuple[str, str], command: Command) -> Part:
+def _text(services: Services, found: Evidence, node: str, name: tuple[str, str], command: Command) -> Part:
     """name: of the file, and of the source in the diagnosis ('': it is not read there)."""
 
     async def bring() -> None:
-        text = (await world.hosts[node].run(command)).stdout
+        text = (await services.hosts[node].run(command)).stdout
         if text:
             found.files[name[0]] = text
             found.logs.update({name[1]: text} if name[1] else {})
@@ -146,10 +146,10 @@ def _text(world: World, found: Evidence, node: str, name: tuple[str, str], comma
     return name[1] or name[0], bring()
 
 
-async def _ended(world: World, found: Evidence, node: str) -> None:
+async def _ended(services: Services, found: Evidence, node: str) -> None:
     """Before anything is stopped: what ends then proves nothing."""
-    fact = ranks_fact(world.cluster.node(node))
-    done = await world.hosts[node].run(fact.command)
+    fact = ranks_fact(services.cluster.node(node))
+    done = await services.hosts[node].run(fact.command)
     told, away = fact.read(done), docker_away(done)
     if away:
         found.dockerless.append(f"{away} on {node}")
@@ -157,8 +157,8 @@ async def _ended(world: World, found: Evidence, node: str) -> None:
     found.ended.extend(rank for rank in ranks if rank.deployment == found.deployment and not rank.running)
 
 
-async def _facts(world: World, found: Evidence, node: str) -> None:
-    told = (await gather(world.hosts, [world.cluster.node(node)], world.clock, ranks_fact))[node]
+async def _facts(services: Services, found: Evidence, node: str) -> None:
+    told = (await gather(services.hosts, [services.cluster.node(node)], services.clock, ranks_fact))[node]
     if isinstance(told, NodeFacts):
         found.boots[node] = "" if isinstance(told.identity, Unknown) else told.identity.boot
         found.files[f"facts-{node}.json"] = json.dumps(asdict(told), indent=1, default=str)
@@ -174,21 +174,23 @@ async def _within(found: Evidence, what: str, work: Coroutine[Any, Any, None], l
         found.trouble.append(f"{what}: {error.message}")
 
 
-async def explain(world: World, found: Evidence, words: Mapping[str, str], outage: Outage | None = None) -> Diagnosis:
+async def explain(
+    services: Services, found: Evidence, words: Mapping[str, str], outage: Outage | None = None
+) -> Diagnosis:
     """The causes in the evidence. Read in a thread: the loop keeps updating the gateway.
 
     outage: only what came after the last good answer can be its cause, and facts of nodes outweigh logs.
     """
     logs = dict(found.logs)
     if outage:
-        logs = {name: _after(name, text, outage, year_of(world)) for name, text in logs.items()}
+        logs = {name: _after(name, text, outage, year_of(services)) for name, text in logs.items()}
     logs = {name: text if name.startswith(_KERNEL) else _of_the_engine(text) for name, text in logs.items()}
     kernels = {name.removeprefix(_KERNEL): text for name, text in found.logs.items() if name.startswith(_KERNEL)}
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
     logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.said(found.boots) if outage else "")
     logs[ends.SOURCE] += "".join(f"{line}\n" for line in found.seen)
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
-    year = year_of(world)
+    year = year_of(services)
     return await asyncio.to_thread(lambda: examine(sources, year, words, degradations() if outage else frozenset()))
 
 
@@ -207,12 +209,12 @@ def _after(name: str, text: str, outage: Outage, year: int) -> str:
     return "".join(lines[at:])
 
 
-async def save(world: World, node: str, folder: str, files: Mapping[str, str]) -> tuple[str, ...]:
+async def save(services: Services, node: str, folder: str, files: Mapping[str, str]) -> tuple[str, ...]:
     """Puts the files into the folder on the node, for its user's eyes only; sentences about those that failed."""
 
     async def put(name: str, text: str) -> str:
         try:
-            await world.hosts[node].put(text.encode("utf-8", "replace"), f"{folder}/{name}", 0o600)
+            await services.hosts[node].put(text.encode("utf-8", "replace"), f"{folder}/{name}", 0o600)
         except NodeError as error:
             return error.message
         return ""

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import together
-from sparkwright.app.world import World
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
@@ -51,9 +51,9 @@ class _Asked:
     error: NodeError | None = None
 
 
-async def remembered(world: World, deployment: str = "") -> Remembered:
+async def remembered(services: Services, deployment: str = "") -> Remembered:
     """All nodes are asked: the head is where rank 0 was, and that may have been another node once."""
-    asked = await _ask(world)
+    asked = await _ask(services)
     found = [(one.node, incident) for one in asked if one.told for incident in one.told.incidents]
     mine = [(node, incident) for node, incident in found if deployment in ("", incident.deployment)]
     ordered = sorted(mine, key=lambda pair: (pair[1].opened_at, pair[1].number), reverse=True)
@@ -63,28 +63,28 @@ async def remembered(world: World, deployment: str = "") -> Remembered:
     return Remembered(tuple(ordered), trouble, any(one.error for one in asked), tuple(ours))
 
 
-async def incident(world: World, number: int, deployment: str = "") -> Shown:
+async def incident(services: Services, number: int, deployment: str = "") -> Shown:
     """Raises UsageError when no node has it, or the error of a node that may have it."""
-    asked = await _ask(world, number)
+    asked = await _ask(services, number)
     found = [(one, i) for one in asked if one.told for i in one.told.incidents if deployment in ("", i.deployment)]
     if not found:
-        raise next((one.error for one in asked if one.error), _no_incident(world, number, asked))
+        raise next((one.error for one in asked if one.error), _no_incident(services, number, asked))
     one, incident = max(found, key=lambda pair: pair[1].opened_at)
     told = one.told or Told(())
     return Shown(one.node, incident, told.files, _diagnosis(told.diagnosis))
 
 
-def _no_incident(world: World, number: int, asked: Sequence[_Asked]) -> UsageError:
+def _no_incident(services: Services, number: int, asked: Sequence[_Asked]) -> UsageError:
     trouble = "; ".join(one.trouble for one in asked if one.trouble)
-    there = ", ".join(world.cluster.names)
+    there = ", ".join(services.cluster.names)
     said = f"no incident {number} on {there}" + (f" ({trouble})" if trouble else "")
     return UsageError(said, "sparkwright incidents list shows what there is")
 
 
-async def _ask(world: World, number: int = 0) -> list[_Asked]:
+async def _ask(services: Services, number: int = 0) -> list[_Asked]:
     async def one(name: str) -> _Asked:
         try:
-            done = await world.hosts[name].run(incidents_command(world.cluster.node(name).paths.state, number))
+            done = await services.hosts[name].run(incidents_command(services.cluster.node(name).paths.state, number))
         except NodeError as error:
             return _Asked(name, None, error.message, error)
         told = parse_incidents(done)
@@ -92,7 +92,7 @@ async def _ask(world: World, number: int = 0) -> list[_Asked]:
             return _Asked(name, None, f"{name}: {told.why}: {told.raw}")
         return _Asked(name, told, f"{name}: the store cannot be read: {told.why}" if told.why else "")
 
-    return await together(one(name) for name in world.cluster.names)
+    return await together(one(name) for name in services.cluster.names)
 
 
 def _diagnosis(text: str) -> dict[str, Any] | None:
@@ -103,7 +103,9 @@ def _diagnosis(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-async def incident_logs(world: World, shown: Shown, rank: int | None, tail: int) -> AsyncIterator[tuple[int, str, str]]:
+async def incident_logs(
+    services: Services, shown: Shown, rank: int | None, tail: int
+) -> AsyncIterator[tuple[int, str, str]]:
     """(rank, node, line) of the ranks' logs as they were saved. Raises UsageError without any."""
     logs = [(int(m[1]), m[2], name) for name, _ in shown.files if (m := _RANK_LOG.fullmatch(name))]
     mine = [one for one in sorted(logs) if rank is None or one[0] == rank]
@@ -112,7 +114,7 @@ async def incident_logs(world: World, shown: Shown, rank: int | None, tail: int)
         of = "" if rank is None else f" of rank {rank}"
         raise UsageError(f"incident {shown.incident.number} has no log{of} on {shown.node}", kept)
     for number, node, name in mine:
-        lines = world.hosts[shown.node].stream(store.log(f"{shown.incident.folder}/{name}", tail))
+        lines = services.hosts[shown.node].stream(store.log(f"{shown.incident.folder}/{name}", tail))
         async with aclosing(lines) as stream:  # type: ignore[type-var]
             async for line in stream:
                 yield number, node, line

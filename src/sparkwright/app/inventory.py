@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import together
-from sparkwright.app.world import World
 from sparkwright.domain.checkpoint import Stored
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import NodeError
@@ -28,21 +28,21 @@ class Inventory:
         return tuple(node for node in nodes if node not in have and node not in self.lost)
 
 
-async def inventory(world: World, nodes: Sequence[Node], recipes: Iterable[Recipe]) -> Inventory:
+async def inventory(services: Services, nodes: Sequence[Node], recipes: Iterable[Recipe]) -> Inventory:
     """recipes: their model paths tell where else models may lie. Changes nothing."""
     folders = _folders(recipes)
-    answers = await together(_ask(world, node, folders) for node in nodes)
+    answers = await together(_ask(services, node, folders) for node in nodes)
     found = dict(zip((node.name for node in nodes), answers, strict=True))
     lost = {name: answer for name, answer in found.items() if isinstance(answer, str)}
     return Inventory(tuple(s for a in found.values() if not isinstance(a, str) for s in a), lost)
 
 
-async def _ask(world: World, node: Node, folders: Sequence[str]) -> tuple[Stored, ...] | str:
+async def _ask(services: Services, node: Node, folders: Sequence[str]) -> tuple[Stored, ...] | str:
     fact = Fact(
         commands.inventory(node.paths.hub, node.paths.models, folders), lambda done: facts.parse(done, node.name)
     )
     try:
-        found = fact.read(await world.hosts[node.name].run(fact.command))
+        found = fact.read(await services.hosts[node.name].run(fact.command))
     except NodeError as error:
         return error.message
     return f"{node.name}: {found.why} {found.raw}".rstrip() if isinstance(found, Unknown) else found

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
@@ -26,40 +26,40 @@ class Made:
     path: str
 
 
-async def listed(world: World) -> Keys:
+async def listed(services: Services) -> Keys:
     """Raises CommandFailed for a file that cannot be read, Unreachable."""
-    return (await _read(world))[0]
+    return (await _read(services))[0]
 
 
-async def add(world: World, name: str, deployment: str = "") -> Made:
+async def add(services: Services, name: str, deployment: str = "") -> Made:
     """Raises UsageError when the name is taken."""
-    ring = _ring(world)
+    ring = _ring(services)
     secret = key_from(ring.fresh())
-    key = Key(name, digest(secret.reveal()), world.clock.now(), world.who, deployment)
-    await _change(world, lambda keys: added(keys, key), f"key {name} made")
+    key = Key(name, digest(secret.reveal()), services.clock.now(), services.who, deployment)
+    await _change(services, lambda keys: added(keys, key), f"key {name} made")
     file = f"{name}@{deployment}.key" if deployment else f"{name}.key"
     try:
-        return Made(key, secret, ring.keep(world.cluster.name, file, secret.reveal() + "\n"))
+        return Made(key, secret, ring.keep(services.cluster.name, file, secret.reveal() + "\n"))
     except UsageError:
-        await revoke(world, name, deployment)  # nobody has it, and its name would be taken
+        await revoke(services, name, deployment)  # nobody has it, and its name would be taken
         raise
 
 
-async def first(world: World, deployment: str) -> str:
+async def first(services: Services, deployment: str) -> str:
     """The file here with a key that opens this deployment: made earlier, or `default`, where no key opens it yet.
 
     '' where only other machines have one.
     """
-    if world.keyring is None:
+    if services.keyring is None:
         return ""
-    opening = {key.sha256 for key in (await listed(world)).keys if key.deployment in ("", deployment)}
+    opening = {key.sha256 for key in (await listed(services)).keys if key.deployment in ("", deployment)}
     if not opening:
-        return (await add(world, FIRST)).path
-    files = world.keyring.kept(world.cluster.name)
+        return (await add(services, FIRST)).path
+    files = services.keyring.kept(services.cluster.name)
     return next((path for path, secret in files if digest(secret.reveal()) in opening), "")
 
 
-async def revoke(world: World, name: str, deployment: str = "") -> tuple[Key, ...]:
+async def revoke(services: Services, name: str, deployment: str = "") -> tuple[Key, ...]:
     """What was taken away; new requests with it get 401 at once. Raises UsageError when there is none of that name."""
     gone: tuple[Key, ...] = ()
 
@@ -68,23 +68,23 @@ async def revoke(world: World, name: str, deployment: str = "") -> tuple[Key, ..
         rest, gone = without(keys, name, deployment)
         return rest
 
-    await _change(world, change, f"key {name} revoked")
+    await _change(services, change, f"key {name} revoked")
     return gone
 
 
-def _ring(world: World) -> Keyring:
-    if world.keyring is None:
+def _ring(services: Services) -> Keyring:
+    if services.keyring is None:
         raise UsageError("no place to keep a key on this machine")
-    return world.keyring
+    return services.keyring
 
 
-async def _change(world: World, change: Callable[[Keys], Keys], why: str) -> None:
+async def _change(services: Services, change: Callable[[Keys], Keys], why: str) -> None:
     """Two who write at the same time both get what they want: whoever comes second reads again."""
-    head = world.cluster.head
+    head = services.cluster.head
     for _ in range(_TRIES):
-        keys, known = await _read(world)
+        keys, known = await _read(services)
         text = text_of(change(keys))
-        done = await world.hosts[head].run(commands.swap_keys(_state(world), known, text, why))
+        done = await services.hosts[head].run(commands.swap_keys(_state(services), known, text, why))
         if done.ok:
             return
         if done.exit_code != commands.CHANGED:
@@ -92,10 +92,10 @@ async def _change(world: World, change: Callable[[Keys], Keys], why: str) -> Non
     raise CommandFailed(head, f"the keys were changed by somebody else {_TRIES} times meanwhile", "try again")
 
 
-async def _read(world: World) -> tuple[Keys, str]:
+async def _read(services: Services) -> tuple[Keys, str]:
     """The keys, and the hash of their file ('' without one)."""
-    head, state = world.cluster.head, _state(world)
-    text = (await world.hosts[head].run(script(_READ, state))).stdout
+    head, state = services.cluster.head, _state(services)
+    text = (await services.hosts[head].run(script(_READ, state))).stdout
     try:
         return parse(text), hashlib.sha256(text.encode()).hexdigest() if text else ""
     except Unreadable as error:
@@ -106,5 +106,5 @@ async def _read(world: World) -> tuple[Keys, str]:
         ) from error
 
 
-def _state(world: World) -> str:
-    return world.cluster.node(world.cluster.head).paths.state
+def _state(services: Services) -> str:
+    return services.cluster.node(services.cluster.head).paths.state

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.arm import Armed, Order, arm, record
 from sparkwright.app.calibrate import calibrated, keep
-from sparkwright.app.disarm import disarm, taking_over
+from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.gate import unreal
 from sparkwright.app.identity import looked_at
+from sparkwright.app.install_supervisor import InstallOptions, InstallResult, install_supervisor, record
 from sparkwright.app.inventory import inventory
 from sparkwright.app.lease import Held, holding
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
+from sparkwright.app.remove_supervisor import remove_supervisor, taking_over
+from sparkwright.app.services import ClusterState, LaunchRequest, Services, resolved_paths
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.standing import Old, is_up, replaced
 from sparkwright.app.stop import clean, forget, old_ranks
-from sparkwright.app.survey import nodes_for, survey
 from sparkwright.app.swap import Swap, swapping
 from sparkwright.app.tasks import finished, together
-from sparkwright.app.world import Survey, Wish, World, resolved_paths
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -59,225 +59,225 @@ class Outcome:
     """
 
     plan: Plan
-    survey: Survey
+    cluster_state: ClusterState
     done: str = "planned"
     answer: Answer | None = None
     steps: list[tuple[str, float]] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     fresh: bool = False
-    armed: Armed | None = None
+    armed: InstallResult | None = None
     old: Old | None = None
 
 
-async def up(world: World, wish: Wish, options: Options) -> Outcome:
+async def up(services: Services, request: LaunchRequest, options: Options) -> Outcome:
     """Raises Refused, Busy, NotReady, Unreachable, CommandFailed; the nodes are then as before, logs of ranks kept.
 
     What served before serves again then, unless options say otherwise. Cancelled before the ranks run it undoes what
     was begun; after that the ranks go on, where they replace nothing.
     """
-    outcome = await prepare(world, wish)
-    ranks = old_ranks(outcome.plan, outcome.survey)
-    if not wish.replaces and is_up(outcome.plan, ranks):
+    outcome = await prepare(services, request)
+    ranks = old_ranks(outcome.plan, outcome.cluster_state)
+    if not request.replaces and is_up(outcome.plan, ranks):
         if not options.dry_run:
-            await _attach(world, outcome)
-            await _supervise(world, wish, outcome, options)
+            await _attach(services, outcome)
+            await _supervise(services, request, outcome, options)
         return outcome
-    if wish.replaces or (ranks and world.program):
-        outcome.old = await replaced(world, wish, ranks)
+    if request.replaces or (ranks and services.program):
+        outcome.old = await replaced(services, request, ranks)
     if not options.dry_run:
-        swap = Swap(world, wish, outcome.old, options.rollback and not options.detach, partial(again, world))
+        swap = Swap(services, request, outcome.old, options.rollback and not options.detach, partial(again, services))
         async with swapping(swap, lambda: outcome.plan):
-            await _serve(world, wish, outcome, options, swap)
+            await _serve(services, request, outcome, options, swap)
             swap.kept = True
-            await _supervise(world, wish, outcome, options)
+            await _supervise(services, request, outcome, options)
     return outcome
 
 
-async def again(world: World, wish: Wish, wait: bool) -> None:
+async def again(services: Services, request: LaunchRequest, wait: bool) -> None:
     """What served before, from here: nothing supervises it."""
-    outcome = await prepare(world, wish)
-    await bring(world, wish, outcome, seize=False)
-    await record(world, wish, outcome.plan)
+    outcome = await prepare(services, request)
+    await start_ranks(services, request, outcome, seize=False)
+    await record(services, request, outcome.plan)
     if wait:
-        await until_ready(world, outcome.plan)
+        await until_ready(services, outcome.plan)
 
 
-async def _serve(world: World, wish: Wish, outcome: Outcome, options: Options, swap: Swap) -> None:
-    _refuse(outcome.plan, wish.force)
+async def _serve(services: Services, request: LaunchRequest, outcome: Outcome, options: Options, swap: Swap) -> None:
+    _refuse(outcome.plan, request.force)
     swap.announce()
-    with _step(world, outcome, "total", quiet=True):
-        outcome.fresh = await bring(world, wish, outcome, options.seize, swap)
-        if outcome.fresh and world.program and not options.supervise:
-            await record(world, wish, outcome.plan)
+    with _step(services, outcome, "total", quiet=True):
+        outcome.fresh = await start_ranks(services, request, outcome, options.seize, swap)
+        if outcome.fresh and services.program and not options.supervise:
+            await record(services, request, outcome.plan)
         if not outcome.fresh:
-            await _attach(world, outcome)
+            await _attach(services, outcome)
         elif options.detach:
             outcome.done = "detached"
         else:
-            await _until_ready(world, outcome, quiet=swap.begun and swap.again)
+            await _until_ready(services, outcome, quiet=swap.begun and swap.again)
 
 
-async def _supervise(world: World, wish: Wish, outcome: Outcome, options: Options) -> None:
+async def _supervise(services: Services, request: LaunchRequest, outcome: Outcome, options: Options) -> None:
     """Only what serves is supervised: a first start that fails is for the one who called."""
-    if options.supervise and world.program:
-        gateway = outcome.old.gateway if outcome.old and wish.replaces else 0
-        order = Order(options.allow_reboot, outcome.fresh, _figures(outcome), wish.replaces, gateway)
-        with _step(world, outcome, "supervise", quiet=True):
-            outcome.armed = await arm(world, wish, outcome.plan, order)
-    elif world.program and not outcome.fresh:
-        await disarm(world, outcome.plan.placement.nodes, outcome.plan.deployment)
+    if options.supervise and services.program:
+        gateway = outcome.old.gateway if outcome.old and request.replaces else 0
+        install = InstallOptions(options.allow_reboot, outcome.fresh, _figures(outcome), request.replaces, gateway)
+        with _step(services, outcome, "supervise", quiet=True):
+            outcome.armed = await install_supervisor(services, request, outcome.plan, install)
+    elif services.program and not outcome.fresh:
+        await remove_supervisor(services, outcome.plan.placement.nodes, outcome.plan.deployment)
 
 
 def _figures(outcome: Outcome) -> dict[str, float]:
     """What a relaunch can be held against."""
-    memory = {name: facts.memory for name, facts in outcome.survey.facts.items()}
+    memory = {name: facts.memory for name, facts in outcome.cluster_state.facts.items()}
     found = {f"available:{n}": float(told.available) for n, told in memory.items() if not isinstance(told, Unknown)}
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
     return found | ({"started in": took} if outcome.done == "ready" else {})
 
 
-async def prepare(world: World, wish: Wish) -> Outcome:
+async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     """Facts and plan; changes nothing."""
-    steps: list[tuple[str, float]] = []
-    nodes = nodes_for(world, wish.recipe)
-    began = world.clock.monotonic()
-    world.sink.tell(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
-    found = calibrated(world, wish, await survey(world, nodes, wish.recipe))
-    plan = make_plan(world, wish, found)
+    nodes, began = nodes_for(services, request.recipe), services.clock.monotonic()
+    services.sink.tell(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
+    found = calibrated(services, request, await gather_state(services, nodes, request.recipe))
+    plan = make_plan(services, request, found)
     if plan.verdict is not None and not plan.verdict.fits and not unreal(plan.cluster, plan.recipe):
         # Another checkpoint on these nodes' disks may be what fits; nobody else needs to know of them.
-        found = replace(found, stored=(await inventory(world, nodes, [wish.recipe])).stored)
-        plan = make_plan(world, wish, found)
-    steps.append(("facts", world.clock.monotonic() - began))
-    world.sink.tell(StepDone("facts", steps[-1][1]))
-    return Outcome(plan, found, steps=steps)
+        found = replace(found, stored=(await inventory(services, nodes, [request.recipe])).stored)
+        plan = make_plan(services, request, found)
+    took = services.clock.monotonic() - began
+    services.sink.tell(StepDone("facts", took))
+    return Outcome(plan, found, steps=[("facts", took)])
 
 
 def _refuse(plan: Plan, force: str) -> None:
     stops = stopping(plan, force)
     if stops:
-        hint = "" if any(f.severity == "block" for f in stops) else "to go on all the same: --force REASON (recorded)"
+        hint = "" if any(f.severity == "block" for f in stops) else "to start it anyway: --force REASON (recorded)"
         raise Refused(f"{plan.deployment}: not started: {prevented(stops)}", stops, hint, plan.remedies)
 
 
-async def _attach(world: World, outcome: Outcome) -> None:
+async def _attach(services: Services, outcome: Outcome) -> None:
     """The same ranks run already: serving, or still on their way."""
     with suppress(NotReady, TimeoutError):
         async with asyncio.timeout(_ATTACH):
-            _answered(outcome, await ask(world, outcome.plan))
+            _answered(outcome, await ask(services, outcome.plan))
             outcome.done = "already serving"
             return
-    world.sink.tell(Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them"))
-    await _until_ready(world, outcome, ours=False)
+    services.sink.tell(Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them"))
+    await _until_ready(services, outcome, ours=False)
 
 
-async def bring(world: World, wish: Wish, outcome: Outcome, seize: bool, swap: Swap | None = None) -> bool:
+async def start_ranks(
+    services: Services, request: LaunchRequest, outcome: Outcome, seize: bool, swap: Swap | None = None
+) -> bool:
     """Stages and starts the ranks. False: somebody else has started the same ones meanwhile.
 
     What serves is staged for without the ranks' lease: it can be launched again while hours of weights are copied.
     """
     nodes = list(dict.fromkeys(outcome.plan.placement.nodes))
-    swap = swap or Swap(world, wish)
-    found = await listing(world, [name for name in world.cluster.names if name not in nodes])
-    elsewhere = [rank for rank in found.ranks if rank.deployment in swap.names]
-    nodes += dict.fromkeys(r.node for r in elsewhere)
-    running = False
+    swap, running = swap or Swap(services, request), False
+    others = await listing(services, [name for name in services.cluster.names if name not in nodes])
+    elsewhere = dict.fromkeys(rank.node for rank in others.ranks if rank.deployment in swap.names)
+    nodes += elsewhere
     try:
         if early := bool(swap.old and swap.old.supervised):
-            await _stage(world, wish, outcome, seize)
-        async with taking_over(world, nodes, swap.other or wish.deployment, f"up {wish.recipe.name}", seize) as held:
-            # What the survey saw may be history: it was taken before the lease.
-            old = tuple(r for r in await all_ranks(world, nodes) if r.deployment in swap.names)
+            await _stage(services, request, outcome, seize)
+        name, why = swap.other or request.deployment, f"up {request.recipe.name}"
+        async with taking_over(services, nodes, name, why, seize) as held:
+            # What was gathered may be history: it was taken before the lease.
+            old = tuple(r for r in await all_ranks(services, nodes) if r.deployment in swap.names)
             if is_up(outcome.plan, old) and not elsewhere and not swap.other:
                 return False
             if not early:
-                await _stage(world, wish, outcome, seize)
-            await _launch(world, outcome, old, held, swap)
+                await _stage(services, request, outcome, seize)
+            await _launch(services, outcome, old, held, swap)
             running = True
         return True
     except asyncio.CancelledError:
         if not (swap.begun and swap.again):
-            _interrupted(world, outcome.plan, running, swap)
+            _interrupted(services, outcome.plan, running, swap)
         raise
 
 
-def _interrupted(world: World, plan: Plan, running: bool, swap: Swap | None = None) -> None:
+def _interrupted(services: Services, plan: Plan, running: bool, swap: Swap | None = None) -> None:
     name = plan.deployment
-    text = f"interrupted: nothing of {name} was left running, the leases are given back"
+    text = f"interrupted: rolled back, nothing of {name} is running; leases are released"
     if swap and swap.old and not swap.begun:
-        text = f"interrupted: {swap.old.name} was not touched, the leases are given back"
+        text = f"interrupted: {swap.old.name} was not touched; leases are released"
     if running:
         text = (
-            f"interrupted: the ranks of {name} go on without this command. To watch on: the same `sparkwright up` "
-            f"again, to look: `sparkwright status`, to end them: `sparkwright down {name}`"
+            f"interrupted: the ranks of {name} continue to run. Attach again: the same `sparkwright up`; "
+            f"inspect: `sparkwright status`; stop: `sparkwright down {name}`"
         )
-    world.sink.tell(Notice(text, warning=True))
+    services.sink.tell(Notice(text, warning=True))
 
 
-async def _stage(world: World, wish: Wish, outcome: Outcome, seize: bool) -> None:
+async def _stage(services: Services, request: LaunchRequest, outcome: Outcome, seize: bool) -> None:
     """First the images, which are looked into, then the weights. Where all is there, nothing is done."""
-    nodes, why = dict.fromkeys(outcome.plan.placement.nodes), f"up {wish.recipe.name}: stage"
-    async with holding(world, list(nodes), why, seize, Of.STAGING):
-        with _step(world, outcome, "stage"):
-            for bring in (stage_image, stage_model):
-                if await bring(world, outcome.plan, outcome.survey):
-                    found = await survey(world, nodes_for(world, wish.recipe), wish.recipe)
-                    outcome.survey = calibrated(world, wish, found)
-                    outcome.plan = make_plan(world, wish, outcome.survey)
-                    _refuse(outcome.plan, wish.force)
-                await _look(world, wish, outcome)
+    nodes, why = dict.fromkeys(outcome.plan.placement.nodes), f"up {request.recipe.name}: stage"
+    async with holding(services, list(nodes), why, seize, Of.STAGING):
+        with _step(services, outcome, "stage"):
+            for stage in (stage_image, stage_model):
+                if await stage(services, outcome.plan, outcome.cluster_state):
+                    found = await gather_state(services, nodes_for(services, request.recipe), request.recipe)
+                    outcome.cluster_state = calibrated(services, request, found)
+                    outcome.plan = make_plan(services, request, outcome.cluster_state)
+                    _refuse(outcome.plan, request.force)
+                await _look(services, request, outcome)
 
 
-async def _look(world: World, wish: Wish, outcome: Outcome) -> None:
+async def _look(services: Services, request: LaunchRequest, outcome: Outcome) -> None:
     """What the image really holds: another engine than the recipe's is named before a byte of weights is copied."""
-    found = await looked_at(world, wish.recipe, outcome.plan.placement.nodes, outcome.survey)
-    if found is not outcome.survey:
-        outcome.survey, outcome.plan = found, make_plan(world, wish, found)
-        _refuse(outcome.plan, wish.force)
+    found = await looked_at(services, request.recipe, outcome.plan.placement.nodes, outcome.cluster_state)
+    if found is not outcome.cluster_state:
+        outcome.cluster_state, outcome.plan = found, make_plan(services, request, found)
+        _refuse(outcome.plan, request.force)
 
 
-async def _launch(world: World, outcome: Outcome, old: Sequence[RankStatus], held: Held, swap: Swap) -> None:
+async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus], held: Held, swap: Swap) -> None:
     """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
     plan, grace = outcome.plan, engine_by_name(outcome.plan.recipe.engine.name).stop.grace
     await finished(swap.begin())
-    for name in swap.unsupervised if world.program else ():
-        await finished(disarm(world, held.nodes, name))
+    for name in swap.unsupervised if services.program else ():
+        await finished(remove_supervisor(services, held.nodes, name))
     if old:
-        with _step(world, outcome, "remove old ranks"):
-            await finished(rank_work.stop_all(world, old, grace, remove=True))
+        with _step(services, outcome, "remove old ranks"):
+            await finished(rank_work.stop_all(services, old, grace, remove=True))
             for name in swap.names:
-                await forget(world, held.nodes, name)
-    with _step(world, outcome, "start ranks"):
+                await forget(services, held.nodes, name)
+    with _step(services, outcome, "start ranks"):
         try:
             # A start that was cut off half-way could not be cleaned: the daemon may go on with it.
-            await together(finished(_start(world, outcome, spec)) for spec in plan.specs[1:])
-            await finished(_start(world, outcome, plan.specs[0]))
+            await together(finished(_start(services, outcome, spec)) for spec in plan.specs[1:])
+            await finished(_start(services, outcome, plan.specs[0]))
         except BaseException:
             if not held.lost:
-                await finished(clean(world, plan))
+                await finished(clean(services, plan))
             raise
 
 
-async def _start(world: World, outcome: Outcome, spec: RankSpec) -> None:
+async def _start(services: Services, outcome: Outcome, spec: RankSpec) -> None:
     """With unlimited memlock unless the daemon is known not to be able to give it (rule DOCK004 says so)."""
-    found, docker = outcome.survey, outcome.survey.facts[spec.node].docker
-    state = resolved_paths(world.cluster.node(spec.node), found.facts[spec.node]).state
+    found, docker = outcome.cluster_state, outcome.cluster_state.facts[spec.node].docker
+    state = resolved_paths(services.cluster.node(spec.node), found.facts[spec.node]).state
     memlock = isinstance(docker, Unknown) or docker.can_raise_memlock is not False
     way = rank_work.Way(state, found.images.get(spec.node, ("", 0))[0], memlock)
-    await rank_work.start(world, outcome.plan, spec, way)
+    await rank_work.start(services, outcome.plan, spec, way)
 
 
-async def _until_ready(world: World, outcome: Outcome, ours: bool = True, quiet: bool = False) -> None:
+async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, quiet: bool = False) -> None:
     try:
-        answer, watch = await until_ready(world, outcome.plan, ours)
+        answer, watch = await until_ready(services, outcome.plan, ours)
     except asyncio.CancelledError:
         if not quiet:
-            _interrupted(world, outcome.plan, running=True)
+            _interrupted(services, outcome.plan, running=True)
         raise
     _answered(outcome, answer)
     outcome.done, outcome.facts = "ready", watch.facts
     outcome.steps += watch.steps()
-    keep(world, outcome.plan, outcome.survey, watch, timed=ours)
+    keep(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
 
 
 def _answered(outcome: Outcome, answer: Answer) -> None:
@@ -289,11 +289,11 @@ def _answered(outcome: Outcome, answer: Answer) -> None:
 
 
 @contextmanager
-def _step(world: World, outcome: Outcome, name: str, quiet: bool = False) -> Iterator[None]:
-    began = world.clock.monotonic()
+def _step(services: Services, outcome: Outcome, name: str, quiet: bool = False) -> Iterator[None]:
+    began = services.clock.monotonic()
     if not quiet:
-        world.sink.tell(StepStarted(name))
+        services.sink.tell(StepStarted(name))
     yield
-    outcome.steps.append((name, world.clock.monotonic() - began))
+    outcome.steps.append((name, services.clock.monotonic() - began))
     if not quiet:
-        world.sink.tell(StepDone(name, outcome.steps[-1][1]))
+        services.sink.tell(StepDone(name, outcome.steps[-1][1]))

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import finished
-from sparkwright.app.world import World
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError
 from sparkwright.domain.units import duration
 from sparkwright.remote import lease
@@ -29,7 +29,7 @@ class Held:
 
 @asynccontextmanager
 async def holding(
-    world: World, nodes: Sequence[str], why: str, seize: bool = False, of: Of = Of.RANKS
+    services: Services, nodes: Sequence[str], why: str, seize: bool = False, of: Of = Of.RANKS
 ) -> AsyncIterator[Held]:
     """Takes the lease of every node, renews them, gives them back. Raises Busy; nothing stays taken then.
 
@@ -40,18 +40,20 @@ async def holding(
     try:
         for node in sorted(nodes):
             held.nodes.append(node)  # before it is ours: an interrupt must not leave a lease that nobody knows of
-            await finished(_take(world, node, why, seize, of))
-        async with _renewing(world, held):
+            await finished(_take(services, node, why, seize, of))
+        async with _renewing(services, held):
             yield held
     finally:
-        await finished(_release(world, held))
+        await finished(_release(services, held))
 
 
-async def _take(world: World, node: str, why: str, seize: bool, of: Of) -> None:
-    content = json.dumps({"holder": world.who, "why": why, "since": int(world.clock.now()), "nonce": world.nonce})
-    done = await world.hosts[node].run((lease.seize if seize else lease.take)(content, world.nonce, of))
+async def _take(services: Services, node: str, why: str, seize: bool, of: Of) -> None:
+    content = json.dumps(
+        {"holder": services.who, "why": why, "since": int(services.clock.now()), "nonce": services.nonce}
+    )
+    done = await services.hosts[node].run((lease.seize if seize else lease.take)(content, services.nonce, of))
     if done.exit_code == lease.HELD:
-        raise _busy(world, node, done.stdout)
+        raise _busy(services, node, done.stdout)
     if done.exit_code == lease.ODD:
         hint = "ask that user; --break-lease takes its place"
         raise Busy(f"{node}: its lease is no lease of ours: {done.stderr.strip()[:200]}", hint)
@@ -59,7 +61,7 @@ async def _take(world: World, node: str, why: str, seize: bool, of: Of) -> None:
         raise CommandFailed(node, f"the lease could not be taken: {done.stderr.strip()[:200]}", "look at /run/lock")
 
 
-def _busy(world: World, node: str, held: str) -> Busy:
+def _busy(services: Services, node: str, held: str) -> Busy:
     age, _, content = held.partition("\n")
     try:
         info = json.loads(content)
@@ -67,7 +69,7 @@ def _busy(world: World, node: str, held: str) -> Busy:
     except (ValueError, KeyError, TypeError):
         return Busy(f"{node}: its lease holds something unreadable: {content[:80]!r}", "use --break-lease")
     silent = float(age) if age.strip().isdigit() else 0.0
-    text = f"{node}: {who} holds the lease for `{why}` since {duration(max(world.clock.now() - since, 0))}"
+    text = f"{node}: {who} holds the lease for `{why}` since {duration(max(services.clock.now() - since, 0))}"
     if silent < STALE_AFTER:
         return Busy(f"{text}, renewed {duration(silent)} ago", f"wait, or ask {who}; --break-lease takes it over")
     stale = f"{text}, but has not renewed it for {duration(silent)} (every {RENEW_EVERY:.0f} s is usual): it looks dead"
@@ -75,9 +77,9 @@ def _busy(world: World, node: str, held: str) -> Busy:
 
 
 @asynccontextmanager
-async def _renewing(world: World, held: Held) -> AsyncIterator[None]:
+async def _renewing(services: Services, held: Held) -> AsyncIterator[None]:
     holder = asyncio.current_task()
-    renewing = asyncio.create_task(_renew(world, held, holder))
+    renewing = asyncio.create_task(_renew(services, held, holder))
     try:
         yield
     except asyncio.CancelledError:
@@ -89,23 +91,23 @@ async def _renewing(world: World, held: Held) -> AsyncIterator[None]:
         renewing.cancel()
 
 
-async def _renew(world: World, held: Held, holder: "asyncio.Task[object] | None") -> None:
+async def _renew(services: Services, held: Held, holder: "asyncio.Task[object] | None") -> None:
     while not held.lost:
-        await world.clock.sleep(RENEW_EVERY)
+        await services.clock.sleep(RENEW_EVERY)
         for node in held.nodes:
             # A lost connection is no reason to stop: the work itself will say so.
             with suppress(NodeError):
-                done = await world.hosts[node].run(lease.renew(world.nonce, held.of))
-                held.lost = _busy(world, node, done.stdout) if done.exit_code == lease.HELD else held.lost
+                done = await services.hosts[node].run(lease.renew(services.nonce, held.of))
+                held.lost = _busy(services, node, done.stdout) if done.exit_code == lease.HELD else held.lost
     if holder:
         holder.cancel()
 
 
-async def _release(world: World, held: Held) -> None:
+async def _release(services: Services, held: Held) -> None:
     async def one(node: str) -> None:
         # A node that does not answer keeps its lease, which is stale after a minute.
         with suppress(NodeError, TimeoutError):
             async with asyncio.timeout(lease.TIMEOUT):
-                await world.hosts[node].run(lease.release(world.nonce, held.of))
+                await services.hosts[node].run(lease.release(services.nonce, held.of))
 
     await asyncio.gather(*(one(node) for node in held.nodes))

@@ -1,8 +1,8 @@
 """How one node logs in to another for a copy."""
 
+from sparkwright.app.cluster_state import require_all
 from sparkwright.app.gather import gather, reached
-from sparkwright.app.survey import require_all
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.unknown import Unknown
@@ -11,25 +11,25 @@ from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.remote import staging
 
 
-async def peer_of(world: World, plan: Plan | None, source: str, node: str) -> staging.Peer:
+async def peer_of(services: Services, plan: Plan | None, source: str, node: str) -> staging.Peer:
     """The way from source to node, told by the node itself over the connection that is already trusted.
 
     Raises CommandFailed when it does not tell, or when the two share no fabric.
     """
-    reach = parse_peer(await world.hosts[node].run(staging.peer()))
+    reach = parse_peer(await services.hosts[node].run(staging.peer()))
     if isinstance(reach, Unknown):
         raise CommandFailed(node, f"how to log in there: {reach.why} {reach.raw}")
-    address, port = await _address(world, plan, source, node), reach.port
-    local = world.cluster.node(source).is_local and world.cluster.node(node).is_local
+    address, port = await _address(services, plan, source, node), reach.port
+    local = services.cluster.node(source).is_local and services.cluster.node(node).is_local
     return staging.Peer(reach.user, address, port, staging.known_hosts(address, port, reach.keys), local)
 
 
-async def _address(world: World, plan: Plan | None, source: str, node: str) -> str:
+async def _address(services: Services, plan: Plan | None, source: str, node: str) -> str:
     """The node's fabric address; without a plan, or of one that does without the source, the one that the two share."""
     if plan and source in plan.placement.nodes:
         return plan.placement.fabric[node].address
-    pair = [world.cluster.node(name) for name in (node, source)]
-    gathered = await gather(world.hosts, pair, world.clock)
+    pair = [services.cluster.node(name) for name in (node, source)]
+    gathered = await gather(services.hosts, pair, services.clock)
     require_all(gathered)
     decision = choose_fabrics(pair, reached(gathered))[node]
     if decision.choice is None:

@@ -5,10 +5,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+from sparkwright.app.cluster_state import model_path, nodes_for
 from sparkwright.app.gate import Weighed, weighed
 from sparkwright.app.published import completed
-from sparkwright.app.survey import model_path, nodes_for
-from sparkwright.app.world import Survey, Wish, World, expand, home_of, resolved_paths
+from sparkwright.app.services import ClusterState, LaunchRequest, Services, expand, home_of, resolved_paths
 from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
@@ -33,49 +33,49 @@ _OF_MEMORY = ("MEM001", "MEM002", "MEM003")
 _NOTHING = "no limit, KV type or number of nodes up to 8 makes it fit: a smaller checkpoint or another model is needed"
 
 
-def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
+def make_plan(services: Services, request: LaunchRequest, cluster_state: ClusterState) -> Plan:
     """The plan for what was surveyed. Findings do not raise: who acts on the plan looks at them (`stopping`)."""
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
-    wish = completed(wish, survey)
-    survey = _as_ours(wish, survey)
-    recipe, nodes = wish.recipe, nodes_for(world, wish.recipe)
-    decisions = choose_fabrics(nodes, survey.facts)
+    request = completed(request, cluster_state)
+    cluster_state = _as_ours(request, cluster_state)
+    recipe, nodes = request.recipe, nodes_for(services, request.recipe)
+    decisions = choose_fabrics(nodes, cluster_state.facts)
     findings = [f for d in decisions.values() for f in d.findings]
     choices = {name: d.choice for name, d in decisions.items() if d.choice}
     placement = Placement(tuple(n.name for n in nodes), choices)
     complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
-    specs = _specs(world, wish, survey, placement) if complete else ()
+    specs = _specs(services, request, cluster_state, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
-    findings += check_identity(recipe, survey.engines, survey.facts, _pythons(world))
-    advice = advise(recipe, survey.checkpoints)
+    findings += check_identity(recipe, cluster_state.engines, cluster_state.facts, _pythons(services))
+    advice = advise(recipe, cluster_state.checkpoints)
     findings += check_quantization(recipe, advice.quantization)
-    found = weighed(world, wish, survey, nodes)
+    found = weighed(services, request, cluster_state, nodes)
     context = Context(
-        cluster=world.cluster,
-        facts=survey.facts,
+        cluster=services.cluster,
+        facts=cluster_state.facts,
         recipe=recipe,
-        deployment=wish.deployment,
-        beside=(*wish.beside, *_newcomers(wish, survey)),
+        deployment=request.deployment,
+        beside=(*request.beside, *_newcomers(request, cluster_state)),
         specs=specs,
         ledgers=found.ledgers,
-        checkpoints=survey.checkpoints,
-        images={n.name: survey.images.get(n.name, ("", 0))[1] for n in nodes},
+        checkpoints=cluster_state.checkpoints,
+        images={n.name: cluster_state.images.get(n.name, ("", 0))[1] for n in nodes},
         advice=advice,
-        published=survey.published,
+        published=cluster_state.published,
     )
     ordered = worst_first((*findings, *(_remedied(f, found) for f in check_all(context))))
-    heeded = attention(ordered, {}, world.cluster.ignore)
+    heeded = attention(ordered, {}, services.cluster.ignore)
     return Plan(
-        deployment=wish.deployment,
+        deployment=request.deployment,
         recipe=recipe,
-        cluster=world.cluster,
+        cluster=services.cluster,
         placement=placement,
         specs=specs,
         ledgers=found.ledgers,
         findings=heeded.findings,
         ignored=heeded.ignored,
-        bind=_bind(wish, choices.get(nodes[0].name)),
+        bind=_bind(request, choices.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
@@ -85,26 +85,28 @@ def make_plan(world: World, wish: Wish, survey: Survey) -> Plan:
     )
 
 
-def _as_ours(wish: Wish, survey: Survey) -> Survey:
+def _as_ours(request: LaunchRequest, cluster_state: ClusterState) -> ClusterState:
     """What is replaced is stopped before anything starts, as ranks of the same name are: memory and ports alike."""
-    if not wish.replaces:
-        return survey
+    if not request.replaces:
+        return cluster_state
 
     def ours(facts: NodeFacts) -> NodeFacts:
         if isinstance(facts.ranks, Unknown):
             return facts
-        mine = [replace(r, deployment=wish.deployment) if r.deployment == wish.replaces else r for r in facts.ranks]
+        mine = [
+            replace(r, deployment=request.deployment) if r.deployment == request.replaces else r for r in facts.ranks
+        ]
         return replace(facts, ranks=tuple(mine))
 
-    return replace(survey, facts={name: ours(facts) for name, facts in survey.facts.items()})
+    return replace(cluster_state, facts={name: ours(facts) for name, facts in cluster_state.facts.items()})
 
 
-def _newcomers(wish: Wish, survey: Survey) -> tuple[str, ...]:
+def _newcomers(request: LaunchRequest, cluster_state: ClusterState) -> tuple[str, ...]:
     """Deployments that were forced onto the nodes of one that was there before them: it may come back."""
-    ranks = [r for f in survey.facts.values() if not isinstance(f.ranks, Unknown) for r in f.ranks]
-    if all(rank.deployment != wish.deployment for rank in ranks):
+    ranks = [r for f in cluster_state.facts.values() if not isinstance(f.ranks, Unknown) for r in f.ranks]
+    if all(rank.deployment != request.deployment for rank in ranks):
         return ()
-    return tuple({rank.deployment for rank in ranks if rank.forced and rank.deployment != wish.deployment})
+    return tuple({rank.deployment for rank in ranks if rank.forced and rank.deployment != request.deployment})
 
 
 def _remedied(finding: Finding, found: Weighed) -> Finding:
@@ -119,42 +121,44 @@ def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:
     return tuple(f for f in plan.findings if f.severity == "block" or (f.severity == "override" and not force))
 
 
-def api_key(world: World, recipe: Recipe) -> Secret | None:
+def api_key(services: Services, recipe: Recipe) -> Secret | None:
     """The key that clients must send. Raises UsageError when the recipe names a variable that is not set here."""
     name = recipe.serving.api_key_env
     if not name:
         return None
-    if name not in world.secrets:
+    if name not in services.secrets:
         raise UsageError(
             f"{recipe.name}: serving.api_key_env names {name}, which is not set here",
             hint=f"export {name}=$(openssl rand -hex 24), and give the same value to the clients",
         )
-    return world.secrets[name]
+    return services.secrets[name]
 
 
-def _specs(world: World, wish: Wish, survey: Survey, placement: Placement) -> tuple[RankSpec, ...]:
-    nodes = [world.cluster.node(name) for name in dict.fromkeys(placement.nodes)]
-    recipe = wish.recipe
+def _specs(
+    services: Services, request: LaunchRequest, cluster_state: ClusterState, placement: Placement
+) -> tuple[RankSpec, ...]:
+    nodes = [services.cluster.node(name) for name in dict.fromkeys(placement.nodes)]
+    recipe = request.recipe
     context = RenderContext(
-        paths={n.name: resolved_paths(n, survey.facts[n.name]) for n in nodes},
-        models={n.name: _model(n, recipe, survey) for n in nodes},
+        paths={n.name: resolved_paths(n, cluster_state.facts[n.name]) for n in nodes},
+        models={n.name: _model(n, recipe, cluster_state) for n in nodes},
         from_hub=bool(recipe.model.id) and not recipe.model.path,
-        bind=_bind(wish, placement.fabric[placement.head]),
+        bind=_bind(request, placement.fabric[placement.head]),
         port=recipe.serving.port,
-        api_key=wish.api_key,
-        simulated=world.cluster.simulated or simulator(recipe),
-        pythons=_pythons(world),
-        deployment=wish.deployment,
-        launch_key=world.launch_key,
+        api_key=request.api_key,
+        simulated=services.cluster.simulated or simulator(recipe),
+        pythons=_pythons(services),
+        deployment=request.deployment,
+        launch_key=services.launch_key,
     )
     specs = engine_by_name(recipe.engine.name).render(recipe, placement, context)
-    homes = {name: home_of(facts) for name, facts in survey.facts.items()}
-    placed = (_at_home(spec, world.cluster.node(spec.node), homes[spec.node]) for spec in specs)
-    return tuple(_labelled(spec, world, wish, context) for spec in placed)
+    homes = {name: home_of(facts) for name, facts in cluster_state.facts.items()}
+    placed = (_at_home(spec, services.cluster.node(spec.node), homes[spec.node]) for spec in specs)
+    return tuple(_labelled(spec, services, request, context) for spec in placed)
 
 
-def _pythons(world: World) -> dict[str, str]:
-    return {node.name: world.python_on(node) for node in world.cluster.nodes}
+def _pythons(services: Services) -> dict[str, str]:
+    return {node.name: services.python_on(node) for node in services.cluster.nodes}
 
 
 def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:
@@ -170,15 +174,15 @@ def _at_home(spec: RankSpec, node: Node, home: str) -> RankSpec:
     return replace(spec, env={**spec.env, **own}, mounts=mounts)
 
 
-def _model(node: Node, recipe: Recipe, survey: Survey) -> str:
+def _model(node: Node, recipe: Recipe, cluster_state: ClusterState) -> str:
     """Where the weights are or will be: staging puts them at the same place below each node's own folders."""
-    facts = survey.facts[node.name]
-    found = survey.checkpoints.get(node.name)
+    facts = cluster_state.facts[node.name]
+    found = cluster_state.checkpoints.get(node.name)
     if isinstance(found, Checkpoint) and found.path:
         return found.path
     if recipe.model.path:
-        return expand(model_path(node, recipe), home_of(facts)) if _anywhere(survey.checkpoints) else ""
-    where = next((c for c in survey.checkpoints.values() if isinstance(c, Checkpoint) and c.path), None)
+        return expand(model_path(node, recipe), home_of(facts)) if _anywhere(cluster_state.checkpoints) else ""
+    where = next((c for c in cluster_state.checkpoints.values() if isinstance(c, Checkpoint) and c.path), None)
     revision = where.revision if where else recipe.model.revision or "main"
     root = f"{resolved_paths(node, facts).hub}/models--{recipe.model.id.replace('/', '--')}"
     return "" if recipe.model.simulated and not where else f"{root}/snapshots/{revision}"
@@ -188,37 +192,37 @@ def _anywhere(checkpoints: Mapping[str, Checkpoint | Unknown]) -> bool:
     return any(isinstance(c, Checkpoint) and c.path for c in checkpoints.values())
 
 
-def _bind(wish: Wish, choice: FabricChoice | None) -> str:
+def _bind(request: LaunchRequest, choice: FabricChoice | None) -> str:
     """Under supervision it is the gateway that is open to all. Raises UsageError for an engine that would be."""
-    expose, name = wish.recipe.serving.expose, wish.recipe.name
-    if expose is Expose.ALL and not wish.supervised and not wish.recipe.serving.api_key_env:
+    expose, name = request.recipe.serving.expose, request.recipe.name
+    if expose is Expose.ALL and not request.supervised and not request.recipe.serving.api_key_env:
         raise UsageError(
             f"{name}: serving.expose: all without a gateway and without serving.api_key_env: anybody on the network "
             "could use the engine",
             hint="leave it to `sparkwright up` with its gateway, name the variable that holds a key, or use fabric",
         )
     if expose is Expose.ALL:
-        return _LOOPBACK if wish.supervised else _EVERYWHERE
+        return _LOOPBACK if request.supervised else _EVERYWHERE
     return choice.address if expose is Expose.FABRIC and choice else _LOOPBACK
 
 
-def _labelled(spec: RankSpec, world: World, wish: Wish, context: RenderContext) -> RankSpec:
-    recipe = wish.recipe
+def _labelled(spec: RankSpec, services: Services, request: LaunchRequest, context: RenderContext) -> RankSpec:
+    recipe = request.recipe
     labels = {
         **spec.labels,
-        "deployment": wish.deployment,
+        "deployment": request.deployment,
         "rank": str(spec.rank),
         "world": str(recipe.parallelism.world_size),
         "recipe": f"{recipe.name}@{recipe.profile}" if recipe.profile else recipe.name,
         "recipe-hash": recipe.hash,
         "spec-hash": spec_hash(spec),
         "engine": f"{recipe.engine.name} {recipe.engine.version}",
-        "cluster": world.cluster.name,
+        "cluster": services.cluster.name,
         "port": str(context.port),
         "bind": context.bind,
         "served-name": served_name(recipe),
         "key-env": recipe.serving.api_key_env,
-        "forced": wish.force,
+        "forced": request.force,
         "simulated": "true" if context.simulated or recipe.model.simulated else "false",
     }
     return replace(spec, labels=labels)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkwright.app.world import Survey, Wish, World
+from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
@@ -12,33 +12,33 @@ from sparkwright.engines.catalog import simulator
 from sparkwright.facts import model_config
 
 
-async def published(world: World, recipe: Recipe, survey: Survey) -> Published | None:
+async def published(services: Services, recipe: Recipe, cluster_state: ClusterState) -> Published | None:
     """Asked only when nothing else tells; None also without internet, where the plan does with what it has."""
-    if world.hub is None or not _needed(world, recipe, survey):
+    if services.hub is None or not _needed(services, recipe, cluster_state):
         return None
-    found = await world.hub.look(recipe.model.id, recipe.model.revision)
+    found = await services.hub.look(recipe.model.id, recipe.model.revision)
     if isinstance(found, Unknown):
-        world.sink.tell(Notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True))
+        services.sink.tell(Notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True))
         return None
     return found
 
 
-def _needed(world: World, recipe: Recipe, survey: Survey) -> bool:
+def _needed(services: Services, recipe: Recipe, cluster_state: ClusterState) -> bool:
     model = recipe.model
-    if not model.id or model.path or model.simulated or world.cluster.simulated or simulator(recipe):
+    if not model.id or model.path or model.simulated or services.cluster.simulated or simulator(recipe):
         return False
-    there = any(isinstance(found, Checkpoint) and found.complete for found in survey.checkpoints.values())
+    there = any(isinstance(found, Checkpoint) and found.complete for found in cluster_state.checkpoints.values())
     return not there and (model.shape is None or not model.size)
 
 
-def completed(wish: Wish, survey: Survey) -> Wish:
+def completed(request: LaunchRequest, cluster_state: ClusterState) -> LaunchRequest:
     """The wish with what the hub says where the recipe says nothing."""
-    told = survey.published
+    told = cluster_state.published
     if told is None:
-        return wish
-    model = wish.recipe.model
+        return request
+    model = request.recipe.model
     read = model_config.parse(told.config) if told.config else Unknown("", "no config.json")
     shape = model.shape or (read if isinstance(read, ModelShape) else None)
     return replace(
-        wish, recipe=replace(wish.recipe, model=replace(model, shape=shape, size=model.size or told.weights))
+        request, recipe=replace(request.recipe, model=replace(model, shape=shape, size=model.size or told.weights))
     )

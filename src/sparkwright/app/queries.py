@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from sparkwright.app.disarm import taken_down
 from sparkwright.app.ranks import End, listing
 from sparkwright.app.ranks import follow as followed
+from sparkwright.app.remove_supervisor import taken_down
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import together
-from sparkwright.app.world import World
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError
@@ -36,39 +36,39 @@ class _Told:
     trouble: tuple[str, ...] = ()
 
 
-async def status(world: World, probe: bool = True) -> tuple[tuple[Deployment, ...], tuple[str, ...]]:
+async def status(services: Services, probe: bool = True) -> tuple[tuple[Deployment, ...], tuple[str, ...]]:
     """Deployments of the cluster, and sentences about nodes that could not be asked. Health is a real token: one that
 
     the supervisor asked for, or one of our own where none is at work.
     """
-    told = await together(_told(world, name) for name in world.cluster.names)
+    told = await together(_told(services, name) for name in services.cluster.names)
     ranks = [r for one in told for r in one.ranks]
     watched = {s.deployment: s for one in told for s in one.supervised}
     names = sorted({r.deployment for r in ranks} | set(watched))
     found = await together(
-        _deployment(world, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
+        _deployment(services, [r for r in ranks if r.deployment == name], watched.get(name), probe) for name in names
     )
     return tuple(found), tuple(s for one in told for s in one.trouble)
 
 
-def unknown(world: World, deployment: str, known: Iterable[str]) -> UsageError:
+def unknown(services: Services, deployment: str, known: Iterable[str]) -> UsageError:
     """Of a name that no node knows: with the names that there are."""
     there = ", ".join(sorted(known)) or "none"
-    return UsageError(f"no deployment {deployment} on {', '.join(world.cluster.names)}", f"there are: {there}")
+    return UsageError(f"no deployment {deployment} on {', '.join(services.cluster.names)}", f"there are: {there}")
 
 
-async def taken_down_by(world: World, deployment: str) -> str:
+async def taken_down_by(services: Services, deployment: str) -> str:
     """Who took a deployment down that is not there, and when, as the heads' audit logs have it; '' where none does."""
-    told = await together(taken_down(world, name, deployment, _AUDITED) for name in world.cluster.names)
+    told = await together(taken_down(services, name, deployment, _AUDITED) for name in services.cluster.names)
     return next(filter(None, told), "")
 
 
-async def _told(world: World, name: str) -> _Told:
+async def _told(services: Services, name: str) -> _Told:
     """Both in one round trip. A node without python3 has no supervisor."""
-    state = world.cluster.node(name).paths.state
-    listed, watched = ranks_fact(world.cluster.node(name)), supervised_fact(name, state)
+    state = services.cluster.node(name).paths.state
+    listed, watched = ranks_fact(services.cluster.node(name)), supervised_fact(name, state)
     try:
-        first, second = await world.hosts[name].run_all((listed.command, watched.command))
+        first, second = await services.hosts[name].run_all((listed.command, watched.command))
     except NodeError as error:
         return _Told(trouble=(error.message,))
     ranks, supervised = listed.read(first), watched.read(second)
@@ -81,11 +81,11 @@ def _known(found: tuple[Supervised, ...] | Unknown) -> tuple[Supervised, ...]:
 
 
 async def _deployment(
-    world: World, ranks: Sequence[RankStatus], supervised: Supervised | None, probe: bool
+    services: Services, ranks: Sequence[RankStatus], supervised: Supervised | None, probe: bool
 ) -> Deployment:
     ordered = tuple(sorted(ranks, key=lambda r: r.rank))
     live = supervised.current if supervised else None
-    found = _as_watched(supervised, live) if supervised and live else await _as_seen(world, ordered, probe)
+    found = _as_watched(supervised, live) if supervised and live else await _as_seen(services, ordered, probe)
     if supervised and not live:
         found = _unwatched(found, supervised)
     simulated = found.simulated or any(rank.simulated for rank in ordered)
@@ -112,7 +112,7 @@ def _unwatched(found: Deployment, supervised: Supervised) -> Deployment:
     return replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
 
 
-async def _as_seen(world: World, ordered: tuple[RankStatus, ...], probe: bool) -> Deployment:
+async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: bool) -> Deployment:
     if not ordered:
         return Deployment("", DeploymentState.STOPPED, ())
     first = ordered[0]
@@ -120,7 +120,7 @@ async def _as_seen(world: World, ordered: tuple[RankStatus, ...], probe: bool) -
     state, answer, said = _unproven(ordered, problems, probe), None, ""
     head = next((r for r in ordered if r.rank == 0 and r.running), None)
     if probe and head and not problems:
-        state, answer, said = await _probe(world, head)
+        state, answer, said = await _probe(services, head)
     return Deployment(
         name=first.deployment,
         state=state,
@@ -149,16 +149,16 @@ def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool)
     return DeploymentState.LOADING if probe else DeploymentState.STARTING
 
 
-async def _probe(world: World, head: RankStatus) -> Probed:
+async def _probe(services: Services, head: RankStatus) -> Probed:
     """One real token, or what came instead: a server that is up without giving one is degraded, not loading."""
     address = "127.0.0.1" if head.bind in ("", "0.0.0.0") else head.bind
-    key = world.secrets.get(head.key_env) if head.key_env else None
+    key = services.secrets.get(head.key_env) if head.key_env else None
     if head.key_env and key is None:
         return DeploymentState.LOADING, None, f"not asked for a token: its key, ${head.key_env}, is not set here"
     try:
-        async with world.hosts[head.node].tunnel(address, head.port) as url:
-            answer, said = await _token(world, head, url, key)
-            up = answer is None and await world.endpoint.models(url, key)
+        async with services.hosts[head.node].tunnel(address, head.port) as url:
+            answer, said = await _token(services, head, url, key)
+            up = answer is None and await services.endpoint.models(url, key)
     except SparkwrightError as error:
         return DeploymentState.DEGRADED, None, error.message
     if answer:
@@ -167,10 +167,10 @@ async def _probe(world: World, head: RankStatus) -> Probed:
     return (DeploymentState.DEGRADED, None, said) if up else (DeploymentState.LOADING, None, f"not up yet: {said}")
 
 
-async def _token(world: World, head: RankStatus, url: str, key: Secret | None) -> tuple[Answer | None, str]:
+async def _token(services: Services, head: RankStatus, url: str, key: Secret | None) -> tuple[Answer | None, str]:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
-            return await world.endpoint.ask(url, head.served_name, PROBE, PROBE_TOKENS, key), ""
+            return await services.endpoint.ask(url, head.served_name, PROBE, PROBE_TOKENS, key), ""
     except TimeoutError:
         return None, f"no token within {PROBE_SECONDS:.0f} s: busy with a long prefill, or stuck"
     except NotReady as error:
@@ -182,14 +182,14 @@ def _endpoint(rank: RankStatus) -> str:
 
 
 async def logs(
-    world: World, deployment: str, rank: int | None, tail: int, follow: bool
+    services: Services, deployment: str, rank: int | None, tail: int, follow: bool
 ) -> AsyncIterator[tuple[RankStatus, str]]:
     """(rank, line) of one or all ranks; with `follow`, as they come. Raises UsageError for an unknown deployment."""
-    ranks = await chosen(world, deployment, rank)
+    ranks = await chosen(services, deployment, rank)
     queue: asyncio.Queue[tuple[RankStatus, str] | None] = asyncio.Queue(1000)
 
     async def pump(status: RankStatus) -> None:
-        async with aclosing(_log(world, status, tail, follow)) as stream:  # type: ignore[type-var]
+        async with aclosing(_log(services, status, tail, follow)) as stream:  # type: ignore[type-var]
             async for line in stream:
                 if isinstance(line, str):
                     await queue.put((status, line))
@@ -209,22 +209,22 @@ async def logs(
         pumping.cancel()
 
 
-async def chosen(world: World, deployment: str, rank: int | None) -> list[RankStatus]:
+async def chosen(services: Services, deployment: str, rank: int | None) -> list[RankStatus]:
     """The ranks of a deployment, running or ended, in order; or one. Raises UsageError, or the error of a lost node."""
-    found = await listing(world, world.cluster.names)
+    found = await listing(services, services.cluster.names)
     mine = sorted(found.of(deployment), key=lambda r: r.rank)
     if not mine:
         for error in found.lost.values():  # it may well be on the node that does not answer
             raise error
-        raise unknown(world, deployment, {rank.deployment for rank in found.ranks})
+        raise unknown(services, deployment, {rank.deployment for rank in found.ranks})
     asked = [r for r in mine if rank is None or r.rank == rank]
     if not asked:
         raise UsageError(f"{deployment} has no rank {rank}", f"its ranks: {', '.join(str(r.rank) for r in mine)}")
     return asked
 
 
-def _log(world: World, status: RankStatus, tail: int, follow: bool) -> AsyncIterator[str | End]:
-    host = world.hosts[status.node]
+def _log(services: Services, status: RankStatus, tail: int, follow: bool) -> AsyncIterator[str | End]:
+    host = services.hosts[status.node]
     if follow:
         return followed(host, status.runtime, status.handle, tail)
     return host.stream((docker if status.runtime == Runtime.DOCKER else process).logs(status.handle, tail))

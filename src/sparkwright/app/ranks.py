@@ -8,8 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import each, together
-from sparkwright.app.world import World
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -51,19 +51,19 @@ class Listing:
         return tuple(r for r in self.ranks if r.deployment == deployment)
 
 
-async def listing(world: World, nodes: Sequence[str]) -> Listing:
+async def listing(services: Services, nodes: Sequence[str]) -> Listing:
     """Our ranks on these nodes, in one round trip a node. Raises nothing for a node that cannot be asked."""
-    found = await listed(world, nodes)
+    found = await listed(services, nodes)
     for node, why in found.blind.items():
-        world.sink.tell(Notice(f"{node}: {why}", warning=True))
+        services.sink.tell(Notice(f"{node}: {why}", warning=True))
     return found
 
 
-async def listed(world: World, nodes: Sequence[str]) -> Listing:
+async def listed(services: Services, nodes: Sequence[str]) -> Listing:
     async def one(name: str) -> tuple[RankStatus, ...] | Unknown | NodeError:
-        fact = ranks_fact(world.cluster.node(name))
+        fact = ranks_fact(services.cluster.node(name))
         try:
-            return fact.read(await world.hosts[name].run(fact.command))
+            return fact.read(await services.hosts[name].run(fact.command))
         except NodeError as error:
             return error
 
@@ -79,9 +79,9 @@ async def listed(world: World, nodes: Sequence[str]) -> Listing:
     return found
 
 
-async def all_ranks(world: World, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
+async def all_ranks(services: Services, nodes: Sequence[str]) -> tuple[RankStatus, ...]:
     """As `listing`, but raises Unreachable when a node could not be asked."""
-    return reached(await listing(world, nodes)).ranks
+    return reached(await listing(services, nodes)).ranks
 
 
 def reached(found: Listing) -> Listing:
@@ -90,11 +90,11 @@ def reached(found: Listing) -> Listing:
     return found
 
 
-def handle(world: World, deployment: str, spec: RankSpec) -> str:
+def handle(services: Services, deployment: str, spec: RankSpec) -> str:
     """The container's name, or the folder of the processes."""
     if spec.runtime is Runtime.DOCKER:
         return docker.container_name(deployment, spec.rank)
-    return process.rank_dir(world.cluster.node(spec.node).paths.state, deployment, spec.rank)
+    return process.rank_dir(services.cluster.node(spec.node).paths.state, deployment, spec.rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +129,20 @@ async def follow(host: Host, runtime: str, handle: str, tail: int = 0) -> AsyncI
         yield End(told[1], max(float(told[3]) - float(told[2]), 0.0))
 
 
-async def runs(world: World, deployment: str, rank: int, node: str) -> bool:
+async def runs(services: Services, deployment: str, rank: int, node: str) -> bool:
     """Whether the node lists the rank as running; False where that cannot be asked."""
-    ranks = (await listed(world, [node])).of(deployment)
+    ranks = (await listed(services, [node])).of(deployment)
     return any(one.rank == rank and one.running for one in ranks)
 
 
-async def start(world: World, plan: Plan, spec: RankSpec, way: Way) -> None:
+async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> None:
     """Raises CommandFailed with what the node said."""
     where = process.rank_dir(way.state, plan.deployment, spec.rank)
-    host = world.hosts[spec.node]
+    host = services.hosts[spec.node]
     if spec.secrets or spec.files:
-        await _place(world, spec, where)
-    secrets = await _put_secrets(world, spec, where)
-    files = await _put_files(world, spec, where)
+        await _place(services, spec, where)
+    secrets = await _put_secrets(services, spec, where)
+    files = await _put_files(services, spec, where)
     if spec.runtime is Runtime.DOCKER:
         # Docker would make a missing folder root's, and the engine could not write its caches there.
         await host.run(docker.make_folders(spec))
@@ -162,26 +162,26 @@ def _by_id(spec: RankSpec, image_id: str) -> RankSpec:
     return replace(spec, image=image_id) if image_id else spec
 
 
-async def _place(world: World, spec: RankSpec, where: str) -> None:
-    done = await world.hosts[spec.node].run(process.place(where))
+async def _place(services: Services, spec: RankSpec, where: str) -> None:
+    done = await services.hosts[spec.node].run(process.place(where))
     if not done.ok:
         raise CommandFailed(spec.node, f"rank {spec.rank} could not be started: {_last(done.stderr)}", "free the disk")
 
 
-async def _put_secrets(world: World, spec: RankSpec, where: str) -> str:
+async def _put_secrets(services: Services, spec: RankSpec, where: str) -> str:
     if not spec.secrets:
         return ""
     path = f"{where}/secrets.env"
-    await world.hosts[spec.node].put(_env_file(spec.secrets.items()), path, 0o600)
+    await services.hosts[spec.node].put(_env_file(spec.secrets.items()), path, 0o600)
     return path
 
 
-async def _put_files(world: World, spec: RankSpec, where: str) -> str:
+async def _put_files(services: Services, spec: RankSpec, where: str) -> str:
     """A container may run as another user than ours: only files with a secret are closed to it."""
     folder = process.files_dir(where)
     for file in spec.files:
         text = file.secret.reveal() if file.secret else file.text
-        await world.hosts[spec.node].put(text.encode(), f"{folder}/{file.name}", 0o600 if file.secret else 0o644)
+        await services.hosts[spec.node].put(text.encode(), f"{folder}/{file.name}", 0o600 if file.secret else 0o644)
     return folder
 
 
@@ -190,7 +190,7 @@ def _env_file(secrets: Iterable[tuple[str, Secret]]) -> bytes:
     return "".join(f"{name}={shlex.quote(value.reveal())}\n" for name, value in secrets).encode()
 
 
-async def stop_all(world: World, ranks: Sequence[RankStatus], grace: float, remove: bool) -> None:
+async def stop_all(services: Services, ranks: Sequence[RankStatus], grace: float, remove: bool) -> None:
     """Stops ranks on all nodes side by side; `remove` also takes away containers and folders.
 
     Raises CommandFailed or Unreachable, once all others have been stopped.
@@ -199,7 +199,7 @@ async def stop_all(world: World, ranks: Sequence[RankStatus], grace: float, remo
     for rank in ranks:
         handles.setdefault((rank.node, rank.runtime), []).append(rank.handle)
     await each(
-        _stop(world, node, _stopping(runtime, mine, int(grace), remove)) for (node, runtime), mine in handles.items()
+        _stop(services, node, _stopping(runtime, mine, int(grace), remove)) for (node, runtime), mine in handles.items()
     )
 
 
@@ -209,8 +209,8 @@ def _stopping(runtime: str, handles: Sequence[str], grace: int, remove: bool) ->
     return process.remove(handles, grace) if remove else process.stop(handles, grace)
 
 
-async def _stop(world: World, node: str, command: Command) -> None:
-    done = await world.hosts[node].run(command)
+async def _stop(services: Services, node: str, command: Command) -> None:
+    done = await services.hosts[node].run(command)
     if not done.ok:
         raise CommandFailed(node, f"still there after SIGKILL: {_last(done.stdout + done.stderr)}", "see `status`")
 

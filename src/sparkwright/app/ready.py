@@ -6,12 +6,12 @@ import shlex
 from dataclasses import asdict
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.disarm import taken_down
 from sparkwright.app.lease import holding
 from sparkwright.app.ranks import listing
+from sparkwright.app.remove_supervisor import taken_down
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import finished, first_error
 from sparkwright.app.watch import Watch
-from sparkwright.app.world import World
 from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
@@ -32,29 +32,31 @@ _GRACE = 5.0
 _SLACK = 2.0
 
 
-async def until_ready(world: World, plan: Plan, ours: bool = True) -> tuple[Answer, Watch]:
+async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tuple[Answer, Watch]:
     """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then.
 
     ours: this call started them. Ranks that somebody else brought up and whose server is up are left alone: they may
     be busy with a prompt that takes a quarter of an hour (seed 003: 980K tokens, 16.6 minutes).
     """
-    watch = Watch(world, plan, engine_by_name(plan.recipe.engine.name))
-    world.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
+    watch = Watch(services, plan, engine_by_name(plan.recipe.engine.name))
+    services.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
     try:
-        answer = await watched(world, plan, watch)
+        answer = await watched(services, plan, watch)
     except SparkwrightError as error:
-        if who := await taken_down(world, plan.head, plan.deployment, world.clock.monotonic() - watch.began + _SLACK):
+        if who := await taken_down(
+            services, plan.head, plan.deployment, services.clock.monotonic() - watch.began + _SLACK
+        ):
             said = f"{plan.deployment} was taken down by {who}, before it was ready"
             raise NotReady(said, "`sparkwright status` shows what runs now") from None
-        logs = await finished(_give_up(world, plan, watch, stop=ours or not watch.ready.is_set()))
+        logs = await finished(_give_up(services, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
-            error.logs, error.causes = logs, diagnosed(world, plan, watch)
+            error.logs, error.causes = logs, diagnosed(services, plan, watch)
         raise
-    world.sink.tell(StepDone("engine", world.clock.monotonic() - watch.began))
+    services.sink.tell(StepDone("engine", services.clock.monotonic() - watch.began))
     return answer, watch
 
 
-def diagnosed(world: World, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
+def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
     """The root causes that the logs of all ranks tell; kept beside them."""
     from sparkwright.app.diagnose import examine, year_of  # a thousand patterns, which only a failed start needs
 
@@ -66,12 +68,12 @@ def diagnosed(world: World, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
     }
     words |= {"port": str(plan.port), "model": plan.served_name, "peer": plan.placement.nodes[-1]}
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
-    found = examine(logs, year_of(world), words)
-    world.artifacts.save(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
+    found = examine(logs, year_of(services), words)
+    services.artifacts.save(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
     return found.causes
 
 
-async def watched(world: World, plan: Plan, watch: Watch) -> Answer:
+async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
     """The answer. Raises NotReady when a rank ends or stands still before."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -79,9 +81,9 @@ async def watched(world: World, plan: Plan, watch: Watch) -> Answer:
             jobs += [group.create_task(watch.guard()), group.create_task(watch.exits())]
             await watch.ready.wait()
             watch.answering = True
-            watch.phases[Phase.ANSWER] = world.clock.monotonic()
-            world.sink.tell(StepStarted("answer", "asking for a real completion"))
-            answer = await _answered(world, plan, watch.limit(Phase.ANSWER))
+            watch.phases[Phase.ANSWER] = services.clock.monotonic()
+            services.sink.tell(StepStarted("answer", "asking for a real completion"))
+            answer = await _answered(services, plan, watch.limit(Phase.ANSWER))
             for job in jobs:
                 job.cancel()
     except BaseExceptionGroup as group_error:
@@ -89,15 +91,15 @@ async def watched(world: World, plan: Plan, watch: Watch) -> Answer:
     return answer
 
 
-async def _answered(world: World, plan: Plan, limit: float) -> Answer:
+async def _answered(services: Services, plan: Plan, limit: float) -> Answer:
     try:
         async with asyncio.timeout(limit):
             for _ in range(_TRIES - 1):
                 try:
-                    return await ask(world, plan)
+                    return await ask(services, plan)
                 except NotReady:
-                    await world.clock.sleep(_ASK_AGAIN_AFTER)
-            return await ask(world, plan)
+                    await services.clock.sleep(_ASK_AGAIN_AFTER)
+            return await ask(services, plan)
     except TimeoutError:
         raise NotReady(
             f"stuck: {plan.deployment}: the server on {plan.head} is up, but has given no complete answer in "
@@ -106,42 +108,44 @@ async def _answered(world: World, plan: Plan, limit: float) -> Answer:
         ) from None
 
 
-async def ask(world: World, plan: Plan) -> Answer:
+async def ask(services: Services, plan: Plan) -> Answer:
     """A chat completion through a tunnel to the head: the same way whatever the endpoint is bound to."""
     address = "127.0.0.1" if plan.bind == "0.0.0.0" else plan.bind
-    key = world.secrets.get(plan.recipe.serving.api_key_env)
-    async with world.hosts[plan.head].tunnel(address, plan.port) as url:
-        return await world.endpoint.ask(url, plan.served_name, QUESTION, ANSWER_TOKENS, key)
+    key = services.secrets.get(plan.recipe.serving.api_key_env)
+    async with services.hosts[plan.head].tunnel(address, plan.port) as url:
+        return await services.endpoint.ask(url, plan.served_name, QUESTION, ANSWER_TOKENS, key)
 
 
-async def _give_up(world: World, plan: Plan, watch: Watch, stop: bool) -> str:
+async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> str:
     """Keeps every rank's log here, then stops the ranks; containers and log files stay on the nodes until `down`."""
     where = ""
     for rank in watch.ranks:
         name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
-        where = world.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
+        where = services.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
     if not stop:
-        world.sink.tell(Notice(f"the ranks of {plan.deployment} were left as they are; they may be busy", warning=True))
+        services.sink.tell(
+            Notice(f"the ranks of {plan.deployment} were left as they are; they may be busy", warning=True)
+        )
         return where.rpartition("/")[0]
     try:
-        await _stop(world, plan)
+        await _stop(services, plan)
     except Busy as busy:
         # Whoever it is decides now what runs: another `up` that saw the same end, or a `down`.
-        world.sink.tell(Notice(f"the ranks were left alone: {busy.message}", warning=True))
+        services.sink.tell(Notice(f"the ranks were left alone: {busy.message}", warning=True))
     except SparkwrightError as error:
-        world.sink.tell(Notice(f"not every rank could be stopped: {error.message}", warning=True))
+        services.sink.tell(Notice(f"not every rank could be stopped: {error.message}", warning=True))
     return where.rpartition("/")[0]
 
 
-async def _stop(world: World, plan: Plan) -> None:
+async def _stop(services: Services, plan: Plan) -> None:
     """Stops what runs of the deployment on the nodes that answer. Raises Busy, or the first of what went wrong."""
     nodes = list(dict.fromkeys(plan.placement.nodes))
-    lost = (await listing(world, nodes)).lost
+    lost = (await listing(services, nodes)).lost
     reached = [n for n in nodes if n not in lost]
-    async with holding(world, reached, f"stop {plan.deployment}"):
-        found = await listing(world, reached)
+    async with holding(services, reached, f"stop {plan.deployment}"):
+        found = await listing(services, reached)
         # Also those that count as ended: a killed leader may have left its engine.
         mine = found.of(plan.deployment)
-        await rank_work.stop_all(world, mine, _GRACE, remove=False)
+        await rank_work.stop_all(services, mine, _GRACE, remove=False)
     for error in (lost | found.lost).values():
         raise error

@@ -3,10 +3,10 @@
 from contextlib import suppress
 from dataclasses import dataclass
 
+from sparkwright.app.cluster_state import model_path, stock
 from sparkwright.app.peers import peer_of
-from sparkwright.app.survey import model_path, stock
+from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
 from sparkwright.app.transfer import SEPARATOR, follow, other_image
-from sparkwright.app.world import Survey, World, expand, home_of, resolved_paths
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, NodeError
@@ -32,56 +32,58 @@ class Needs:
     source: str = ""
 
 
-def model_needs(plan: Plan, survey: Survey) -> Needs:
+def model_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
     """Which nodes lack the complete checkpoint, or have another revision of it than the first that has one.
 
     A simulated model without files needs none.
     """
     nodes = tuple(dict.fromkeys(plan.placement.nodes))[: 1 if traits(plan.recipe).by_layer else None]
-    if plan.recipe.model.simulated and not any(_present(survey, name) for name in nodes):
+    if plan.recipe.model.simulated and not any(_present(cluster_state, name) for name in nodes):
         return Needs(())
-    complete = {name: found for name in (*nodes, *survey.checkpoints) if (found := _complete(survey, name))}
+    complete = {
+        name: found for name in (*nodes, *cluster_state.checkpoints) if (found := _complete(cluster_state, name))
+    }
     source = next(iter(complete), "")
     wanted = complete[source].revision if source else ""
     return Needs(tuple(n for n in nodes if n not in complete or complete[n].revision != wanted), source)
 
 
-def image_needs(plan: Plan, survey: Survey) -> Needs:
+def image_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
     """Which nodes lack the image, or have another one under the same reference than the head's."""
     nodes = tuple(dict.fromkeys(plan.placement.nodes))
     if plan.recipe.engine.runtime is not Runtime.DOCKER:
         return Needs(())
-    having = {n: survey.images[n][0] for n in (*nodes, *survey.images) if n in survey.images}
+    having = {n: cluster_state.images[n][0] for n in (*nodes, *cluster_state.images) if n in cluster_state.images}
     if not having:
         return Needs(nodes)
     source = plan.head if plan.head in having else next(iter(having))
     return Needs(tuple(n for n in nodes if having.get(n) != having[source]), source)
 
 
-async def stage_image(world: World, plan: Plan, survey: Survey) -> bool:
+async def stage_image(services: Services, plan: Plan, cluster_state: ClusterState) -> bool:
     """True when an image was brought to a node (the survey is old then). Raises CommandFailed."""
-    needs = image_needs(plan, survey)
+    needs = image_needs(plan, cluster_state)
     if not needs.lacking:
         return False
-    await _stage_image(world, plan, needs, survey)
-    await _verify_image(world, plan, needs)
+    await _stage_image(services, plan, needs, cluster_state)
+    await _verify_image(services, plan, needs)
     return True
 
 
-async def stage_model(world: World, plan: Plan, survey: Survey) -> bool:
+async def stage_model(services: Services, plan: Plan, cluster_state: ClusterState) -> bool:
     """The same for the weights."""
-    needs = model_needs(plan, survey)
+    needs = model_needs(plan, cluster_state)
     if not needs.lacking:
         return False
-    await _stage_model(world, plan, needs, survey)
-    await _verify_model(world, plan, needs)
+    await _stage_model(services, plan, needs, cluster_state)
+    await _verify_model(services, plan, needs)
     return True
 
 
-async def _verify_image(world: World, plan: Plan, needs: Needs) -> None:
+async def _verify_image(services: Services, plan: Plan, needs: Needs) -> None:
     """What was brought is looked at again: two ranks of one deployment never run two images."""
     source, reference = needs.source or plan.head, plan.recipe.engine.image
-    now = (await stock(world, [world.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
+    now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
     for node in needs.lacking:
         if node not in now:
             raise CommandFailed(node, f"image {reference} is still not there after staging")
@@ -89,34 +91,34 @@ async def _verify_image(world: World, plan: Plan, needs: Needs) -> None:
             raise other_image(node, reference, now[node][0], f"{now[source][0]} on {source}")
 
 
-async def _verify_model(world: World, plan: Plan, needs: Needs) -> None:
+async def _verify_model(services: Services, plan: Plan, needs: Needs) -> None:
     """As for the image: an engine would find a gap only after minutes of loading."""
-    now = await stock(world, [world.cluster.node(n) for n in needs.lacking], plan.recipe)
+    now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
         if not _complete(now, node):
             what = f"{plan.recipe.model.label} is still not complete after staging: {_lack(now, node)}"
             raise CommandFailed(node, what, "remove the model's folder there and call `up` again")
 
 
-async def _stage_image(world: World, plan: Plan, needs: Needs, survey: Survey) -> None:
+async def _stage_image(services: Services, plan: Plan, needs: Needs, cluster_state: ClusterState) -> None:
     reference, source, lacking = plan.recipe.engine.image, needs.source, needs.lacking
     if not source:
         source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
-        await _pull(world, plan, source)
-    size = survey.images.get(source, ("", 0))[1]
+        await _pull(services, plan, source)
+    size = cluster_state.images.get(source, ("", 0))[1]
     for node in lacking:
-        command = staging.copy_image(reference, await peer_of(world, plan, source, node))
-        code, said = await follow(world, source, command, f"image to {node}", size)
+        command = staging.copy_image(reference, await peer_of(services, plan, source, node))
+        code, said = await follow(services, source, command, f"image to {node}", size)
         if code:
             raise _not_copied(source, node, f"image {reference}", (code, said))
 
 
-async def _pull(world: World, plan: Plan, node: str) -> None:
+async def _pull(services: Services, plan: Plan, node: str) -> None:
     reference = plan.recipe.engine.image
     if _is_built(plan.recipe):
         what = f"image {reference} is on no node, and no registry has it: it is built from the recipe"
         raise CommandFailed(node, what, f"`sparkwright build {plan.recipe.label}`, then call `up` again")
-    code, said = await follow(world, node, docker.pull(reference), "docker pull", 0)
+    code, said = await follow(services, node, docker.pull(reference), "docker pull", 0)
     if code:
         raise CommandFailed(
             node,
@@ -130,30 +132,30 @@ def _is_built(recipe: Recipe) -> bool:
     return recipe.build is not None and recipe.engine.image == image_name(recipe, recipe.build)
 
 
-async def _stage_model(world: World, plan: Plan, needs: Needs, survey: Survey) -> None:
+async def _stage_model(services: Services, plan: Plan, needs: Needs, cluster_state: ClusterState) -> None:
     source, lacking = needs.source, needs.lacking
     if not source:
         source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
-        await _fetch(world, plan, survey)
+        await _fetch(services, plan, cluster_state)
     for node in lacking:
-        await _copy_model(world, plan, survey, (source, node))
+        await _copy_model(services, plan, cluster_state, (source, node))
     if lacking:
         # Nothing depends on it: a node without GNU dd keeps its page cache.
-        await world.hosts[source].run(staging.drop_cache(_root(world, plan, source, survey)[0]))
+        await services.hosts[source].run(staging.drop_cache(_root(services, plan, source, cluster_state)[0]))
 
 
-async def _copy_model(world: World, plan: Plan, survey: Survey, way: tuple[str, str]) -> None:
+async def _copy_model(services: Services, plan: Plan, cluster_state: ClusterState, way: tuple[str, str]) -> None:
     source, node = way
-    root, size = _root(world, plan, source, survey)
-    target = root if plan.recipe.model.path.startswith("/") else _target(world, plan, node, survey)
-    copy = staging.copy_tree(root, target, await peer_of(world, plan, source, node))
-    code, said = await follow(world, source, copy, f"weights to {node}", size)
+    root, size = _root(services, plan, source, cluster_state)
+    target = root if plan.recipe.model.path.startswith("/") else _target(services, plan, node, cluster_state)
+    copy = staging.copy_tree(root, target, await peer_of(services, plan, source, node))
+    code, said = await follow(services, source, copy, f"weights to {node}", size)
     if code:
         for name, path in ((source, root), (node, target)):
             with suppress(NodeError):
-                await world.hosts[name].run(staging.drop_cache(path))
+                await services.hosts[name].run(staging.drop_cache(path))
         raise _not_copied(source, node, plan.recipe.model.label, (code, said))
-    done = await world.hosts[node].run(staging.settle(target))
+    done = await services.hosts[node].run(staging.settle(target))
     if not done.ok:
         raise CommandFailed(node, f"{target}: the copy could not be completed: {done.stderr.strip()[:200]}")
 
@@ -171,41 +173,41 @@ def _not_copied(source: str, node: str, what: str, ended: tuple[int, str]) -> Co
     return CommandFailed(node, f"{what} could not be copied there from {source} (exit {code}): {said}", hint)
 
 
-def _root(world: World, plan: Plan, source: str, survey: Survey) -> tuple[str, int]:
+def _root(services: Services, plan: Plan, source: str, cluster_state: ClusterState) -> tuple[str, int]:
     """What to copy from a node that has the model, absolute, and its bytes (0: not known)."""
-    found = _complete(survey, source)
+    found = _complete(cluster_state, source)
     if found and found.root:
         return found.root, found.bytes
-    return _target(world, plan, source, survey), plan.recipe.model.size
+    return _target(services, plan, source, cluster_state), plan.recipe.model.size
 
 
-def _target(world: World, plan: Plan, node: str, survey: Survey) -> str:
+def _target(services: Services, plan: Plan, node: str, cluster_state: ClusterState) -> str:
     """Where the model's folder is (to be) on a node, absolute."""
-    where, model = world.cluster.node(node), plan.recipe.model
+    where, model = services.cluster.node(node), plan.recipe.model
     if model.path:
-        return expand(model_path(where, plan.recipe), home_of(survey.facts[node]))
-    hub = resolved_paths(where, survey.facts[node]).hub
+        return expand(model_path(where, plan.recipe), home_of(cluster_state.facts[node]))
+    hub = resolved_paths(where, cluster_state.facts[node]).hub
     return f"{hub}/models--{model.id.replace('/', '--')}"
 
 
-async def _fetch(world: World, plan: Plan, survey: Survey) -> None:
+async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) -> None:
     """From the hub to the head. A model that is given by its path has no other source than the nodes."""
-    model, node = plan.recipe.model, world.cluster.node(plan.head)
+    model, node = plan.recipe.model, services.cluster.node(plan.head)
     if model.path or not model.id:
-        what = "; ".join(f"{name}: {_lack(survey, name)}" for name in survey.checkpoints)
+        what = "; ".join(f"{name}: {_lack(cluster_state, name)}" for name in cluster_state.checkpoints)
         hint = "copy the missing files to one node; the others get them from there"
         raise CommandFailed(node.name, f"{model.label} is complete on no node ({what})", hint)
-    await _download(world, node, model, _lack(survey, plan.head))
-    done = await world.hosts[node.name].run(staging.settle(_target(world, plan, node.name, survey)))
+    await _download(services, node, model, _lack(cluster_state, plan.head))
+    done = await services.hosts[node.name].run(staging.settle(_target(services, plan, node.name, cluster_state)))
     if not done.ok:
         raise CommandFailed(node.name, f"{model.id}: the download could not be completed: {done.stderr.strip()[:200]}")
 
 
-async def _download(world: World, node: Node, model: Model, lack: str) -> None:
-    token = world.secrets.get("HF_TOKEN")
+async def _download(services: Services, node: Node, model: Model, lack: str) -> None:
+    token = services.secrets.get("HF_TOKEN")
     command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
-    world.sink.tell(Notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub"))
-    code, said = await follow(world, node.name, command, f"download {model.id}", model.size)
+    services.sink.tell(Notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub"))
+    code, said = await follow(services, node.name, command, f"download {model.id}", model.size)
     where = f"{model.id} is complete on no node (here: {lack})"
     if code == NO_PROGRAM:
         hint = "install the hub's client there (`pipx install huggingface_hub` or `uv tool install huggingface_hub`)"
@@ -216,10 +218,10 @@ async def _download(world: World, node: Node, model: Model, lack: str) -> None:
         raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", hint)
 
 
-def staging_text(plan: Plan, survey: Survey) -> tuple[str, ...]:
+def staging_text(plan: Plan, cluster_state: ClusterState) -> tuple[str, ...]:
     """What `plan` says about staging, one sentence each."""
     told = []
-    for what, needs in (("image", image_needs(plan, survey)), ("weights", model_needs(plan, survey))):
+    for what, needs in (("image", image_needs(plan, cluster_state)), ("weights", model_needs(plan, cluster_state))):
         if needs.lacking and needs.source:
             told.append(f"{what}: copied from {needs.source} to {', '.join(needs.lacking)} over the fabric")
         elif needs.lacking and (what == "image" or not plan.recipe.model.path):
@@ -231,14 +233,14 @@ def staging_text(plan: Plan, survey: Survey) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _complete(survey: Survey, node: str) -> Checkpoint | None:
-    found = survey.checkpoints.get(node)
+def _complete(cluster_state: ClusterState, node: str) -> Checkpoint | None:
+    found = cluster_state.checkpoints.get(node)
     return found if isinstance(found, Checkpoint) and found.complete else None
 
 
-def _lack(survey: Survey, node: str) -> str:
+def _lack(cluster_state: ClusterState, node: str) -> str:
     """What a node lacks of the model, in words."""
-    found = survey.checkpoints.get(node)
+    found = cluster_state.checkpoints.get(node)
     if isinstance(found, Unknown):
         return f"it could not be read: {found.raw or found.why}"
     if found is None:
@@ -247,6 +249,6 @@ def _lack(survey: Survey, node: str) -> str:
     return ", ".join(found.missing[:_SHOWN]) + more or ("nothing of it is there" if not found.files else "complete")
 
 
-def _present(survey: Survey, node: str) -> bool:
-    found = survey.checkpoints.get(node)
+def _present(cluster_state: ClusterState, node: str) -> bool:
+    found = cluster_state.checkpoints.get(node)
     return isinstance(found, Checkpoint) and (found.files > 0 or bool(found.missing))

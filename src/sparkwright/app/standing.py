@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.app.disarm import taken_down
 from sparkwright.app.plan import same_ranks
 from sparkwright.app.queries import status, unknown
+from sparkwright.app.remove_supervisor import taken_down
+from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.app.stop import old_ranks
-from sparkwright.app.world import Survey, Wish, World
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import RankStatus
@@ -60,25 +60,25 @@ class Old:
         return self.desired.recipe.serving.door.port if self.desired and self.supervised else 0
 
 
-async def replaced(world: World, wish: Wish, ranks: Sequence[RankStatus]) -> Old | None:
+async def replaced(services: Services, launch_request: LaunchRequest, ranks: Sequence[RankStatus]) -> Old | None:
     """ranks: there are of the same name. Raises UsageError for a name that is not there, or where two would go."""
-    name = wish.replaces or wish.deployment
-    if name != wish.deployment and any(rank.running for rank in ranks):
-        said = f"{wish.deployment} runs already: it can be changed, not take the place of {name}"
+    name = launch_request.replaces or launch_request.deployment
+    if name != launch_request.deployment and any(rank.running for rank in ranks):
+        said = f"{launch_request.deployment} runs already: it can be changed, not take the place of {name}"
         raise UsageError(said, f"`sparkwright down {name}` ends that one")
-    old = await find(world, name)
-    if old is None and wish.replaces:
-        raise await missing(world, name)
+    old = await find(services, name)
+    if old is None and launch_request.replaces:
+        raise await missing(services, name)
     return old
 
 
-async def the_only_one(world: World, verb: str) -> str:
+async def the_only_one(services: Services, verb: str) -> str:
     """Its name. Raises UsageError, which names them, unless there is exactly one."""
-    found, troubles = await status(world, probe=False)
+    found, troubles = await status(services, probe=False)
     names = [one.name for one in found]
     if len(names) == 1 and not troubles:
         return names[0]
-    where = ", ".join(world.cluster.names)
+    where = ", ".join(services.cluster.names)
     if not names:
         raise UsageError(
             f"no deployment on {where}{f' ({troubles[0]})' if troubles else ''}", "see `sparkwright status`"
@@ -86,20 +86,20 @@ async def the_only_one(world: World, verb: str) -> str:
     raise UsageError(f"which deployment? On {where}: {', '.join(names)}", f"`sparkwright {verb} {names[0]}`")
 
 
-async def missing(world: World, name: str) -> UsageError:
+async def missing(services: Services, name: str) -> UsageError:
     """The error for a name that `find` has not found."""
-    found, _ = await status(world, probe=False)
-    return unknown(world, name, (one.name for one in found))
+    found, _ = await status(services, probe=False)
+    return unknown(services, name, (one.name for one in found))
 
 
-async def find(world: World, name: str) -> Old | None:
+async def find(services: Services, name: str) -> Old | None:
     """None where nothing of it is on any node that answers."""
-    found, _ = await status(world, probe=False)
+    found, _ = await status(services, probe=False)
     one = next((one for one in found if one.name == name), None)
     if one is None:
         return None
     node = one.supervised.node if one.supervised else next((r.node for r in one.ranks if r.rank == 0), "")
-    desired = await _desired(world, node, name) if node else None
+    desired = await _desired(services, node, name) if node else None
     return Old(name, one.ranks, one.supervised, desired, _serves(one.supervised, one.ranks))
 
 
@@ -109,8 +109,8 @@ def _serves(supervised: Supervised | None, ranks: tuple[RankStatus, ...]) -> boo
     return bool(ranks) and sum(rank.running for rank in ranks) == ranks[0].world
 
 
-async def _desired(world: World, node: str, name: str) -> Desired | None:
-    told = await world.hosts[node].run(commands.desired(world.cluster.node(node).paths.state, name))
+async def _desired(services: Services, node: str, name: str) -> Desired | None:
+    told = await services.hosts[node].run(commands.desired(services.cluster.node(node).paths.state, name))
     try:
         return from_json(Desired, told.stdout)
     except Unreadable:
@@ -152,9 +152,9 @@ def is_up(plan: Plan, found: Sequence[RankStatus]) -> bool:
     return bool(plan.specs) and placed and same_ranks(plan, [r.spec_hash for r in alive])
 
 
-def standing(plan: Plan, survey: Survey, old: Old | None = None) -> str:
+def standing(plan: Plan, cluster_state: ClusterState, old: Old | None = None) -> str:
     """What `up` would do to what runs already; empty when nothing does."""
-    found = old_ranks(plan, survey)
+    found = old_ranks(plan, cluster_state)
     if old and old.ranks:
         return replaced_text(old, plan.recipe)
     if is_up(plan, found):
@@ -168,29 +168,29 @@ def _alive(found: Sequence[RankStatus]) -> list[RankStatus]:
     return sorted((r for r in found if r.running), key=lambda r: r.rank)
 
 
-async def watched(world: World, node: str, name: str) -> Supervised | None:
+async def watched(services: Services, node: str, name: str) -> Supervised | None:
     """What the supervisor of a deployment shows now, None where there is none or it cannot be read."""
-    fact = supervised_fact(node, world.cluster.node(node).paths.state)
-    found = fact.read(await world.hosts[node].run(fact.command))
+    fact = supervised_fact(node, services.cluster.node(node).paths.state)
+    found = fact.read(await services.hosts[node].run(fact.command))
     return next((one for one in found if one.deployment == name), None) if isinstance(found, tuple) else None
 
 
-async def until_serving(world: World, node: str, name: str, request: str = "") -> str:
+async def until_serving(services: Services, node: str, name: str, request: str = "") -> str:
     """'' once its supervisor has it serving, or why it does not. request: only what comes after it counts."""
-    heard, said = world.clock.monotonic(), ""
-    while world.clock.monotonic() - heard < _SILENT:
-        seen = await watched(world, node, name)
+    heard, said = services.clock.monotonic(), ""
+    while services.clock.monotonic() - heard < _SILENT:
+        seen = await watched(services, node, name)
         if seen is None:
-            who = await taken_down(world, node, name, _RECENT)
+            who = await taken_down(services, node, name, _RECENT)
             return f"it was taken down by {who}" if who else f"its supervisor on {node} was removed"
         live = seen.current
         if live and request in ("", live.request):
-            heard = world.clock.monotonic()
+            heard = services.clock.monotonic()
             if live.phase in SERVING:
                 return ""
             if live.phase in OVER:
                 return live.reason or str(live.phase)
             if said != (said := f"{name}: {str(live.phase).replace('_', ' ')}: {live.reason}"):
-                world.sink.tell(Notice(said))
-        await world.clock.sleep(_LOOK_AGAIN)
+                services.sink.tell(Notice(said))
+        await services.clock.sleep(_LOOK_AGAIN)
     return f"its supervisor on {node} does not answer"

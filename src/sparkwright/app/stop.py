@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.disarm import disarm, taking_over
 from sparkwright.app.lease import holding
 from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
+from sparkwright.app.remove_supervisor import remove_supervisor, taking_over
+from sparkwright.app.services import ClusterState, Services
 from sparkwright.app.tasks import each, together
-from sparkwright.app.world import Survey, World
 from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan
@@ -49,23 +49,23 @@ class Removed:
         return bool(self.ranks) and {r.rank for r in self.ranks} >= set(range(max(r.world for r in self.ranks)))
 
 
-async def down(world: World, deployment: str, seize: bool = False) -> Removed:
+async def down(services: Services, deployment: str, seize: bool = False) -> Removed:
     """Stops and removes on every node that answers.
 
     Idempotent: again within a day of a `down` is fine. Raises UsageError for any other name that is on no node, Busy
     where somebody else works there, Unreachable for nodes that do not answer, once the others are clean; CommandFailed
     where it cannot be known.
     """
-    found = await listed(world, world.cluster.names)
-    nodes = [name for name in world.cluster.names if name not in found.lost]
+    found = await listed(services, services.cluster.names)
+    nodes = [name for name in services.cluster.names if name not in found.lost]
     unseen = found.lost or found.blind or found.of(deployment)
-    if not seize and not unseen and not await _left(world, deployment, nodes):
-        async with holding(world, nodes, f"down {deployment}", seize):
+    if not seize and not unseen and not await _left(services, deployment, nodes):
+        async with holding(services, nodes, f"down {deployment}", seize):
             pass  # Busy where an `up` of it is under way, which has put nothing there yet
-        if not await taken_down_by(world, deployment):
-            raise unknown(world, deployment, {rank.deployment for rank in found.ranks})
+        if not await taken_down_by(services, deployment):
+            raise unknown(services, deployment, {rank.deployment for rank in found.ranks})
         return Removed(deployment, ())
-    removed = await _remove(world, deployment, nodes, seize) if nodes else Removed(deployment, ())
+    removed = await _remove(services, deployment, nodes, seize) if nodes else Removed(deployment, ())
     for error in found.lost.values():
         raise _still(error, deployment, nodes)
     if removed.blind and not removed.whole:
@@ -73,11 +73,11 @@ async def down(world: World, deployment: str, seize: bool = False) -> Removed:
     return removed
 
 
-async def _left(world: World, deployment: str, nodes: Sequence[str]) -> bool:
+async def _left(services: Services, deployment: str, nodes: Sequence[str]) -> bool:
     """Whether any node has files or units of it; changes nothing."""
 
     async def one(name: str) -> bool:
-        done = await world.hosts[name].run(script(_LEFT, world.cluster.node(name).paths.state, deployment))
+        done = await services.hosts[name].run(script(_LEFT, services.cluster.node(name).paths.state, deployment))
         return "was" in done.stdout.split()
 
     return any(await together(one(name) for name in nodes))
@@ -90,23 +90,23 @@ def _unseen(removed: Removed) -> CommandFailed:
     return CommandFailed(node, f"{why}: containers of {removed.deployment} may be left there", again)
 
 
-async def _remove(world: World, deployment: str, nodes: Sequence[str], seize: bool) -> Removed:
-    began = world.clock.monotonic()
-    if world.program:
-        world.sink.tell(StepStarted("stop", f"{deployment}, its supervisor first if it has one"))
+async def _remove(services: Services, deployment: str, nodes: Sequence[str], seize: bool) -> Removed:
+    began = services.clock.monotonic()
+    if services.program:
+        services.sink.tell(StepStarted("stop", f"{deployment}, its supervisor first if it has one"))
     try:
-        async with taking_over(world, nodes, deployment, f"down {deployment}", seize):
-            watched = await disarm(world, nodes, deployment, "down") if world.program else ()
+        async with taking_over(services, nodes, deployment, f"down {deployment}", seize):
+            watched = await remove_supervisor(services, nodes, deployment, "down") if services.program else ()
             # Only now: until it was ended, a supervisor may have started some.
-            found = reached(await listed(world, nodes))
+            found = reached(await listed(services, nodes))
             mine = found.of(deployment)
-            world.sink.tell(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
-            await rank_work.stop_all(world, mine, _grace(mine), remove=True)
-            files = tuple(dict.fromkeys((*watched, *await forget(world, nodes, deployment))))
+            services.sink.tell(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
+            await rank_work.stop_all(services, mine, _grace(mine), remove=True)
+            files = tuple(dict.fromkeys((*watched, *await forget(services, nodes, deployment))))
     except asyncio.CancelledError:
-        world.sink.tell(Notice(_interrupted(deployment), warning=True))
+        services.sink.tell(Notice(_interrupted(deployment), warning=True))
         raise
-    world.sink.tell(StepDone("stop", world.clock.monotonic() - began))
+    services.sink.tell(StepDone("stop", services.clock.monotonic() - began))
     return Removed(deployment, mine, files, found.blind)
 
 
@@ -121,18 +121,18 @@ def _still(error: NodeError, deployment: str, cleaned: Sequence[str]) -> NodeErr
     return type(error)(error.node, message, f"{error.hint}; then repeat `sparkwright down {deployment}`")
 
 
-def old_ranks(plan: Plan, survey: Survey) -> tuple[RankStatus, ...]:
+def old_ranks(plan: Plan, cluster_state: ClusterState) -> tuple[RankStatus, ...]:
     """Ranks of the same deployment that the survey saw, running or not."""
-    seen = [f.ranks for f in survey.facts.values() if not isinstance(f.ranks, Unknown)]
+    seen = [f.ranks for f in cluster_state.facts.values() if not isinstance(f.ranks, Unknown)]
     return tuple(r for ranks in seen for r in ranks if r.deployment == plan.deployment)
 
 
-async def forget(world: World, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
+async def forget(services: Services, nodes: Sequence[str], deployment: str) -> tuple[str, ...]:
     """Removes the deployment's folder on every node: pid files, secrets, logs. The nodes that had one."""
 
     async def one(name: str) -> bool:
-        state = world.cluster.node(name).paths.state
-        done = await world.hosts[name].run(script(_FORGET, state, deployment, changes=f"forget {deployment}"))
+        state = services.cluster.node(name).paths.state
+        done = await services.hosts[name].run(script(_FORGET, state, deployment, changes=f"forget {deployment}"))
         if not done.ok:
             raise CommandFailed(name, f"files of {deployment} cannot be removed from {state}: {done.stderr.strip()}")
         return "was" in done.stdout.split()
@@ -146,14 +146,14 @@ def _grace(ranks: Sequence[RankStatus]) -> float:
     return max((ENGINES[n].stop.grace for n in names if n in ENGINES), default=_GRACE)
 
 
-async def clean(world: World, plan: Plan) -> None:
+async def clean(services: Services, plan: Plan) -> None:
     """Takes away what there is of the deployment, as far as the nodes can be reached; says what could not be."""
     try:
-        found = await rank_work.listing(world, plan.placement.nodes)
-        await rank_work.stop_all(world, found.of(plan.deployment), _CLEAN_GRACE, remove=True)
-        await forget(world, [n for n in plan.placement.nodes if n not in found.lost], plan.deployment)
+        found = await rank_work.listing(services, plan.placement.nodes)
+        await rank_work.stop_all(services, found.of(plan.deployment), _CLEAN_GRACE, remove=True)
+        await forget(services, [n for n in plan.placement.nodes if n not in found.lost], plan.deployment)
         for error in found.lost.values():
             raise error
     except SparkwrightError as error:
         text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` goes on with it"
-        world.sink.tell(Notice(text, warning=True))
+        services.sink.tell(Notice(text, warning=True))

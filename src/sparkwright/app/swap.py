@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from sparkwright.app.disarm import disarm
 from sparkwright.app.lease import RENEW_EVERY, holding
 from sparkwright.app.plan import api_key
+from sparkwright.app.remove_supervisor import remove_supervisor
+from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.app.standing import Old, replaced_text, until_serving, watched
 from sparkwright.app.stop import clean
 from sparkwright.app.tasks import finished
-from sparkwright.app.world import Wish, World
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.live import Ask, Request, Supervised
@@ -28,7 +28,7 @@ from sparkwright.remote import service
 
 _HEARD, _LOOK_AGAIN = 20.0, 0.5
 # Starts the old one again from here; False: without waiting until it is ready.
-Again = Callable[[Wish, bool], Awaitable[None]]
+Again = Callable[[LaunchRequest, bool], Awaitable[None]]
 
 
 @dataclass
@@ -38,8 +38,8 @@ class Swap:
     stands_by: its supervisor waits for us. kept: the new one serves.
     """
 
-    world: World
-    wish: Wish
+    services: Services
+    launch_request: LaunchRequest
     old: Old | None = None
     again: bool = True
     restart: Again | None = None
@@ -51,12 +51,12 @@ class Swap:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.wish.deployment, *([self.old.name] if self.old else []))))
+        return tuple(dict.fromkeys((self.launch_request.deployment, *([self.old.name] if self.old else []))))
 
     @property
     def other(self) -> str:
         """The old one's name where that is another than the new one's."""
-        return self.old.name if self.old and self.old.name != self.wish.deployment else ""
+        return self.old.name if self.old and self.old.name != self.launch_request.deployment else ""
 
     @property
     def unsupervised(self) -> tuple[str, ...]:
@@ -76,12 +76,12 @@ class Swap:
         if self.again and old.desired and not old.supervised:
             self._key_of_the_old(old.name, old.desired.recipe)
         back = "; it serves until weights and image are there, and is started again if the new one is not ready"
-        text = replaced_text(old, self.wish.recipe) + (back if self.again else "; it is not started again")
-        self.world.sink.tell(Notice(text))
+        text = replaced_text(old, self.launch_request.recipe) + (back if self.again else "; it is not started again")
+        self.services.sink.tell(Notice(text))
 
     def _key_of_the_old(self, name: str, recipe: Recipe) -> None:
         try:
-            api_key(self.world, recipe)
+            api_key(self.services, recipe)
         except UsageError as error:
             message = (
                 f"{name} serves with a key and could not be started again: {recipe.serving.api_key_env} is not set"
@@ -90,7 +90,7 @@ class Swap:
 
     async def begin(self) -> None:
         """Raises CommandFailed where its supervisor does not answer; nothing has been stopped then."""
-        old, self._since = self.old, self.world.clock.monotonic()
+        old, self._since = self.old, self.services.clock.monotonic()
         if old is None:
             return
         if old.supervised:
@@ -103,39 +103,39 @@ class Swap:
     async def _handed_over(self, supervised: Supervised) -> bool:
         """Its supervisor no longer watches the ranks, and its gateway refuses with the reason."""
         node, state, name = self._place(supervised)
-        asked = self._request(Ask.REPLACE, f"being replaced by recipe {self.wish.recipe.label}")
-        done = await self.world.hosts[node].run(commands.ask(state, name, asked, "replace"))
+        asked = self._request(Ask.REPLACE, f"being replaced by recipe {self.launch_request.recipe.label}")
+        done = await self.services.hosts[node].run(commands.ask(state, name, asked, "replace"))
         if not done.ok:
             return False
         self._renewing = asyncio.create_task(self._renew(node, state, name))
-        await self.world.hosts[node].run(service.resume(state, name))
-        until = self.world.clock.monotonic() + _HEARD
-        while self.world.clock.monotonic() < until:
-            seen = await watched(self.world, node, name)
-            if seen and seen.current and seen.current.request == self.world.nonce:
+        await self.services.hosts[node].run(service.resume(state, name))
+        until = self.services.clock.monotonic() + _HEARD
+        while self.services.clock.monotonic() < until:
+            seen = await watched(self.services, node, name)
+            if seen and seen.current and seen.current.request == self.services.nonce:
                 return True
-            await self.world.clock.sleep(_LOOK_AGAIN)
-        await self.world.hosts[node].run(commands.withdraw(state, name, self.world.nonce))
+            await self.services.clock.sleep(_LOOK_AGAIN)
+        await self.services.hosts[node].run(commands.withdraw(state, name, self.services.nonce))
         return False
 
     def _place(self, supervised: Supervised) -> tuple[str, str, str]:
-        return supervised.node, self.world.cluster.node(supervised.node).paths.state, supervised.deployment
+        return supervised.node, self.services.cluster.node(supervised.node).paths.state, supervised.deployment
 
     def _request(self, ask: Ask, why: str) -> str:
-        return to_json(Request(ask, self.world.who, why, self.world.nonce))
+        return to_json(Request(ask, self.services.who, why, self.services.nonce))
 
     async def _renew(self, node: str, state: str, name: str) -> None:
         while True:
-            await self.world.clock.sleep(RENEW_EVERY * self.world.time_scale)
+            await self.services.clock.sleep(RENEW_EVERY * self.services.time_scale)
             with suppress(NodeError):
-                await self.world.hosts[node].run(commands.renew(state, name, self.world.nonce))
+                await self.services.hosts[node].run(commands.renew(state, name, self.services.nonce))
 
     async def ours(self) -> bool:
         """Whether its supervisor still waits for us: nobody has taken it down, or begun another `up`, since."""
         if not (self.stands_by and self.old and self.old.supervised):
             return False
         node, state, name = self._place(self.old.supervised)
-        return (await self.world.hosts[node].run(commands.renew(state, name, self.world.nonce))).ok
+        return (await self.services.hosts[node].run(commands.renew(state, name, self.services.nonce))).ok
 
     async def undo(self, plan: Plan, error: BaseException) -> None:
         """The new one failed with `error`, which gets to know what serves now."""
@@ -166,7 +166,7 @@ class Swap:
         if not self.stands_by:
             return
         if isinstance(error, asyncio.CancelledError):
-            await disarm(self.world, self.world.cluster.names, old.name)
+            await remove_supervisor(self.services, self.services.cluster.names, old.name)
         else:
             await self._answered(old, Ask.LEAVE, f"its replacement failed: {_cause(error)}")
 
@@ -174,34 +174,36 @@ class Swap:
         assert old.supervised
         node, state, name = self._place(old.supervised)
         content = self._request(ask, why)
-        await self.world.hosts[node].run(commands.answer(state, name, self.world.nonce, content))
+        await self.services.hosts[node].run(commands.answer(state, name, self.services.nonce, content))
 
     async def _removed(self, plan: Plan) -> None:
         """What was started of the new one. Its logs are kept here."""
         try:
-            async with holding(self.world, plan.placement.nodes, f"roll back {plan.deployment}"):
-                await clean(self.world, plan)
+            async with holding(self.services, plan.placement.nodes, f"roll back {plan.deployment}"):
+                await clean(self.services, plan)
         except SparkwrightError as error:
-            self.world.sink.tell(Notice(f"not everything could be removed: {error.message}", warning=True))
+            self.services.sink.tell(Notice(f"not everything could be removed: {error.message}", warning=True))
 
     def _interrupted(self, old: Old) -> None:
         text = f"interrupted: {old.name} is being started again as it was ({old.label}); `sparkwright status` shows it"
-        self.world.sink.tell(Notice(text, warning=True))
+        self.services.sink.tell(Notice(text, warning=True))
 
     async def _back(self, old: Old, wait: bool) -> str:
         """'' once the old one serves, or why it does not."""
         try:
             if old.supervised:
-                return await until_serving(self.world, old.supervised.node, old.name) if wait else ""
+                return await until_serving(self.services, old.supervised.node, old.name) if wait else ""
             if self.restart and old.desired:
                 recipe = old.desired.recipe
-                await self.restart(Wish(recipe, old.name, old.desired.force, api_key(self.world, recipe)), wait)
+                await self.restart(
+                    LaunchRequest(recipe, old.name, old.desired.force, api_key(self.services, recipe)), wait
+                )
         except SparkwrightError as error:
             return error.message
         return ""
 
     def _told(self, old: Old, error: SparkwrightError, why: str) -> None:
-        took = duration(self.world.clock.monotonic() - self._since)
+        took = duration(self.services.clock.monotonic() - self._since)
         if why:
             error.message += f"; rolled back, and {old.name} ({old.label}) does not serve either: {why}"
         else:
@@ -219,10 +221,10 @@ class Swap:
             return
         try:
             if await self.ours():
-                await disarm(self.world, self.world.cluster.names, self.old.name)
+                await remove_supervisor(self.services, self.services.cluster.names, self.old.name)
         except NodeError as error:
             text = f"the supervisor of {self.old.name} could not be ended, and will start it again: {error.message}"
-            self.world.sink.tell(Notice(text, warning=True))
+            self.services.sink.tell(Notice(text, warning=True))
 
 
 @asynccontextmanager

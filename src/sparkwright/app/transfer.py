@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.progress import Progress
@@ -22,7 +22,7 @@ _KEPT = 6
 SEPARATOR = " / "
 
 
-async def follow(world: World, node: str, command: Command, what: str, size: int) -> tuple[int, str]:
+async def follow(services: Services, node: str, command: Command, what: str, size: int) -> tuple[int, str]:
     """Runs a long command and tells its progress; its exit code and its last lines that are no progress.
 
     size: bytes in all, 0 when not known.
@@ -32,17 +32,17 @@ async def follow(world: World, node: str, command: Command, what: str, size: int
     def look(line: str) -> None:
         progress = _PERCENT.match(line) or _BYTES.match(line)
         if progress:
-            world.sink.tell(_progress(node, what, progress, size))
+            services.sink.tell(_progress(node, what, progress, size))
         if words := (progress["more"] if progress else line).strip():
             said.append(words[:300])
 
-    return await watched(world, node, command, look), SEPARATOR.join(said)
+    return await watched(services, node, command, look), SEPARATOR.join(said)
 
 
-async def watched(world: World, node: str, command: Command, look: Callable[[str], None]) -> int:
+async def watched(services: Services, node: str, command: Command, look: Callable[[str], None]) -> int:
     """Runs a long command, shows `look` each of its lines as it comes; its exit code, 1 when it was cut off."""
     wrapped, code = ("sh", "-c", '"$@"; printf "\\036end %s\\n" $?', "sh", *command.argv), 1
-    async for line in world.hosts[node].stream(replace(command, argv=wrapped)):
+    async for line in services.hosts[node].stream(replace(command, argv=wrapped)):
         if line.startswith(_END):
             code = int(line.removeprefix(_END))
         else:

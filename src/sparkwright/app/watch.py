@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from sparkwright.app.ranks import End, follow, handle, runs
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.plan import Plan, RankSpec
@@ -54,10 +54,10 @@ class Watch:
     lost_for: seconds for which a node may be out of reach.
     """
 
-    def __init__(self, world: World, plan: Plan, engine: Engine, lost_for: float = LOST_FOR) -> None:
-        self._world, self._plan, self._engine, self._lost_for = world, plan, engine, lost_for
+    def __init__(self, services: Services, plan: Plan, engine: Engine, lost_for: float = LOST_FOR) -> None:
+        self._services, self._plan, self._engine, self._lost_for = services, plan, engine, lost_for
         self._times = _times(plan, engine)
-        now = world.clock.monotonic()
+        now = services.clock.monotonic()
         self.ranks = [RankWatch(spec, now) for spec in plan.specs]
         self.ready, self._end = asyncio.Event(), asyncio.Event()
         self.began = now
@@ -75,34 +75,34 @@ class Watch:
         while not rank.ended:
             try:
                 await self._read(rank)
-                await self._world.clock.sleep(0 if rank.ended else _RECONNECT)
+                await self._services.clock.sleep(0 if rank.ended else _RECONNECT)
             except Unreachable as error:
                 heard = heard if rank.spec.rank in self._deaf else self._now
                 if self._now - heard > self._lost_for:
                     raise
                 self._lost(rank, error)
-                await self._world.clock.sleep(_RECONNECT)
+                await self._services.clock.sleep(_RECONNECT)
 
     @property
     def _now(self) -> float:
-        return self._world.clock.monotonic()
+        return self._services.clock.monotonic()
 
     def _lost(self, rank: RankWatch, error: Unreachable) -> None:
         if rank.spec.rank not in self._deaf:
             told = "" if math.isinf(self._lost_for) else f" for {duration(self._lost_for)}"
-            self._world.sink.tell(Notice(f"{error.message}; trying again{told}", warning=True))
+            self._services.sink.tell(Notice(f"{error.message}; trying again{told}", warning=True))
         self._deaf.add(rank.spec.rank)
 
     async def _read(self, rank: RankWatch) -> None:
         """The log from its beginning; what an earlier connection has brought is passed over."""
         known = len(rank.lines)
-        world, spec, name = self._world, rank.spec, self._plan.deployment
-        stream = follow(world.hosts[spec.node], spec.runtime, handle(world, name, spec))
+        services, spec, name = self._services, rank.spec, self._plan.deployment
+        stream = follow(services.hosts[spec.node], spec.runtime, handle(services, name, spec))
         async with aclosing(stream) as lines:  # type: ignore[type-var]
             async for line in lines:
                 self._hears(rank)
                 if isinstance(line, End):
-                    if not await runs(world, name, spec.rank, spec.node):
+                    if not await runs(services, name, spec.rank, spec.node):
                         self._ended(rank, line)
                 elif known:
                     known -= 1
@@ -124,13 +124,13 @@ class Watch:
         await self._end.wait()
         deadline = self._now + _OTHERS_FOLLOW
         while self._now < deadline and not all(rank.ended for rank in self.ranks):
-            await self._world.clock.sleep(0.05)
+            await self._services.clock.sleep(0.05)
         raise self._exited()
 
     async def guard(self) -> None:
         """Raises NotReady when no rank has progressed for longer than the slowest rank's phase allows."""
         while True:
-            await self._world.clock.sleep(0.5)
+            await self._services.clock.sleep(0.5)
             slow = self.slowest()
             silent = self._now - max(rank.moved for rank in self.ranks)
             allowed = self.limit(slow.phase)
@@ -171,7 +171,7 @@ class Watch:
         rank.text, rank.done = event.text or rank.text, event.done
         usual = self._times.get(rank.phase, PhaseTime()).usual
         where = (rank.spec.rank, rank.spec.node, rank.phase)
-        self._world.sink.tell(RankPhase(*where, event.text, event.done, event.total, event.unit, usual))
+        self._services.sink.tell(RankPhase(*where, event.text, event.done, event.total, event.unit, usual))
 
     def limit(self, phase: Phase) -> float:
         """Seconds without progress after which a rank in this phase counts as stuck."""

@@ -31,7 +31,7 @@ from sparkwright.domain.run import Run
 from sparkwright.domain.workload import Workload
 from sparkwright.loadgen import profiles
 from sparkwright.loadgen.replay import with_counts
-from sparkwright.wiring import Where, keys, places
+from sparkwright.wiring import ClusterOptions, keys, places
 from sparkwright.wiring import bench as tools
 
 _QUICK = "quick"
@@ -41,11 +41,11 @@ _QUICK = "quick"
 class _Asked:
     """The command line. keys: to be tried in this order. gateway: to measure through, as `_ours` has it."""
 
-    where: Where
+    where: ClusterOptions
     model: str
     keys: tuple[Secret | None, ...]
     key_given: bool
-    wish: BenchRequest
+    request: BenchRequest
     gateway: str | None
     dry: bool
     quiet: bool
@@ -101,7 +101,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag the run; may be repeated.")
 @click.option("--note", default="", metavar="TEXT", help="Store a note with the run.")
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool, **how: Any) -> None:
     """Benchmark any OpenAI-compatible endpoint, or a deployment of the cluster by its name.
@@ -121,7 +121,7 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
     """
     gates = gates_of(how["gate"], how["baseline"])
     said = _Asked(
-        Where(cluster, ssh_config),
+        ClusterOptions(cluster, ssh_config),
         how["model"],
         keys(how["key_file"]),
         how["key_file"] is not None,
@@ -180,7 +180,7 @@ async def _wanted(
             raise UsageError("--gateway needs a deployment's name: a URL is measured as it is")
         opened = open_workload(how["profile"] or _QUICK, places())
         workload = adjusted(opened, how["repeats"], how["seed"], how["seconds"])
-        return targets, replace(said, wish=_filled(said.wish, workload))
+        return targets, replace(said, request=_filled(said.request, workload))
     if len(targets) > 1 or how["profile"] or how["repeats"] or how["seed"] is not None:
         raise UsageError(
             "--resume takes no other targets, --profile, --repeats or --seed",
@@ -193,12 +193,12 @@ async def _wanted(
     named = targets or (known.deployment or known.endpoint,)
     said = replace(said, model=said.model or known.model if not known.ours else said.model)
     said = replace(said, gateway=known.front_door or said.gateway)
-    return named, replace(said, wish=replace(_filled(said.wish, workload), resume=run))
+    return named, replace(said, request=replace(_filled(said.request, workload), resume=run))
 
 
-def _filled(wish: BenchRequest, workload: Workload) -> BenchRequest:
+def _filled(request: BenchRequest, workload: Workload) -> BenchRequest:
     files = texts_of(replayed_paths(workload), places())
-    return replace(wish, workload=with_counts(workload, files), files=files)
+    return replace(request, workload=with_counts(workload, files), files=files)
 
 
 async def _one(made: Bench, named: str, said: _Asked) -> Run:
@@ -207,7 +207,7 @@ async def _one(made: Bench, named: str, said: _Asked) -> Run:
             say(_opening(ready), err=True)
         order, simulated = ready.order, ready.conditions.simulated
         with bench_screen(order.levels, order.workload.repeats, said.quiet, simulated) as screen:
-            return await go(able, ready, screen, said.wish.resume)
+            return await go(able, ready, screen, said.request.resume)
 
 
 def _opening(ready: Ready) -> str:
@@ -227,7 +227,7 @@ async def _ready(made: Bench, named: str, said: _Asked) -> AsyncIterator[tuple[B
     ours = await _clustered().behind(named, said.where, True) if named.startswith("https:") else ""
     if not ours:
         try:
-            async with url_target(made, Target(named, said.model), said.keys, said.wish) as ready:
+            async with url_target(made, Target(named, said.model), said.keys, said.request) as ready:
                 yield made, ready
                 return
         except KeyWanted:
@@ -244,5 +244,7 @@ def _ours(
     """gateway: the URL to go through, '' for the deployment's own; None goes to the engine."""
     clustered = _clustered()
     named = clustered.Named(name, said.keys[0] if said.key_given else None, said.keys, gateway)
-    found: AbstractAsyncContextManager[tuple[Bench, Ready]] = clustered.deployment(made, said.where, named, said.wish)
+    found: AbstractAsyncContextManager[tuple[Bench, Ready]] = clustered.deployment(
+        made, said.where, named, said.request
+    )
     return found

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from sparkwright.app.bench import deployment_target
 from sparkwright.app.bench.benchmark import BenchRequest, Ready
 from sparkwright.app.bench.dependencies import Bench
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import RecipeError
-from sparkwright.wiring import Where, gateway_keys, trusting, vouched, world
+from sparkwright.wiring import ClusterOptions, gateway_keys, services, trusting, vouched
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Named:
 
 @asynccontextmanager
 async def deployment(
-    made: Bench, where: Where, named: Named, request: BenchRequest
+    made: Bench, where: ClusterOptions, named: Named, request: BenchRequest
 ) -> AsyncIterator[tuple[Bench, Ready]]:
     cluster = _cluster(where, named.name)
-    async with _world(cluster, where) as there:
+    async with _services(cluster, where) as there:
         if named.gateway is None:
             async with deployment_target.deployment(made, there, named.name, named.given, request) as ready:
                 yield made, ready
@@ -54,7 +54,7 @@ async def deployment(
             yield able, ready
 
 
-async def behind(url: str, where: Where, proven: bool) -> str:
+async def behind(url: str, where: ClusterOptions, proven: bool) -> str:
     """The deployment that this is the gateway of; '' when it is none of ours.
 
     proven: only if its certificate proves it, for which no node is asked.
@@ -66,16 +66,16 @@ async def behind(url: str, where: Where, proven: bool) -> str:
     vouches = await vouched(url, cluster.name)
     if proven and not vouches:
         return ""
-    async with _world(cluster, where) as there:
+    async with _services(cluster, where) as there:
         return await deployment_target.behind(there, url, vouches)
 
 
-def _cluster(where: Where, name: str) -> Cluster:
+def _cluster(where: ClusterOptions, name: str) -> Cluster:
     try:
         return shared.open_cluster(where)
     except RecipeError as error:
         raise RecipeError(f"{name}: no URL, and a deployment needs a cluster: {error.message}", error.hint) from None
 
 
-def _world(cluster: Cluster, where: Where) -> AbstractAsyncContextManager[World]:
-    return world(cluster, where, Quiet())
+def _services(cluster: Cluster, where: ClusterOptions) -> AbstractAsyncContextManager[Services]:
+    return services(cluster, where, Quiet())

@@ -14,7 +14,7 @@ from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
 from sparkwright.images.dockerfile import context
 from sparkwright.images.name import image_name, labels
-from sparkwright.wiring import Where, places
+from sparkwright.wiring import ClusterOptions, places
 
 
 @click.command()
@@ -23,7 +23,7 @@ from sparkwright.wiring import Where, places
 @click.option("--node", default="", metavar="NAME", help="Build on this node. [default: the head]")
 @click.option("--no-ship", is_flag=True, help="Do not copy the image to the other nodes.")
 @click.option("--dry-run", is_flag=True, help="Print the Dockerfile and its files and exit; contact no node.")
-@shared.where_options
+@shared.cluster_options
 @shared.lease_option
 @shared.json_option
 def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
@@ -43,9 +43,9 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
     if dry_run:
         _show(opened, section, rest["as_json"])
         return
-    where = Where(rest["cluster"], rest["ssh_config"])
+    where = ClusterOptions(rest["cluster"], rest["ssh_config"])
     options = Options(rest["node"], not rest["no_ship"], rest["seize"])
-    built = shared.drive(where, lambda world: make(world, opened, options), quiet=rest["as_json"])
+    built = shared.drive(where, lambda services: make(services, opened, options), quiet=rest["as_json"])
     if rest["as_json"]:
         shared.print_json(built_json(built))
     else:

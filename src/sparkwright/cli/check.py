@@ -10,7 +10,7 @@ import click
 from sparkwright.app.check import Checked, check_deeply, check_nodes
 from sparkwright.app.fix import Outcome, Result
 from sparkwright.app.gather import Gathered, gather
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
@@ -24,13 +24,13 @@ from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import Severity
 from sparkwright.facts.ranks import ranks_fact
-from sparkwright.wiring import Where, earlier_events, keep_events
+from sparkwright.wiring import ClusterOptions, earlier_events, keep_events
 
 _MODES = ("fix", "undo", "deep")
 
 
 @click.command()
-@shared.where_options
+@shared.cluster_options
 @click.option("--fix", is_flag=True, help="Apply the safe fixes of findings, after showing them and asking.")
 @click.option("--undo", is_flag=True, help="Revert what --fix has changed, the last change first.")
 @click.option("--deep", is_flag=True, help="Also measure RDMA bandwidth, and clocks under 10 s of load.")
@@ -72,7 +72,7 @@ def check(cluster: str, ssh_config: str, **rest: Any) -> None:
       sparkwright check --deep --cluster lab.yaml --json
     """
     _check_words(rest)
-    where = Where(cluster, ssh_config)
+    where = ClusterOptions(cluster, ssh_config)
     opened = shared.open_cluster(where)
     opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *rest["ignore"])))
     only = tuple(FORMER.get(code.upper(), code.upper()) for code in rest["only"])
@@ -105,9 +105,9 @@ def _attended(cluster: Cluster, checked: Checked) -> Checked:
     return replace(checked, findings=found.findings, ignored=found.ignored, old=found.old)
 
 
-def _look(cluster: Cluster, where: Where, rest: Mapping[str, Any]) -> None:
-    async def use(world: World) -> Checked:
-        return await (check_deeply(world, rest["seize"]) if rest["deep"] else check_nodes(world))
+def _look(cluster: Cluster, where: ClusterOptions, rest: Mapping[str, Any]) -> None:
+    async def use(services: Services) -> Checked:
+        return await (check_deeply(services, rest["seize"]) if rest["deep"] else check_nodes(services))
 
     checked = _attended(cluster, shared.drive_on(cluster, where, use, quiet=rest["as_json"] or not rest["deep"]))
     if rest["as_json"]:
@@ -117,7 +117,7 @@ def _look(cluster: Cluster, where: Where, rest: Mapping[str, Any]) -> None:
     _leave(checked)
 
 
-def _fix(cluster: Cluster, where: Where, how: How, least: Severity) -> None:
+def _fix(cluster: Cluster, where: ClusterOptions, how: How, least: Severity) -> None:
     mended = fix(cluster, where, how)
     after = _attended(cluster, mended.after)
     if how.as_json:
@@ -132,7 +132,7 @@ def _fix(cluster: Cluster, where: Where, how: How, least: Severity) -> None:
     _leave(after, any(one.outcome is Outcome.FAILED for one in mended.results))
 
 
-def _undo(cluster: Cluster, where: Where, how: How) -> None:
+def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
     wanted, results, lost = take_back(cluster, where, how)
     if how.as_json:
         head = {"cluster": cluster.name, "simulated": cluster.simulated, "dry_run": how.dry_run}
@@ -187,7 +187,7 @@ def _say_lost(lost: Sequence[NodeError]) -> None:
 
 @click.command()
 @click.argument("node", required=False, default="")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
     """Print the facts of all nodes or of one: hardware, drivers, network, Docker, disks, ranks.
@@ -197,9 +197,9 @@ def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
       sparkwright facts
       sparkwright facts spark-2 --json
     """
-    where = Where(cluster, ssh_config)
+    where = ClusterOptions(cluster, ssh_config)
     opened = shared.open_cluster(where)
-    found = shared.drive_on(opened, where, lambda world: _ask(world, node), quiet=True)
+    found = shared.drive_on(opened, where, lambda services: _ask(services, node), quiet=True)
     if as_json:
         nodes = {name: _json(value) for name, value in found.items()}
         shared.print_json({"cluster": opened.name, "simulated": opened.simulated, "nodes": nodes})
@@ -209,13 +209,13 @@ def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
         raise click.exceptions.Exit(3)
 
 
-async def _ask(world: World, node: str) -> Gathered:
+async def _ask(services: Services, node: str) -> Gathered:
     """Facts of one node, '' for all. Raises UsageError for a node that the cluster does not have."""
-    known = world.cluster.names
+    known = services.cluster.names
     if node and node not in known:
-        raise UsageError(f"cluster {world.cluster.name} has no node {node!r}", f"its nodes: {', '.join(known)}")
-    nodes = [one for one in world.cluster.nodes if node in ("", one.name)]
-    return await gather(world.hosts, nodes, world.clock, ranks_fact)
+        raise UsageError(f"cluster {services.cluster.name} has no node {node!r}", f"its nodes: {', '.join(known)}")
+    nodes = [one for one in services.cluster.nodes if node in ("", one.name)]
+    return await gather(services.hosts, nodes, services.clock, ranks_fact)
 
 
 def _json(value: NodeFacts | NodeError) -> Any:

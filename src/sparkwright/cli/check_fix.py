@@ -12,7 +12,7 @@ import click
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import fold, say
 from sparkwright.cli.text import mark
@@ -20,7 +20,7 @@ from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.finding import Change
-from sparkwright.wiring import Where
+from sparkwright.wiring import ClusterOptions
 
 _COLORS = {Outcome.DONE: "green", Outcome.SKIPPED: "blue", Outcome.BY_HAND: "yellow", Outcome.FAILED: "red"}
 
@@ -46,34 +46,34 @@ class Mended:
     after: Checked
 
 
-def fix(cluster: Cluster, where: Where, how: How) -> Mended:
+def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Mended:
     """Looks, asks, makes the changes, looks again. Raises click.Abort when the answer is no."""
     _must_be_able_to_ask("--fix", how)
-    before, wanted = shared.drive_on(cluster, where, lambda world: _look(world, how.only), quiet=True)
+    before, wanted = shared.drive_on(cluster, where, lambda services: _look(services, how.only), quiet=True)
     wanted = _with_password(cluster, where, how, wanted)
     if not _agreed(cluster, wanted, how, "check --fix"):
         return Mended(wanted, _untouched(wanted, how), before)
-    results, after = shared.drive_on(cluster, where, lambda world: mend(world, wanted, how.seize), how.as_json)
+    results, after = shared.drive_on(cluster, where, lambda services: mend(services, wanted, how.seize), how.as_json)
     return Mended(wanted, results, after)
 
 
 def take_back(
-    cluster: Cluster, where: Where, how: How
+    cluster: Cluster, where: ClusterOptions, how: How
 ) -> tuple[tuple[Wanted, ...], tuple[Result, ...], tuple[NodeError, ...]]:
     """What is recorded, how it went with it (() for a dry run), and the nodes that gave no answer."""
     _must_be_able_to_ask("--undo", how)
-    wanted, lost = shared.drive_on(cluster, where, lambda world: undoable(world, how.only), quiet=True)
+    wanted, lost = shared.drive_on(cluster, where, lambda services: undoable(services, how.only), quiet=True)
     wanted = _with_password(cluster, where, how, wanted)
     if not _agreed(cluster, wanted, how, "check --undo"):
         return wanted, _untouched(wanted, how), lost
-    results = shared.drive_on(cluster, where, lambda world: undo(world, wanted, how.seize), how.as_json)
+    results = shared.drive_on(cluster, where, lambda services: undo(services, wanted, how.seize), how.as_json)
     return wanted, results, lost
 
 
-async def _look(world: World, only: tuple[str, ...]) -> tuple[Checked, tuple[Wanted, ...]]:
-    checked = await check_nodes(world)
-    heeded = tuple(f for f in checked.findings if f.code in only or f.code not in world.cluster.ignore)
-    return checked, await mendable(world, replace(checked, findings=heeded), only)
+async def _look(services: Services, only: tuple[str, ...]) -> tuple[Checked, tuple[Wanted, ...]]:
+    checked = await check_nodes(services)
+    heeded = tuple(f for f in checked.findings if f.code in only or f.code not in services.cluster.ignore)
+    return checked, await mendable(services, replace(checked, findings=heeded), only)
 
 
 def _untouched(wanted: Sequence[Wanted], how: How) -> tuple[Result, ...]:
@@ -90,13 +90,13 @@ def _must_be_able_to_ask(option: str, how: How) -> None:
         raise UsageError("--ask-become-pass asks for a password, and there is no terminal to ask on", hint)
 
 
-def _with_password(cluster: Cluster, where: Where, how: How, wanted: tuple[Wanted, ...]) -> tuple[Wanted, ...]:
+def _with_password(cluster: Cluster, where: ClusterOptions, how: How, wanted: tuple[Wanted, ...]) -> tuple[Wanted, ...]:
     """Asks once, and only where sudo on a node wants a password. Raises UsageError when none of them accepts it."""
     nodes = list(dict.fromkeys(one.fix.node for one in wanted if one.rights.asks))
     if not (how.ask_password and nodes) or how.dry_run:
         return wanted
     password = Secret(getpass(f"password for sudo on {', '.join(nodes)}: "))
-    wanted = shared.drive_on(cluster, where, lambda world: with_password(world, wanted, password), quiet=True)
+    wanted = shared.drive_on(cluster, where, lambda services: with_password(services, wanted, password), quiet=True)
     refused = list(dict.fromkeys(one.fix.node for one in wanted if one.rights.asks))
     if refused == nodes:
         raise UsageError(f"sudo did not accept the password on {', '.join(nodes)}", "nothing was changed; try again")

@@ -17,9 +17,9 @@ from sparkwright.adapters.files import open_recipe
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.launch import Options, Outcome, prepare, up
 from sparkwright.app.queries import status
+from sparkwright.app.services import LaunchRequest, Services, expand
 from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import down
-from sparkwright.app.world import Wish, World, expand
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_text import summary
 from sparkwright.cli.columns import say
@@ -33,7 +33,7 @@ from sparkwright.domain.units import duration
 from sparkwright.engines.catalog import simulator
 from sparkwright.engines.simulator import Twin
 from sparkwright.simulator.nodes import make_cluster
-from sparkwright.wiring import Where, places
+from sparkwright.wiring import ClusterOptions, places
 
 T = TypeVar("T")
 RECIPE = Twin.name
@@ -108,21 +108,21 @@ def _simulated(wanted: str) -> Recipe:
 def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
     """check, plan, up, status, down, each as the verb of that name does it. What fails is taken down all the same."""
     say, recipe, done = show.say, show.recipe, False
-    began, wish = time.monotonic(), Wish(recipe, recipe.deployment)
+    began, request = time.monotonic(), LaunchRequest(recipe, recipe.deployment)
     verb = _Verb(cluster, show)
     say(f"SIMULATED: {WHAT}")
     say(_checked(verb("check", check_nodes)))
-    planned = verb("plan", lambda world: prepare(world, wish))
-    say(plan_text(planned.plan, staging_text(planned.plan, planned.survey), why=False))
+    planned = verb("plan", lambda services: prepare(services, request))
+    say(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
     try:
-        outcome = verb("up", lambda world: up(world, wish, Options()))
+        outcome = verb("up", lambda services: up(services, request, Options()))
         say(_told(outcome))
         found, _ = verb("status", status)
         say("\n".join(deployment_text(d) for d in found))
         done = True
     finally:
         if not (show.keep and done):
-            verb("down", lambda world: down(world, recipe.deployment, seize=True))
+            verb("down", lambda services: down(services, recipe.deployment, seize=True))
     say(f"\n{duration(time.monotonic() - began)} in all{'' if show.keep else '; nothing is left of it'}")
     return _json(outcome, found)
 
@@ -134,9 +134,9 @@ class _Verb:
     cluster: Cluster
     show: Show
 
-    def __call__(self, title: str, use: Callable[[World], Awaitable[T]]) -> T:
+    def __call__(self, title: str, use: Callable[[Services], Awaitable[T]]) -> T:
         self.show.say(click.style(f"\n--- sparkwright {title} ".ljust(WIDTH, "-"), bold=True))
-        return shared.drive_on(self.cluster, Where(), use, quiet=self.show.quiet or title == "plan")
+        return shared.drive_on(self.cluster, ClusterOptions(), use, quiet=self.show.quiet or title == "plan")
 
 
 def _checked(checked: Checked) -> str:

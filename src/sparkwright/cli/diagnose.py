@@ -13,7 +13,7 @@ import click
 from sparkwright.adapters.log_files import Growing, arriving, chunks, log_files
 from sparkwright.app.diagnose import Examined, examine, examine_deployment
 from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import say
 from sparkwright.cli.diagnose_text import cause_text, examined_text
@@ -21,7 +21,7 @@ from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import UsageError
-from sparkwright.wiring import Where, last_evidence
+from sparkwright.wiring import ClusterOptions, last_evidence
 
 SCHEMA = 1
 # No deployment is called like that, a file that is not there may be.
@@ -32,7 +32,7 @@ _LOOK = 0.1  # seconds between looks at files that grow
 @click.command()
 @click.argument("what", nargs=-1, metavar="[FILE|FOLDER|-|DEPLOYMENT]...")
 @click.option("--watch", is_flag=True, help="Follow logs and report each cause within one second.")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
     """Find the root cause in logs of any engine and rank, kernel logs, nvidia-smi and client errors.
@@ -50,7 +50,7 @@ def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, 
       sparkwright diagnose deepseek-v4-flash
       sparkwright diagnose --watch /var/log/vllm.log
     """
-    where = Where(cluster, ssh_config)
+    where = ClusterOptions(cluster, ssh_config)
     targets = what or ("-",)
     if not what and sys.stdin.isatty():
         raise click.UsageError("missing argument: a log, a folder, a deployment, or `-` for standard input")
@@ -59,7 +59,7 @@ def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, 
         raise click.exceptions.Exit(1)
 
 
-def _examined(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
+def _examined(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> bool:
     examined = _deployment(targets[0], where) if _names_deployment(targets) else _files(targets)
     if as_json:
         shared.print_json(_document(examined))
@@ -83,11 +83,11 @@ def _names_deployment(targets: tuple[str, ...]) -> bool:
     return named and not path.exists() and path.suffix not in _FILE
 
 
-def _deployment(word: str, where: Where) -> Examined:
+def _deployment(word: str, where: ClusterOptions) -> Examined:
     """From its nodes; from its last evidence here when the cluster has nothing of it, or there is no cluster."""
     name = word.partition("@")[0]
     try:
-        return shared.drive(where, lambda world: examine_deployment(world, name), quiet=True)
+        return shared.drive(where, lambda services: examine_deployment(services, name), quiet=True)
     except UsageError as error:
         folder = last_evidence(name)
         if folder is None:
@@ -110,10 +110,10 @@ def _sources(word: str) -> Iterator[tuple[str, Path | None]]:
         yield from ((str(path.relative_to(given)) if given.is_dir() else word, path) for path in log_files(given))
 
 
-def _watched(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
+def _watched(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) -> bool:
     """Whether any cause was found before the end, or before Ctrl-C."""
     if _names_deployment(targets):
-        return shared.drive(where, lambda world: _watch_nodes(world, targets[0], as_json), quiet=True)
+        return shared.drive(where, lambda services: _watch_nodes(services, targets[0], as_json), quiet=True)
     if "-" in targets and len(targets) > 1:
         raise click.UsageError("--watch follows either standard input or files")
     watching = Watching(datetime.now().year, {})
@@ -122,9 +122,9 @@ def _watched(targets: tuple[str, ...], where: Where, as_json: bool) -> bool:
     return bool(watching.told)
 
 
-async def _watch_nodes(world: World, word: str, as_json: bool) -> bool:
+async def _watch_nodes(services: Services, word: str, as_json: bool) -> bool:
     found = 0
-    async for cause in watch_deployment(world, word.partition("@")[0]):
+    async for cause in watch_deployment(services, word.partition("@")[0]):
         found += 1
         _tell(cause, as_json, found)
     return found > 0

@@ -11,7 +11,7 @@ from sparkwright.cli.columns import say
 from sparkwright.cli.incidents_text import list_text, shown_text
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident
-from sparkwright.wiring import Where
+from sparkwright.wiring import ClusterOptions
 
 SCHEMA = 1
 
@@ -38,7 +38,7 @@ def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
 
 @incidents.command("list")
 @click.argument("deployment", required=False, default="", callback=_deployment)
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
     """List incidents, and restarts of its own programs, newest first.
@@ -50,7 +50,9 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
       sparkwright incidents list
       sparkwright incidents list deepseek-v4-flash --json
     """
-    found = shared.drive(Where(cluster, ssh_config), lambda world: use.remembered(world, deployment), quiet=True)
+    found = shared.drive(
+        ClusterOptions(cluster, ssh_config), lambda services: use.remembered(services, deployment), quiet=True
+    )
     if as_json:
         rows = [{**_json(incident), "on": node} for node, incident in found.incidents]
         restarts = [{"deployment": name, **asdict(event), "on": node} for node, name, event in found.restarts]
@@ -66,7 +68,7 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
 
 @incidents.command("show", short_help="Show one incident with its evidence, cause and fix.")
 @click.argument("number", type=click.IntRange(min=1))
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
     """Show one incident: what it was, evidence, cause and fix, the actions with their times, and its end.
@@ -76,7 +78,9 @@ def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
       sparkwright incidents show 3
       sparkwright incidents show 3 --json
     """
-    shown = shared.drive(Where(cluster, ssh_config), lambda world: use.incident(world, number), quiet=True)
+    shown = shared.drive(
+        ClusterOptions(cluster, ssh_config), lambda services: use.incident(services, number), quiet=True
+    )
     if not as_json:
         say(shown_text(shown))
         return

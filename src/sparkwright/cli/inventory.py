@@ -17,7 +17,7 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.planner.usable import uses
-from sparkwright.wiring import Where, places
+from sparkwright.wiring import ClusterOptions, places
 
 _SHOWN = 3
 _HEADS = ("CHECKPOINT", "REVISION", "FORMAT", "SIZE", "STATE", "NODES", "RECIPES")
@@ -41,7 +41,7 @@ class _Seen:
 
 @click.command(name="inventory", short_help="List the checkpoints on all nodes' disks.")
 @click.option("--nodes", "apart", is_flag=True, help="Print each copy on a line of its own, node by node.")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
     """List the checkpoints on all nodes' disks (hub cache, folders, GGUF files) and the recipes that can use them.
@@ -51,9 +51,9 @@ def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool)
       sparkwright recipes inventory
       sparkwright recipes inventory --nodes --cluster lab.yaml
     """
-    where = Where(cluster, ssh_config)
+    where = ClusterOptions(cluster, ssh_config)
     opened, recipes = shared.open_cluster(where), tuple(_recipes())
-    found = shared.drive_on(opened, where, lambda world: inventory(world, opened.nodes, recipes), quiet=True)
+    found = shared.drive_on(opened, where, lambda services: inventory(services, opened.nodes, recipes), quiet=True)
     seen = _Seen(opened, found, recipes, apart)
     if as_json:
         shared.print_json(_json(seen))

@@ -10,7 +10,7 @@ from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, say
 from sparkwright.domain.units import duration
 from sparkwright.gateway.keys import Key
-from sparkwright.wiring import Where
+from sparkwright.wiring import ClusterOptions
 
 
 @click.group()
@@ -28,7 +28,7 @@ def keys() -> None:
 @click.argument("name")
 @click.argument("deployment", required=False, default="")
 @click.option("--show", is_flag=True, help="Also print the key itself.")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> None:
     """Add a key for all deployments of the head node, or only for DEPLOYMENT.
@@ -40,7 +40,7 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
       sparkwright keys add laptop
       sparkwright keys add ci deepseek-v4-flash --show
     """
-    made = shared.drive(Where(**where), lambda world: use.add(world, name, deployment), quiet=as_json)
+    made = shared.drive(ClusterOptions(**where), lambda services: use.add(services, name, deployment), quiet=as_json)
     key = made.secret.reveal() if show else None
     if as_json:
         shared.print_json({**_json(made.key), "file": made.path} | ({"key": key} if show else {}))
@@ -50,7 +50,7 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
 
 
 @keys.command("list")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
     """List the keys: name, deployments, who added them and when.
@@ -58,7 +58,7 @@ def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
     \b
     Example: sparkwright keys list
     """
-    found = shared.drive(Where(cluster, ssh_config), use.listed, quiet=True).keys
+    found = shared.drive(ClusterOptions(cluster, ssh_config), use.listed, quiet=True).keys
     if as_json:
         shared.print_json({"keys": [_json(key) for key in found]})
     elif found:
@@ -70,7 +70,7 @@ def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
 @keys.command(short_help="Revoke a key: requests with it get 401.")
 @click.argument("name")
 @click.argument("deployment", required=False, default="")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
     """Revoke all keys of a name, or only the one for DEPLOYMENT.
@@ -82,7 +82,9 @@ def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: b
       sparkwright keys revoke laptop
       sparkwright keys revoke ci deepseek-v4-flash
     """
-    gone = shared.drive(Where(cluster, ssh_config), lambda world: use.revoke(world, name, deployment), quiet=as_json)
+    gone = shared.drive(
+        ClusterOptions(cluster, ssh_config), lambda services: use.revoke(services, name, deployment), quiet=as_json
+    )
     if as_json:
         shared.print_json({"revoked": [_json(key) for key in gone]})
     else:

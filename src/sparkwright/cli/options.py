@@ -11,20 +11,20 @@ from typing import Any, TypeVar
 
 import click
 
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.cli.console import console_sink
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.errors import RecipeError, UsageError
-from sparkwright.wiring import Where, cluster_of, world
+from sparkwright.wiring import ClusterOptions, cluster_of, services
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 _NO_REASON = "\0"
 
 
-def where_options(function: F) -> F:
+def cluster_options(function: F) -> F:
     """--cluster and --ssh-config."""
     function = click.option(
         "--ssh-config",
@@ -98,7 +98,7 @@ lease_option = click.option(
 )
 
 
-def open_cluster(where: Where) -> Cluster:
+def open_cluster(where: ClusterOptions) -> Cluster:
     """The cluster that the options name. Raises RecipeError, also for an `ignore:` of a code that no finding has."""
     return cluster_of(where, _ignored_codes)
 
@@ -125,16 +125,18 @@ def finding_codes(given: Sequence[str]) -> tuple[str, ...]:
     return codes
 
 
-def drive(where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:
-    """Runs a use case in the real world of the cluster that the options name."""
+def drive(where: ClusterOptions, use: Callable[[Services], Awaitable[T]], quiet: bool = False) -> T:
+    """Runs a use case with the services of the cluster that the options name."""
     return drive_on(open_cluster(where), where, use, quiet)
 
 
-def drive_on(cluster: Cluster, where: Where, use: Callable[[World], Awaitable[T]], quiet: bool = False) -> T:
+def drive_on(
+    cluster: Cluster, where: ClusterOptions, use: Callable[[Services], Awaitable[T]], quiet: bool = False
+) -> T:
     async def go() -> T:
         end_like_ctrl_c()
         with console_sink(quiet) as sink:
-            async with world(cluster, where, sink) as made:
+            async with services(cluster, where, sink) as made:
                 return await use(made)
 
     return asyncio.run(go())

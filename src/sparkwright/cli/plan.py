@@ -12,9 +12,9 @@ from sparkwright.app.compare import planned
 from sparkwright.app.gate import optimum
 from sparkwright.app.launch import Outcome, prepare
 from sparkwright.app.plan import api_key, stopping
+from sparkwright.app.services import LaunchRequest, Services, resolved_paths
 from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import standing
-from sparkwright.app.world import Wish, World, resolved_paths
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import say
 from sparkwright.cli.failure import remedy_json
@@ -33,7 +33,7 @@ from sparkwright.domain.verdict import Goal
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.source import Source, Written
 from sparkwright.engines.catalog import engine
-from sparkwright.wiring import Where, places
+from sparkwright.wiring import ClusterOptions, places
 
 emit_option = click.option(
     "--emit", "form", type=click.Choice(list(FORMS)), default=None,
@@ -46,7 +46,7 @@ out_option = click.option(
 
 def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
     """The files of one form. Raises UsageError where the form cannot express the plan."""
-    plan, facts = outcome.plan, outcome.survey.facts
+    plan, facts = outcome.plan, outcome.cluster_state.facts
     stop = engine(plan.recipe.engine.name).stop
     states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
     users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
@@ -90,7 +90,7 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 @click.argument("recipes", metavar="RECIPE[@PROFILE]...", nargs=-1, required=True)
 @shared.profile_option
 @shared.name_option
-@shared.where_options
+@shared.cluster_options
 @shared.force_option
 @click.option("--why", is_flag=True, help="Print the arithmetic and the source of every figure.")
 @goal_option
@@ -115,18 +115,18 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None
     """
     _check_words(recipes, rest | {"name": name})
     opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
-    where = Where(rest["cluster"], rest["ssh_config"])
+    where = ClusterOptions(rest["cluster"], rest["ssh_config"])
     if len(opened) > 1:
         _compare(where, opened, rest["as_json"])
         return
-    wish = Wish(opened[0], name or opened[0].deployment, rest["force"], supervised=not rest["form"])
-    wish = replace(wish, measured=from_logs(opened[0], rest["logs"], rest["rank"]))
+    request = LaunchRequest(opened[0], name or opened[0].deployment, rest["force"], supervised=not rest["form"])
+    request = replace(request, measured=from_logs(opened[0], rest["logs"], rest["rank"]))
     if rest["goal"]:
-        _optimize(where, wish, Goal(rest["goal"]), rest["as_json"])
+        _optimize(where, request, Goal(rest["goal"]), rest["as_json"])
         return
-    outcome = shared.drive(where, lambda world: prepare(world, _keyed(world, wish)), quiet=True)
+    outcome = shared.drive(where, lambda services: prepare(services, _keyed(services, request)), quiet=True)
     _tell(outcome, rest)
-    if stopping(outcome.plan, wish.force):
+    if stopping(outcome.plan, request.force):
         raise click.exceptions.Exit(1)
 
 
@@ -142,9 +142,9 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
         raise click.UsageError(f"recipes are compared without --{_SPELLED.get(given[0], given[0])}: give one recipe")
 
 
-def _compare(where: Where, opened: Sequence[Recipe], as_json: bool) -> None:
+def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> None:
     """Exit 1 when `up` would refuse every one of them."""
-    found = shared.drive(where, lambda world: planned(world, opened), quiet=True)
+    found = shared.drive(where, lambda services: planned(services, opened), quiet=True)
     if as_json:
         shared.print_json(comparison_json(found, lambda made: plan_json(made, ())))
     else:
@@ -153,8 +153,8 @@ def _compare(where: Where, opened: Sequence[Recipe], as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _optimize(where: Where, wish: Wish, goal: Goal, as_json: bool) -> None:
-    found = shared.drive(where, lambda world: optimum(world, wish, goal), quiet=True)
+def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json: bool) -> None:
+    found = shared.drive(where, lambda services: optimum(services, request, goal), quiet=True)
     if as_json:
         shared.print_json(optimum_json(found))
     else:
@@ -163,21 +163,21 @@ def _optimize(where: Where, wish: Wish, goal: Goal, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _keyed(world: World, wish: Wish) -> Wish:
-    return replace(wish, api_key=api_key(world, wish.recipe))
+def _keyed(services: Services, request: LaunchRequest) -> LaunchRequest:
+    return replace(request, api_key=api_key(services, request.recipe))
 
 
 def _tell(outcome: Outcome, rest: Mapping[str, Any]) -> None:
-    staged, running = staging_text(outcome.plan, outcome.survey), standing(outcome.plan, outcome.survey)
+    staged, running = staging_text(outcome.plan, outcome.cluster_state), standing(outcome.plan, outcome.cluster_state)
     if rest["form"]:
         if stops := stopping(outcome.plan, rest["force"]):
             raise nothing_written(outcome.plan, stops)
         _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
     elif rest["as_json"]:
-        more = {"standing": running, "measured": measured_json(outcome.survey.calibrations)}
+        more = {"standing": running, "measured": measured_json(outcome.cluster_state.calibrations)}
         shared.print_json(plan_json(outcome.plan, staged) | more)
     else:
-        known = measured_text(outcome.survey.calibrations)
+        known = measured_text(outcome.cluster_state.calibrations)
         told = (known, plan_text(outcome.plan, staged, rest["why"]), running)
         say("\n\n".join(filter(None, told)))
 

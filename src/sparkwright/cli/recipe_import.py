@@ -12,7 +12,7 @@ from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.recipe_validate import Said, rehearsed
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.recipe import Recipe
-from sparkwright.recipes.importers.draft import Wish
+from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe
 
@@ -25,7 +25,7 @@ from sparkwright.recipes.load import load_recipe
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Number of nodes. [default: the source's]")
 @click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
 @json_option
-def import_command(file: str, out: str, strict: bool, as_json: bool, **wish: Any) -> None:
+def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:
     """Convert a recipe of sparkrun (v1, v2) or vLLM. `-` reads stdin.
 
     Exit status: 2 if the result is not a valid recipe yet; it is written anyway, and each line gives a reason.
@@ -36,7 +36,7 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **wish: Any
       sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
     """
     source = file if file != "-" else "stdin"
-    made = import_recipe(_text(file), source, Wish(wish["name"], wish["version"], wish["nodes"] or 0))
+    made = import_recipe(_text(file), source, ImportOptions(options["name"], options["version"], options["nodes"] or 0))
     path = out or f"{made.name}.yaml"
     said = Said(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
     if out:

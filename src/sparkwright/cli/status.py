@@ -8,19 +8,19 @@ import click
 
 from sparkwright.app import queries
 from sparkwright.app.incidents import incident, incident_logs
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import say
 from sparkwright.cli.text import deployment_text
 from sparkwright.domain.deployment import Deployment, DeploymentState
-from sparkwright.wiring import Where
+from sparkwright.wiring import ClusterOptions
 
 _GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTING)
 
 
 @click.command()
 @click.argument("deployment", required=False, default="")
-@shared.where_options
+@shared.cluster_options
 @click.option("--no-probe", is_flag=True, help="Do not send a probe request to the endpoint.")
 @shared.json_option
 def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_json: bool) -> None:
@@ -37,7 +37,7 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
       sparkwright status deepseek-v4-flash --json
     """
     found, trouble, by = shared.drive(
-        Where(cluster, ssh_config), lambda world: _status(world, deployment, not no_probe), quiet=True
+        ClusterOptions(cluster, ssh_config), lambda services: _status(services, deployment, not no_probe), quiet=True
     )
     shown = [d for d in found if deployment in ("", d.name)]
     if as_json:
@@ -51,13 +51,15 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
         raise click.exceptions.Exit(1)
 
 
-async def _status(world: World, deployment: str, probe: bool) -> tuple[tuple[Deployment, ...], tuple[str, ...], str]:
+async def _status(
+    services: Services, deployment: str, probe: bool
+) -> tuple[tuple[Deployment, ...], tuple[str, ...], str]:
     """With who took the one that is asked for down, where it is not there. Raises UsageError for an unknown one."""
-    found, trouble = await queries.status(world, probe)
+    found, trouble = await queries.status(services, probe)
     names = {one.name for one in found}
-    by = await queries.taken_down_by(world, deployment) if deployment and deployment not in names else ""
+    by = await queries.taken_down_by(services, deployment) if deployment and deployment not in names else ""
     if deployment and not (deployment in names or by or trouble):
-        raise queries.unknown(world, deployment, names)
+        raise queries.unknown(services, deployment, names)
     return found, trouble, by
 
 
@@ -99,7 +101,7 @@ def _json(found: Deployment) -> dict[str, Any]:
 )
 @click.option("--raw", is_flag=True, help="Print colors and control characters as the engine logged them.")
 @click.option("--follow", "-f", is_flag=True, help="Follow new lines until Ctrl-C or the rank's end.")
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: Any) -> None:
     """Print the logs of a deployment's ranks, also after they ended.
@@ -113,8 +115,8 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
     if how["incident"] and how["follow"]:
         raise click.UsageError("--follow and --incident exclude each other: saved logs do not grow")
 
-    async def read(world: World) -> None:
-        async for rank, node, simulated, line in _lines(world, deployment, how):
+    async def read(services: Services) -> None:
+        async for rank, node, simulated, line in _lines(services, deployment, how):
             if as_json:
                 shared.print_line({"rank": rank, "node": node, "simulated": simulated, "line": line})
             elif how["raw"]:
@@ -122,15 +124,15 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
             else:
                 say(f"{rank}| {line}")
 
-    shared.drive(Where(cluster, ssh_config), read, quiet=True)
+    shared.drive(ClusterOptions(cluster, ssh_config), read, quiet=True)
 
 
-async def _lines(world: World, deployment: str, how: dict[str, Any]) -> AsyncIterator[tuple[int, str, bool, str]]:
+async def _lines(services: Services, deployment: str, how: dict[str, Any]) -> AsyncIterator[tuple[int, str, bool, str]]:
     """(rank, node, simulated, line) of the ranks as they are, or as they were saved."""
     if how["incident"] is None:
-        async for rank, line in queries.logs(world, deployment, how["rank"], how["tail"], how["follow"]):
+        async for rank, line in queries.logs(services, deployment, how["rank"], how["tail"], how["follow"]):
             yield rank.rank, rank.node, rank.simulated, line
         return
-    shown = await incident(world, how["incident"], deployment)
-    async for number, node, line in incident_logs(world, shown, how["rank"], how["tail"]):
+    shown = await incident(services, how["incident"], deployment)
+    async for number, node, line in incident_logs(services, shown, how["rank"], how["tail"]):
         yield number, node, shown.incident.simulated, line

@@ -11,25 +11,25 @@ from sparkwright.app.launch import Options, Outcome
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import api_key, stopping
 from sparkwright.app.restart import restart as start_again
+from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import the_only_one
 from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
-from sparkwright.app.world import Wish, World
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import say
 from sparkwright.cli.plan import plan_json
 from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
-from sparkwright.wiring import Where, places
+from sparkwright.wiring import ClusterOptions, places
 
 
 @click.command()
 @click.argument("recipe", metavar="RECIPE[@PROFILE]")
 @shared.profile_option
 @shared.name_option
-@shared.where_options
+@shared.cluster_options
 @shared.force_option
 @shared.lease_option
 @click.option("--dry-run", is_flag=True, help="Print the plan and exit; change nothing.")
@@ -66,11 +66,13 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     """
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
-    where = Where(rest["cluster"], rest["ssh_config"])
+    where = ClusterOptions(rest["cluster"], rest["ssh_config"])
     named = name or opened.deployment
     replaces = "" if rest["replace"] == named else rest["replace"]
     outcome = shared.drive(
-        where, lambda world: _up(world, opened, (named, rest["force"], replaces), _options(rest)), quiet=rest["as_json"]
+        where,
+        lambda services: _up(services, opened, (named, rest["force"], replaces), _options(rest)),
+        quiet=rest["as_json"],
     )
     if rest["as_json"]:
         shared.print_json(outcome_json(outcome))
@@ -91,10 +93,12 @@ def _options(given: dict[str, Any]) -> Options:
     )
 
 
-async def _up(world: World, recipe: Recipe, named: tuple[str, str, str], options: Options) -> Outcome:
+async def _up(services: Services, recipe: Recipe, named: tuple[str, str, str], options: Options) -> Outcome:
     name, force, replaces = named
-    key, supervised = api_key(world, recipe), options.supervise
-    return await bring_up(world, Wish(recipe, name, force, key, supervised=supervised, replaces=replaces), options)
+    key, supervised = api_key(services, recipe), options.supervise
+    return await bring_up(
+        services, LaunchRequest(recipe, name, force, key, supervised=supervised, replaces=replaces), options
+    )
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -106,13 +110,13 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "steps": [{"name": n, "seconds": round(s, 3)} for n, s in outcome.steps],
         "engine": outcome.facts,
         "supervision": asdict(outcome.armed) if outcome.armed else None,
-        "plan": plan_json(outcome.plan, staging_text(outcome.plan, outcome.survey)),
+        "plan": plan_json(outcome.plan, staging_text(outcome.plan, outcome.cluster_state)),
     }
 
 
 @click.command()
 @click.argument("deployment", required=False, callback=shared.deployment_if_given)
-@shared.where_options
+@shared.cluster_options
 @shared.lease_option
 @shared.json_option
 def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: bool) -> None:
@@ -124,10 +128,10 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
     Example: sparkwright down deepseek-v4-flash
     """
 
-    async def taken(world: World) -> Removed:
-        return await take_down(world, deployment or await the_only_one(world, "down"), seize)
+    async def taken(services: Services) -> Removed:
+        return await take_down(services, deployment or await the_only_one(services, "down"), seize)
 
-    removed = shared.drive(Where(cluster, ssh_config), taken, quiet=as_json)
+    removed = shared.drive(ClusterOptions(cluster, ssh_config), taken, quiet=as_json)
     if as_json:
         shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
     elif removed.ranks:
@@ -141,7 +145,7 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
 
 @click.command()
 @click.argument("deployment", required=False, callback=shared.deployment_if_given)
-@shared.where_options
+@shared.cluster_options
 @shared.json_option
 def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
     """Restart a deployment; its gateway answers 503 meanwhile.
@@ -153,11 +157,11 @@ def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> No
     Example: sparkwright restart deepseek-v4-flash
     """
 
-    async def restarted(world: World) -> tuple[str, float]:
-        name = deployment or await the_only_one(world, "restart")
-        return name, await start_again(world, name)
+    async def restarted(services: Services) -> tuple[str, float]:
+        name = deployment or await the_only_one(services, "restart")
+        return name, await start_again(services, name)
 
-    name, seconds = shared.drive(Where(cluster, ssh_config), restarted, quiet=as_json)
+    name, seconds = shared.drive(ClusterOptions(cluster, ssh_config), restarted, quiet=as_json)
     if as_json:
         shared.print_json({"deployment": name, "seconds": round(seconds, 3)})
     else:

@@ -38,8 +38,8 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
     """seconds: of the whole command. verbose: also what the engine printed of itself, under its own names."""
     plan = outcome.plan
     if outcome.done == "planned":
-        planned = plan_text(plan, staging_text(plan, outcome.survey), why=False)
-        return "\n\n".join(filter(None, (planned, standing(plan, outcome.survey, outcome.old))))
+        planned = plan_text(plan, staging_text(plan, outcome.cluster_state), why=False)
+        return "\n\n".join(filter(None, (planned, standing(plan, outcome.cluster_state, outcome.old))))
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
     parts = [f"{mark(simulated)}{plan.deployment}: {outcome.done} after {duration(seconds)}"]
     parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]

@@ -27,7 +27,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ServiceHost:
     """What a node has for services. manager: who could keep them; lingers: whether that holds without a login already.
 
     why: in the way of the user's own systemd, '' for nothing. python: absolute path of a Python >= 3.11, '' for none;
@@ -61,7 +61,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Installation:
     """Where a supervisor lives. home, state, runtime: absolute folders on `node`; python: the program that runs it."""
 
     node: str

@@ -4,7 +4,7 @@ import re
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.service import Manager, Reach, Seat
+from sparkwright.domain.service import Manager, Reach, ServiceHost
 from sparkwright.facts.fact import Plain, address, first_line, not_understood, sections, whole
 
 _ENV = ("PATH", "LD_LIBRARY_PATH")
@@ -12,7 +12,7 @@ _RUNTIME = re.compile(r"[0-9a-f]{16}")
 _PROGRAMS = 16
 
 
-def parse_seat(done: Completed) -> Seat | Unknown:
+def parse_service_host(done: Completed) -> ServiceHost | Unknown:
     found = sections(done.stdout)
     if not done.ok or "manager" not in found:
         return not_understood(done, "sh")
@@ -23,7 +23,7 @@ def parse_seat(done: Completed) -> Seat | Unknown:
     manager = next((one for one in (Manager.USER, Manager.SYSTEM) if one in said), Manager.NONE)
     pythons = [line.partition(" ") for line in found.get("python", "").splitlines()]
     env = (line.partition("=") for line in found.get("environment", "").splitlines())
-    return Seat(
+    return ServiceHost(
         manager=manager,
         lingers="lingers" in said,
         why=" ".join(line for line in said if line not in ("user", "system", "lingers")),

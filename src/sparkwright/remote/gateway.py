@@ -137,7 +137,7 @@ def contained(name: str, user: str, folders: tuple[str, ...], files: tuple[str, 
 
 def swap_keys(state: str, known: str, content: str, why: str) -> Command:
     """Writes the keys file if it still is the one whose sha256 is `known` ('' for none); else exit CHANGED."""
-    return script(_SWAP, state, known, changes=f"front door: {why}", stdin=content.encode())
+    return script(_SWAP, state, known, changes=f"gateway: {why}", stdin=content.encode())
 
 
 def reload(python: str, folder: str) -> Command:

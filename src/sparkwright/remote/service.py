@@ -222,7 +222,7 @@ rm -f "$h/services/supervisor/paused"
 )
 
 
-def seat(state: str, more: Sequence[str] = ()) -> Command:
+def service_host(state: str, more: Sequence[str] = ()) -> Command:
     """Sections user, state, python, addresses, manager, runtimes. more: Pythons to try last."""
     return script(_SEAT, state, *PYTHONS, *more)
 

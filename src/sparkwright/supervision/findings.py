@@ -2,7 +2,7 @@
 
 from sparkwright.domain.check import Check, by_code
 from sparkwright.domain.finding import WARN, Finding
-from sparkwright.domain.service import Seat
+from sparkwright.domain.service import ServiceHost
 
 CHECKS = (
     Check("SUP001", WARN, "no supervisor: no Python 3.11 on the head").about(
@@ -51,9 +51,9 @@ CHECKS = (
 _SUP = by_code(CHECKS)
 
 
-def no_python(node: str, seat: Seat) -> Finding:
+def no_python(node: str, host: ServiceHost) -> Finding:
     """SUP001: the head has no Python that the supervisor could run on."""
-    return _SUP["SUP001"].on(node, f"there is {seat.seen}" if seat.seen else "there is none on the PATH")
+    return _SUP["SUP001"].on(node, f"there is {host.seen}" if host.seen else "there is none on the PATH")
 
 
 def nobody_after_a_reboot(node: str, why: str) -> Finding:

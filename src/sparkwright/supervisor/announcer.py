@@ -94,7 +94,7 @@ class Announcer:
         over = Incident(context.name, word.kind, word.what, word.since, simulated=context.simulated)
         opened = await context.keep.store.open(over)
         found = Evidence(context.name, seen=list(self._seen(word.since)))
-        for first in (await explain(context.world, found, context.words)).causes[:1]:
+        for first in (await explain(context.services, found, context.words)).causes[:1]:
             await context.keep.store.explain(opened.number, first.title, first.code, first.fix)
         await context.keep.store.close(opened.number, word.at, "recovered without a restart", word.at)
         context.seen.incidents = await context.keep.store.counts(context.name)

@@ -78,10 +78,10 @@ def _others(context: DeploymentContext, ranks: Sequence[RankStatus]) -> frozense
 
 async def _ask(context: DeploymentContext, node: str) -> Told | str:
     """What runs on the node, or why that cannot be told: a daemon that does not answer may have containers of ours."""
-    fact = ranks_fact(context.world.cluster.node(node))
+    fact = ranks_fact(context.services.cluster.node(node))
     try:
         async with asyncio.timeout(_LIMIT):
-            ranks, memory = await context.world.hosts[node].run_all([fact.command, asking.memory()])
+            ranks, memory = await context.services.hosts[node].run_all([fact.command, asking.memory()])
     except NodeError as error:
         return error.message
     except TimeoutError:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sparkwright.app import ranks
+from sparkwright.app.cluster_state import nodes_for
 from sparkwright.app.diagnose import reading
 from sparkwright.app.incident import Heard
-from sparkwright.app.survey import nodes_for
-from sparkwright.app.world import Wish, World
+from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.live import Desired, LiveCanary, LiveEngine, LiveRank
 from sparkwright.domain.plan import Placement, Plan, RankSpec
@@ -97,7 +97,7 @@ class Observations:
 class DeploymentContext:
     """Rank k is on the k-th node of the recipe, the head's first."""
 
-    world: World
+    services: Services
     desired: Desired
     keep: Keep
     policy: Policy
@@ -109,7 +109,7 @@ class DeploymentContext:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        return tuple(node.name for node in nodes_for(self.world, self.desired.recipe))
+        return tuple(node.name for node in nodes_for(self.services, self.desired.recipe))
 
     @property
     def rdma(self) -> bool:
@@ -118,16 +118,16 @@ class DeploymentContext:
 
     @property
     def simulated(self) -> bool:
-        return self.world.cluster.simulated or self.desired.recipe.model.simulated
+        return self.services.cluster.simulated or self.desired.recipe.model.simulated
 
     @property
     def head(self) -> str:
         return self.nodes[0]
 
     @property
-    def wish(self) -> Wish:
+    def launch_request(self) -> LaunchRequest:
         recipe = self.desired.recipe
-        return Wish(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.beside)
+        return LaunchRequest(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.beside)
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ class DeploymentContext:
     @property
     def key(self) -> Secret | None:
         """The engine's own."""
-        return self.world.secrets.get(self.desired.recipe.serving.api_key_env)
+        return self.services.secrets.get(self.desired.recipe.serving.api_key_env)
 
     @property
     def outline(self) -> Plan:
@@ -152,7 +152,7 @@ class DeploymentContext:
         return Plan(
             deployment=self.name,
             recipe=recipe,
-            cluster=self.world.cluster,
+            cluster=self.services.cluster,
             placement=Placement(self.nodes, {}),
             specs=specs,
             ledgers=(),
@@ -171,12 +171,12 @@ class DeploymentContext:
 
     def handle(self, rank: int) -> str:
         """The container's name, or the folder of the processes."""
-        return ranks.handle(self.world, self.name, self.outline.specs[rank])
+        return ranks.handle(self.services, self.name, self.outline.specs[rank])
 
     def following(self, rank: int) -> AsyncIterator[str | ranks.End]:
         """Its log from now on, and its end."""
         runtime = self.desired.recipe.engine.runtime
-        return ranks.follow(self.world.hosts[self.nodes[rank]], runtime, self.handle(rank), 1)
+        return ranks.follow(self.services.hosts[self.nodes[rank]], runtime, self.handle(rank), 1)
 
     @cached_property
     def engine(self) -> Engine:
@@ -198,14 +198,14 @@ class DeploymentContext:
         return f"rank {rank} on {self.nodes[rank]}"
 
     def now(self) -> float:
-        return self.world.clock.now()
+        return self.services.clock.now()
 
     def scaled(self, seconds: float) -> float:
         """A wait of ours, as drills shorten it."""
         return seconds * self.desired.time_scale
 
     async def pause(self, seconds: float) -> None:
-        await self.world.clock.sleep(self.scaled(seconds))
+        await self.services.clock.sleep(self.scaled(seconds))
 
     def say(self, text: str, warning: bool = False) -> None:
-        self.world.sink.tell(Notice(text, warning))
+        self.services.sink.tell(Notice(text, warning))

@@ -123,4 +123,4 @@ class EventBus:
                 self.suspects.put_nowait(cause)
 
     def _watching(self) -> Watching:
-        return Watching(year_of(self.context.world), self.context.words)
+        return Watching(year_of(self.context.services), self.context.words)

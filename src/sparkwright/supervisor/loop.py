@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Ask, Desired
 from sparkwright.ports import Keep
@@ -38,9 +38,9 @@ _SHOWN_EVERY = 2.0
 _UNWRITTEN = "journal"
 
 
-async def supervise(world: World, desired: Desired, keep: Keep, policy: Policy) -> None:
+async def supervise(services: Services, desired: Desired, keep: Keep, policy: Policy) -> None:
     """Returns when a person has taken over. Cancelled it stops nothing: what runs goes on, the next one takes it up."""
-    loop = Loop(DeploymentContext(world, desired, keep, policy))
+    loop = Loop(DeploymentContext(services, desired, keep, policy))
     try:
         await loop.run()
     finally:
@@ -55,8 +55,8 @@ class Loop:
         self.bus = EventBus(context, Detectors(Setting.of(context.desired, context.nodes, context.rdma)))
         self._announcer = Announcer(context, self.bus.detectors.seen)
         self._effects = EffectRunner(self.bus)
-        self._nodes = TaskSupervisor(context.world.clock, self._trouble)
-        self._ranks = TaskSupervisor(context.world.clock, self._trouble)
+        self._nodes = TaskSupervisor(context.services.clock, self._trouble)
+        self._ranks = TaskSupervisor(context.services.clock, self._trouble)
         self._state = machine.first(context.now(), ready=False)
         self._shown = self._ticked = 0.0
 
@@ -104,7 +104,7 @@ class Loop:
     async def _tick(self) -> None:
         """Time passes for the machine, for detectors, and for who looks."""
         while True:
-            await self.context.world.clock.sleep(_TICK)
+            await self.context.services.clock.sleep(_TICK)
             self._look()
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""One supervisor at work: the world as the head node sees it, and the loop in it."""
+"""One supervisor at work: the services as the head node sees them, and the loop with them."""
 
 import asyncio
 import hashlib
@@ -19,7 +19,7 @@ from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.errors import UsageError
@@ -61,10 +61,10 @@ async def _work(home: Home, log: Log) -> None:
         await _rest(home, log, f"{error.message}; {error.hint}")
         return
     log.say(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
-    async with _world(home, log, desired) as world, _keep(home, log) as keep:
+    async with _services(home, log, desired) as services, _keep(home, log) as keep:
         policy = Policy(allow_reboot=desired.allow_reboot).scaled(desired.time_scale)
         try:
-            await supervise(world, desired, keep, policy)
+            await supervise(services, desired, keep, policy)
         finally:
             if not home.wanted():
                 await keep.store.ended(desired.deployment, time.time(), "taken down, or taken over by another `up`")
@@ -83,12 +83,12 @@ async def _rest(home: Home, log: Log, why: str) -> None:
 
 
 @asynccontextmanager
-async def _world(home: Home, log: Log, desired: Desired) -> AsyncIterator[World]:
+async def _services(home: Home, log: Log, desired: Desired) -> AsyncIterator[Services]:
     clock = SystemClock()
     who = f"{whoami()} (supervisor)"
     hosts = ClusterHosts(desired.cluster, _ssh(home.path), who)
     try:
-        yield World(
+        yield Services(
             cluster=desired.cluster,
             hosts=hosts,
             endpoint=OpenAiEndpoint(clock),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from functional.command import Shell
-from functional.test_arm import shell
+from functional.test_install_supervisor import shell
 from functional.test_supervised_cli import up
 
 __all__ = ["shell"]  # a fixture

@@ -25,11 +25,11 @@ from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.keyring import FolderKeyring
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Gateway, Model, Recipe, Serving
-from sparkwright.domain.service import Service, Where
+from sparkwright.domain.service import Installation, Service
 
 # In place of the bundle: this checkout's own source, for a Python that is told to look nowhere else.
 PROGRAM = """
@@ -60,7 +60,7 @@ class Head:
     folder: Path
     engine_port: int
     path: str = os.environ["PATH"]
-    door: Gateway = field(default_factory=lambda: Gateway(port=free_pair()))
+    gateway: Gateway = field(default_factory=lambda: Gateway(port=free_pair()))
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Head:
         home = state / "supervision" / "tiny"
         home.mkdir(parents=True)
         (home / "secrets.json").write_text(json.dumps({"SOME_KEY": ENGINE_KEY}))
-        self.where = Where("spark-1", str(home), str(state), sys.executable, str(runtime))
+        self.where = Installation("spark-1", str(home), str(state), sys.executable, str(runtime))
 
     @property
     def cluster(self) -> Cluster:
@@ -79,9 +79,9 @@ class Head:
         return Cluster("desk", (node,), "spark-1")
 
     @property
-    def world(self) -> World:
+    def services(self) -> Services:
         clock = SystemClock()
-        return World(
+        return Services(
             cluster=self.cluster,
             hosts=ClusterHosts(self.cluster, SshSettings()),
             endpoint=FakeEndpoint(),
@@ -103,11 +103,11 @@ class Head:
 
     async def up(self) -> tuple[GatewayInstall, tuple[Reach | None, tuple[str, ...]]]:
         """As `up`: what is to run is run, what runs already is left alone."""
-        furnished = await install_gateway(self.world, self.plan, self.where)
+        furnished = await install_gateway(self.services, self.plan, self.where)
         for service in furnished.services:
             if service.name not in self.running:
                 self._start(service)
-        said = await settled(self.world, self.plan, self.where) if "caddy" in self.running else (None, ())
+        said = await settled(self.services, self.plan, self.where) if "caddy" in self.running else (None, ())
         return furnished, said
 
     def _start(self, service: Service) -> None:

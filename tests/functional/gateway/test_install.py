@@ -101,31 +101,31 @@ async def test_keys_are_added_and_revoked_while_it_serves(made: Made) -> None:
     """Guards that each key works at once, ends at once, and that taken or unknown names are told."""
     head = made()
     await head.up()
-    added = await keys.add(head.world, "laptop")
-    only = await keys.add(head.world, "other", "big")
+    added = await keys.add(head.services, "laptop")
+    only = await keys.add(head.services, "other", "big")
     assert head.status(added.secret.reveal()) == 200
     assert head.status(only.secret.reveal()) == 401
-    assert [key.name for key in (await keys.listed(head.world)).keys] == ["default", "laptop", "other"]
+    assert [key.name for key in (await keys.listed(head.services)).keys] == ["default", "laptop", "other"]
     with pytest.raises(UsageError, match="there already"):
-        await keys.add(head.world, "laptop")
-    await keys.revoke(head.world, "laptop")
+        await keys.add(head.services, "laptop")
+    await keys.revoke(head.services, "laptop")
     assert head.status(added.secret.reveal()) == 401
     assert head.status(head.key()) == 200
     with pytest.raises(UsageError, match="no key laptop"):
-        await keys.revoke(head.world, "laptop")
+        await keys.revoke(head.services, "laptop")
 
 
 async def test_two_who_add_at_once_both_get_their_key(made: Made) -> None:
     """Guards against a key that is lost because somebody else wrote the file a moment later."""
     head = made()
-    await asyncio.gather(*(keys.add(head.world, f"k{n}") for n in range(4)))
-    assert {key.name for key in (await keys.listed(head.world)).keys} == {"k0", "k1", "k2", "k3"}
+    await asyncio.gather(*(keys.add(head.services, f"k{n}") for n in range(4)))
+    assert {key.name for key in (await keys.listed(head.services)).keys} == {"k0", "k1", "k2", "k3"}
 
 
 async def test_a_given_certificate_serves(made: Made, tmp_path: Path) -> None:
     """Guards tls: files, and that its near end is told."""
     certificate, key = pair(tmp_path / "pki", 5)
-    head = made(door=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
+    head = made(gateway=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
     furnished, _ = await head.up()
     assert {finding.code for finding in furnished.findings} == {"DOOR004"} | USUAL
     assert head.status(head.key(), verify=certificate) == 200
@@ -145,7 +145,7 @@ async def test_a_certificate_that_cannot_serve_is_told_and_the_internal_ca_does(
         Path(certificate).write_text("-----BEGIN CERTIFICATE-----\nx\n")
     if wrong == "no key":
         Path(key).unlink()
-    head = made(door=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
+    head = made(gateway=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
     furnished, _ = await head.up()
     (finding,) = [f for f in furnished.findings if f.code not in USUAL]
     assert finding.code == "DOOR003"
@@ -203,4 +203,4 @@ async def test_keys_with_wrong_rights_or_content_are_told(made: Made) -> None:
     assert "no key could be made" in furnished.said[0]
     assert head.status(head.key()) == 200, "the gateway that runs keeps what it has read before"
     with pytest.raises(CommandFailed, match="cannot be read"):
-        await keys.listed(head.world)
+        await keys.listed(head.services)

@@ -10,8 +10,8 @@ import pytest
 
 from fakes.sh import Sh
 from sparkwright.adapters.bundle import MANIFEST, Bundle
-from sparkwright.domain.service import Seat
-from sparkwright.facts.service import parse_seat
+from sparkwright.domain.service import ServiceHost
+from sparkwright.facts.service import parse_service_host
 from sparkwright.remote import service
 
 PAIRS = 5
@@ -45,8 +45,8 @@ def unpack(sh: Sh, archive: Path, times: int = 1, digest: str = DIGEST) -> list[
 
 
 def seen(sh: Sh) -> tuple[str, ...]:
-    found = parse_seat(sh.run(service.seat(str(sh.home / "state"))))
-    assert isinstance(found, Seat)
+    found = parse_service_host(sh.run(service.service_host(str(sh.home / "state"))))
+    assert isinstance(found, ServiceHost)
     return found.runtimes
 
 

@@ -12,7 +12,7 @@ from fakes.endpoint import FakeEndpoint
 from fakes.hosts import FakeHosts
 from fakes.rank_node import HOME, STATE, RankNode, Script
 from fakes.sink import FakeSink
-from sparkwright.app.world import Wish, World
+from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths
 from sparkwright.domain.command import Secret
 from sparkwright.domain.recipe import Recipe
@@ -47,8 +47,8 @@ class Scene:
     nonce: str = "0123456789abcdef"
 
     @property
-    def world(self) -> World:
-        return World(
+    def services(self) -> Services:
+        return Services(
             cluster=cluster(len(self.nodes)),
             hosts=FakeHosts(*self.nodes),
             endpoint=self.endpoint,
@@ -97,5 +97,5 @@ def recipe(name: str = "twin", profile: str = "", **serving: Any) -> Recipe:
     return replace(found, serving=replace(found.serving, **serving))
 
 
-def wish(**more: Any) -> Wish:
-    return Wish(**{"recipe": recipe(), "deployment": "twin", "force": "a test", **more})
+def request(**more: Any) -> LaunchRequest:
+    return LaunchRequest(**{"recipe": recipe(), "deployment": "twin", "force": "a test", **more})

@@ -9,7 +9,7 @@ from sparkwright.domain.errors import NotReady
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.units import GIB
 from sparkwright.planner.calibrate import conditions, measured
-from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, WARM, Scene, recipe, scene, wish
+from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, WARM, Scene, recipe, request, scene
 
 _SAYS = "(Worker_TP{0} pid=1) INFO 11-21 09:01:57 [x.py:1] "
 LOADED = _SAYS + "Model loading took {1} GiB memory and 8.84 seconds"
@@ -26,13 +26,13 @@ def talking() -> Scene:
 
 
 async def again(here: Scene, **more: object) -> Outcome:
-    return await prepare(here.world, wish(**more))
+    return await prepare(here.services, request(**more))
 
 
 async def test_each_rank_is_kept_with_its_conditions() -> None:
     """Figures, node, phases and time; marked as simulated, for the recipe is the twin's."""
     here = talking()
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     head, worker = here.calibrations.kept.values()
     assert (head.weights, head.kv, head.kv_tokens) == (round(62.76 * GIB), round(48.18 * GIB), 814_848)
     assert (worker.weights, worker.kv, worker.kv_tokens) == (round(62.70 * GIB), round(48.18 * GIB), None)
@@ -44,9 +44,9 @@ async def test_each_rank_is_kept_with_its_conditions() -> None:
 async def test_the_next_plan_knows_them() -> None:
     """Node by node, as they were measured there."""
     here = talking()
-    assert (await again(here)).survey.calibrations == {}
-    await up(here.world, wish(), Options())
-    found = (await again(here)).survey.calibrations
+    assert (await again(here)).cluster_state.calibrations == {}
+    await up(here.services, request(), Options())
+    found = (await again(here)).cluster_state.calibrations
     assert {node: (c.weights, c.differs) for node, c in found.items()} == {
         "spark-1": (round(62.76 * GIB), ()),
         "spark-2": (round(62.70 * GIB), ()),
@@ -57,9 +57,9 @@ async def test_a_rank_that_said_nothing_is_spoken_for() -> None:
     """On Ray the head tells for all: ranks of tp are alike, and the plan says whose figures they are."""
     here = talking()
     here.nodes[1].script = (JOINS, 1.0, LOADS, 1.0, WARM)
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     assert len(here.calibrations.kept) == 1
-    found = (await again(here)).survey.calibrations
+    found = (await again(here)).cluster_state.calibrations
     assert found["spark-2"].differs == ("another node", "rank 0 spoke")
 
 
@@ -67,18 +67,18 @@ async def test_a_start_that_failed_is_not_kept() -> None:
     """Nor one that told nothing of memory."""
     here = scene()
     here.nodes[0].script = HEAD
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     assert here.calibrations.kept == {}
 
 
 async def test_a_log_given_by_hand_comes_first() -> None:
     """It is what the user asks to plan with, whatever was kept."""
     here = talking()
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     given = measured(
         {"weights_gib": "70"}, conditions(recipe(), True), source="a.log", differs=("a log given by hand",)
     )
-    found = (await again(here, measured=(given,))).survey.calibrations
+    found = (await again(here, measured=(given,))).cluster_state.calibrations
     assert {c.weights for c in found.values()} == {70 * GIB}
     assert found["spark-1"].differs == ("a log given by hand",)
 
@@ -86,7 +86,7 @@ async def test_a_log_given_by_hand_comes_first() -> None:
 async def test_a_disk_that_is_full_does_not_fail_the_start() -> None:
     """The endpoint serves; that the figures are lost is said once."""
     here = replace(talking(), calibrations=FakeCalibrations("disk full"))
-    outcome = await up(here.world, wish(), Options())
+    outcome = await up(here.services, request(), Options())
     assert outcome.done == "ready"
     said = [notice.text for notice in here.sink.of(Notice) if "disk full" in notice.text]
     assert said == ["the engine's figures are not kept for the next plan: disk full"]
@@ -95,7 +95,7 @@ async def test_a_disk_that_is_full_does_not_fail_the_start() -> None:
 async def test_whoever_watches_on_keeps_no_times() -> None:
     """The ranks were started before: their log is read from its beginning, at once."""
     here = replace(talking(), endpoint=FakeEndpoint(NotReady("not yet"), ANSWER))
-    await up(here.world, wish(), Options(detach=True))
+    await up(here.services, request(), Options(detach=True))
     assert here.calibrations.kept == {}
-    assert (await up(here.world, wish(), Options())).done == "ready"
+    assert (await up(here.services, request(), Options())).done == "ready"
     assert [(one.weights is not None, one.phases) for one in here.calibrations.kept.values()] == [(True, ())] * 2

@@ -59,8 +59,8 @@ def facts_of(**changes: Any) -> dict[str, NodeFacts]:
 
 
 async def ask(hosts: tuple[FakeHost, ...], facts: dict[str, NodeFacts], **changes: Any) -> tuple[Finding, ...]:
-    world = replace(scene().world, **{"cluster": CLUSTER, "hosts": FakeHosts(*hosts), **changes})
-    return await deep(world, world.cluster.nodes, facts)
+    services = replace(scene().services, **{"cluster": CLUSTER, "hosts": FakeHosts(*hosts), **changes})
+    return await deep(services, services.cluster.nodes, facts)
 
 
 def codes(findings: tuple[Finding, ...]) -> list[tuple[str, Severity]]:

@@ -48,7 +48,7 @@ def serving(*lines: str, answered: float = -2.0, zone: str = "+0000") -> Scene:
 
 
 async def examined(here: Scene) -> Examined:
-    return await examine_deployment(here.world, "twin")
+    return await examine_deployment(here.services, "twin")
 
 
 def keys(found: Examined) -> tuple[list[str], list[str]]:

@@ -84,18 +84,18 @@ def node(here: Scene, number: int = 0) -> Tunable:
 
 
 async def proposed(here: Scene) -> tuple[Wanted, ...]:
-    return await mendable(here.world, await check_nodes(here.world), ("MEM009",))
+    return await mendable(here.services, await check_nodes(here.services), ("MEM009",))
 
 
 async def mended(here: Scene) -> tuple[Result, ...]:
-    results, _ = await mend(here.world, await proposed(here), seize=False)
+    results, _ = await mend(here.services, await proposed(here), seize=False)
     return results
 
 
 async def undone(here: Scene) -> tuple[Result, ...]:
-    wanted, lost = await undoable(here.world)
+    wanted, lost = await undoable(here.services)
     assert lost == ()
-    return await undo(here.world, wanted, seize=False)
+    return await undo(here.services, wanted, seize=False)
 
 
 def outcomes(results: tuple[Result, ...]) -> list[Outcome]:
@@ -104,7 +104,7 @@ def outcomes(results: tuple[Result, ...]) -> list[Outcome]:
 
 async def test_what_is_due_is_set_recorded_and_no_longer_found(here: Scene) -> None:
     """Guards the whole way: both nodes changed, in the log, recorded 0600, and the second check finds nothing of it."""
-    results, after = await mend(here.world, await proposed(here), seize=False)
+    results, after = await mend(here.services, await proposed(here), seize=False)
     assert outcomes(results) == [Outcome.DONE] * 2
     assert "MEM009" not in {finding.code for finding in after.findings}
     for number in (0, 1):
@@ -202,7 +202,7 @@ async def test_without_a_way_to_root_nothing_is_begun(here: Scene) -> None:
         "sudo wants a password there (--ask-become-pass)",
         "sudo is not installed there",
     ]
-    results, _ = await mend(here.world, wanted, seize=False)
+    results, _ = await mend(here.services, wanted, seize=False)
     assert outcomes(results) == [Outcome.BY_HAND] * 2
     assert [node(here, n).changes for n in (0, 1)] == [[], []]
 
@@ -211,9 +211,9 @@ async def test_a_password_goes_to_the_nodes_whose_sudo_wants_one(here: Scene) ->
     """Guards that it travels on stdin only, and that a node that refuses it is left alone with the reason."""
     node(here).rights = node(here, 1).rights = ASKS
     node(here, 1).accepts = Completed(1, "", "sudo: no password was provided\nsudo: 1 incorrect password attempt")
-    wanted = await with_password(here.world, await proposed(here), PASSWORD)
+    wanted = await with_password(here.services, await proposed(here), PASSWORD)
     assert [one.by_hand for one in wanted] == ["", "sudo did not accept the password"]
-    results, _ = await mend(here.world, wanted, seize=False)
+    results, _ = await mend(here.services, wanted, seize=False)
     assert outcomes(results) == [Outcome.DONE, Outcome.BY_HAND]
     (made,) = [command for command in node(here).commands if command.changes.startswith("set vm.")]
     assert made.stdin == b"s3cret\n" and "s3cret" not in f"{made} {results}"
@@ -224,7 +224,7 @@ async def test_what_changed_since_it_was_shown_is_not_touched(here: Scene) -> No
     """Guards the question: what is made is what the user agreed to, looked at again under the lease."""
     wanted = await proposed(here)
     node(here).value, node(here, 1).value = "70000", WANTED
-    results, _ = await mend(here.world, wanted, seize=False)
+    results, _ = await mend(here.services, wanted, seize=False)
     assert [(one.outcome, one.why) for one in results] == [
         (Outcome.SKIPPED, "somebody else changed it meanwhile: it is left as it is"),
         (Outcome.SKIPPED, "it is so already"),
@@ -237,7 +237,7 @@ async def test_nothing_is_changed_under_somebody_elses_lease(here: Scene) -> Non
     wanted = await proposed(here)
     node(here, 1).holder = json.dumps({"holder": "bob@desk", "why": "up", "since": 1, "nonce": "ff"})
     with pytest.raises(Busy):
-        await mend(here.world, wanted, seize=False)
+        await mend(here.services, wanted, seize=False)
     assert [node(here, n).value for n in (0, 1)] == ["67584", "67584"]
 
 
@@ -248,7 +248,7 @@ async def test_a_record_that_cannot_be_read_is_never_overwritten(here: Scene) ->
     assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.DONE)
     assert "fixes.json, the record of `check --fix`, cannot be read" in first.why
     assert (node(here).value, node(here).files[RECORD]) == ("67584", b'{"version": 1, "changes": [{"co')
-    _, lost = await undoable(here.world)
+    _, lost = await undoable(here.services)
     assert [(type(error), error.node) for error in lost] == [(CommandFailed, "spark-1")]
 
 
@@ -269,7 +269,7 @@ async def test_an_interrupt_lets_the_change_under_way_end_and_begins_no_other(he
     wanted = (await proposed(here))[0]
     first = node(here)
     first.meanwhile = lambda: task.cancel()
-    task = asyncio.ensure_future(mend(here.world, (wanted, wanted), seize=False))
+    task = asyncio.ensure_future(mend(here.services, (wanted, wanted), seize=False))
     with pytest.raises(asyncio.CancelledError):
         await task
     assert first.value == WANTED

@@ -9,7 +9,7 @@ import yaml
 from sparkwright.app.compare import planned
 from sparkwright.app.gate import judge_of, kv_dtypes, optimum
 from sparkwright.app.plan import make_plan, stopping
-from sparkwright.app.world import Survey
+from sparkwright.app.services import ClusterState
 from sparkwright.cli.plan import plan_json
 from sparkwright.domain.checkpoint import Checkpoint, Stored
 from sparkwright.domain.errors import UsageError
@@ -20,16 +20,16 @@ from sparkwright.domain.verdict import Goal
 from sparkwright.planner.search import yaml_lines
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.overlay import overlay
-from unit.app.scene import SHIPPED, recipe, scene, wish
+from unit.app.scene import SHIPPED, recipe, request, scene
 from unit.app.test_plan import IDENTITY
 from unit.planner.memory_samples import node, shape
 
 NVFP4 = shape("minimax-m2.7-nvfp4")
 
 
-def surveyed(taken: float = 6.0, stored: tuple[Stored, ...] = ()) -> Survey:
+def surveyed(taken: float = 6.0, stored: tuple[Stored, ...] = ()) -> ClusterState:
     facts = {name: replace(node(taken), node=name, identity=IDENTITY) for name in ("spark-1", "spark-2")}
-    return Survey(facts, stored=stored)
+    return ClusterState(facts, stored=stored)
 
 
 def real(**serving: object) -> Recipe:
@@ -39,8 +39,8 @@ def real(**serving: object) -> Recipe:
     return replace(recipe(), model=model, engine=EngineChoice("vllm", "0.21.0"), serving=limits)
 
 
-def made(given: Recipe, survey: Survey) -> Plan:
-    return make_plan(scene().world, wish(recipe=given), survey)
+def made(given: Recipe, cluster_state: ClusterState) -> Plan:
+    return make_plan(scene().services, request(recipe=given), cluster_state)
 
 
 def memory_findings(plan: Plan) -> dict[str, str]:
@@ -98,7 +98,7 @@ def test_nothing_simulated_is_kept_from_starting() -> None:
     plan = made(recipe(), surveyed(taken=110.0))
     assert plan.remedies == () and not memory_findings(plan)
     with pytest.raises(UsageError) as caught:
-        asyncio.run(optimum(scene().world, wish(), Goal.CONTEXT))
+        asyncio.run(optimum(scene().services, request(), Goal.CONTEXT))
     assert "there is nothing to optimize" in caught.value.message
 
 
@@ -115,7 +115,7 @@ def test_kv_types_are_the_engines_own(engine: str, version: str, has: str, lacks
 async def test_a_recipe_that_cannot_be_planned_does_not_hide_the_others() -> None:
     """Too few nodes for one: the reason in its place, the others planned."""
     small = replace(recipe(), name="small", nodes=1, parallelism=replace(recipe().parallelism, tp=1))
-    found = await planned(scene(1).world, [recipe(), small])
+    found = await planned(scene(1).services, [recipe(), small])
     assert [bool(one.outcome) for one in found] == [False, True]
     assert "wants 2 nodes, cluster lab has 1" in found[0].trouble
 
@@ -133,8 +133,8 @@ def test_every_remedy_of_a_shipped_recipe_is_a_recipe(name: str) -> None:
     data, given = yaml.load(text, QUICK), load_recipe(text, f"{name}.yaml")
     facts = {f"spark-{i}": replace(node(50.0), node=f"spark-{i}", identity=IDENTITY) for i in range(1, 5)}
     here = scene(max(2, given.nodes))
-    plan = make_plan(here.world, wish(recipe=given), Survey(facts))
-    judge = judge_of(wish(recipe=given), Survey(facts), here.world.cluster.nodes[: given.nodes])
+    plan = make_plan(here.services, request(recipe=given), ClusterState(facts))
+    judge = judge_of(request(recipe=given), ClusterState(facts), here.services.cluster.nodes[: given.nodes])
     assert plan.verdict and (plan.verdict.fits or plan.remedies or "sglang" in name)
     for remedy in plan.remedies:
         profile = (data.get("profiles") or {}).get(given.profile, {})

@@ -8,9 +8,9 @@ from sparkwright.app.gateway import _addresses, _caddy, _front, _names, endpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.plan import Placement, Plan
 from sparkwright.domain.recipe import EngineChoice, Expose, Gateway, GatewayTls, Model, Recipe, Serving
-from sparkwright.domain.service import GatewayFacts, Where
+from sparkwright.domain.service import GatewayFacts, Installation
 
-WHERE = Where("spark-1", "/s/supervision/big", "/s", "/usr/bin/python3", "/s/runtime/1")
+WHERE = Installation("spark-1", "/s/supervision/big", "/s", "/usr/bin/python3", "/s/runtime/1")
 SEEN = GatewayFacts(
     "spark-1", 8443, "/usr/bin/caddy", "2.11.4", hostname="promaxgb10", addresses=("10.0.0.1", "fd00::1")
 )

@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.app.identity import engines, looked_at
 from sparkwright.app.launch import Options, up
-from sparkwright.app.world import Survey, Wish
+from sparkwright.app.services import ClusterState, LaunchRequest
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import Refused, Unreachable
 from sparkwright.domain.facts import EngineFound, Unknown
@@ -36,7 +36,7 @@ async def test_all_nodes_are_asked_and_what_they_say_is_kept() -> None:
     here = scene()
     here.nodes[0].on(running, FOUND)
     here.nodes[1].on(running, FOUND.replace("0.21.1", "0.22.0"))
-    found = await looked_at(here.world, RECIPE, NODES, Survey({}))
+    found = await looked_at(here.services, RECIPE, NODES, ClusterState({}))
     assert found.engines == {
         "spark-1": EngineFound("arm64", {"vllm": "0.21.1"}),
         "spark-2": EngineFound("arm64", {"vllm": "0.22.0"}),
@@ -45,8 +45,8 @@ async def test_all_nodes_are_asked_and_what_they_say_is_kept() -> None:
 
 async def test_what_is_known_is_not_asked_again() -> None:
     """A second `up` costs nothing: the survey has read what the first one kept."""
-    here, known = scene(), Survey({}, engines=dict.fromkeys(NODES, EngineFound("arm64")))
-    assert await looked_at(here.world, RECIPE, NODES, known) is known
+    here, known = scene(), ClusterState({}, engines=dict.fromkeys(NODES, EngineFound("arm64")))
+    assert await looked_at(here.services, RECIPE, NODES, known) is known
     assert not [command for node in here.nodes for command in node.commands]
 
 
@@ -55,7 +55,7 @@ async def test_a_plan_starts_no_container() -> None:
     here = scene()
     for node in here.nodes:
         node.on(asking("acme/vllm:1"), Completed(0, ""))
-    assert await engines(here.world, here.world.cluster.nodes, RECIPE) == {}
+    assert await engines(here.services, here.services.cluster.nodes, RECIPE) == {}
     asked = [command for node in here.nodes for command in node.commands]
     assert len(asked) == 2 and not any(running(command) for command in asked)
 
@@ -64,21 +64,21 @@ async def test_a_plan_starts_no_container() -> None:
 async def test_nothing_to_ask(engine: dict[str, str]) -> None:
     """The twin's image is made on the spot, and without an image there is nothing to look into."""
     here, recipe = scene(), replace(RECIPE, engine=replace(VLLM, **engine))
-    assert await engines(here.world, here.world.cluster.nodes, recipe) == {}
+    assert await engines(here.services, here.services.cluster.nodes, recipe) == {}
     assert not [command for node in here.nodes for command in node.commands]
 
 
 async def test_whatever_runs_on_a_simulated_cluster_is_the_twin() -> None:
     """Its version would be sparkwright's, under another engine's name."""
     here = scene()
-    world = replace(here.world, cluster=replace(here.world.cluster, simulated=True))
-    assert await engines(world, world.cluster.nodes, RECIPE, look=True) == {}
+    services = replace(here.services, cluster=replace(here.services.cluster, simulated=True))
+    assert await engines(services, services.cluster.nodes, RECIPE, look=True) == {}
 
 
 async def test_a_process_is_asked_with_its_own_python() -> None:
     """The venv that the rank will run in, not the node's first Python."""
     here, recipe = scene(), replace(RECIPE, engine=replace(VLLM, runtime=Runtime.PROCESS, image="", venv="/opt/v"))
-    await engines(here.world, here.world.cluster.nodes, recipe)
+    await engines(here.services, here.services.cluster.nodes, recipe)
     assert all("/opt/v/bin/python" in node.commands[0].argv for node in here.nodes)
 
 
@@ -87,7 +87,7 @@ async def test_a_worker_of_llama_cpp_needs_no_server() -> None:
     here = scene()
     recipe = replace(RECIPE, engine=EngineChoice("llama-cpp", "2026.10.11549", Runtime.PROCESS))
     here.nodes[0].on(lambda command: "llama-server" in command.argv, "@@ found\n@@ end\n")
-    assert await engines(here.world, here.world.cluster.nodes, recipe) == {"spark-1": EngineFound("")}
+    assert await engines(here.services, here.services.cluster.nodes, recipe) == {"spark-1": EngineFound("")}
     assert here.nodes[1].commands == []
 
 
@@ -96,7 +96,7 @@ async def test_a_node_that_is_lost_meanwhile_is_unknown() -> None:
     here = scene()
     for node in here.nodes:
         node.on(running, Unreachable(node.name, "gone"))
-    found = await looked_at(here.world, RECIPE, NODES, Survey({}))
+    found = await looked_at(here.services, RECIPE, NODES, ClusterState({}))
     assert all(isinstance(seen, Unknown) for seen in found.engines.values())
 
 
@@ -107,7 +107,7 @@ async def test_up_refuses_before_the_start() -> None:
     engine = EngineChoice("llama-cpp", "2026.10.11549", Runtime.PROCESS, venv="/opt/v")
     recipe = Recipe("r", "R", Model(path="/m/tiny.gguf"), engine)
     with pytest.raises(Refused) as caught:
-        await up(here.world, Wish(recipe, "r", "a test"), Options())
+        await up(here.services, LaunchRequest(recipe, "r", "a test"), Options())
     assert "ENG018" in [finding.code for finding in caught.value.findings]
     assert here.did("start") == [] and here.clean
 
@@ -121,7 +121,7 @@ async def test_a_wrong_image_is_named_before_weights_are_copied() -> None:
         node.on(running, FOUND.replace("vllm", "sglang"))
     here.nodes[0].on(lambda command: command == staging.list_hub(PATHS.hub, "org/name", ""), LISTED)
     with pytest.raises(Refused) as caught:
-        await up(here.world, Wish(split, "r", "a test"), Options())
+        await up(here.services, LaunchRequest(split, "r", "a test"), Options())
     assert "ENG018" in [finding.code for finding in caught.value.findings]
     assert not any("copy" in command.changes for node in here.nodes for command in node.commands)
     assert here.did("start") == [] and here.clean

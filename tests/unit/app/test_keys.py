@@ -10,7 +10,7 @@ import pytest
 from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
 from sparkwright.app import keys
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
@@ -63,15 +63,15 @@ class Head:
         return [key.name for key in parse(self.text).keys]
 
 
-def world(head: Head, ring: Ring | None) -> World:
+def services(head: Head, ring: Ring | None) -> Services:
     cluster = Cluster("desk", (Node("spark-1", "spark-1"),), "spark-1")
-    return replace(scene().world, cluster=cluster, hosts=FakeHosts(head.host), keyring=ring)
+    return replace(scene().services, cluster=cluster, hosts=FakeHosts(head.host), keyring=ring)
 
 
 async def test_a_key_is_made_here_and_only_its_hash_goes_there() -> None:
     """Guards that the key itself is in no command and in one file only."""
     head, ring = Head(), Ring()
-    made = await keys.add(world(head, ring), "laptop", "big")
+    made = await keys.add(services(head, ring), "laptop", "big")
     key = made.secret.reveal()
     assert ring.files == {("desk", "laptop@big.key"): key + "\n"}
     assert key not in repr(head.host.commands) and key not in head.text
@@ -83,7 +83,7 @@ async def test_one_name_for_two_deployments_is_two_files() -> None:
     """Guards the first key: no other copy of it exists."""
     head, ring = Head(), Ring()
     for deployment in ("", "big", "small"):
-        await keys.add(world(head, ring), "laptop", deployment)
+        await keys.add(services(head, ring), "laptop", deployment)
     assert len(set(ring.files)) == 3 and len(head.names) == 3
 
 
@@ -91,21 +91,21 @@ async def test_a_key_that_cannot_be_kept_here_is_none() -> None:
     """Guards a name that is taken by a key that nobody has."""
     head = Head()
     with pytest.raises(UsageError, match="no space left"):
-        await keys.add(world(head, FullRing()), "laptop")
+        await keys.add(services(head, FullRing()), "laptop")
     assert head.names == []
 
 
 async def test_what_somebody_else_wrote_meanwhile_stays() -> None:
     """Guards that the second writer reads again instead of writing over it."""
     head = Head(between=await others(1))
-    await keys.add(world(head, Ring()), "laptop")
+    await keys.add(services(head, Ring()), "laptop")
     assert head.names == ["other0", "laptop"]
 
 
 async def test_of_twenty_who_write_at_once_each_gets_a_key() -> None:
     """Guards a class room: the last one is as good as the first, who has gone when she comes."""
     head = Head(between=await others(19))
-    await keys.add(world(head, Ring()), "laptop")
+    await keys.add(services(head, Ring()), "laptop")
     assert len(head.names) == 20 and head.names[-1] == "laptop"
 
 
@@ -113,7 +113,7 @@ async def others(count: int) -> list[str]:
     """The file after each of them."""
     head, texts = Head(), []
     for number in range(count):
-        await keys.add(world(head, Ring()), f"other{number}")
+        await keys.add(services(head, Ring()), f"other{number}")
         texts.append(head.text)
     return texts
 
@@ -121,22 +121,22 @@ async def others(count: int) -> list[str]:
 async def test_the_first_key_is_made_once() -> None:
     """Guards that `up` makes a key where none opens, and later names the file of that key only where it is."""
     head, ring = Head(), Ring()
-    assert await keys.first(world(head, None), "big") == ""
-    made = await keys.first(world(head, ring), "big")
-    assert made and await keys.first(world(head, ring), "big") == made
-    assert await keys.first(world(head, Ring()), "big") == "", "another machine has the key"
+    assert await keys.first(services(head, None), "big") == ""
+    made = await keys.first(services(head, ring), "big")
+    assert made and await keys.first(services(head, ring), "big") == made
+    assert await keys.first(services(head, Ring()), "big") == "", "another machine has the key"
     assert head.names == ["default"]
 
 
 async def test_revoking() -> None:
     """Guards that what is gone is told, and that an unknown name changes nothing."""
     head = Head()
-    await keys.add(world(head, Ring()), "laptop")
+    await keys.add(services(head, Ring()), "laptop")
     before = head.text
     with pytest.raises(UsageError, match="no key phone"):
-        await keys.revoke(world(head, None), "phone")
+        await keys.revoke(services(head, None), "phone")
     assert head.text == before
-    assert [key.name for key in await keys.revoke(world(head, None), "laptop")] == ["laptop"]
+    assert [key.name for key in await keys.revoke(services(head, None), "laptop")] == ["laptop"]
     assert head.names == []
 
 
@@ -144,7 +144,7 @@ async def test_a_broken_file_is_told_and_never_written_over() -> None:
     """Guards that keys are not lost because the file could not be read."""
     head = Head('{"keys": [')
     with pytest.raises(CommandFailed, match="cannot be read") as caught:
-        await keys.add(world(head, Ring()), "laptop")
+        await keys.add(services(head, Ring()), "laptop")
     assert "move it away" in caught.value.hint
     assert head.text == '{"keys": ['
 
@@ -154,12 +154,12 @@ async def test_a_disk_that_is_full_is_told() -> None:
     head, ring = Head(), Ring()
     head.host.on("flock", Completed(1, "", "No space left on device"))
     with pytest.raises(CommandFailed, match="No space left"):
-        await keys.add(world(head, ring), "laptop")
+        await keys.add(services(head, ring), "laptop")
     assert ring.files == {}
 
 
 async def test_listing_shows_all() -> None:
     """Guards that a head without a file has no keys, and is not in trouble."""
-    assert await keys.listed(world(Head(), None)) == Keys()
+    assert await keys.listed(services(Head(), None)) == Keys()
     text = text_of(Keys()) + "\n"
     assert json.loads(text)["version"] == 1

@@ -14,13 +14,13 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Refused, SparkwrightError, Unreachable
 from sparkwright.domain.progress import Happening, Notice, StepStarted
-from unit.app.scene import HEAD, Scene, recipe, scene, wish
+from unit.app.scene import HEAD, Scene, recipe, request, scene
 
 OTHER = json.dumps({"holder": "bob@desk", "why": "down twin", "since": 0, "nonce": "fedcba9876543210"})
 
 
 async def brought(here: Scene, **options: Any) -> Outcome:
-    return await up(here.world, wish(), Options(**options))
+    return await up(here.services, request(), Options(**options))
 
 
 async def refused(here: Scene, kind: type[SparkwrightError], **options: Any) -> Any:
@@ -93,7 +93,7 @@ async def test_another_plan_replaces_the_old_ranks_everywhere_first() -> None:
     here = scene()
     await brought(here)
     here.journal.clear()
-    await up(here.world, wish(recipe=recipe(port=8001)), Options())
+    await up(here.services, request(recipe=recipe(port=8001)), Options())
     assert sorted(here.did("remove")) == [("spark-1", "remove 0"), ("spark-2", "remove 1")]
     kinds = [what.split(" ")[0] for _, what in here.did("remove", "start")]
     assert kinds == ["remove", "remove", "start", "start"]
@@ -171,7 +171,7 @@ async def test_findings_that_forbid_it_stop_it_before_anything_changes() -> None
     here = scene()
     odd = replace(recipe(), flags={"no-such-flag": True})
     with pytest.raises(Refused) as caught:
-        await up(here.world, wish(recipe=odd, force=""), Options())
+        await up(here.services, request(recipe=odd, force=""), Options())
     assert any("no-such-flag" in f"{f.subject} {f.title} {f.evidence}" for f in caught.value.findings)
     assert here.journal == []
 
@@ -274,7 +274,7 @@ async def test_interrupted_after_that_the_ranks_go_on(at: str) -> None:
     assert [node.running for node in here.nodes] == [[0], [1]]
     assert [node.holder for node in here.nodes] == [None, None]
     (told,) = [notice.text for notice in sink.of(Notice)]
-    assert "go on" in told and "the same `sparkwright up`" in told, "its name alone is no recipe that `up` could find"
+    assert "continue to run" in told and "the same `sparkwright up`" in told, "the name alone is no recipe"
 
 
 async def test_up_again_watches_on() -> None:
@@ -327,8 +327,8 @@ async def test_no_stream_stays_open() -> None:
 async def test_a_key_travels_as_a_secret_only() -> None:
     """It is put on the head in a 0600 file, is used to ask, and stands in no command and no plan text."""
     here = scene(secrets={"KEY": Secret("k-123")})
-    asked = wish(recipe=recipe(api_key_env="KEY"), api_key=Secret("k-123"))
-    outcome = await up(here.world, asked, Options())
+    asked = request(recipe=recipe(api_key_env="KEY"), api_key=Secret("k-123"))
+    outcome = await up(here.services, asked, Options())
     assert here.endpoint.asked[0][4] == Secret("k-123")
     (path,) = [path for path in here.nodes[0].files if path.endswith("secrets.env")]
     assert b"k-123" in here.nodes[0].files[path]
@@ -342,7 +342,7 @@ async def test_one_node_needs_no_other() -> None:
     """A recipe for one node uses the head, and leaves the rest of the cluster alone."""
     here = scene()
     here.nodes[0].script = HEAD
-    outcome = await up(here.world, wish(recipe=recipe(profile="one-node")), Options())
+    outcome = await up(here.services, request(recipe=recipe(profile="one-node")), Options())
     assert outcome.done == "ready"
     assert {node for node, _ in here.journal} == {"spark-1"}
 

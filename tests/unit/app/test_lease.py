@@ -22,7 +22,7 @@ def held(since: float = START - 300, nonce: str = "fedcba9876543210") -> str:
 async def busy(here: Scene, content: str, age: int) -> Busy:
     here.nodes[0].holder, here.nodes[0].age = content, age
     with pytest.raises(Busy) as caught:
-        async with holding(here.world, BOTH, "up twin"):
+        async with holding(here.services, BOTH, "up twin"):
             pass
     return caught.value
 
@@ -54,7 +54,7 @@ async def test_leases_come_back_however_the_work_ends() -> None:
     for trouble in (None, RuntimeError("x"), asyncio.CancelledError()):
         here = scene()
         with pytest.raises(type(trouble)) if trouble else _nothing():
-            async with holding(here.world, BOTH, "up twin"):
+            async with holding(here.services, BOTH, "up twin"):
                 assert [node.holder is not None for node in here.nodes] == [True, True]
                 if trouble:
                     raise trouble
@@ -81,7 +81,7 @@ async def test_an_interrupt_while_taking_leaves_no_lease() -> None:
     here.nodes[1].on(lambda command: command.changes == "take lease", take_and_dawdle)
 
     async def work() -> None:
-        async with holding(here.world, BOTH, "up twin"):
+        async with holding(here.services, BOTH, "up twin"):
             raise AssertionError("not reached")
 
     task.append(asyncio.create_task(work()))
@@ -103,7 +103,7 @@ async def test_it_is_renewed_for_as_long_as_the_work_takes() -> None:
         return Completed(0, "")
 
     here.nodes[0].on(lambda command: command == lease.renew(here.nonce), renewed)
-    async with holding(here.world, BOTH, "up twin"):
+    async with holding(here.services, BOTH, "up twin"):
         await here.clock.sleep(10 * RENEW_EVERY + 1)
     assert renewals >= 9
 
@@ -112,7 +112,7 @@ async def test_seizing_takes_what_others_hold() -> None:
     """And gives it back like any other."""
     here = scene()
     here.nodes[0].holder = held()
-    async with holding(here.world, BOTH, "down twin", seize=True):
+    async with holding(here.services, BOTH, "down twin", seize=True):
         assert here.nonce in (here.nodes[0].holder or "")
     assert here.nodes[0].holder is None
 
@@ -121,7 +121,7 @@ async def test_who_loses_it_is_told_by_whom_and_touches_nothing_of_theirs() -> N
     """The work inside ends; the new holder's lease stays."""
     here = scene()
     with pytest.raises(Busy) as caught:
-        async with holding(here.world, BOTH, "up twin"):
+        async with holding(here.services, BOTH, "up twin"):
             here.nodes[1].holder = held()
             await asyncio.sleep(3600)
     assert "bob@desk" in caught.value.message
@@ -133,7 +133,7 @@ async def test_a_node_without_room_for_it_says_so() -> None:
     here = scene()
     here.nodes[0].on(lambda command: command.changes == "take lease", Completed(1, "", "No space left on device"))
     with pytest.raises(CommandFailed) as caught:
-        async with holding(here.world, BOTH, "up twin"):
+        async with holding(here.services, BOTH, "up twin"):
             pass
     assert "No space left on device" in caught.value.message
 
@@ -142,6 +142,6 @@ async def test_giving_back_does_not_hang_on_a_lost_node() -> None:
     """What could be given back is; the other is stale in a minute."""
     here = scene()
     here.nodes[0].on(lambda command: command.changes == "release lease", Unreachable("spark-1", "gone"))
-    async with holding(here.world, BOTH, "up twin"):
+    async with holding(here.services, BOTH, "up twin"):
         pass
     assert here.nodes[1].holder is None

@@ -25,7 +25,7 @@ async def told(head: str, ended: list[RankStatus], kernel: str = KERNEL, what: s
     logs = {"rank 0 on spark-1": head, "kernel log of spark-2": kernel}
     heard = {"rank 0 on spark-1": Heard(0, ANSWER)}
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
-    return await explain(scene().world, Evidence("chat", {}, logs, ended), words, Outage(what, GOOD_AT, heard))
+    return await explain(scene().services, Evidence("chat", {}, logs, ended), words, Outage(what, GOOD_AT, heard))
 
 
 @pytest.mark.parametrize("between", ["", f"{ANSWER}\n"])
@@ -70,7 +70,7 @@ async def test_a_worker_that_was_rebooted_is_named() -> None:
     before = {"spark-1": "a:1", "spark-2": "b:1"}
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
     outage = Outage("rank 1 on spark-2 exited with code 129", GOOD_AT, {}, before)
-    told = await explain(scene().world, found, words, outage)
+    told = await explain(scene().services, found, words, outage)
     assert told.causes[0].code == "LIVE010"
     assert told.causes[0].proof[0].text == "rank 1 on spark-2 exited with code 129; spark-2 was rebooted"
     assert outage.said({"spark-2": "b:1"}) == outage.said({"spark-2": ""}) == outage.what
@@ -127,8 +127,8 @@ async def test_what_the_supervisor_saw_goes_before_what_logs_say(line: str, code
     """Guards causes that no engine's log has; a client's text with the same words is none of them."""
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
     logs = {"rank 0 on spark-1": f"{ANSWER}\n{line}\n"}
-    claimed = await explain(scene().world, Evidence("chat", {}, logs), words)
-    seen = await explain(scene().world, Evidence("chat", {}, logs, seen=[line]), words)
+    claimed = await explain(scene().services, Evidence("chat", {}, logs), words)
+    seen = await explain(scene().services, Evidence("chat", {}, logs, seen=[line]), words)
     assert [cause.code for cause in claimed.causes] == []
     assert [cause.code for cause in seen.causes[:1]] == [code]
 

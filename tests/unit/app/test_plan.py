@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparkwright.app.plan import api_key, make_plan, same_ranks, spec_hash, stopping
-from sparkwright.app.world import Survey
+from sparkwright.app.services import ClusterState
 from sparkwright.cli.plan import plan_json
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.checkpoint import Checkpoint
@@ -16,7 +16,7 @@ from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.plan import Mount, Plan
 from sparkwright.domain.recipe import Expose, Recipe, RecipeState
-from unit.app.scene import HOME, recipe, scene, wish
+from unit.app.scene import HOME, recipe, request, scene
 
 IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)
 SNAPSHOT = f"{HOME}/hub/models--org--name/snapshots/abc"
@@ -24,13 +24,15 @@ HERE = Checkpoint(SNAPSHOT, f"{HOME}/hub/models--org--name", "abc", 10, 3)
 NOWHERE = Checkpoint("", f"{HOME}/hub/models--org--name", "", 0, 0)
 
 
-def found(*names: str, **more: Any) -> Survey:
-    return Survey({name: NodeFacts(name, 1.0, identity=IDENTITY) for name in names}, **more)
+def found(*names: str, **more: Any) -> ClusterState:
+    return ClusterState({name: NodeFacts(name, 1.0, identity=IDENTITY) for name in names}, **more)
 
 
-def planned(given: Recipe | None = None, survey: Survey | None = None, **asked: Any) -> Plan:
+def planned(given: Recipe | None = None, cluster_state: ClusterState | None = None, **asked: Any) -> Plan:
     here = scene(secrets=asked.pop("secrets", {}))
-    return make_plan(here.world, wish(recipe=given or recipe(), **asked), survey or found("spark-1", "spark-2"))
+    return make_plan(
+        here.services, request(recipe=given or recipe(), **asked), cluster_state or found("spark-1", "spark-2")
+    )
 
 
 def test_ranks_are_placed_head_first_and_labelled() -> None:
@@ -50,9 +52,9 @@ def test_ranks_are_placed_head_first_and_labelled() -> None:
 def test_the_interpreter_of_this_machine_is_for_this_machine_only() -> None:
     """A path of the laptop in a remote node's command starts nothing there; a local node has exactly that file."""
     here = scene()
-    first, second = here.world.cluster.nodes
-    mixed = replace(here.world, cluster=replace(here.world.cluster, nodes=(first, replace(second, ssh="local"))))
-    specs = make_plan(mixed, wish(), found("spark-1", "spark-2")).specs
+    first, second = here.services.cluster.nodes
+    mixed = replace(here.services, cluster=replace(here.services.cluster, nodes=(first, replace(second, ssh="local"))))
+    specs = make_plan(mixed, request(), found("spark-1", "spark-2")).specs
     assert [spec.argv[0] for spec in specs] == ["python3", mixed.python]
     own = replace(recipe(), engine=replace(recipe().engine, venv="~/sparkwright"))
     assert {spec.argv[0] for spec in planned(own).specs} == {f"{HOME}/sparkwright/bin/python"}
@@ -63,8 +65,8 @@ def test_what_the_cluster_file_ignores_is_counted() -> None:
     here = scene()
     documented = replace(recipe(), state=RecipeState.DOCUMENTED)
     for ignore, counted in (((), []), (("REC002",), ["REC002"])):
-        there = replace(here.world, cluster=replace(here.world.cluster, ignore=ignore))
-        plan = make_plan(there, wish(recipe=documented), found("spark-1", "spark-2"))
+        there = replace(here.services, cluster=replace(here.services.cluster, ignore=ignore))
+        plan = make_plan(there, request(recipe=documented), found("spark-1", "spark-2"))
         assert [one.code for one in plan.ignored] == counted
         assert ("REC002" in [one.code for one in plan.findings]) is not bool(counted)
         said = "; 1 finding ignored by the cluster file: REC002"
@@ -75,10 +77,10 @@ def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
     """What differs per node (a GPU, an interface) stands in the cluster file; a container keeps its own paths."""
     own = (("NCCL_SOCKET_IFNAME", "eth9"), ("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/node/bin"))
     here = scene()
-    first, second = here.world.cluster.nodes
-    there = replace(here.world, cluster=replace(here.world.cluster, nodes=(first, replace(second, env=own))))
+    first, second = here.services.cluster.nodes
+    there = replace(here.services, cluster=replace(here.services.cluster, nodes=(first, replace(second, env=own))))
     for profile, path in (("", "/node/bin"), ("docker", None)):
-        head, worker = make_plan(there, wish(recipe=recipe(profile=profile)), found("spark-1", "spark-2")).specs
+        head, worker = make_plan(there, request(recipe=recipe(profile=profile)), found("spark-1", "spark-2")).specs
         assert {name: worker.env.get(name) for name, _ in own} == dict(own) | {"PATH": path}
         assert "CUDA_VISIBLE_DEVICES" not in head.env
 
@@ -131,11 +133,11 @@ def test_a_key_shows_nowhere() -> None:
 
 def test_a_key_that_is_not_set_is_asked_for() -> None:
     """Before anything else, with the command that makes one."""
-    world = scene(secrets={"KEY": Secret("k")}).world
-    assert api_key(world, recipe()) is None
-    assert api_key(world, recipe(api_key_env="KEY")) == Secret("k")
+    services = scene(secrets={"KEY": Secret("k")}).services
+    assert api_key(services, recipe()) is None
+    assert api_key(services, recipe(api_key_env="KEY")) == Secret("k")
     with pytest.raises(UsageError) as caught:
-        api_key(world, recipe(api_key_env="OTHER"))
+        api_key(services, recipe(api_key_env="OTHER"))
     assert "OTHER" in caught.value.message and "export OTHER=" in caught.value.hint
 
 
@@ -168,7 +170,7 @@ def test_without_a_gateway_nobody_listens_for_all_without_a_key() -> None:
 def test_a_cluster_that_is_too_small_is_an_error() -> None:
     """Which nodes there are, and how many are wanted."""
     with pytest.raises(RecipeError) as caught:
-        make_plan(scene(1).world, wish(), found("spark-1"))
+        make_plan(scene(1).services, request(), found("spark-1"))
     assert "wants 2 nodes, cluster lab has 1 (spark-1)" in caught.value.message
 
 
@@ -187,13 +189,13 @@ def weights(**model: Any) -> Recipe:
 def test_every_rank_gets_weights_where_they_are_or_will_be() -> None:
     """What one node has is copied to the same place on the others, so all ranks can name it now."""
     given = weights(id="org/name")
-    survey = found("spark-1", "spark-2", checkpoints={"spark-1": HERE, "spark-2": NOWHERE})
-    for spec in planned(given, survey).specs:
+    cluster_state = found("spark-1", "spark-2", checkpoints={"spark-1": HERE, "spark-2": NOWHERE})
+    for spec in planned(given, cluster_state).specs:
         assert "org/name" in spec.argv or SNAPSHOT in spec.argv
     path = weights(id="", path="qwen3-8b")
     there = Checkpoint(f"{HOME}/models/qwen3-8b", f"{HOME}/models/qwen3-8b", "", 10, 3)
-    survey = found("spark-1", "spark-2", checkpoints={"spark-1": there, "spark-2": NOWHERE})
-    assert [f"{HOME}/models/qwen3-8b" in spec.argv for spec in planned(path, survey).specs] == [True, True]
+    cluster_state = found("spark-1", "spark-2", checkpoints={"spark-1": there, "spark-2": NOWHERE})
+    assert [f"{HOME}/models/qwen3-8b" in spec.argv for spec in planned(path, cluster_state).specs] == [True, True]
 
 
 def test_a_mount_below_home_gets_the_nodes_home() -> None:

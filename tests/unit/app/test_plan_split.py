@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 
 from sparkwright.app.plan import make_plan, stopping
-from sparkwright.app.world import Survey
+from sparkwright.app.services import ClusterState
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.checkpoint import parse
-from unit.app.scene import recipe, scene, wish
+from unit.app.scene import recipe, request, scene
 from unit.app.test_plan import found
 
 CONFIG = {
@@ -28,8 +28,8 @@ def listed(**changes: object) -> Checkpoint:
 
 
 def planned(checkpoint: Checkpoint, split: Parallelism) -> Plan:
-    survey = replace(found("spark-1", "spark-2"), checkpoints={"spark-1": checkpoint})
-    return make_plan(scene().world, wish(recipe=replace(recipe(), parallelism=split)), survey)
+    cluster_state = replace(found("spark-1", "spark-2"), checkpoints={"spark-1": checkpoint})
+    return make_plan(scene().services, request(recipe=replace(recipe(), parallelism=split)), cluster_state)
 
 
 def codes(plan: Plan) -> list[str]:
@@ -52,5 +52,5 @@ def test_weights_that_the_engine_cannot_read_stop_the_plan() -> None:
 
 def test_without_files_the_plan_says_that_it_does_not_know() -> None:
     """Guards that nothing is guessed from the model's name."""
-    plan = make_plan(scene().world, wish(recipe=recipe()), Survey(found("spark-1", "spark-2").facts))
+    plan = make_plan(scene().services, request(recipe=recipe()), ClusterState(found("spark-1", "spark-2").facts))
     assert plan.advice and plan.advice.source == "" and "no node has its config.json" in plan.advice.why

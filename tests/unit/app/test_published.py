@@ -9,19 +9,19 @@ import pytest
 from fakes.hub import FakeHub
 from fakes.sink import FakeSink
 from sparkwright.app.published import completed, published
-from sparkwright.app.world import Survey, World
+from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe
-from unit.app.scene import recipe, scene, wish
+from unit.app.scene import recipe, request, scene
 
 CONFIG = json.dumps({"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2})
 ANSWER = Published("org/name", "main", CONFIG, 7_000_000_000)
 WHOLE = Checkpoint("/hub/x/snapshots/1", "/hub/x", "1", 10, 3)
 NONE = Checkpoint("", "/hub/x", "", 0, 0)
-NOWHERE = Survey({}, checkpoints={"spark-1": NONE, "spark-2": NONE})
+NOWHERE = ClusterState({}, checkpoints={"spark-1": NONE, "spark-2": NONE})
 SHAPE = ModelShape(80, 64, 8)
 
 
@@ -29,16 +29,16 @@ def served(**model: Any) -> Recipe:
     return replace(recipe(), engine=EngineChoice("vllm", "0.21.0"), model=Model(**{"id": "org/name"} | model))
 
 
-def world(hub: FakeHub, sink: FakeSink | None = None) -> World:
-    return replace(scene().world, hub=hub, sink=sink or FakeSink())
+def services(hub: FakeHub, sink: FakeSink | None = None) -> Services:
+    return replace(scene().services, hub=hub, sink=sink or FakeSink())
 
 
 async def test_a_model_that_nothing_tells_of_is_looked_up() -> None:
     """Its size and dimensions come from the hub."""
     hub = FakeHub(ANSWER)
-    found = await published(world(hub), served(revision="v2"), NOWHERE)
+    found = await published(services(hub), served(revision="v2"), NOWHERE)
     assert (found, hub.asked) == (ANSWER, [("org/name", "v2")])
-    model = completed(wish(recipe=served()), replace(NOWHERE, published=found)).recipe.model
+    model = completed(request(recipe=served()), replace(NOWHERE, published=found)).recipe.model
     assert model.size == 7_000_000_000
     assert model.shape is not None and (model.shape.layers, model.shape.kv_heads) == (2, 2)
 
@@ -46,34 +46,34 @@ async def test_a_model_that_nothing_tells_of_is_looked_up() -> None:
 async def test_the_recipe_comes_first() -> None:
     """What the recipe says itself is not replaced."""
     told = replace(NOWHERE, published=ANSWER)
-    assert completed(wish(recipe=served(shape=SHAPE)), told).recipe.model.shape == SHAPE
-    assert completed(wish(recipe=served(size=5)), told).recipe.model.size == 5
-    mine = wish(recipe=served())
+    assert completed(request(recipe=served(shape=SHAPE)), told).recipe.model.shape == SHAPE
+    assert completed(request(recipe=served(size=5)), told).recipe.model.size == 5
+    mine = request(recipe=served())
     assert completed(mine, NOWHERE) is mine
 
 
 @pytest.mark.parametrize(
-    ("model", "survey"),
+    ("model", "cluster_state"),
     [
-        ({}, Survey({}, checkpoints={"spark-1": NONE, "spark-2": WHOLE})),
+        ({}, ClusterState({}, checkpoints={"spark-1": NONE, "spark-2": WHOLE})),
         ({"shape": SHAPE, "size": 5}, NOWHERE),
         ({"id": "", "path": "/models/m"}, NOWHERE),
         ({"simulated": True}, NOWHERE),
     ],
     ids=["on a node", "all told", "by path", "simulated"],
 )
-async def test_the_hub_is_asked_only_when_it_is_needed(model: dict[str, Any], survey: Survey) -> None:
+async def test_the_hub_is_asked_only_when_it_is_needed(model: dict[str, Any], cluster_state: ClusterState) -> None:
     """A plan for what is there makes no connection."""
     hub = FakeHub(ANSWER)
-    assert await published(world(hub), served(**model), survey) is None
+    assert await published(services(hub), served(**model), cluster_state) is None
     assert hub.asked == []
 
 
 async def test_a_refusal_is_a_warning_and_silence_is_silent() -> None:
     """A gated model needs a token; without internet there is nothing that the user could do."""
     sink = FakeSink()
-    assert await published(world(FakeHub(None), sink), served(), NOWHERE) is None
+    assert await published(services(FakeHub(None), sink), served(), NOWHERE) is None
     assert sink.told == []
-    assert await published(world(FakeHub(Unknown("https://hub", "no token")), sink), served(), NOWHERE) is None
+    assert await published(services(FakeHub(Unknown("https://hub", "no token")), sink), served(), NOWHERE) is None
     (notice,) = sink.of(Notice)
     assert notice.warning and "no token" in notice.text

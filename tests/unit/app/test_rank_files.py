@@ -21,9 +21,9 @@ def with_files(*files: RankFile) -> RankSpec:
 async def test_files_lie_there_before_the_rank_starts() -> None:
     """A launcher can be read by a container's user; a file with a secret by its owner only."""
     host = FakeHost("spark-2", default=Completed(0, ""))
-    world: Any = SimpleNamespace(hosts={"spark-2": host})
+    services: Any = SimpleNamespace(hosts={"spark-2": host})
     plan: Any = SimpleNamespace(deployment="demo")
-    await start(world, plan, with_files(RankFile("a.py", "1"), RankFile("k", secret=Secret("x"))), Way("/state"))
+    await start(services, plan, with_files(RankFile("a.py", "1"), RankFile("k", secret=Secret("x"))), Way("/state"))
     folder = "/state/deployments/demo/rank1/files"
     assert host.files == {f"{folder}/a.py": b"1", f"{folder}/k": b"x"}
     assert host.modes == {f"{folder}/a.py": 0o644, f"{folder}/k": 0o600}

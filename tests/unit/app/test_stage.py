@@ -7,8 +7,8 @@ import pytest
 
 from fakes.rank_node import HOME
 from sparkwright.app.plan import make_plan
+from sparkwright.app.services import ClusterState
 from sparkwright.app.stage import Needs, image_needs, model_needs, stage_image, stage_model, staging_text
-from sparkwright.app.world import Survey
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import CommandFailed
@@ -17,7 +17,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Progress
 from sparkwright.domain.recipe import Recipe
 from sparkwright.remote import staging
-from unit.app.scene import Scene, recipe, scene, wish
+from unit.app.scene import Scene, recipe, request, scene
 
 IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)
 ROOT = f"{HOME}/hub/models--org--name"
@@ -34,13 +34,13 @@ def real(name: str = "twin", profile: str = "") -> Recipe:
     return replace(found, model=replace(found.model, simulated=False, id="org/name", size=4 * 1024**3))
 
 
-def found(*checkpoints: Checkpoint | Unknown, images: Any = None) -> Survey:
+def found(*checkpoints: Checkpoint | Unknown, images: Any = None) -> ClusterState:
     facts = {name: NodeFacts(name, 1.0, identity=IDENTITY) for name in NODES}
-    return Survey(facts, dict(zip(NODES, checkpoints, strict=False)), images or {})
+    return ClusterState(facts, dict(zip(NODES, checkpoints, strict=False)), images or {})
 
 
-def plan(given: Recipe, survey: Survey) -> Plan:
-    return make_plan(scene().world, wish(recipe=given), survey)
+def plan(given: Recipe, cluster_state: ClusterState) -> Plan:
+    return make_plan(scene().services, request(recipe=given), cluster_state)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def plan(given: Recipe, survey: Survey) -> Plan:
 )
 def test_which_nodes_lack_the_weights(checkpoints: tuple[Checkpoint, ...], needs: Needs) -> None:
     """Half a model counts as none, and two revisions of one model are two models."""
-    survey = found(*checkpoints)
-    assert model_needs(plan(real(), survey), survey) == needs
+    cluster_state = found(*checkpoints)
+    assert model_needs(plan(real(), cluster_state), cluster_state) == needs
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_which_nodes_lack_the_weights(checkpoints: tuple[Checkpoint, ...], needs
 )
 def test_rpc_workers_need_no_weights(checkpoints: tuple[Checkpoint, ...], needs: Needs) -> None:
     """llama.cpp's head sends each worker its layers: a file of 128 GB on the worker would only fill its disk."""
-    survey = found(*checkpoints)
+    cluster_state = found(*checkpoints)
     rpc = replace(real().engine, name="llama-cpp")
-    assert model_needs(replace(plan(real(), survey), recipe=replace(real(), engine=rpc)), survey) == needs
+    assert model_needs(replace(plan(real(), cluster_state), recipe=replace(real(), engine=rpc)), cluster_state) == needs
 
 
 def test_a_simulated_model_needs_no_weights() -> None:
@@ -93,8 +93,8 @@ def test_a_simulated_model_needs_no_weights() -> None:
 )
 def test_which_nodes_lack_the_image(images: dict[str, tuple[str, int]], needs: Needs) -> None:
     """The same name is not the same image: the head's is what all get."""
-    survey = found(images=images)
-    assert image_needs(plan(recipe(profile="docker"), survey), survey) == needs
+    cluster_state = found(images=images)
+    assert image_needs(plan(recipe(profile="docker"), cluster_state), cluster_state) == needs
 
 
 def test_a_process_needs_no_image() -> None:
@@ -104,14 +104,16 @@ def test_a_process_needs_no_image() -> None:
 
 def test_what_would_be_brought_is_said_before() -> None:
     """`plan` tells what `up` would copy or fetch, with the size where it is known."""
-    survey = found(WHOLE, NONE)
-    assert staging_text(plan(real(), survey), survey) == ("weights: copied from spark-1 to spark-2 over the fabric",)
-    survey = found(NONE, NONE)
-    assert staging_text(plan(real(), survey), survey) == (
+    cluster_state = found(WHOLE, NONE)
+    assert staging_text(plan(real(), cluster_state), cluster_state) == (
+        "weights: copied from spark-1 to spark-2 over the fabric",
+    )
+    cluster_state = found(NONE, NONE)
+    assert staging_text(plan(real(), cluster_state), cluster_state) == (
         "weights (4.0 GiB): on no node; fetched once on spark-1, then copied",
     )
-    survey = found(WHOLE, WHOLE)
-    assert staging_text(plan(real(), survey), survey) == ()
+    cluster_state = found(WHOLE, WHOLE)
+    assert staging_text(plan(real(), cluster_state), cluster_state) == ()
 
 
 # Doing it
@@ -142,8 +144,8 @@ def staged(here: Scene, *lines: str, code: int = 0) -> Scene:
 async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
     """Over the fabric address, with that node's own host keys; progress is told in GiB; then looked at again."""
     here = staged(scene(), "  1,073,741,824  25%  100.0MB/s    0:00:30", "2147483648 bytes")
-    survey = found(WHOLE, NONE)
-    assert await stage_model(here.world, plan(real(), survey), survey)
+    cluster_state = found(WHOLE, NONE)
+    assert await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     (copy,) = [command for command in here.nodes[0].commands if command.changes.startswith("copy")]
     text = " ".join(copy.argv)
     assert "192.168.100.11 ssh-ed25519 AAAA" in text
@@ -160,9 +162,9 @@ async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
 async def test_a_copy_that_fails_says_how_to_go_on(code: int, hint: str) -> None:
     """By its exit code, never by its wording; the last words of the program are shown."""
     here = staged(scene(), "rsync: something odd", code=code)
-    survey = found(WHOLE, NONE)
+    cluster_state = found(WHOLE, NONE)
     with pytest.raises(CommandFailed) as caught:
-        await stage_model(here.world, plan(real(), survey), survey)
+        await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     assert "rsync: something odd" in caught.value.message
     assert hint in caught.value.hint
 
@@ -171,9 +173,9 @@ async def test_what_is_still_not_whole_afterwards_is_an_error() -> None:
     """An engine would find the gap after minutes of loading."""
     here = staged(scene())
     here.nodes[1].on(whole, f"path\t{ROOT}/snapshots/abc\nroot\t{ROOT}\nrevision\tabc\n")
-    survey = found(WHOLE, NONE)
+    cluster_state = found(WHOLE, NONE)
     with pytest.raises(CommandFailed) as caught:
-        await stage_model(here.world, plan(real(), survey), survey)
+        await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     assert caught.value.node == "spark-2"
     assert "still not complete" in caught.value.message
 
@@ -182,8 +184,8 @@ async def test_what_nobody_has_is_fetched_once_with_a_token_that_does_not_show()
     """On the head; the other gets it from there. The token stands in no command line."""
     here = staged(scene(secrets={"HF_TOKEN": Secret("hf_secret")}))
     here.nodes[0].on(wrapped("hf download"), ["1 bytes", "\x1eend 0"])
-    survey = found(NONE, NONE)
-    await stage_model(here.world, plan(real(), survey), survey)
+    cluster_state = found(NONE, NONE)
+    await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     (fetch,) = [command for command in here.nodes[0].commands if "hf download" in command.changes]
     assert "hf_secret" not in " ".join(fetch.argv)
     assert not [command for command in here.nodes[1].commands if "hf download" in command.changes]
@@ -195,29 +197,31 @@ async def test_a_download_that_fails_says_why(code: int, told: str) -> None:
     """No client and no rights are two things."""
     here = staged(scene())
     here.nodes[0].on(wrapped("hf download"), ["401 Unauthorized", f"\x1eend {code}"])
-    survey = found(NONE, NONE)
+    cluster_state = found(NONE, NONE)
     with pytest.raises(CommandFailed) as caught:
-        await stage_model(here.world, plan(real(), survey), survey)
+        await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     assert told in caught.value.message
 
 
 async def test_nothing_lacking_is_nothing_done() -> None:
     """Not a single command."""
     here = scene()
-    survey = found(WHOLE, WHOLE)
-    assert not await stage_image(here.world, plan(real(), survey), survey)
-    assert not await stage_model(here.world, plan(real(), survey), survey)
+    cluster_state = found(WHOLE, WHOLE)
+    assert not await stage_image(here.services, plan(real(), cluster_state), cluster_state)
+    assert not await stage_model(here.services, plan(real(), cluster_state), cluster_state)
     assert not any(node.commands for node in here.nodes)
 
 
 async def test_an_image_of_ones_own_is_built_and_never_pulled() -> None:
     """No registry has it: the verb that makes it is named, instead of a registry's refusal minutes later."""
     here, given = scene(), recipe("deepseek-v4-flash-built")
-    survey = found(WHOLE, WHOLE)
-    wanted = plan(given, survey)
-    assert "image: on no node; `sparkwright build deepseek-v4-flash-built` makes it" in staging_text(wanted, survey)
+    cluster_state = found(WHOLE, WHOLE)
+    wanted = plan(given, cluster_state)
+    assert "image: on no node; `sparkwright build deepseek-v4-flash-built` makes it" in staging_text(
+        wanted, cluster_state
+    )
     with pytest.raises(CommandFailed) as caught:
-        await stage_image(here.world, wanted, survey)
+        await stage_image(here.services, wanted, cluster_state)
     assert "`sparkwright build deepseek-v4-flash-built`" in caught.value.hint
     assert not [command for node in here.nodes for command in node.commands]
 
@@ -241,9 +245,9 @@ async def test_a_copied_image_is_the_sources(arrived: str, told: str, hint: str)
     """Two ranks of one deployment never run two images, whatever `docker load` made of the copy."""
     given = recipe(profile="docker")
     here = has_image(staged(scene()), given.engine.image, "sha256:a", arrived)
-    survey = found(images={"spark-1": ("sha256:a", 9)})
+    cluster_state = found(images={"spark-1": ("sha256:a", 9)})
     with pytest.raises(CommandFailed) as caught:
-        await stage_image(here.world, plan(given, survey), survey)
+        await stage_image(here.services, plan(given, cluster_state), cluster_state)
     assert caught.value.node == "spark-2"
     assert told in caught.value.message and hint in caught.value.hint
 
@@ -252,5 +256,5 @@ async def test_the_same_image_on_both_is_well() -> None:
     """Its id is what counts; the plan is to be made anew."""
     given = recipe(profile="docker")
     here = has_image(staged(scene()), given.engine.image, "sha256:a", "sha256:a")
-    survey = found(images={"spark-1": ("sha256:a", 9)})
-    assert await stage_image(here.world, plan(given, survey), survey)
+    cluster_state = found(images={"spark-1": ("sha256:a", 9)})
+    assert await stage_image(here.services, plan(given, cluster_state), cluster_state)

@@ -5,28 +5,28 @@ from dataclasses import replace
 import pytest
 
 from fakes.rank_node import STATE
-from sparkwright.app.disarm import taken_down
 from sparkwright.app.launch import Options, prepare, up
 from sparkwright.app.plan import make_plan
+from sparkwright.app.remove_supervisor import taken_down
 from sparkwright.app.standing import Old, differences, replaced_text, standing
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import Desired
 from sparkwright.domain.recipe import Recipe
 from sparkwright.remote import service
-from unit.app.scene import Scene, recipe, scene, wish
+from unit.app.scene import Scene, recipe, request, scene
 from unit.app.test_plan import found
 
 
 async def told(here: Scene, of: Recipe) -> str:
-    outcome = await prepare(here.world, wish(recipe=of))
-    return standing(outcome.plan, outcome.survey)
+    outcome = await prepare(here.services, request(recipe=of))
+    return standing(outcome.plan, outcome.cluster_state)
 
 
 async def test_nothing_runs_and_nothing_is_said() -> None:
     """Guards the common case, and ranks that have ended: they are only removed."""
     here = scene()
     assert await told(here, recipe()) == ""
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     for node in here.nodes:
         for rank in node.ranks.values():
             rank.state = "exited"
@@ -36,8 +36,8 @@ async def test_nothing_runs_and_nothing_is_said() -> None:
 async def test_a_running_deployment_is_told_before_it_is_stopped() -> None:
     """Guards half an hour of loading: a changed recipe of the same name ends what serves now."""
     here = scene()
-    await up(here.world, wish(), Options())
-    name = wish().deployment
+    await up(here.services, request(), Options())
+    name = request().deployment
     assert await told(here, recipe()) == f"{name} runs already, as planned here: `up` would start nothing"
     changed = await told(here, recipe(port=8001))
     assert changed == f"{name} runs, but not as planned here: `up` would stop its 2 rank(s) and start it anew"
@@ -48,7 +48,7 @@ def test_what_differs_is_named_key_by_key() -> None:
     old = recipe()
     new = replace(recipe(port=8001), env={**old.env, "A": "1"}, title="another", hash="f" * 12, source="./x.yaml")
     assert differences(old, new) == ("env.A: none -> 1", "serving.port: 8000 -> 8001")
-    text = replaced_text(Old("chat", (), desired=Desired("chat", scene().world.cluster, old)), new)
+    text = replaced_text(Old("chat", (), desired=Desired("chat", scene().services.cluster, old)), new)
     assert text.startswith("chat serves (recipe twin ") and "serving.port: 8000 -> 8001" in text
 
 
@@ -59,9 +59,9 @@ def beside(name: str, forced: bool = False, running: bool = True) -> tuple[RankS
 
 def codes(ranks: tuple[RankStatus, ...], **asked: str) -> set[str]:
     here = scene()
-    survey = found("spark-1", "spark-2")
-    facts = {n: replace(f, ranks=tuple(r for r in ranks if r.node == n)) for n, f in survey.facts.items()}
-    plan = make_plan(here.world, replace(wish(), **asked), replace(survey, facts=facts))
+    cluster_state = found("spark-1", "spark-2")
+    facts = {n: replace(f, ranks=tuple(r for r in ranks if r.node == n)) for n, f in cluster_state.facts.items()}
+    plan = make_plan(here.services, replace(request(), **asked), replace(cluster_state, facts=facts))
     return {finding.code for finding in plan.findings}
 
 
@@ -75,7 +75,7 @@ def test_what_is_replaced_is_nobody_in_the_way() -> None:
 @pytest.mark.parametrize(("known", "forced"), [(True, True), (True, False), (False, True)])
 def test_who_was_there_first_is_not_refused_for_a_newcomer(known: bool, forced: bool) -> None:
     """Guards a deployment that failed: its own `up` needs no --force because somebody has forced another one in."""
-    own = beside(wish().deployment, running=False) if known else ()
+    own = beside(request().deployment, running=False) if known else ()
     assert ("RANK001" in codes((*own, *beside("newcomer", forced)))) is not (known and forced)
 
 
@@ -96,7 +96,7 @@ async def test_who_has_taken_it_down_is_named(told: str, who: str) -> None:
     """From the node's audit log, whose lines are not trusted, and only while it is news."""
     here = scene()
     here.nodes[0].on(lambda command: command == service.taken_down(STATE, "chat"), told)
-    assert await taken_down(here.world, "spark-1", "chat", 20.0) == who
+    assert await taken_down(here.services, "spark-1", "chat", 20.0) == who
 
 
 def test_a_recipe_is_named_as_it_is_found_again() -> None:

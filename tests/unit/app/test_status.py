@@ -44,7 +44,7 @@ def ended(here: Scene, number: int, code: int) -> None:
 
 
 async def only(here: Scene, **how: Any) -> Deployment:
-    (found,), trouble = await status(here.world, **how)
+    (found,), trouble = await status(here.services, **how)
     assert trouble == ()
     return found
 
@@ -62,7 +62,7 @@ async def test_ready_is_a_token() -> None:
 async def test_one_round_trip_a_node() -> None:
     """Quick enough to be called in a loop: the listing is one command."""
     here = running()
-    await status(here.world, probe=False)
+    await status(here.services, probe=False)
     assert [node.round_trips for node in here.nodes] == [1, 1]
 
 
@@ -154,7 +154,7 @@ async def test_a_node_out_of_reach_does_not_hide_the_others() -> None:
     """Its name and why are told beside what the others say."""
     here = running()
     here.nodes[1].on(lambda command: True, Unreachable("spark-2", "no route to host"))
-    found, trouble = await status(here.world)
+    found, trouble = await status(here.services)
     assert trouble == ("spark-2: no route to host",)
     assert found[0].state is DeploymentState.DEGRADED
 
@@ -163,9 +163,9 @@ async def test_a_node_whose_docker_is_blind_says_so() -> None:
     """No containers and not being allowed to see containers are two things."""
     here = running()
     here.nodes[1].on(
-        lambda command: command == queries.ranks_fact(here.world.cluster.node("spark-2")).command, "blind\n"
+        lambda command: command == queries.ranks_fact(here.services.cluster.node("spark-2")).command, "blind\n"
     )
-    _, trouble = await status(here.world)
+    _, trouble = await status(here.services)
     assert "Docker could not be asked" in trouble[0]
 
 
@@ -175,7 +175,7 @@ async def test_several_deployments_are_told_apart() -> None:
     other = running(deployment="qwen")
     for mine, theirs in zip(here.nodes, other.nodes, strict=True):
         mine.ranks.update(theirs.ranks)
-    found, _ = await status(here.world)
+    found, _ = await status(here.services)
     assert [(one.name, len(one.ranks)) for one in found] == [("qwen", 2), ("twin", 2)]
 
 
@@ -191,7 +191,7 @@ def printing() -> Scene:
 
 async def read(here: Scene, **how: Any) -> list[tuple[int, str]]:
     wanted = {"deployment": "twin", "rank": None, "tail": 2, "follow": False, **how}
-    return [(rank.rank, line) async for rank, line in logs(here.world, **wanted)]
+    return [(rank.rank, line) async for rank, line in logs(here.services, **wanted)]
 
 
 async def test_logs_of_all_ranks_or_of_one() -> None:
@@ -224,7 +224,7 @@ async def test_logs_of_a_node_that_is_lost_meanwhile_are_an_error_not_a_hang() -
 async def test_a_reader_who_goes_leaves_no_stream_open() -> None:
     """Ctrl-C while following."""
     here = printing()
-    stream = logs(here.world, "twin", None, 2, False)
+    stream = logs(here.services, "twin", None, 2, False)
     await anext(stream)
     await stream.aclose()
     await asyncio.sleep(0)

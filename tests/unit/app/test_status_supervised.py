@@ -29,7 +29,7 @@ def watched(here: Scene, alive: bool = True, endpoint: str = "", **changed: Any)
 
 
 async def only(here: Scene, **how: Any) -> Deployment:
-    (found,), trouble = await status(here.world, **how)
+    (found,), trouble = await status(here.services, **how)
     assert trouble == ()
     return found
 
@@ -83,26 +83,26 @@ async def test_incidents_come_newest_first_from_all_nodes() -> None:
     here.nodes[1].on(
         "python3 -I -", json.dumps({"why": "", "incidents": [{**INCIDENT, "number": 1, "opened_at": 7.0}]})
     )
-    found = await remembered(here.world)
+    found = await remembered(here.services)
     assert [(node, one.number) for node, one in found.incidents] == [("spark-1", 4), ("spark-2", 1), ("spark-1", 3)]
     assert (found.trouble, found.lost) == (("spark-1: the store cannot be read: it is damaged",), False)
-    assert (await remembered(here.world, "other")).incidents == ()
+    assert (await remembered(here.services, "other")).incidents == ()
 
 
 async def test_a_lost_node_hides_no_incident_of_another() -> None:
     """It is said that it may have more."""
     here = remembering(scene(), INCIDENT)
     here.nodes[1].on("python3 -I -", Unreachable("spark-2", "no route"))
-    found = await remembered(here.world)
+    found = await remembered(here.services)
     assert ([one.number for _, one in found.incidents], found.lost) == ([3], True)
-    assert (await incident(here.world, 3)).node == "spark-1"
+    assert (await incident(here.services, 3)).node == "spark-1"
 
 
 async def test_an_incident_that_a_lost_node_may_have_is_not_called_unknown() -> None:
     """Unreachable, exit 3; where all nodes answered it is a wrong number, exit 2."""
     here = remembering(scene())
     with pytest.raises(UsageError, match="no incident 9"):
-        await incident(here.world, 9)
+        await incident(here.services, 9)
     here.nodes[1].on("python3 -I -", Unreachable("spark-2", "no route"))
     with pytest.raises(Unreachable):
-        await incident(here.world, 9)
+        await incident(here.services, 9)

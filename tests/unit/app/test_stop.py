@@ -13,12 +13,12 @@ from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Unreachable
 from sparkwright.domain.progress import Notice
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import service
-from unit.app.scene import JOINS, Scene, scene, wish
+from unit.app.scene import JOINS, Scene, request, scene
 
 
 async def serving() -> Scene:
     here = scene()
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     here.journal.clear()
     return here
 
@@ -26,7 +26,7 @@ async def serving() -> Scene:
 async def test_nothing_is_left() -> None:
     """Ranks, folders, desired state, leases: on every node."""
     here = await serving()
-    removed = await down(here.world, "twin")
+    removed = await down(here.services, "twin")
     assert here.clean, here.journal
     assert [rank.rank for rank in removed.ranks] == [0, 1]
     assert here.journal[:2] == [("spark-1", "take"), ("spark-2", "take")]
@@ -37,9 +37,9 @@ async def test_nothing_is_left_of_what_failed() -> None:
     here = scene(endpoint=FakeEndpoint(NotReady("no")))
     here.nodes[1].script = (JOINS, Exit(1))
     with pytest.raises(NotReady):
-        await up(here.world, wish(), Options())
+        await up(here.services, request(), Options())
     assert not here.clean
-    await down(here.world, "twin")
+    await down(here.services, "twin")
     assert here.clean
 
 
@@ -48,7 +48,7 @@ async def test_a_folder_without_a_rank_goes_too() -> None:
     here = scene()
     await here.nodes[1].put(b"x", "/home/ai/.local/state/sparkwright/deployments/twin/rank1/secrets.env")
     here.nodes[1].on("$s/supervision/$2", "was\n")
-    await down(here.world, "twin")
+    await down(here.services, "twin")
     assert here.clean
 
 
@@ -57,7 +57,7 @@ async def test_down_twice_is_down_once() -> None:
     here = scene()
     told = "2026-11-22T09:00:00Z anna@laptop disarm twin: down\nnow 2026-11-22T09:30:00Z\n"
     here.nodes[0].on(lambda command: command == service.taken_down(STATE, "twin"), told)
-    assert (await down(here.world, "twin")).ranks == ()
+    assert (await down(here.services, "twin")).ranks == ()
     assert here.clean and not here.did("remove", "forget")
 
 
@@ -65,19 +65,19 @@ async def test_a_name_that_no_node_knows_is_an_error_also_where_nothing_runs() -
     """Guards the exit code of a typing error: the same whatever else runs."""
     here = scene()
     with pytest.raises(UsageError) as caught:
-        await down(here.world, "twn")
+        await down(here.services, "twn")
     assert caught.value.hint == "there are: none" and here.clean
     here.nodes[0].holder = '{"holder": "bob@desk", "why": "up twn", "since": 0, "nonce": "f"}'
     with pytest.raises(Busy):  # an `up` that has put nothing there yet
-        await down(here.world, "twn")
-    assert (await down(here.world, "twn", seize=True)).ranks == (), "a lease that is left can be broken"
+        await down(here.services, "twn")
+    assert (await down(here.services, "twn", seize=True)).ranks == (), "a lease that is left can be broken"
 
 
 async def test_another_name_is_an_error_that_lists_what_there_is() -> None:
     """A typing error must not look like success, and must not touch what runs."""
     here = await serving()
     with pytest.raises(UsageError) as caught:
-        await down(here.world, "twn")
+        await down(here.services, "twn")
     assert (caught.value.message, caught.value.hint) == ("no deployment twn on spark-1, spark-2", "there are: twin")
     assert [node.running for node in here.nodes] == [[0], [1]]
     assert [node.holder for node in here.nodes] == [None, None]
@@ -88,7 +88,7 @@ async def test_a_node_out_of_reach_is_told_after_the_others_are_clean() -> None:
     here = await serving()
     here.nodes[1].on(lambda command: True, Unreachable("spark-2", "no route to host", "is it on?"))
     with pytest.raises(Unreachable) as caught:
-        await down(here.world, "twin")
+        await down(here.services, "twin")
     assert caught.value.message.startswith("spark-2: no route to host")
     assert "down twin" in caught.value.hint
     assert (here.nodes[0].ranks, here.nodes[0].holder) == ({}, None)
@@ -103,7 +103,7 @@ async def test_interrupted_it_says_how_to_go_on() -> None:
 
     here.nodes[1].on(lambda command: command.changes.startswith(("stop ", "remove ")), interrupt)
     with pytest.raises(asyncio.CancelledError):
-        await down(here.world, "twin")
+        await down(here.services, "twin")
     assert ["`sparkwright down twin` again" in notice.text for notice in here.sink.of(Notice)] == [True]
     assert [node.holder for node in here.nodes] == [None, None]
 
@@ -113,9 +113,9 @@ async def test_who_holds_a_node_is_respected() -> None:
     here = await serving()
     here.nodes[0].holder = '{"holder": "bob@desk", "why": "up twin", "since": 0, "nonce": "f"}'
     with pytest.raises(Busy):
-        await down(here.world, "twin")
+        await down(here.services, "twin")
     assert [node.running for node in here.nodes] == [[0], [1]]
-    assert isinstance(await down(here.world, "twin", seize=True), Removed)
+    assert isinstance(await down(here.services, "twin", seize=True), Removed)
     assert here.clean
 
 
@@ -124,7 +124,7 @@ async def test_what_survives_sigkill_is_an_error() -> None:
     here = await serving()
     here.nodes[1].on(lambda command: command.changes.startswith("stop "), Completed(1, "rank1: 4711"))
     with pytest.raises(CommandFailed) as caught:
-        await down(here.world, "twin")
+        await down(here.services, "twin")
     assert "4711" in caught.value.message
     assert here.nodes[0].ranks == {}
     assert [node.holder for node in here.nodes] == [None, None]
@@ -133,15 +133,15 @@ async def test_what_survives_sigkill_is_an_error() -> None:
 async def test_containers_that_cannot_be_seen_may_be_left() -> None:
     """A node whose Docker does not answer: "nothing was left" would be a guess. With all ranks found it is none."""
     here = scene()
-    blind = ranks_fact(here.world.cluster.node("spark-2")).command
+    blind = ranks_fact(here.services.cluster.node("spark-2")).command
     here.nodes[1].on(lambda command: command == blind, Completed(0, "blind\n"))
     with pytest.raises(CommandFailed) as caught:
-        await down(here.world, "twin")
+        await down(here.services, "twin")
     assert "spark-2: Docker could not be asked" in caught.value.message
     assert "twin may be left there" in caught.value.message and "down twin" in caught.value.hint
     assert here.sink.of(Notice) == [], "once is enough"
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     here.nodes[1].ranks.clear()
     (left,) = here.nodes[0].ranks.values()
     left.labels["world"] = "1"
-    assert [rank.rank for rank in (await down(here.world, "twin")).ranks] == [0]
+    assert [rank.rank for rank in (await down(here.services, "twin")).ranks] == [0]

@@ -25,7 +25,7 @@ async def test_progress_is_told_and_words_on_its_line_are_kept(line: str, done: 
     """A program that fails in the middle of its progress says why on the same line."""
     here = scene()
     here.nodes[0].on(lambda command: True, [line, "\x1eend 7"])
-    assert await follow(here.world, "spark-1", Command(("x",)), "weights", 4 * 1024**3) == (7, said)
+    assert await follow(here.services, "spark-1", Command(("x",)), "weights", 4 * 1024**3) == (7, said)
     assert [(told.done, told.total) for told in here.sink.of(Progress)] == [(done, total)]
 
 
@@ -33,5 +33,5 @@ async def test_the_last_words_are_kept_not_all() -> None:
     """Enough to see the reason, not the whole log."""
     here = scene()
     here.nodes[0].on(lambda command: True, [*(f"line {n}" for n in range(20)), "\x1eend 1"])
-    code, said = await follow(here.world, "spark-1", Command(("x",)), "weights", 0)
+    code, said = await follow(here.services, "spark-1", Command(("x",)), "weights", 0)
     assert (code, said.split(" / ")) == (1, [f"line {n}" for n in range(14, 20)])

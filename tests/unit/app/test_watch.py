@@ -13,7 +13,7 @@ from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.progress import RankPhase
 from sparkwright.domain.recipe import PhaseTime
-from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Scene, recipe, scene, wish
+from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Scene, recipe, request, scene
 
 ERROR = "(Worker_TP1 pid=1) ERROR 11-21 09:02:00 [multiproc_executor.py:857] torch.OutOfMemoryError: CUDA out of memory"
 
@@ -26,14 +26,14 @@ def told(head: Script = HEAD, worker: Script = (JOINS, LOADS, COMPILES, WARM)) -
 
 async def failure(here: Scene, **more: Any) -> NotReady:
     with pytest.raises(NotReady) as caught:
-        await up(here.world, wish(**more), Options())
+        await up(here.services, request(**more), Options())
     return caught.value
 
 
 async def test_phases_follow_each_other_with_their_times() -> None:
     """Where time went: each phase of the head once, in order, from the start to the answer."""
     here = told((2.0, JOINS, 1.0, LOADS, SHARD, 4.0, COMPILES, 3.0, READY))
-    outcome = await up(here.world, wish(), Options())
+    outcome = await up(here.services, request(), Options())
     steps = dict(outcome.steps)
     assert (steps["start"], steps["rendezvous"], steps["load"], steps["compile"]) == (2.0, 1.0, 4.0, 3.0)
     assert outcome.answer == ANSWER
@@ -42,7 +42,7 @@ async def test_phases_follow_each_other_with_their_times() -> None:
 async def test_a_phase_that_was_left_is_not_entered_again() -> None:
     """A late line of an earlier phase (a draft model that loads after compiling) does not turn the clock back."""
     here = told((JOINS, LOADS, 2.0, COMPILES, 3.0, LOADS, 4.0, READY))
-    steps = [name for name, _ in (await up(here.world, wish(), Options())).steps]
+    steps = [name for name, _ in (await up(here.services, request(), Options())).steps]
     phases = [name for name in steps if name in PHASE_ORDER]
     assert len(phases) == len(set(phases))
     assert phases == sorted(phases, key=PHASE_ORDER.index)
@@ -51,7 +51,7 @@ async def test_a_phase_that_was_left_is_not_entered_again() -> None:
 async def test_progress_is_told_with_amount_and_usual_time() -> None:
     """A long load shows how far it is, and what is usual for it by the recipe."""
     here = told()
-    await up(here.world, wish(), Options())
+    await up(here.services, request(), Options())
     shards = [phase for phase in here.sink.of(RankPhase) if phase.unit == "shards"]
     assert (shards[0].rank, shards[0].done, shards[0].total) == (0, 1.0, 4.0)
     assert shards[0].usual == recipe().phases["load"].usual
@@ -61,7 +61,7 @@ async def test_only_the_head_says_when_it_is_ready() -> None:
     """A worker's readiness line (an engine that prints one on every rank) is not the endpoint's."""
     here = told((JOINS, 5.0, READY), (JOINS, READY, 3.0, WARM))
     here.endpoint = FakeEndpoint(ANSWER)
-    outcome = await up(here.world, wish(), Options())
+    outcome = await up(here.services, request(), Options())
     assert dict(outcome.steps)["rendezvous"] == 5.0
 
 
@@ -154,7 +154,7 @@ async def test_one_rank_that_moves_means_that_nobody_is_stuck() -> None:
     """Workers print nothing while weights load: the silence that counts is that of all together."""
     slow: Script = (JOINS, *((15.0, SHARD) * 6), COMPILES, READY)
     here = told(slow, (JOINS, LOADS))
-    outcome = await up(here.world, wish(recipe=limits(load=20.0, rendezvous=20.0, start=20.0)), Options())
+    outcome = await up(here.services, request(recipe=limits(load=20.0, rendezvous=20.0, start=20.0)), Options())
     assert outcome.done == "ready"
 
 
@@ -169,7 +169,7 @@ async def test_chatter_is_no_progress() -> None:
 async def test_the_limit_is_the_recipes_where_it_gives_one() -> None:
     """A slow disk is no error where the owner knows it."""
     here = told((JOINS, LOADS, 100.0, COMPILES, READY), (JOINS, LOADS))
-    outcome = await up(here.world, wish(recipe=limits(load=200.0)), Options())
+    outcome = await up(here.services, request(recipe=limits(load=200.0)), Options())
     assert outcome.done == "ready"
 
 
@@ -203,7 +203,7 @@ async def test_a_broken_connection_is_taken_up_again() -> None:
             yield line
 
     node._play = cut_once  # type: ignore[method-assign]
-    outcome = await up(here.world, wish(), Options())
+    outcome = await up(here.services, request(), Options())
     assert outcome.done == "ready"
     assert cut
     assert [name for name, _ in outcome.steps].count("compile") == 1
@@ -219,5 +219,5 @@ async def test_a_node_that_stays_away_ends_the_wait() -> None:
 
     here.nodes[0]._play = cut_always  # type: ignore[method-assign]
     with pytest.raises(Unreachable):
-        await up(here.world, wish(), Options())
+        await up(here.services, request(), Options())
     assert here.nodes[1].running == []

@@ -10,14 +10,14 @@ import pytest
 
 from fakes.clock import FakeClock
 from sparkwright.app.fix import Wanted
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.cli.check_fix import proposal_text, typed
 from sparkwright.cli.main import run
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.finding import Rights
 from sparkwright.ports import Sink
 from sparkwright.remote import repair
-from sparkwright.wiring import Where
+from sparkwright.wiring import ClusterOptions
 from unit.app.scene import Scene, cluster
 from unit.app.test_fix import WANTED, Tunable
 
@@ -36,10 +36,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Scene:
     made = Scene([Tunable(f"spark-{n}", clock=clock) for n in (1, 2)], clock)
 
     @asynccontextmanager
-    async def world(_: Cluster, __: Where, sink: Sink) -> AsyncIterator[World]:
-        yield replace(made.world, sink=sink)
+    async def services(_: Cluster, __: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
+        yield replace(made.services, sink=sink)
 
-    monkeypatch.setattr("sparkwright.cli.options.world", world)
+    monkeypatch.setattr("sparkwright.cli.options.services", services)
     monkeypatch.setattr("sparkwright.cli.options.cluster_of", lambda *_: cluster())
     return made
 

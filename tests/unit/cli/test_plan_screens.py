@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.app.compare import Planned
 from sparkwright.app.launch import Outcome
-from sparkwright.app.world import Survey
+from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_memory
 from sparkwright.cli.plan_compare import comparison_json, comparison_text
 from sparkwright.cli.plan_memory import bar, legend, memory_text
@@ -161,7 +161,7 @@ def test_remedies_are_numbered_with_their_costs() -> None:
 
 
 def planned(plan: Plan) -> Planned:
-    return Planned(plan.recipe, Outcome(plan, Survey({})))
+    return Planned(plan.recipe, Outcome(plan, ClusterState({})))
 
 
 def test_recipes_stand_side_by_side() -> None:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from sparkwright.app.arm import Armed
 from sparkwright.app.gateway import Reach
+from sparkwright.app.install_supervisor import InstallResult
 from sparkwright.app.launch import Outcome
-from sparkwright.app.world import Survey
+from sparkwright.app.services import ClusterState
 from sparkwright.cli.up_text import engine_reach, outcome_text, request_lines
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.deployment import Answer
@@ -14,9 +14,11 @@ from sparkwright.domain.service import Manager
 from unit.cli.test_text import PLAN, RECIPE
 
 LOOPBACK = Reach("https://127.0.0.1:8443/v1", "ai@spark-1", "/k e/default.key", "/keys/ca.crt")
-ARMED = Armed("spark-1", Manager.USER, reach=LOOPBACK)
+ARMED = InstallResult("spark-1", Manager.USER, reach=LOOPBACK)
 STEPS = [("facts", 2.0), ("load", 30.0), ("warmup", 4.0), ("total", 40.0), ("supervise", 5.0)]
-READY = Outcome(PLAN, Survey({}), "ready", Answer("hi " * 40, 9, 40, 0.3, 1.0), STEPS, {"kv_tokens": "7"}, True, ARMED)
+READY = Outcome(
+    PLAN, ClusterState({}), "ready", Answer("hi " * 40, 9, 40, 0.3, 1.0), STEPS, {"kv_tokens": "7"}, True, ARMED
+)
 
 
 def test_the_whole_time_counts_and_no_raw_key_is_shown() -> None:

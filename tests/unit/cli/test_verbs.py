@@ -10,7 +10,7 @@ import pytest
 
 from fakes.endpoint import FakeEndpoint
 from fakes.rank_node import Exit
-from sparkwright.app.world import World
+from sparkwright.app.services import Services
 from sparkwright.cli.main import run
 from sparkwright.cli.plan import still_to_bring
 from sparkwright.domain.cluster import Cluster
@@ -19,7 +19,7 @@ from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.plan import Placement, Plan, RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
 from sparkwright.ports import Sink
-from sparkwright.wiring import Where
+from sparkwright.wiring import ClusterOptions
 from unit.app.scene import JOINS, Scene, cluster, scene
 
 Call = Callable[..., tuple[int, str, str]]
@@ -45,10 +45,10 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     lab = replace(cluster(), simulated=True)
 
     @asynccontextmanager
-    async def world(_: Cluster, __: Where, sink: Sink) -> AsyncIterator[World]:
-        yield replace(made.world, cluster=lab, sink=sink)
+    async def services(_: Cluster, __: ClusterOptions, sink: Sink) -> AsyncIterator[Services]:
+        yield replace(made.services, cluster=lab, sink=sink)
 
-    monkeypatch.setattr("sparkwright.cli.options.world", world)
+    monkeypatch.setattr("sparkwright.cli.options.services", services)
     monkeypatch.setattr("sparkwright.cli.options.cluster_of", lambda *_: lab)
     for node in made.nodes:
         node.on("/proc/meminfo", MEMINFO)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.app.survey import _image
+from sparkwright.app.cluster_state import _image
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts import addresses, board, checkpoint, containers, fabric, gateway, network, nic, ranks, service
@@ -83,7 +83,7 @@ CONTAINER = (
 )
 CONTAINER += f'"{LABEL}rank": "0", "{LABEL}bind": "{{bind}}", "{LABEL}key-env": "{{key}}"}}}}}}'
 CASES = {
-    "seat": Case(SEAT, SEAT_SAID, lambda text: service.parse_seat(Completed(0, text))),
+    "seat": Case(SEAT, SEAT_SAID, lambda text: service.parse_service_host(Completed(0, text))),
     "reach": Case(REACH, REACH_SAID, lambda text: service.parse_reach(Completed(0, text))),
     "peer": Case(
         "{user} {port} /home\nssh-rsa {key}\n",
@@ -195,8 +195,8 @@ def test_no_line_is_added_to_an_ssh_configuration(hostile: str) -> None:
         assert isinstance(reach, Unknown) or "ProxyCommand" not in config("/s", [("spark-2", reach)])
         if not isinstance(reach, Unknown):
             assert "touch" not in config("/s", [("spark-2", reach)]) and "%" not in "".join(reach.addresses)
-    seat = CASES["seat"].with_("address", hostile)
-    assert authorized_line("ssh-ed25519 AAAA", seat.addresses, "t").count('"') == 2
+    service_host = CASES["seat"].with_("address", hostile)
+    assert authorized_line("ssh-ed25519 AAAA", service_host.addresses, "t").count('"') == 2
 
 
 def test_addresses_are_those_of_machines() -> None:

@@ -2,8 +2,8 @@
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.service import Manager, Reach, Seat
-from sparkwright.facts.service import parse_reach, parse_seat
+from sparkwright.domain.service import Manager, Reach, ServiceHost
+from sparkwright.facts.service import parse_reach, parse_service_host
 
 DGX = """
 @@ user
@@ -25,15 +25,15 @@ LD_LIBRARY_PATH=/opt/x=y/lib
 """
 
 
-def seat(text: str, code: int = 0) -> Seat:
-    found = parse_seat(Completed(code, text))
-    assert isinstance(found, Seat), found
+def service_host(text: str, code: int = 0) -> ServiceHost:
+    found = parse_service_host(Completed(code, text))
+    assert isinstance(found, ServiceHost), found
     return found
 
 
 def test_a_dgx() -> None:
     """The user's own systemd with linger; addresses that other machines may use."""
-    found = seat(DGX)
+    found = service_host(DGX)
     assert (found.manager, found.lingers, found.why) == (Manager.USER, True, "")
     assert found.python == "/usr/bin/python3" and found.runtimes == ("0123456789abcdef",)
     assert found.addresses == ("192.168.1.20", "192.168.100.10", "172.17.0.1", "fd00::20")
@@ -42,21 +42,21 @@ def test_a_dgx() -> None:
 
 def test_an_old_python_is_named() -> None:
     """The user reads what is there, not only what is missing."""
-    found = seat(DGX.replace("good /usr/bin/python3", "old Python 3.8.10\nold Python 3.10.12"))
+    found = service_host(DGX.replace("good /usr/bin/python3", "old Python 3.8.10\nold Python 3.10.12"))
     assert (found.python, found.seen) == ("", "Python 3.8.10, Python 3.10.12")
 
 
 def test_without_systemd() -> None:
     """Why nothing would bring a supervisor back is kept for the finding."""
-    found = seat(DGX.replace("user\nlingers", "no systemd runs here"))
+    found = service_host(DGX.replace("user\nlingers", "no systemd runs here"))
     assert (found.manager, found.why) == (Manager.NONE, "no systemd runs here")
-    assert seat(DGX.replace("user\nlingers", "system")).manager is Manager.SYSTEM
+    assert service_host(DGX.replace("user\nlingers", "system")).manager is Manager.SYSTEM
 
 
 def test_a_shell_that_failed_is_unknown() -> None:
     """Half an answer is none."""
-    assert isinstance(parse_seat(Completed(1, DGX)), Unknown)
-    assert isinstance(parse_seat(Completed(0, "")), Unknown)
+    assert isinstance(parse_service_host(Completed(1, DGX)), Unknown)
+    assert isinstance(parse_service_host(Completed(0, "")), Unknown)
 
 
 def test_the_address_at_which_it_was_reached_comes_first() -> None:

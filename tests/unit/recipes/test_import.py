@@ -4,17 +4,17 @@ import pytest
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe, RecipeState
-from sparkwright.recipes.importers.draft import Wish
+from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe
 from unit.recipes import import_samples as samples
 
 ALL = {name: text for name, text in vars(samples).items() if name.isupper()}
-AS_IT_SAYS = Wish()
+AS_IT_SAYS = ImportOptions()
 
 
-def read(text: str, profile: str = "", wish: Wish = AS_IT_SAYS) -> tuple[Recipe, Imported]:
-    made = import_recipe(text, "theirs.yaml", wish)
+def read(text: str, profile: str = "", options: ImportOptions = AS_IT_SAYS) -> tuple[Recipe, Imported]:
+    made = import_recipe(text, "theirs.yaml", options)
     assert made.errors == ()
     return load_recipe(made.text, f"{made.name}.yaml", profile), made
 
@@ -94,14 +94,14 @@ def test_vllm_variants_become_profiles() -> None:
 
 def test_the_user_has_the_last_word() -> None:
     """Name, engine version and number of nodes of the call win over the source, and the change of ranks is told."""
-    recipe, made = read(samples.VLLM, wish=Wish("mine", "0.30.0", 2))
+    recipe, made = read(samples.VLLM, options=ImportOptions("mine", "0.30.0", 2))
     assert (recipe.name, recipe.engine.version, recipe.nodes, recipe.parallelism.tp) == ("mine", "0.30.0", 2, 2)
     assert any("2 nodes asked for" in note for note in made.notes)
 
 
 def test_what_cannot_load_says_why() -> None:
     """A memory fraction that no GB10 has is not bent into shape: the result comes with the complaint and its line."""
-    made = import_recipe(samples.SPARKRUN_V2.replace("0.8\n", "0.97\n"), "theirs.yaml", Wish())
+    made = import_recipe(samples.SPARKRUN_V2.replace("0.8\n", "0.97\n"), "theirs.yaml", ImportOptions())
     (error,) = made.errors
     assert error.startswith("theirs.yaml:") and "memory_fraction" in error and "0.97" in error
 
@@ -122,7 +122,7 @@ def test_what_cannot_load_says_why() -> None:
 def test_what_is_no_recipe_is_refused(text: str, word: str) -> None:
     """No list, no YAML that cannot be read, no compose file, no engine that we do not drive, no wrong kind of value."""
     with pytest.raises(RecipeError, match=word):
-        import_recipe(text, "theirs.yaml", Wish())
+        import_recipe(text, "theirs.yaml", ImportOptions())
 
 
 POWERFUL = """\
@@ -139,10 +139,10 @@ def test_what_gives_power_away_is_named_when_it_is_taken_over():
     """Somebody's file is imported as it is, but nobody can say that these went by unseen."""
     flags = "--enable-prompt-embeds --allowed-local-media-path /"
     text = POWERFUL.format(runtime="vllm", command="vllm serve org/name", flags=flags)
-    notes = import_recipe(text, "theirs.yaml", Wish()).notes
+    notes = import_recipe(text, "theirs.yaml", ImportOptions()).notes
     sglang = "--enable-custom-logit-processor"
     text = POWERFUL.format(runtime="sglang", command="sglang serve --model-path org/name", flags=sglang)
-    notes += import_recipe(text, "theirs.yaml", Wish()).notes
+    notes += import_recipe(text, "theirs.yaml", ImportOptions()).notes
     named = {note.partition(":")[0] for note in notes if ": taken over; it " in note}
     assert named == {
         "env.VLLM_ALLOW_RUNTIME_LORA_UPDATING",

@@ -78,9 +78,9 @@ async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
     lost, other = it.runs(1), it.runs(0)
     lost.end(Exit(137))
     ranks = [evidence.Rank(s.rank, s.node, s.runtime, it.context.handle(s.rank)) for s in it.context.outline.specs]
-    found = await evidence.collect(it.context.world, "twin", ranks)
+    found = await evidence.collect(it.context.services, "twin", ranks)
     other.end(Exit(0))
-    await evidence.complete(it.context.world, found, it.context.nodes)
+    await evidence.complete(it.context.services, found, it.context.nodes)
     assert [(rank.rank, rank.exit_code) for rank in found.ended] == [(1, 137)]
 
 
@@ -141,10 +141,10 @@ async def test_it_comes_back_beside_what_ran_beside_it() -> None:
     assert it.context.beside == ("other",)
     for node in it.scene.nodes:
         node.ranks.pop(next(iter(node.ranks)))
-    assert "RANK001" not in codes(await prepare(it.context.world, it.context.wish))
+    assert "RANK001" not in codes(await prepare(it.context.services, it.context.launch_request))
     it.keep.journal.figures = {}
     await census(it.context)
-    assert "RANK001" in codes(await prepare(it.context.world, it.context.wish))
+    assert "RANK001" in codes(await prepare(it.context.services, it.context.launch_request))
 
 
 def neighbour(number: int) -> dict[str, str]:

@@ -162,7 +162,7 @@ async def test_an_engine_is_not_asked_without_the_key_that_it_wants() -> None:
     it.context.desired = replace(it.context.desired, recipe=replace(it.context.desired.recipe, serving=serving))
     assert not engine._due(it.bus)
     assert not (await engine.asked(it.context)).refused and it.scene.endpoint.asked == []
-    it.context.world.secrets["VLLM_API_KEY"] = Secret("k")
+    it.context.services.secrets["VLLM_API_KEY"] = Secret("k")
     assert engine._due(it.bus)
 
 

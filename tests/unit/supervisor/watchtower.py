@@ -28,8 +28,8 @@ class Tower:
 
     @cached_property
     def context(self) -> DeploymentContext:
-        desired = Desired("twin", self.scene.world.cluster, recipe(), force="a test", **self.more)
-        return DeploymentContext(self.scene.world, desired, self.keep.given, Policy())
+        desired = Desired("twin", self.scene.services.cluster, recipe(), force="a test", **self.more)
+        return DeploymentContext(self.scene.services, desired, self.keep.given, Policy())
 
     @cached_property
     def bus(self) -> EventBus:

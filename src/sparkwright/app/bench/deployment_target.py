@@ -12,8 +12,8 @@ from sparkwright.app.bench.dependencies import Bench, DeploymentInfo
 from sparkwright.app.bench.target import Target
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.queries import chosen
+from sparkwright.app.services import Services
 from sparkwright.app.tasks import together
-from sparkwright.app.world import World
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, NotReady, UsageError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
@@ -28,59 +28,63 @@ _LOOPBACK = "127.0.0.1"
 
 
 @asynccontextmanager
-async def deployed(world: World, deployment: str, key: Secret | None) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
+async def deployed(
+    services: Services, deployment: str, key: Secret | None
+) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
     """The engine itself: the gateway passes on neither its figures nor its tokenizer.
 
     Raises UsageError when there is no such deployment or its key is not known here, NotReady when it does not run.
     """
-    ours = await _started(world, deployment)
-    key = key or _key(world, ours.head)
-    async with _engine(world, ours.head) as url:
-        yield Target(url, ours.head.served_name, key, deployment), replace(ours, tunnelled=_away(world, ours.head))
+    ours = await _started(services, deployment)
+    key = key or _key(services, ours.head)
+    async with _engine(services, ours.head) as url:
+        yield Target(url, ours.head.served_name, key, deployment), replace(ours, tunnelled=_away(services, ours.head))
 
 
 @asynccontextmanager
-async def through_gateway(world: World, deployment: str, gateway: str) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
+async def through_gateway(
+    services: Services, deployment: str, gateway: str
+) -> AsyncIterator[tuple[Target, DeploymentInfo]]:
     """As users reach it, by the URL of its gateway; the engine is asked for its figures behind it.
 
     Raises UsageError when there is no such deployment, NotReady when it does not run.
     """
-    ours = await _started(world, deployment)
-    async with _engine(world, ours.head) as url, _reached(world, ours.head, gateway) as (at, tunnelled):
-        key = world.secrets.get(ours.head.key_env)
+    ours = await _started(services, deployment)
+    async with _engine(services, ours.head) as url, _reached(services, ours.head, gateway) as (at, tunnelled):
+        key = services.secrets.get(ours.head.key_env)
         behind = None if ours.head.key_env and not key else Target(url, ours.head.served_name, key, deployment)
         target = Target(at, ours.head.served_name, None, f"{deployment} ({gateway})", behind)
         yield target, replace(ours, tunnelled=tunnelled, gateway=gateway)
 
 
 @asynccontextmanager
-async def _engine(world: World, head: RankStatus) -> AsyncIterator[str]:
+async def _engine(services: Services, head: RankStatus) -> AsyncIterator[str]:
     """Its own address, through ssh where it is on another machine."""
     address = _LOOPBACK if head.bind in ("", "0.0.0.0", "::") else head.bind
-    async with world.hosts[head.node].tunnel(address, head.port) as url:
+    async with services.hosts[head.node].tunnel(address, head.port) as url:
         yield url
 
 
 @asynccontextmanager
-async def _reached(world: World, head: RankStatus, gateway: str) -> AsyncIterator[tuple[str, bool]]:
+async def _reached(services: Services, head: RankStatus, gateway: str) -> AsyncIterator[tuple[str, bool]]:
     """Where the gateway is from here, and whether that is through ssh: one on another machine's loopback."""
     parts = urlsplit(gateway)
-    if parts.hostname != _LOOPBACK or not _away(world, head):
+    if parts.hostname != _LOOPBACK or not _away(services, head):
         yield gateway, False
         return
-    async with world.hosts[head.node].tunnel(_LOOPBACK, parts.port or 443) as url:
+    async with services.hosts[head.node].tunnel(_LOOPBACK, parts.port or 443) as url:
         yield url.replace("http:", f"{parts.scheme}:"), True
 
 
-def _away(world: World, head: RankStatus) -> bool:
-    return not world.cluster.node(head.node).is_local
+def _away(services: Services, head: RankStatus) -> bool:
+    return not services.cluster.node(head.node).is_local
 
 
-async def _started(world: World, deployment: str) -> DeploymentInfo:
-    ranks = await chosen(world, deployment, None)
+async def _started(services: Services, deployment: str) -> DeploymentInfo:
+    ranks = await chosen(services, deployment, None)
     head = _head(deployment, ranks)
     names = tuple(dict.fromkeys(rank.node for rank in ranks))
-    return DeploymentInfo(head, await _nodes(world, names), names, await _launched(world, head))
+    return DeploymentInfo(head, await _nodes(services, names), names, await _launched(services, head))
 
 
 def _head(deployment: str, ranks: Sequence[RankStatus]) -> RankStatus:
@@ -93,10 +97,10 @@ def _head(deployment: str, ranks: Sequence[RankStatus]) -> RankStatus:
     return head
 
 
-def _key(world: World, head: RankStatus) -> Secret | None:
+def _key(services: Services, head: RankStatus) -> Secret | None:
     if not head.key_env:
         return None
-    key = world.secrets.get(head.key_env)
+    key = services.secrets.get(head.key_env)
     if key is None:
         raise UsageError(
             f"{head.deployment} wants its key, and ${head.key_env} is not set here",
@@ -105,16 +109,16 @@ def _key(world: World, head: RankStatus) -> Secret | None:
     return key
 
 
-async def _launched(world: World, head: RankStatus) -> Launched:
+async def _launched(services: Services, head: RankStatus) -> Launched:
     """() where the node does not report it: such a run is not valid."""
     docked = head.runtime == Runtime.DOCKER
     command = (ranks.of_container if docked else ranks.of_process)(head.handle)
-    found = (parse_container if docked else parse_process)(await world.hosts[head.node].run(command))
+    found = (parse_container if docked else parse_process)(await services.hosts[head.node].run(command))
     return Launched(()) if isinstance(found, Unknown) else found
 
 
-async def _nodes(world: World, names: Sequence[str]) -> tuple[str, ...]:
-    gathered = await gather(world.hosts, [world.cluster.node(name) for name in names], world.clock)
+async def _nodes(services: Services, names: Sequence[str]) -> tuple[str, ...]:
+    gathered = await gather(services.hosts, [services.cluster.node(name) for name in names], services.clock)
     return tuple(line(facts) for facts in reached(gathered).values())
 
 
@@ -130,12 +134,12 @@ def line(facts: NodeFacts) -> str:
     return f"{facts.node}: {', '.join(parts) or 'nothing known'}"
 
 
-async def memory(world: World, names: Sequence[str]) -> dict[str, int]:
+async def memory(services: Services, names: Sequence[str]) -> dict[str, int]:
     """Bytes available of each node that answers."""
 
     async def one(name: str) -> int | None:
         try:
-            found = MEMORY.read(await world.hosts[name].run(MEMORY.command))
+            found = MEMORY.read(await services.hosts[name].run(MEMORY.command))
         except NodeError:
             return None
         return None if isinstance(found, Unknown) else found.available
@@ -155,26 +159,26 @@ class Gateway:
 
 @asynccontextmanager
 async def deployment(
-    bench: Bench, world: World, name: str, key: Secret | None, request: BenchRequest
+    bench: Bench, services: Services, name: str, key: Secret | None, request: BenchRequest
 ) -> AsyncIterator[Ready]:
     """With what it was started with, and its nodes' memory while it is measured."""
-    async with deployed(world, name, key) as (target, ours):
-        watched = replace(request, memory=partial(memory, world, ours.names))
+    async with deployed(services, name, key) as (target, ours):
+        watched = replace(request, memory=partial(memory, services, ours.names))
         yield await ready(bench, target, ours, watched)
 
 
 @asynccontextmanager
-async def gateway(bench: Bench, world: World, gateway: Gateway, request: BenchRequest) -> AsyncIterator[Ready]:
+async def gateway(bench: Bench, services: Services, gateway: Gateway, request: BenchRequest) -> AsyncIterator[Ready]:
     """As `deployment`, through its gateway: TLS, keys and proxy are measured with it."""
-    async with through_gateway(world, gateway.deployment, gateway.url) as (target, ours):
-        watched = replace(request, memory=partial(memory, world, ours.names))
+    async with through_gateway(services, gateway.deployment, gateway.url) as (target, ours):
+        watched = replace(request, memory=partial(memory, services, ours.names))
         async with url_target(bench, target, gateway.keys, watched, ours) as found:
             yield found
 
 
-async def gateway_url(world: World, name: str) -> str:
+async def gateway_url(services: Services, name: str) -> str:
     """The URL of a deployment's gateway. Raises UsageError when it has none."""
-    found, trouble = await queries.status(world, probe=False)
+    found, trouble = await queries.status(services, probe=False)
     urls = [one.supervised.endpoint for one in found if one.name == name and one.supervised]
     if not any(urls):
         said = "; ".join(trouble)
@@ -185,12 +189,12 @@ async def gateway_url(world: World, name: str) -> str:
     return urls[0]
 
 
-async def behind(world: World, url: str, proven: bool) -> str:
+async def behind(services: Services, url: str, proven: bool) -> str:
     """The deployment that this is the gateway of; '' for none of this cluster: its keys are shown to no other.
 
     proven: its certificate comes from the cluster, so another name of the same machine will do.
     """
-    found, _ = await queries.status(world, probe=False)
+    found, _ = await queries.status(services, probe=False)
     gateways = {
         one.name: _place(one.supervised.endpoint) for one in found if one.supervised and one.supervised.endpoint
     }

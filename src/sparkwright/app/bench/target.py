@@ -79,9 +79,9 @@ def checked(reply: Reply, target: Target) -> Reply:
         )
     if reply.status in (429, 503):
         pause = retry_after(reply)
-        wish = f"; it asks to come again in {pause:.0f} s, more than {PATIENCE:.0f} s" if pause else ""
+        request = f"; it asks to come again in {pause:.0f} s, more than {PATIENCE:.0f} s" if pause else ""
         hint = "wait until it is less busy, or measure it where nobody else uses it"
-        raise NotReady(f"{target.name}: HTTP {reply.status}: {shown(reply)}{wish}", hint)
+        raise NotReady(f"{target.name}: HTTP {reply.status}: {shown(reply)}{request}", hint)
     return reply
 
 

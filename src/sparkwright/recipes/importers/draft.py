@@ -16,7 +16,7 @@ _TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+[\w.]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ImportOptions:
     """What the user says besides the file. nodes: 0 leaves it to the source; version: '' too."""
 
     name: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.recipes.importers.draft import Draft, Wish, slug
+from sparkwright.recipes.importers.draft import Draft, ImportOptions, slug
 from sparkwright.recipes.importers.sparkrun import from_sparkrun, is_sparkrun
 from sparkwright.recipes.importers.vllm_recipes import from_vllm, is_vllm
 from sparkwright.recipes.importers.write import recipe_yaml
@@ -28,10 +28,10 @@ class Imported:
     errors: tuple[str, ...]
 
 
-def import_recipe(text: str, source: str, wish: Wish) -> Imported:
+def import_recipe(text: str, source: str, options: ImportOptions) -> Imported:
     """source: the file's name as messages show it. Raises RecipeError for what is neither YAML nor a known format."""
-    draft, kind = _read(_mapping(text, source), source, wish)
-    name = wish.name or draft.get("name") or slug(PurePath(source).stem) or "imported"
+    draft, kind = _read(_mapping(text, source), source, options)
+    name = options.name or draft.get("name") or slug(PurePath(source).stem) or "imported"
     draft.put("name", name)
     draft.put("state", "documented")
     draft.put("state_reason", f"imported from {PurePath(source).name} ({kind}); not served by us")
@@ -52,13 +52,13 @@ def _mapping(text: str, source: str) -> Mapping[str, Any]:
     raise RecipeError(f"{source}: is no recipe: a mapping was expected", hint=f"known formats: {FORMATS}")
 
 
-def _read(tree: Mapping[str, Any], source: str, wish: Wish) -> tuple[Draft, str]:
+def _read(tree: Mapping[str, Any], source: str, options: ImportOptions) -> tuple[Draft, str]:
     try:
         if is_vllm(tree):
-            return from_vllm(tree, wish), "vLLM recipe"
+            return from_vllm(tree, options), "vLLM recipe"
         if is_sparkrun(tree):
             version = str(tree.get("recipe_version", "2"))
-            return from_sparkrun(tree, wish), f"sparkrun recipe, version {version}"
+            return from_sparkrun(tree, options), f"sparkrun recipe, version {version}"
     except (TypeError, ValueError, AttributeError, LookupError) as error:
         why = f"a key holds another kind of value than its format says ({error})"
         raise RecipeError(f"{source}: {why}", hint="check the file against its own tool") from None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.recipes.importers.draft import Draft, Wish, put_engine, put_env, put_nodes, slug
+from sparkwright.recipes.importers.draft import Draft, ImportOptions, put_engine, put_env, put_nodes, slug
 from sparkwright.recipes.importers.flags import parse, put_flags, with_negatives
 
 _RUNTIMES = {
@@ -34,7 +34,7 @@ def is_sparkrun(tree: Mapping[str, Any]) -> bool:
     return isinstance(tree.get("model"), str) and bool({"recipe_version", "defaults", "runtime", "command"} & set(tree))
 
 
-def from_sparkrun(tree: Mapping[str, Any], wish: Wish) -> Draft:
+def from_sparkrun(tree: Mapping[str, Any], options: ImportOptions) -> Draft:
     """Raises RecipeError for an engine that sparkwright does not drive."""
     draft = Draft()
     values = {
@@ -50,7 +50,7 @@ def from_sparkrun(tree: Mapping[str, Any], wish: Wish) -> Draft:
     engine = _engine(tree, start[0] if start else "", command)
     if engine == "vllm-ray":
         draft.note("engine: sparkrun runs this one on Ray; vLLM's own multi-node mode is engine.name vllm")
-    put_engine(draft, engine, wish.version or _version(tree), str(tree.get("container") or ""))
+    put_engine(draft, engine, options.version or _version(tree), str(tree.get("container") or ""))
     _put_model(draft, tree, engine)
     if start and start[1] is not None:
         put_flags(draft, engine, {k: v for k, v in parse(start[1], engine)[1].items() if k not in _MODEL_FLAGS})
@@ -61,7 +61,7 @@ def from_sparkrun(tree: Mapping[str, Any], wish: Wish) -> Draft:
             draft, engine, dict(with_negatives({k: _text(v, values) for k, v in tree.get("defaults", {}).items()}))
         )
     _put_rest(draft, tree, values)
-    put_nodes(draft, wish.nodes or _nodes(tree, draft))
+    put_nodes(draft, options.nodes or _nodes(tree, draft))
     return draft
 
 

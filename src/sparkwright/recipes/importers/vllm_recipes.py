@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparkwright.recipes.importers.draft import Draft, Tree, Wish, put_engine, put_env, put_nodes, slug
+from sparkwright.recipes.importers.draft import Draft, ImportOptions, Tree, put_engine, put_env, put_nodes, slug
 from sparkwright.recipes.importers.flags import parse, put_flags
 
 HARDWARE = "dgx_spark_gb10"
@@ -15,14 +15,14 @@ def is_vllm(tree: Mapping[str, Any]) -> bool:
     return isinstance(model, Mapping) and "model_id" in model
 
 
-def from_vllm(tree: Mapping[str, Any], wish: Wish) -> Draft:
+def from_vllm(tree: Mapping[str, Any], options: ImportOptions) -> Draft:
     """The default variant is the base; each other variant becomes a profile with what it changes."""
     variants = dict(tree.get("variants") or {"default": {}})
     first = "default" if "default" in variants else next(iter(variants))
-    draft = _variant(tree, variants.pop(first) or {}, wish)
+    draft = _variant(tree, variants.pop(first) or {}, options)
     profiles: Tree = {}
     for name, variant in variants.items():
-        other = _variant(tree, variant or {}, wish)
+        other = _variant(tree, variant or {}, options)
         profiles[slug(str(name))] = _change(draft.tree, other.tree)
         for note in other.notes:
             draft.note(note if note in draft.notes else f"profile {slug(str(name))}: {note}")
@@ -32,11 +32,11 @@ def from_vllm(tree: Mapping[str, Any], wish: Wish) -> Draft:
     return draft
 
 
-def _variant(tree: Mapping[str, Any], variant: Mapping[str, Any], wish: Wish) -> Draft:
+def _variant(tree: Mapping[str, Any], variant: Mapping[str, Any], options: ImportOptions) -> Draft:
     draft, model, meta = Draft(), tree["model"], tree.get("meta") or {}
     here = (variant.get("hardware_overrides") or {}).get(HARDWARE) or {}
     wide = (tree.get("hardware_overrides") or {}).get(HARDWARE) or {}
-    version = str(wish.version or variant.get("min_vllm_version") or model.get("min_vllm_version") or "")
+    version = str(options.version or variant.get("min_vllm_version") or model.get("min_vllm_version") or "")
     image = str(variant.get("docker_image") or model.get("docker_image") or "")
     if not image and version:
         image = f"vllm/vllm-openai:v{version}"
@@ -52,7 +52,7 @@ def _variant(tree: Mapping[str, Any], variant: Mapping[str, Any], wish: Wish) ->
         put_env(draft, env or {})
     if variant.get("tp") and draft.get("parallelism.tp") is None:
         draft.put("parallelism.tp", variant["tp"])
-    put_nodes(draft, wish.nodes)
+    put_nodes(draft, options.nodes)
     return draft
 
 

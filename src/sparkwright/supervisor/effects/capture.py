@@ -45,7 +45,7 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
         announce(context, context.seen.opening, state, opened.number)
     await bus.let_go()
     ranks = [evidence.Rank(s.rank, s.node, s.runtime, context.handle(s.rank)) for s in context.outline.specs]
-    found = await evidence.collect(context.world, context.name, ranks)
+    found = await evidence.collect(context.services, context.name, ranks)
     found.files.update(_own(bus, state, wanted))
     found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in context.seen.gpus.items()})
     found.seen.extend(_seen(bus, wanted))
@@ -84,9 +84,9 @@ async def _finish(
     context: DeploymentContext, found: evidence.Evidence, opened: Incident, outage: evidence.Outage | None
 ) -> Needs:
     """The rest, while the ranks are stopped: the stop waits for what the diagnosis asks for, and nobody else does."""
-    await evidence.complete(context.world, found, context.nodes)
+    await evidence.complete(context.services, found, context.nodes)
     needs = await _explained(context, found, opened.number, outage)
-    trouble = await evidence.save(context.world, context.head, opened.folder, found.files) if opened.folder else ()
+    trouble = await evidence.save(context.services, context.head, opened.folder, found.files) if opened.folder else ()
     await context.keep.store.trim(opened.number)
     saved = IncidentEvent(context.now(), "captured", f"{len(found.files)} files of evidence")
     await context.keep.store.note(context.name, saved, opened.number)
@@ -101,7 +101,7 @@ async def _explained(
     """What the first cause is called, and what recovery all of them ask for."""
     try:
         async with asyncio.timeout(_DIAGNOSIS):
-            told = await evidence.explain(context.world, found, context.words, outage)
+            told = await evidence.explain(context.services, found, context.words, outage)
     except TimeoutError:
         found.trouble.append(f"the diagnosis took longer than {_DIAGNOSIS:.0f} s")
         return NOTHING

@@ -37,7 +37,7 @@ def _still(found: Census, old: dict[str, str]) -> list[str]:
 
 async def _refused(context: DeploymentContext, nodes: Sequence[str]) -> str:
     """Why it cannot be done; asked of all before the first one goes."""
-    asked = await each(context.world.hosts[node].run(commands.may()) for node in nodes)
+    asked = await each(context.services.hosts[node].run(commands.may()) for node in nodes)
     not_us = [node for node, done in zip(nodes, asked, strict=True) if not done.ok]
     return f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there" if not_us else ""
 
@@ -45,14 +45,14 @@ async def _refused(context: DeploymentContext, nodes: Sequence[str]) -> str:
 async def _order(context: DeploymentContext, node: str) -> None:
     context.say(f"rebooting {node}", warning=True)
     try:
-        await context.world.hosts[node].run(commands.reboot())
+        await context.services.hosts[node].run(commands.reboot())
     except Unreachable:
         return  # it went before it could answer
 
 
 async def _back(context: DeploymentContext, old: dict[str, str]) -> Rebooted | RebootFailed:
-    deadline = context.world.clock.monotonic() + context.scaled(_WITHIN)
-    while context.world.clock.monotonic() < deadline:
+    deadline = context.services.clock.monotonic() + context.scaled(_WITHIN)
+    while context.services.clock.monotonic() < deadline:
         await context.pause(_EVERY)
         found = await census(context)
         if not _still(found, old) and len(found.boots) == len(context.nodes):

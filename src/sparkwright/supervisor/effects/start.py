@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sparkwright.app.launch import Outcome, bring, prepare
+from sparkwright.app.launch import Outcome, prepare, start_ranks
 from sparkwright.app.plan import stopping
 from sparkwright.app.ready import watched
 from sparkwright.app.tasks import first_error
@@ -40,10 +40,10 @@ async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
         return _failed(context, error)
     finally:
         context.seen.doing = ""
-    context.seen.launched_at = context.world.clock.monotonic()
+    context.seen.launched_at = context.services.clock.monotonic()
     usual = context.keep.journal.recall().get(STARTED_IN, 0.0)
     context.seen.back_at = context.now() + usual if usual else 0.0
-    context.remember(_available(outcome.survey.facts))
+    context.remember(_available(outcome.cluster_state.facts))
     try:
         await _brought(context, outcome)
     except SparkwrightError as error:
@@ -52,7 +52,7 @@ async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
         context.seen.doing = ""
     context.seen.relaunches += 1
     context.remember({RELAUNCHES: float(context.seen.relaunches)})
-    return Launched(context.now(), _boots(outcome.survey.facts))
+    return Launched(context.now(), _boots(outcome.cluster_state.facts))
 
 
 def _failed(context: DeploymentContext, error: SparkwrightError) -> LaunchFailed:
@@ -65,11 +65,11 @@ def _failed(context: DeploymentContext, error: SparkwrightError) -> LaunchFailed
 
 async def _prepared(context: DeploymentContext) -> Outcome:
     """A plan that nothing forbids. Raises Refused or Unreachable when it has waited long enough."""
-    began = context.world.clock.monotonic()
+    began = context.services.clock.monotonic()
     while True:
         limit = _ELSE
         try:
-            outcome = await prepare(context.world, context.wish)
+            outcome = await prepare(context.services, context.launch_request)
             stops = stopping(outcome.plan, context.desired.force)
             if not stops and outcome.plan.specs:
                 return outcome
@@ -77,30 +77,30 @@ async def _prepared(context: DeploymentContext) -> Outcome:
             failed: SparkwrightError = Refused(_sentence(stops) or "no fabric between the nodes", stops)
         except Unreachable as error:
             failed = error
-        if context.world.clock.monotonic() - began > context.scaled(limit):
+        if context.services.clock.monotonic() - began > context.scaled(limit):
             raise failed
         context.seen.doing = failed.message
-        await context.world.clock.sleep(max(context.scaled(_AGAIN), _LEAST))
+        await context.services.clock.sleep(max(context.scaled(_AGAIN), _LEAST))
 
 
 async def _brought(context: DeploymentContext, outcome: Outcome) -> None:
     """Raises Busy when the leases are still somebody's after a while: another supervisor has them for seconds only."""
-    began = context.world.clock.monotonic()
+    began = context.services.clock.monotonic()
     while True:
         try:
-            await bring(context.world, context.wish, outcome, seize=False)
+            await start_ranks(context.services, context.launch_request, outcome, seize=False)
             return
         except Busy as busy:
-            if context.world.clock.monotonic() - began > context.scaled(_ELSE):
+            if context.services.clock.monotonic() - began > context.scaled(_ELSE):
                 raise
             context.seen.doing = busy.message
-            await context.world.clock.sleep(max(context.scaled(_AGAIN), _LEAST))
+            await context.services.clock.sleep(max(context.scaled(_AGAIN), _LEAST))
 
 
 def _comes_up(outcome: Outcome) -> bool:
     """Docker or the fabric is not there (yet)."""
     needs_docker = outcome.plan.recipe.engine.runtime is Runtime.DOCKER
-    silent = any(isinstance(found.docker, Unknown) for found in outcome.survey.facts.values())
+    silent = any(isinstance(found.docker, Unknown) for found in outcome.cluster_state.facts.values())
     return not outcome.plan.specs or (needs_docker and silent)
 
 
@@ -122,8 +122,8 @@ def _available(facts: Mapping[str, NodeFacts]) -> dict[str, float]:
 
 async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
     """Until a real token. ours: started by this process; others may serve already, and have turned their logs over."""
-    following = Watch(context.world, context.outline, context.engine, math.inf)
-    ways = [watched(context.world, context.outline, following), *(() if ours else (_proved(context),))]
+    following = Watch(context.services, context.outline, context.engine, math.inf)
+    ways = [watched(context.services, context.outline, following), *(() if ours else (_proved(context),))]
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -138,7 +138,7 @@ async def watch(context: DeploymentContext, ours: bool) -> Ready | LaunchFailed:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     if ours:
-        context.remember({STARTED_IN: context.world.clock.monotonic() - context.seen.launched_at})
+        context.remember({STARTED_IN: context.services.clock.monotonic() - context.seen.launched_at})
     return Ready(context.now())
 
 

@@ -49,14 +49,14 @@ async def _ended(context: DeploymentContext, found: Census, grace: float) -> lis
     nodes = [node for node in context.nodes if node not in found.unseen]
     while True:
         try:
-            async with holding(context.world, nodes, f"supervisor of {context.name}: stop"):
+            async with holding(context.services, nodes, f"supervisor of {context.name}: stop"):
                 context.seen.doing = ""
-                await rank_work.stop_all(context.world, found.all, grace, remove=False)
+                await rank_work.stop_all(context.services, found.all, grace, remove=False)
             return []
         except Busy as busy:
             context.say(f"waiting to stop {context.name}: {busy.message}", warning=True)
             context.seen.doing = busy.message
-            await context.world.clock.sleep(_BUSY_AGAIN)
+            await context.services.clock.sleep(_BUSY_AGAIN)
         except NodeError as error:
             return [error.message]
 
@@ -67,11 +67,11 @@ async def _retained(context: DeploymentContext, found: Census) -> tuple[str, ...
     Next to another deployment it is not known: what is missing may be that one's.
     """
     before = {node: context.keep.journal.recall().get(f"{AVAILABLE}{node}", 0.0) for node in context.nodes}
-    began = moved = context.world.clock.monotonic()
+    began = moved = context.services.clock.monotonic()
     least = math.inf
     while True:
         missing = _missing(context, before, found)
-        now, total = context.world.clock.monotonic(), sum(missing.values())
+        now, total = context.services.clock.monotonic(), sum(missing.values())
         if total <= least - _COMES_BACK:
             least, moved = total, now
         if not missing or now - moved >= context.scaled(_SETTLED) or now - began > context.scaled(_MEMORY_WITHIN):

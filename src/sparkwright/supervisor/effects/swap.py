@@ -31,7 +31,7 @@ async def swap(bus: EventBus, state: State) -> Returned:
         if request.nonce != context.seen.request:
             context.seen.request = request.nonce
             context.keep.journal.show(view(bus, state))
-        await context.world.clock.sleep(_LOOK_AGAIN)
+        await context.services.clock.sleep(_LOOK_AGAIN)
 
 
 async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returned:
@@ -39,7 +39,7 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
 
     async def free(node: str) -> None:
         try:
-            await context.world.hosts[node].run(lease.release(nonce))
+            await context.services.hosts[node].run(lease.release(nonce))
         except NodeError as error:
             context.say(f"its lease may be left: {error.message}", warning=True)
 

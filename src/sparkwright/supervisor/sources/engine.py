@@ -33,7 +33,7 @@ async def figures(bus: EventBus) -> None:
 
 async def shown(context: DeploymentContext) -> LiveEngine | None:
     """What the engine tells of itself now."""
-    page = await context.world.endpoint.page(context.url, context.engine.metrics_page, context.key)
+    page = await context.services.endpoint.page(context.url, context.engine.metrics_page, context.key)
     context.seen.page = page or context.seen.page  # the last one is evidence
     return read(page, context.engine.metric_names, context.now()) if page else None
 
@@ -80,7 +80,7 @@ async def asked(context: DeploymentContext) -> LiveCanary:
     try:
         async with asyncio.timeout(limit):
             model = context.outline.served_name
-            answer = await context.world.endpoint.greedy(context.url, model, QUESTION, TOKENS, context.key)
+            answer = await context.services.endpoint.greedy(context.url, model, QUESTION, TOKENS, context.key)
     except TimeoutError:
         return LiveCanary(at, None, f"no answer within {limit:g} s")
     except NotReady as error:

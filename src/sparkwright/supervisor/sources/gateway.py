@@ -5,7 +5,7 @@ from sparkwright.app.gateway import ENDPOINT, findings
 from sparkwright.checks.gateway import KEYS, MODES, PAIR
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.domain.service import Where
+from sparkwright.domain.service import Installation
 from sparkwright.facts.service import parse_programs
 from sparkwright.gateway.caddy import ADMIN
 from sparkwright.remote import gateway as commands
@@ -39,7 +39,7 @@ async def watch(bus: EventBus) -> None:
 async def look(bus: EventBus) -> None:
     context = bus.context
     try:
-        found = {one.code: one for one in await findings(context.world, context.outline, _where(context))}
+        found = {one.code: one for one in await findings(context.services, context.outline, _where(context))}
     except NodeError as error:
         context.say(f"the gateway's files cannot be looked at: {error.message}", warning=True)
         return
@@ -59,7 +59,7 @@ async def probe(bus: EventBus) -> None:
 
 
 async def _said(context: DeploymentContext) -> int:
-    said = await context.world.endpoint.probe(f"{_root(context)}/v1/models")
+    said = await context.services.endpoint.probe(f"{_root(context)}/v1/models")
     return said if said == _NO_KEY or await _made(context) else _NO_KEY
 
 
@@ -67,7 +67,7 @@ async def _made(context: DeploymentContext) -> bool:
     """Whether `up` has made a gateway; one that answers needs no such look."""
     try:
         read = service.read(f"{_where(context).home}/door", ENDPOINT)
-        return bool((await context.world.hosts[context.head].run(read)).stdout.strip())
+        return bool((await context.services.hosts[context.head].run(read)).stdout.strip())
     except NodeError:
         return False
 
@@ -77,7 +77,7 @@ async def in_flight(bus: EventBus) -> None:
     context = bus.context
     socket = f"{_where(context).home}/door/{ADMIN}"
     while True:
-        flights = await context.world.endpoint.in_flight(socket)
+        flights = await context.services.endpoint.in_flight(socket)
         bus.found(bus.detectors.gateway(flights, context.now()))
         await context.pause(_FLIGHTS_EVERY / 2 if flights else _FLIGHTS_EVERY)
 
@@ -87,14 +87,14 @@ async def programs(bus: EventBus) -> None:
     context = bus.context
     while True:
         await restarted(context)
-        await context.world.clock.sleep(max(context.scaled(_PROGRAMS_EVERY), _LEAST))
+        await context.services.clock.sleep(max(context.scaled(_PROGRAMS_EVERY), _LEAST))
 
 
 async def restarted(context: DeploymentContext) -> None:
     """Noted when a program is another process than at the look before, also at that of another supervisor."""
     try:
         asked = commands.programs(_where(context).home, context.name, tuple(PROGRAMS))
-        found = parse_programs(await context.world.hosts[context.head].run(asked))
+        found = parse_programs(await context.services.hosts[context.head].run(asked))
     except NodeError:
         return
     for name, pid in found.items():
@@ -119,6 +119,6 @@ def _root(context: DeploymentContext) -> str:
     return f"{'http' if gateway.tls is GatewayTls.OFF else 'https'}://{LOOPBACK}:{gateway.port}"
 
 
-def _where(context: DeploymentContext) -> Where:
-    state = context.world.cluster.node(context.head).paths.state
-    return Where(context.head, f"{state}/supervision/{context.name}", state, "", "")
+def _where(context: DeploymentContext) -> Installation:
+    state = context.services.cluster.node(context.head).paths.state
+    return Installation(context.head, f"{state}/supervision/{context.name}", state, "", "")

@@ -24,5 +24,5 @@ async def lines(context: DeploymentContext, opened: Callable[[], AsyncIterator[T
                     yield line
         except NodeError as error:
             yield error
-        await context.world.clock.sleep(wait)
+        await context.services.clock.sleep(wait)
         wait = min(_MORE * wait, _LONGEST)

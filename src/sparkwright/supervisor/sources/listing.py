@@ -35,7 +35,7 @@ async def dockers(bus: EventBus) -> None:
             found = await census(bus.context)
             note(bus, found)
             lost(bus, found)
-        await bus.context.world.clock.sleep(max(bus.context.scaled(_AGAIN), _LEAST))
+        await bus.context.services.clock.sleep(max(bus.context.scaled(_AGAIN), _LEAST))
 
 
 def lost(bus: EventBus, found: Census) -> None:

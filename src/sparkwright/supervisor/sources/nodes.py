@@ -16,9 +16,9 @@ _GPU_EVERY = 2.0
 
 async def watch(bus: EventBus, node: str) -> None:
     context, samples = bus.context, Samples()
-    every, state = max(context.policy.sample_every, 0.5), context.world.cluster.node(node).paths.state
+    every, state = max(context.policy.sample_every, 0.5), context.services.cluster.node(node).paths.state
     command = asking.follow(every, min(every, _GPU_EVERY), context.now(), state)
-    async for line in lines(context, lambda: context.world.hosts[node].stream(command)):
+    async for line in lines(context, lambda: context.services.hosts[node].stream(command)):
         if isinstance(line, NodeError):
             bus.heard.pop(node, None)
             bus.found(bus.detectors.lost(node, context.now(), line.message))

@@ -18,9 +18,9 @@ async def follow(bus: EventBus, rank: int) -> None:
         if isinstance(line, str):
             context.seen.line(rank, line)
             bus.read(context.label(rank), line)
-        elif isinstance(line, End) and not await runs(context.world, context.name, rank, context.nodes[rank]):
+        elif isinstance(line, End) and not await runs(context.services, context.name, rank, context.nodes[rank]):
             if line.how.startswith("exited 0 "):
-                await context.world.clock.sleep(_FIRST)
+                await context.services.clock.sleep(_FIRST)
             ended(bus, rank, line.how)
             return
 

@@ -19,7 +19,7 @@ async def look_into(bus: EventBus) -> None:
     while True:
         if bus.detectors.doubts(context.now()):
             await together(look(bus, rank) for rank in range(len(context.nodes)))
-        await context.world.clock.sleep(max(context.scaled(_EVERY), _LEAST))
+        await context.services.clock.sleep(max(context.scaled(_EVERY), _LEAST))
 
 
 async def look(bus: EventBus, rank: int) -> None:
@@ -28,7 +28,7 @@ async def look(bus: EventBus, rank: int) -> None:
     fact = halts(context.desired.recipe.engine.runtime, context.handle(rank))
     try:
         async with asyncio.timeout(_LIMIT):
-            found = fact.read(await context.world.hosts[context.nodes[rank]].run(fact.command))
+            found = fact.read(await context.services.hosts[context.nodes[rank]].run(fact.command))
     except (NodeError, TimeoutError):
         return
     if not isinstance(found, Unknown):

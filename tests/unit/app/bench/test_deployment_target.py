@@ -28,13 +28,13 @@ def served(endpoint: str = GATEWAY) -> Scene:
 )
 async def test_an_address_is_a_gateway_by_its_name_or_its_certificate(url: str, proven: bool, found: str) -> None:
     """Scheme and port must be the same in any case."""
-    assert await behind(served().world, url, proven) == found
+    assert await behind(served().services, url, proven) == found
 
 
 async def test_what_has_no_gateway_is_behind_none() -> None:
     """Neither the engine's own address nor that of nothing counts as one."""
-    here = served("").world
+    here = served("").services
     assert await behind(here, "http://127.0.0.1:8000/v1", True) == ""
     with pytest.raises(UsageError, match="twin has no gateway"):
         await gateway_url(here, "twin")
-    assert await gateway_url(served().world, "twin") == GATEWAY
+    assert await gateway_url(served().services, "twin") == GATEWAY

@@ -14,7 +14,7 @@ from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, K
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Services:
     """who: `user@host` for leases and audit. nonce: random, tells this process from others.
 
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
@@ -48,7 +48,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LaunchRequest:
     """What the user asked for. force: the reason given to override findings, '' for none.
 
     measured: what logs that were given by hand say, in place of what is kept of earlier starts. supervised: the
@@ -67,7 +67,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class ClusterState:
     """What the nodes said. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it.
 
     engines: node -> the engine that is there, absent where nobody has looked yet. calibrations: node -> what the engine

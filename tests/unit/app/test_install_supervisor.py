@@ -13,11 +13,11 @@ from fakes.host import FakeHost
 from fakes.hosts import FakeHosts
 from fakes.rank_node import Rank, RankNode
 from fakes.sink import FakeSink
-from sparkwright.app.arm import Armed, Order, arm
-from sparkwright.app.disarm import disarm, pause, taking_over
+from sparkwright.app.install_supervisor import InstallOptions, InstallResult, install_supervisor
 from sparkwright.app.launch import prepare
+from sparkwright.app.remove_supervisor import pause, remove_supervisor, taking_over
+from sparkwright.app.services import Services
 from sparkwright.app.stop import down
-from sparkwright.app.world import World
 from sparkwright.domain.codec import from_json
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, NotReady
@@ -26,7 +26,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.service import Manager
 from sparkwright.remote import service
-from unit.app.scene import scene, wish
+from unit.app.scene import request, scene
 
 STATE = "/home/ai/.local/state/sparkwright"
 HOME = f"{STATE}/supervision/twin"
@@ -67,17 +67,17 @@ def nodes(told: str = "", tried: str = "192.168.1.21\tok\n192.168.100.11\tok\n")
 
 
 async def plan(**more: Any) -> Plan:
-    return replace((await prepare(scene().world, wish(**more))).plan)
+    return replace((await prepare(scene().services, request(**more))).plan)
 
 
-def world(hosts: Sequence[FakeHost], secrets: Mapping[str, Secret] | None = None) -> World:
-    return replace(scene(secrets=secrets or {}).world, hosts=FakeHosts(*hosts), program=Program(), time_scale=0.1)
+def services(hosts: Sequence[FakeHost], secrets: Mapping[str, Secret] | None = None) -> Services:
+    return replace(scene(secrets=secrets or {}).services, hosts=FakeHosts(*hosts), program=Program(), time_scale=0.1)
 
 
-async def armed(hosts: list[RankNode], order: Order | None = None, **secrets: str) -> Armed:
-    here = world(hosts, {name: Secret(value) for name, value in secrets.items()})
-    order = order or Order(fresh=True, figures={"available:spark-1": 5})
-    return await arm(here, wish(supervised=True), await serving(hosts), order)
+async def armed(hosts: list[RankNode], order: InstallOptions | None = None, **secrets: str) -> InstallResult:
+    here = services(hosts, {name: Secret(value) for name, value in secrets.items()})
+    order = order or InstallOptions(fresh=True, figures={"available:spark-1": 5})
+    return await install_supervisor(here, request(supervised=True), await serving(hosts), order)
 
 
 async def serving(hosts: list[RankNode]) -> Plan:
@@ -104,7 +104,7 @@ def at(host: FakeHost, words: str) -> int:
     return next(number for number, change in enumerate(host.changes) if words in change)
 
 
-def codes(found: Armed) -> list[str]:
+def codes(found: InstallResult) -> list[str]:
     """Of what is not about the gateway, which these nodes cannot have: SUP006."""
     return [finding.code for finding in found.findings if finding.code != "SUP006"]
 
@@ -209,7 +209,7 @@ async def test_the_same_wish_is_not_written_again() -> None:
     for name in ("desired.json", "secrets.json"):
         asked = service.read(HOME, name)
         again[0].on(lambda command, asked=asked: command == asked, known[name].decode())
-    found = await armed(again, Order())
+    found = await armed(again, InstallOptions())
     assert found.node and set(written(again[0])) == {"runtime"}
     assert not [change for change in again[0].changes if change.startswith("pause")]
 
@@ -217,7 +217,7 @@ async def test_the_same_wish_is_not_written_again() -> None:
 async def test_interrupted_it_goes_to_its_end_and_says_that_it_serves() -> None:
     """Ctrl-C after the first answer: keys and addresses are not shown any more, and a bare end looks like a failure."""
     hosts = nodes()
-    here, caller = world(hosts), asyncio.current_task()
+    here, caller = services(hosts), asyncio.current_task()
     assert caller
 
     def interrupt(_: Command) -> Completed:
@@ -226,7 +226,7 @@ async def test_interrupted_it_goes_to_its_end_and_says_that_it_serves() -> None:
 
     hosts[0].on("@@ python", interrupt)
     with pytest.raises(asyncio.CancelledError):
-        await arm(here, wish(supervised=True), await serving(hosts), Order())
+        await install_supervisor(here, request(supervised=True), await serving(hosts), InstallOptions())
     assert any("unit sparkwright-supervisor-twin.service" in change for change in hosts[0].changes)
     assert isinstance(here.sink, FakeSink)
     assert ["the same `sparkwright up` again" in notice.text for notice in here.sink.of(Notice)] == [True]
@@ -238,7 +238,7 @@ async def test_what_was_taken_down_meanwhile_is_not_supervised() -> None:
     made = await serving(hosts)
     hosts[0].ranks.clear()
     with pytest.raises(NotReady, match="before it could be supervised"):
-        await arm(world(hosts), wish(supervised=True), made, Order(fresh=True))
+        await install_supervisor(services(hosts), request(supervised=True), made, InstallOptions(fresh=True))
     assert [changed(host) for host in hosts] == [[], []]
 
 
@@ -256,8 +256,10 @@ async def test_it_waits_for_who_changes_these_nodes_and_then_says_who() -> None:
             if self.elapsed >= 5.0 and "bob" in (hosts[1].holder or ""):
                 hosts[1].holder = None
 
-    here = replace(world(hosts), clock=Clock())
-    assert (await arm(here, wish(supervised=True), await serving(hosts), Order(fresh=True))).node == "spark-1"
+    here = replace(services(hosts), clock=Clock())
+    assert (
+        await install_supervisor(here, request(supervised=True), await serving(hosts), InstallOptions(fresh=True))
+    ).node == "spark-1"
     assert 5.0 <= here.clock.monotonic() < 60.0
     (said,) = here.sink.of(Notice)  # type: ignore[attr-defined]
     assert said.text.startswith("waiting, for 60 s at most: ") and "bob" in said.text
@@ -269,7 +271,7 @@ async def test_disarm_asks_every_node_and_says_where_something_was() -> None:
     hosts = nodes()
     hosts[1].on("disarm", "")
     hosts[1].on(lambda command: command.changes == "disarm twin", "was\n")
-    assert await disarm(world(hosts), ("spark-1", "spark-2"), "twin") == ("spark-2",)
+    assert await remove_supervisor(services(hosts), ("spark-1", "spark-2"), "twin") == ("spark-2",)
     assert [host.changes for host in hosts] == [["disarm twin"], ["disarm twin"]]
 
 
@@ -279,7 +281,7 @@ async def test_a_person_goes_first() -> None:
     here.nodes[0].holder = json.dumps({"holder": "supervisor", "why": "start", "since": 0, "nonce": "feed"})
     here.nodes[0].on(_is_pause, "was\nnonce feed\n").on(_is_resume, "")
     here.nodes[1].on(_is_pause, "nonce \n")
-    made = replace(here.world, program=Program())
+    made = replace(here.services, program=Program())
     async with taking_over(made, ("spark-1", "spark-2"), "twin", "down twin", False) as held:
         assert sorted(held.nodes) == ["spark-1", "spark-2"]
     assert here.nodes[0].changes[-1] == "let the supervisor of twin go on"
@@ -295,7 +297,7 @@ async def test_what_a_supervisor_started_last_is_removed_too() -> None:
 
     here.nodes[0].on(_is_disarm, "was\n").on("$s/supervision/$2", "was\n")
     here.nodes[1].on(_is_disarm, ending)
-    removed = await down(replace(here.world, program=Program()), "twin")
+    removed = await down(replace(here.services, program=Program()), "twin")
     assert [rank.handle for rank in removed.ranks] == ["/late"] and here.nodes[1].ranks == {}
 
 
@@ -306,14 +308,14 @@ async def test_but_nobody_else_is_pushed_aside() -> None:
     for node in here.nodes:
         node.on(_is_pause, "nonce \n")
     with pytest.raises(Busy, match="bob"):
-        async with taking_over(replace(here.world, program=Program()), ("spark-1",), "twin", "down twin", False):
+        async with taking_over(replace(here.services, program=Program()), ("spark-1",), "twin", "down twin", False):
             pass
 
 
 async def test_pause_of_nothing_frees_nothing() -> None:
     """A node without supervision has no nonce to give back."""
     hosts = nodes()
-    assert await pause(world(hosts), ("spark-1",), "twin") == ()
+    assert await pause(services(hosts), ("spark-1",), "twin") == ()
     assert hosts[0].changes == ["pause the supervisor of twin"]
 
 

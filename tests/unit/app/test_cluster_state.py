@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.survey import model_path, nodes_for, survey
+from sparkwright.app.cluster_state import gather_state, model_path, nodes_for
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import CommandFailed, NodeError, RecipeError, Unreachable
@@ -18,7 +18,7 @@ async def test_a_survey_has_facts_model_and_image_of_every_node() -> None:
     here.nodes[1].on("docker image inspect", Completed(1, ""))
     here.nodes[0].on("snapshots", "path\t\nroot\t/r\nrevision\t\n")
     wanted = recipe(profile="docker")
-    found = await survey(here.world, nodes_for(here.world, wanted), wanted)
+    found = await gather_state(here.services, nodes_for(here.services, wanted), wanted)
     assert set(found.facts) == {"spark-1", "spark-2"}
     assert found.images == {"spark-1": ("sha256:abc", 123456)}
     assert found.checkpoints["spark-1"] == Checkpoint("", "/r", "", 0, 0)
@@ -27,7 +27,7 @@ async def test_a_survey_has_facts_model_and_image_of_every_node() -> None:
 async def test_a_survey_changes_nothing() -> None:
     """It comes before any lease."""
     here = scene()
-    await survey(here.world, nodes_for(here.world, recipe()), recipe())
+    await gather_state(here.services, nodes_for(here.services, recipe()), recipe())
     assert not any(node.changes or node.files for node in here.nodes)
 
 
@@ -37,7 +37,7 @@ async def test_every_lost_node_is_named_in_one_error() -> None:
     for node in here.nodes:
         node.on(lambda command: True, Unreachable(node.name, "connection refused", "is sshd running?"))
     with pytest.raises(Unreachable) as caught:
-        await survey(here.world, nodes_for(here.world, recipe()), recipe())
+        await gather_state(here.services, nodes_for(here.services, recipe()), recipe())
     assert caught.value.message.splitlines() == ["spark-1: connection refused", "spark-2: connection refused"]
     assert (caught.value.hint, caught.value.exit_code) == ("is sshd running?", 3)
 
@@ -47,17 +47,17 @@ async def test_a_node_that_answers_wrongly_is_no_lost_node() -> None:
     here = scene()
     here.nodes[1].on(lambda command: True, CommandFailed("spark-2", "no place for temporary files", "free space"))
     with pytest.raises(NodeError) as caught:
-        await survey(here.world, nodes_for(here.world, recipe()), recipe())
+        await gather_state(here.services, nodes_for(here.services, recipe()), recipe())
     assert "no place for temporary files" in caught.value.message
     assert not isinstance(caught.value, Unreachable)
 
 
 def test_a_recipe_takes_the_head_and_as_many_as_it_wants() -> None:
     """In the order of the cluster file, head first."""
-    world = scene(3).world
-    assert [node.name for node in nodes_for(world, recipe())] == ["spark-1", "spark-2"]
+    services = scene(3).services
+    assert [node.name for node in nodes_for(services, recipe())] == ["spark-1", "spark-2"]
     with pytest.raises(RecipeError) as caught:
-        nodes_for(scene(1).world, recipe())
+        nodes_for(scene(1).services, recipe())
     assert "add nodes to the cluster file" in caught.value.hint
 
 
@@ -67,4 +67,4 @@ def test_a_recipe_takes_the_head_and_as_many_as_it_wants() -> None:
 def test_a_models_path_is_absolute_from_home_or_below_the_models_folder(path: str, wanted: str) -> None:
     """As the reference says."""
     given = replace(recipe(), model=replace(recipe().model, path=path))
-    assert model_path(scene().world.cluster.nodes[0], given) == wanted
+    assert model_path(scene().services.cluster.nodes[0], given) == wanted

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sparkwright.app.gather import Gathered, gather, lost, reached
 from sparkwright.app.identity import engines
 from sparkwright.app.published import published
-from sparkwright.app.world import Survey, World
+from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
@@ -23,44 +23,44 @@ from sparkwright.remote import staging
 _SPARE_SECONDS = 5.0
 
 
-def nodes_for(world: World, recipe: Recipe) -> tuple[Node, ...]:
+def nodes_for(services: Services, recipe: Recipe) -> tuple[Node, ...]:
     """The head and as many others as the recipe wants. Raises RecipeError when the cluster has too few."""
-    nodes = world.cluster.ordered
+    nodes = services.cluster.ordered
     if recipe.nodes > len(nodes):
         raise RecipeError(
             f"{recipe.source or recipe.name}: wants {recipe.nodes} nodes, "
-            f"cluster {world.cluster.name} has {len(nodes)} ({', '.join(world.cluster.names)})",
+            f"cluster {services.cluster.name} has {len(nodes)} ({', '.join(services.cluster.names)})",
             hint="add nodes to the cluster file, or take a recipe or profile for fewer nodes",
         )
     return nodes[: recipe.nodes]
 
 
-async def survey(world: World, nodes: Sequence[Node], recipe: Recipe | None) -> Survey:
+async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
     """Raises Unreachable (the first, naming all) when a node does not answer: a plan needs every node."""
     path = recipe.model.path if recipe else ""
     elsewhere = (path,) if path.startswith(("/", "~")) else ()
     async with asyncio.TaskGroup() as group:
-        facts = group.create_task(gather(world.hosts, nodes, world.clock, ranks_fact, elsewhere))
-        stocked = group.create_task(stock(world, nodes, recipe))
-        there = group.create_task(engines(world, nodes, recipe))
+        facts = group.create_task(gather(services.hosts, nodes, services.clock, ranks_fact, elsewhere))
+        stocked = group.create_task(stock(services, nodes, recipe))
+        there = group.create_task(engines(services, nodes, recipe))
     require_all(facts.result())
     found = replace(stocked.result(), facts=reached(facts.result()), engines=there.result())
-    others = [node for node in world.cluster.ordered if node not in nodes]
+    others = [node for node in services.cluster.ordered if node not in nodes]
     if recipe is None:
         return found
-    found = await _beyond(world, others, recipe, found) if others else found
-    return replace(found, published=await published(world, recipe, found))
+    found = await _beyond(services, others, recipe, found) if others else found
+    return replace(found, published=await published(services, recipe, found))
 
 
-async def _beyond(world: World, others: Sequence[Node], recipe: Recipe, found: Survey) -> Survey:
+async def _beyond(services: Services, others: Sequence[Node], recipe: Recipe, found: ClusterState) -> ClusterState:
     """Adds what the cluster's other nodes have of what none of the wanted ones has: it is copied from there."""
     model = recipe.model.simulated or any(_whole(entry) for entry in found.checkpoints.values())
     image = recipe.engine.runtime is not Runtime.DOCKER or bool(found.images)
-    more = Survey({})
+    more = ClusterState({})
     if not (model and image):
         with suppress(TimeoutError):  # a spare machine may be off
             async with asyncio.timeout(_SPARE_SECONDS):
-                more = await stock(world, others, recipe)
+                more = await stock(services, others, recipe)
     whole = {} if model else {name: entry for name, entry in more.checkpoints.items() if _whole(entry)}
     return replace(
         found,
@@ -73,12 +73,12 @@ def _whole(found: Checkpoint | Unknown) -> bool:
     return isinstance(found, Checkpoint) and found.complete
 
 
-async def stock(world: World, nodes: Sequence[Node], recipe: Recipe | None) -> Survey:
+async def stock(services: Services, nodes: Sequence[Node], recipe: Recipe | None) -> ClusterState:
     """Model and image on the nodes, without facts; nothing of a node that cannot be reached."""
     async with asyncio.TaskGroup() as group:
-        tasks = {node.name: group.create_task(_stock(world, node, recipe)) for node in nodes}
+        tasks = {node.name: group.create_task(_stock(services, node, recipe)) for node in nodes}
     found = {name: task.result() for name, task in tasks.items()}
-    return Survey(
+    return ClusterState(
         facts={},
         checkpoints={name: pair[0] for name, pair in found.items() if pair[0] is not None},
         images={name: pair[1] for name, pair in found.items() if pair[1]},
@@ -99,12 +99,12 @@ def require_all(gathered: Gathered) -> None:
 Stock = tuple[Checkpoint | Unknown | None, tuple[str, int] | None]
 
 
-async def _stock(world: World, node: Node, recipe: Recipe | None) -> Stock:
+async def _stock(services: Services, node: Node, recipe: Recipe | None) -> Stock:
     """The model and the image on one node; a node that cannot be reached is reported by gather."""
     if recipe is None:
         return None, None
     try:
-        found = await world.hosts[node.name].run_all(_questions(node, recipe))
+        found = await services.hosts[node.name].run_all(_questions(node, recipe))
     except NodeError:
         return None, None
     return checkpoint.parse(found[0]), _image(found[1]) if len(found) > 1 else None

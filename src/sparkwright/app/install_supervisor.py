@@ -1,0 +1,298 @@
+"""Supervision set up on the head node, so that whoever called may go away."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
+from sparkwright.app.head_ssh import open_ways
+from sparkwright.app.lease import holding
+from sparkwright.app.remove_supervisor import did, pause, remove_supervisor, tag_of, taken_down
+from sparkwright.app.services import LaunchRequest, Services
+from sparkwright.app.tasks import finished
+from sparkwright.domain.cluster import Cluster
+from sparkwright.domain.codec import Unreadable, from_json, to_json
+from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.finding import Finding
+from sparkwright.domain.live import Desired
+from sparkwright.domain.plan import Plan
+from sparkwright.domain.progress import Notice, StepDone, StepStarted
+from sparkwright.domain.service import Installation, Manager, Service, ServiceHost
+from sparkwright.emit.systemd import unit_name, unit_text
+from sparkwright.facts.ranks import ranks_fact
+from sparkwright.facts.service import parse_service_host
+from sparkwright.remote import request, service
+from sparkwright.supervision.findings import (
+    did_not_start,
+    no_gateway,
+    no_python,
+    nobody_after_a_reboot,
+    not_now,
+    not_set_up,
+)
+
+_SECRETS = ("HF_TOKEN",)
+_STEP = "supervise"
+# Somebody else's start of ranks is over by then; not one that copies weights.
+_WAIT, _AGAIN = 60.0, 1.0
+_RECENT = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class InstallResult:
+    """How it is supervised. node: '' when it is not; findings say why, or what to know of it. said: for the user.
+
+    reach: how clients come to its gateway, None without one.
+    """
+
+    node: str = ""
+    manager: Manager = Manager.NONE
+    findings: tuple[Finding, ...] = ()
+    said: tuple[str, ...] = ()
+    reach: Reach | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOptions:
+    """What a supervisor is to know beside plan and wish. fresh: the ranks were started just now.
+
+    figures: of that start: `available:NODE` bytes before it, `started in` seconds. replaces: another deployment, whose
+    gateway on port `gateway` (0: none) answers until this one's does.
+    """
+
+    allow_reboot: bool = False
+    fresh: bool = False
+    figures: Mapping[str, float] = field(default_factory=dict)
+    replaces: str = ""
+    gateway: int = 0
+
+
+async def record(services: Services, launch_request: LaunchRequest, plan: Plan) -> None:
+    """What was started, on the head, where no supervisor knows it: a way back for the next `up`, and for `restart`."""
+    content = to_json(_desired(services, launch_request, plan, InstallOptions()))
+    await did(
+        services, plan.head, request.record(services.cluster.node(plan.head).paths.state, plan.deployment, content)
+    )
+
+
+async def install_supervisor(
+    services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions
+) -> InstallResult:
+    """Idempotent: what is as it should be is not restarted. What goes wrong is a finding: it serves all the same.
+
+    Raises NotReady when it was taken down meanwhile: a supervisor would bring it back.
+    """
+    began = services.clock.monotonic()
+    services.sink.tell(StepStarted(_STEP, f"on {plan.head}"))
+    try:
+        async with _alone(services, plan):
+            await _there(services, plan)
+            armed = await finished(_arm(services, launch_request, plan, options))
+    except Busy as busy:
+        armed = InstallResult(findings=(not_now(plan.head, busy.message),))
+    except NodeError as error:
+        armed = InstallResult(findings=(not_set_up(plan.head, error.message),))
+    except asyncio.CancelledError:
+        text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again says how to reach it"
+        services.sink.tell(Notice(text, warning=True))
+        raise
+    services.sink.tell(StepDone(_STEP, services.clock.monotonic() - began))
+    return armed
+
+
+@asynccontextmanager
+async def _alone(services: Services, plan: Plan) -> AsyncIterator[None]:
+    """Under the leases, after a short wait: a `down` beside this would leave units that it never saw. Raises Busy."""
+    nodes, why = list(dict.fromkeys(plan.placement.nodes)), f"up {plan.deployment}: supervise"
+    until, told = services.clock.monotonic() + _WAIT, False
+    async with AsyncExitStack() as stack:
+        while True:
+            try:
+                await stack.enter_async_context(holding(services, nodes, why))
+                break
+            except Busy as busy:
+                if services.clock.monotonic() > until:
+                    raise
+                if not told:
+                    services.sink.tell(Notice(f"waiting, for {_WAIT:.0f} s at most: {busy.message}"))
+                told = True
+                await services.clock.sleep(_AGAIN)
+        yield
+
+
+async def _there(services: Services, plan: Plan) -> None:
+    """Rank 0 is still the plan's, running or ended. Where that cannot be told, it counts as such."""
+    fact = ranks_fact(services.cluster.node(plan.head))
+    found = fact.read(await services.hosts[plan.head].run(fact.command))
+    mine = {spec.labels["spec-hash"] for spec in plan.specs}
+    if isinstance(found, Unknown) or any(r.deployment == plan.deployment and r.spec_hash in mine for r in found):
+        return
+    who = await taken_down(services, plan.head, plan.deployment, _RECENT)
+    by = f"taken down by {who}" if who else "replaced by somebody else"
+    raise NotReady(
+        f"{plan.deployment}: {by} before it could be supervised",
+        "`sparkwright status` shows what runs; the same `sparkwright up` again brings it back",
+    )
+
+
+async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions) -> InstallResult:
+    service_host = await _seat(services, plan)
+    if not service_host.python:
+        return InstallResult(findings=(no_python(plan.head, service_host),))
+    where = await _brought(services, plan, service_host)
+    workers = _remote_workers(plan)
+    lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
+    if lost:
+        return InstallResult(findings=lost)
+    await _ordered(services, where, _desired(services, launch_request, plan, options), options)
+    manager, doubts = await _manager(services, plan.head, service_host)
+    gateway = await _gateway(services, plan, where, options.gateway)
+    supervisor = Service("supervisor", where.argv("run"), private=False)
+    await _serve(services, where, plan.deployment, (supervisor, *gateway.before), (manager, service_host))
+    if options.replaces:
+        await remove_supervisor(services, services.cluster.names, options.replaces)
+    await _serve(services, where, plan.deployment, gateway.after, (manager, service_host))
+    reach, more = await _settled(services, plan, where) if gateway.listens else (None, ())
+    reach = replace(reach, key=gateway.key) if reach else None
+    done = await services.hosts[plan.head].run(service.alive(where.home))
+    if not done.ok:
+        doubts = (*doubts, did_not_start(plan.head, " / ".join(done.stdout.split("\n"))[-600:]))
+    return InstallResult(
+        plan.head if done.ok else "", manager, (*doubts, *gateway.findings), (*gateway.said, *more), reach
+    )
+
+
+async def _gateway(services: Services, plan: Plan, where: Installation, handed: int) -> GatewayInstall:
+    """A supervisor without a gateway is better than none."""
+    try:
+        return await install_gateway(services, plan, where, handed)
+    except NodeError as error:
+        return GatewayInstall((), (no_gateway(plan.head, error.message),))
+
+
+async def _settled(services: Services, plan: Plan, where: Installation) -> tuple[Reach | None, tuple[str, ...]]:
+    try:
+        return await settled(services, plan, where)
+    except NodeError as error:
+        return None, (f"the gateway could not be asked: {error.message}",)
+
+
+async def _seat(services: Services, plan: Plan) -> ServiceHost:
+    """Raises CommandFailed."""
+    node = services.cluster.node(plan.head)
+    more = (services.python,) if node.is_local else ()
+    service_host = parse_service_host(await services.hosts[plan.head].run(service.service_host(node.paths.state, more)))
+    if isinstance(service_host, Unknown):
+        raise CommandFailed(plan.head, f"what it has for services: {service_host.why} {service_host.raw}")
+    return service_host
+
+
+async def _brought(services: Services, plan: Plan, service_host: ServiceHost) -> Installation:
+    """The program is there afterwards."""
+    assert services.program, "supervising needs the program"
+    digest = services.program.digest
+    if digest not in service_host.runtimes:
+        await did(services, plan.head, service.unpack(service_host.state, digest, services.program.archive()))
+    home = f"{service_host.state}/supervision/{plan.deployment}"
+    return Installation(
+        plan.head, home, service_host.state, service_host.python, f"{service_host.state}/runtime/{digest}"
+    )
+
+
+def _remote_workers(plan: Plan) -> tuple[str, ...]:
+    """Nodes that are this very machine are that for a supervisor on it, too."""
+    head_local = plan.cluster.node(plan.head).is_local
+    workers = dict.fromkeys(name for name in plan.placement.nodes if name != plan.head)
+    return tuple(name for name in workers if not (head_local and plan.cluster.node(name).is_local))
+
+
+def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions) -> Desired:
+    speeds = {"prefill_tokens_s": plan.speeds[0].prefill.value} if plan.speeds else {}
+    return Desired(
+        deployment=plan.deployment,
+        cluster=_as_seen_there(plan),
+        recipe=launch_request.recipe,
+        force=launch_request.force,
+        by=services.who,
+        at=services.clock.now(),
+        allow_reboot=options.allow_reboot,
+        time_scale=services.time_scale,
+        python=services.python_on(services.cluster.node(plan.head)),
+        speeds=speeds,
+    )
+
+
+def _as_seen_there(plan: Plan) -> Cluster:
+    """The head's own cluster file: itself local, the others by the names in its ssh configuration."""
+    remote = _remote_workers(plan)
+    nodes = tuple(
+        replace(node, ssh=node.name if node.name in remote else "local")
+        for node in plan.cluster.nodes
+        if node.name in plan.placement.nodes
+    )
+    return replace(plan.cluster, nodes=nodes, head=plan.head)
+
+
+async def _ordered(services: Services, where: Installation, desired: Desired, options: InstallOptions) -> None:
+    """Desired state and secrets on the head. One that says the same but for who called and when stays as it is."""
+    host, fresh = services.hosts[where.node], options.fresh
+    names = (desired.recipe.serving.api_key_env, *_SECRETS)
+    secrets = {name: services.secrets[name].reveal() for name in names if name in services.secrets}
+    content = json.dumps(secrets).encode()
+    known = (await host.run(service.read(where.home, "desired.json"))).stdout
+    same_secrets = (await host.run(service.read(where.home, "secrets.json"))).stdout.encode() == content
+    if _same(known, desired) and same_secrets and not fresh:
+        return
+    await pause(services, (where.node,), desired.deployment)
+    await did(services, where.node, service.write(where.home, "secrets.json", content))
+    await did(services, where.node, service.write(where.home, "desired.json", to_json(desired).encode(), fresh))
+    if fresh:
+        figures = json.dumps(dict(options.figures)).encode()
+        await did(services, where.node, service.write(where.home, "figures.json", figures))
+
+
+def _same(known: str, desired: Desired) -> bool:
+    """Whoever called, whenever, and whatever this start has taught about speeds since."""
+    try:
+        before = from_json(Desired, known)
+    except Unreadable:
+        return False
+    told = replace(desired, by=before.by, at=before.at, speeds=before.speeds)
+    return before == from_json(Desired, to_json(told))
+
+
+async def _manager(services: Services, node: str, service_host: ServiceHost) -> tuple[Manager, tuple[Finding, ...]]:
+    if service_host.manager is Manager.USER and not service_host.lingers:
+        done = await services.hosts[node].run(service.enable_linger(service_host.state))
+        if not done.ok:
+            why = f"linger cannot be enabled for {service_host.user}: {done.stderr.strip()[-200:]}"
+            return Manager.NONE, (nobody_after_a_reboot(node, why),)
+    if service_host.manager is Manager.NONE:
+        why = service_host.why or "systemd runs there, but not for this user, and sudo wants a password"
+        return Manager.NONE, (nobody_after_a_reboot(node, why),)
+    return service_host.manager, ()
+
+
+async def _serve(
+    services: Services,
+    where: Installation,
+    deployment: str,
+    programs: Sequence[Service],
+    kept: tuple[Manager, ServiceHost],
+) -> None:
+    """Ranks that the supervisor starts on its own node must find what those find that `up` starts there over ssh."""
+    manager, service_host = kept
+    env = (*service_host.env, *services.cluster.node(where.node).env)
+    await did(
+        services, where.node, service.write(where.home, "runtime", f"{where.runtime.rpartition('/')[2]}\n".encode())
+    )
+    for one in (replace(bare, env=(*env, *bare.env)) for bare in programs):
+        if manager is Manager.NONE:
+            command = service.detach(one, where.home, repr(one))
+        else:
+            text = unit_text(one, deployment, where.home, manager, service_host.user)
+            command = service.install(manager, unit_name(one, deployment), text)
+        await did(services, where.node, command)
