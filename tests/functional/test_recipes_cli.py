@@ -157,7 +157,7 @@ def test_validate(call, tmp_path):
     result = call("validate", "./good.yaml", "./bad.yaml", "nope", "twin@nope")
     assert result.exit_code == 2
     assert result.stdout.splitlines()[1:] == [
-        "./bad.yaml:4: `serving.port`: observed 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
+        "./bad.yaml:4: `serving.port`: found 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
         "./bad.yaml:4: unknown key `serving.contxt`; did you mean `serving.context`?",
         "recipe 'nope' does not exist",
         "shipped/twin.yaml:37: profile 'nope' does not exist; profiles of this recipe: one-node, docker",

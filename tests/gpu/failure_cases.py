@@ -13,7 +13,7 @@ NAMELESS = ["setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups"]
 
 @dataclass(frozen=True)
 class Case:
-    """One start. environ stands in the log's command, hidden does not: it is how the machine was."""
+    """One start. environ is in the log's command, hidden does not: it is how the machine was."""
 
     name: str
     words: str = ""

@@ -76,12 +76,12 @@ _HOME = NodePaths("/home/user/models", "/home/user/hub", "/home/user/cache", "/h
 
 
 def rehearse(recipe: Recipe) -> tuple[Finding, ...]:
-    """All that can be said of the recipe's engine, version, flags and variables. Raises RecipeError: unknown engine."""
+    """All findings about the recipe's engine, version, flags and variables. Raises RecipeError: unknown engine."""
     return review(recipe, _specs(recipe))
 
 
 def _specs(recipe: Recipe) -> tuple[RankSpec, ...]:
-    """The ranks on imagined nodes; none where the recipe cannot be rendered: `check` says why."""
+    """The ranks on imagined nodes; none where the recipe cannot be rendered: `check` gives the reason."""
     if recipe.parallelism.world_size != recipe.nodes:
         return ()
     nodes = tuple(f"node-{i + 1}" for i in range(recipe.nodes))

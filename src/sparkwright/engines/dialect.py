@@ -26,7 +26,7 @@ _CLIENTS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Says:
+class LineRule:
     """One kind of line. facts: fact name -> group of the pattern. done/total: names of groups with numbers."""
 
     phase: Phase
@@ -62,19 +62,19 @@ def of_a_client(line: str) -> bool:
     return bool(_CLIENTS.search(line[:200]))
 
 
-def says(phase: Phase, pattern: str, text: str = "", **more: object) -> Says:
-    return Says(phase, re.compile(pattern), text, **more)  # type: ignore[arg-type]
+def rule(phase: Phase, pattern: str, text: str = "", **more: object) -> LineRule:
+    return LineRule(phase, re.compile(pattern), text, **more)  # type: ignore[arg-type]
 
 
-def first(rules: Iterable[Says], body: str) -> LogEvent | None:
+def first(rules: Iterable[LineRule], body: str) -> LogEvent | None:
     return next((event for rule in rules if (event := rule.read(body))), None)
 
 
 def pieces(line: str, begins: re.Pattern[str]) -> tuple[str, ...]:
     """A raw line as the parts that a terminal would show one after the other.
 
-    Progress bars end in carriage returns, and a process that prints while a bar stands open continues its line:
-    `begins` says where such a message starts.
+    Progress bars end in carriage returns, and a process that prints while a bar is open continues its line:
+    `begins` marks where such a message starts.
     """
     parts: list[str] = []
     for part in _COLOUR.sub("", line).replace("\n", "\r").split("\r"):
@@ -98,7 +98,7 @@ Bars = tuple[tuple[re.Pattern[str], Phase, str], ...]
 
 
 def progress(bars: Bars, body: str) -> LogEvent | None:
-    """A progress bar; bars: what it says -> phase and unit. One that is not known still proves that its rank lives."""
+    """A progress bar; bars: its label -> phase and unit. One that is not known still proves that its rank lives."""
     found = bar(body)
     if found is None:
         return None
@@ -113,14 +113,14 @@ def progress(bars: Bars, body: str) -> LogEvent | None:
 class Dialect:
     """A log of lines with a prefix before each message. begins: where one starts inside a line; failures: headlines
 
-    that are errors beside exceptions; of_a_request: exceptions that only say that a request was wrong (400). A group
+    that are errors besides exceptions; of_a_request: exceptions that only report a wrong request (400). A group
     `who` in the prefix names the process.
     """
 
     begins: re.Pattern[str]
     prefix: re.Pattern[str]
     bars: Bars
-    rules: tuple[Says, ...]
+    rules: tuple[LineRule, ...]
     failures: tuple[re.Pattern[str], ...]
     of_a_request: re.Pattern[str]
 

@@ -28,7 +28,7 @@ class RenderContext:
     from_hub: those folders are snapshots inside paths[node].hub. bind, port: where the API listens on the head.
     pythons: node -> the interpreter of process-runtime engines written in Python whose recipe names no venv; where a
     node has no entry, its own `python3`.
-    simulated: the engine is the twin, or the cluster is simulated: no GPU and no RDMA device is passed.
+    simulated: the engine is the simulator, or the cluster is simulated: no GPU and no RDMA device is passed.
     deployment: its name. launch_key: random per call, shared by the ranks of one launch (RankSpec.secrets); never argv.
     """
 
@@ -120,7 +120,7 @@ class Engine(Protocol):
         ...
 
     def read(self, line: str) -> LogEvent | None:
-        """One line of a rank's log, understood; None for lines that say nothing about start-up. Never raises."""
+        """One line of a rank's log, understood; None for lines that are not about start-up. Never raises."""
         ...
 
 

@@ -76,10 +76,10 @@ def _rdma(hcas: tuple[str, ...]) -> tuple[Variable, ...]:
     return (
         Variable("NCCL_NET", "IB", "a missing verbs device becomes an error, not a silent fall-back to TCP", "B5"),
         Variable("NCCL_IB_DISABLE", "0", "some images set 1", "B5, seed 002"),
-        Variable("NCCL_IB_HCA", ",".join(hcas), "both twins of the cage: one gives 12-14 GB/s, two 20-24", "B5"),
+        Variable("NCCL_IB_HCA", ",".join(hcas), "both ports of the pair: one gives 12-14 GB/s, two 20-24", "B5"),
         Variable("NCCL_IB_ROCE_VERSION_NUM", "2", "the GID is chosen by meaning: RoCE v2 ...", "B3, B5"),
         Variable("NCCL_IB_ADDR_FAMILY", "AF_INET", "... and IPv4. Its index drifts, so it is never given", "B3, E31"),
-        Variable("NCCL_CROSS_NIC", "1", "rings may go from one twin to the other", "B5, seed 003"),
+        Variable("NCCL_CROSS_NIC", "1", "rings may go from one port of a pair to the other", "B5, seed 003"),
     )
 
 
@@ -98,7 +98,7 @@ def _nccl() -> tuple[Variable, ...]:
             "big and little cores: the inherited mask may be little",
             "B5",
         ),
-        Variable("NCCL_DEBUG", "WARN", "the cause of a failed start stands in the log", "B5"),
+        Variable("NCCL_DEBUG", "WARN", "the cause of a failed start is in the log", "B5"),
     )
 
 
@@ -121,7 +121,7 @@ def _identity(env: Mapping[str, str]) -> tuple[Finding, ...]:
         ENG["ENG010"].on(
             f"env.{name}",
             f"{name}={env[name]}",
-            title=f"{name} differs from node to node and cannot stand in a recipe",
+            title=f"{name} differs from node to node and cannot be in a recipe",
             fix=f"remove {name}: sparkwright sets it per rank from the node's fabric address",
         )
         for name in IDENTITY
@@ -148,7 +148,7 @@ def check_rdma(specs: Iterable[RankSpec]) -> Iterator[Finding]:
     for spec in specs:
         if spec.env.get("NCCL_NET") == "IB" and not spec.env.get("NCCL_IB_HCA"):
             yield ENG["ENG033"].on(
-                spec.node, "NCCL_NET=IB; no RDMA device was found, or the cluster file says `hcas: []`"
+                spec.node, "NCCL_NET=IB; no RDMA device was found, or the cluster file has `hcas: []`"
             )
 
 

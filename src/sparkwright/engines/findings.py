@@ -47,7 +47,7 @@ CHECKS = (
     ),
     Check("ENG009", WARN, "name not among the built-in ones").about(
         detects="a name (parser, backend, method) that is none of the engine's built-in ones.",
-        cause="a plugin may bring it; without one the engine ends at start",
+        cause="a plugin may add it; without one the engine ends at start",
         fix="write one of the names that the finding lists",
     ),
     Check("ENG010", BLOCK, "per-rank variable in the recipe").about(
@@ -62,7 +62,7 @@ CHECKS = (
     ),
     Check("ENG012", WARN, "fixed GID index in the recipe").about(
         detects="NCCL_IB_GID_INDEX in the recipe's env.",
-        cause="the RoCE v2 IPv4 entry was seen at 3, 4, 5 and 6, and differs between twins of one node",
+        cause="the RoCE v2 IPv4 entry was seen at 3, 4, 5 and 6, and differs between the ports of one pair",
         fix="remove it: NCCL finds the entry by NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET",
         see=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",),
     ),
@@ -105,7 +105,7 @@ CHECKS = (
     ),
     Check("ENG021", BLOCK, "trtllm-serve has no API key").about(
         detects="serving.api_key_env for TensorRT-LLM.",
-        cause="the server looks at no Authorization header, so a key would only seem to protect it",
+        cause="the server reads no Authorization header, so a key would only seem to protect it",
         fix="leave out serving.api_key_env: the gateway that `sparkwright up` makes has keys of its own",
     ),
     Check("ENG022", BLOCK, "not supported by trtllm-serve").about(
@@ -133,7 +133,7 @@ CHECKS = (
     Check("ENG026", WARN, "SGLang graph capture may deadlock across nodes").about(
         detects="CUDA graphs are on in an SGLang recipe for several nodes.",
         cause="the ranks go out of step while they capture their collectives",
-        fix="if a start stands still in that phase: flags.disable-cuda-graph: true (a variable does not do it)",
+        fix="if a start hangs in that phase: flags.disable-cuda-graph: true (a variable does not do it)",
         see=("https://github.com/sgl-project/sglang/issues/19991", "https://al-engr.com/minimax-sglang-debug.html"),
     ),
     Check("ENG027", WARN, "SGLang logs its API key").about(
@@ -165,7 +165,7 @@ CHECKS = (
     ),
     Check("ENG032", WARN, "Open MPI listens on all addresses").about(
         detects="a TensorRT-LLM recipe for several nodes.",
-        cause="they tell each other their fabric addresses only, but bind to any",
+        cause="they exchange their fabric addresses only, but bind to any",
         fix="a firewall on the nodes' other interfaces; sparkwright's own agent listens on the fabric only",
     ),
     Check("ENG033", OVERRIDE, "RDMA requested but not available").about(

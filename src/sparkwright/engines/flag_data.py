@@ -29,7 +29,7 @@ _SAME = re.compile(r"\+cu\d+$")  # the same sources for another CUDA
 class FlagData:
     """Options of one engine version. options: name without dashes -> Option; names: every spelling -> that name.
 
-    wheel and sha256 are empty where the sources did not come from a wheel (the file's `source` says from where).
+    wheel and sha256 are empty where the sources did not come from a wheel (the file's `source` names the origin).
     replaced: variables on their way out -> what the engine names instead.
     """
 
@@ -132,7 +132,7 @@ def read_data(engine: str, version: str) -> FlagData:
 
 
 def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding, ...]]:
-    """The data to use, and what must be said about that choice: this version's, else the nearest version's."""
+    """The data to use, and a finding about that choice: this version's, else the nearest version's."""
     known = versions(engine)
     if not known:
         return None, (_no_data(engine, version),)

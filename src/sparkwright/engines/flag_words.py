@@ -95,7 +95,7 @@ def owner(data: FlagData, word: str) -> str:
 
 
 def right_value(engine: str, option: str, values: Sequence[str]) -> str:
-    """The value that this engine writes for another engine's; '' when there is nothing to say."""
+    """The value that this engine writes for another engine's; '' when there is none."""
     return VALUES.get((engine, option), {}).get(values[0], "") if values else ""
 
 
@@ -121,11 +121,11 @@ def _past(data: FlagData, name: str) -> Advice:
 
 
 def _renamed(data: FlagData, name: str) -> Advice:
-    """What a version that still had it said to use."""
+    """What a version that still had it named instead."""
     for version in reversed(versions(data.engine)):
         option = read_data(data.engine, version).find(f"--{name}")
         if option and option.replaced_by and written_name(option.replaced_by) in data.names:
-            return Advice(option.replaced_by, f"{data.engine} {version} already said so")
+            return Advice(option.replaced_by, f"{data.engine} {version} already named it")
     return Advice()
 
 

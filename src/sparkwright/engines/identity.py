@@ -108,7 +108,7 @@ def _lacks(engine: EngineChoice, node: str, name: str, own_program: bool) -> Fin
     package = "" if name == _NATIVE else f"no Python package {name} and "
     return ENG["ENG018"].on(
         node,
-        f"wanted {engine.name} {engine.version}; {package}no program of it was found",
+        f"expected {engine.name} {engine.version}; {package}no program of it was found",
         title=f"{name} is not in {_where(engine)}",
         cause="the rank would end in its first second",
         fix=_where_to_have_it(engine),
@@ -153,7 +153,7 @@ def _other_version(engine: EngineChoice, node: str, name: str, version: str) -> 
         return
     yield ENG["ENG019"].on(
         node,
-        f"observed {name} {version}; wanted {engine.version}",
+        f"expected {engine.version}, found {name} {version}",
         title=f"{_where(engine)} has {name} {version}, the recipe is for {engine.version}",
         fix=f"write `version: {version}` into the recipe's engine, which checks its flags again, "
         "or take the other image",
@@ -169,7 +169,7 @@ def _build(version: str) -> str:
 def difference(wanted: str, found: str) -> Severity | None:
     """None: the same. WARN: the same major and minor release, or build numbers. OVERRIDE: another release.
 
-    A local part (`+cu130`) that only one of them has says how it was packed, not what it is.
+    A local part (`+cu130`) that only one of them has is about packaging, not what it is.
     """
     (want, want_local), (have, have_local) = (part.partition("+")[::2] for part in (wanted, found))
     local = want_local.startswith(have_local) or have_local.startswith(want_local)
@@ -199,7 +199,7 @@ def _other_machine(engine: EngineChoice, node: str, seen: EngineFound, facts: No
     return (
         ENG["ENG020"].on(
             node,
-            f"observed {seen.arch} ({MACHINES.get(seen.arch, seen.arch)}), the node is {wanted}",
+            f"found {seen.arch} ({MACHINES.get(seen.arch, seen.arch)}), the node is {wanted}",
             title=f"image {engine.image} is for another processor",
         ),
     )
@@ -212,7 +212,7 @@ _ALSO = {"auto-round": "inc", "intel/auto-round": "inc"}
 def check_quantization(recipe: Recipe, method: str) -> tuple[Finding, ...]:
     """ENG030 a quantization method that this version does not know, by config.json; '' is no quantization.
 
-    A plugin may bring a method of its own, so --force passes it; what only a neighbouring version's data lack is a
+    A plugin may add a method of its own, so --force passes it; what only a neighbouring version's data lack is a
     warning, as with flags.
     """
     data, said = flag_data(recipe.engine.name, recipe.engine.version)

@@ -36,7 +36,7 @@ def caches(recipe: Recipe, node: str, context: RenderContext, folders: Mapping[s
 
 
 def cache_root(recipe: Recipe, node: str, context: RenderContext) -> str:
-    """`<cache>/vllm-0.21.0-1a2b3c4d`: the last part tells images (or venvs) of one version apart."""
+    """`<cache>/vllm-0.21.0-1a2b3c4d`: the last part differs between images (or venvs) of one version."""
     e = recipe.engine
     mark = hashlib.sha256((e.image or e.venv or "path").encode()).hexdigest()[:8]
     return f"{context.paths[node].cache}/{e.name}-{e.version}-{mark}"

@@ -36,7 +36,7 @@ def flag(recipe: Recipe, name: str) -> Any:
 
 
 def number(value: Any) -> int:
-    """A whole number above 0 as it stands in a recipe; 0 for anything else."""
+    """A whole number above 0 as written in a recipe; 0 for anything else."""
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,4 +1,4 @@
-"""The embedded twin: vLLM's flags, environment and log lines without a model or a device. Always marked simulated."""
+"""The simulator: vLLM's flags, environment and log lines without a model or a device. Always marked simulated."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,7 +31,7 @@ PHASES = (
     PhaseDefault(Phase.SERVER, 1, 20, _SOURCE),
     PhaseDefault(Phase.ANSWER, 1, 30, _SOURCE),
 )
-_TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the twin's own processes")
+_TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the simulator's own processes")
 
 
 class Twin:

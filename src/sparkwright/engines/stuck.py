@@ -13,8 +13,8 @@ from sparkwright.domain.deployment import PHASE_ORDER, Phase
 
 _HINTS: Mapping[Phase, str] = {
     Phase.START: "the engine started no log of its own: image, venv or Python imports",
-    Phase.DOWNLOAD: "the download stands still: network, or Xet (set HF_HUB_DISABLE_XET=1)",
-    Phase.LOAD: "reading weights stands still: page cache full (MemFree near 0), or a slow disk",
+    Phase.DOWNLOAD: "the download makes no progress: network, or Xet (set HF_HUB_DISABLE_XET=1)",
+    Phase.LOAD: "reading weights makes no progress: page cache full (MemFree near 0), or a slow disk",
     Phase.COMPILE: "a compiler works on or waits for a lock in the cache folder",
     Phase.WARMUP: "profiling or kernel warm-up hangs: often the ranks went out of step; start again",
     Phase.GRAPHS: "graph capture across nodes is deadlocked: start eager "

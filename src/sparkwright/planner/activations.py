@@ -111,7 +111,7 @@ def _sparse(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
 
 
 def _layers(recipe: Recipe, s: ModelShape, tokens: int) -> float:
-    """The widest moment of a layer, beside the residual, its input and its output; and a draft's inputs."""
+    """The widest moment of a layer, next to the residual, its input and its output; and a draft's inputs."""
     tp = recipe.parallelism.tp
     heads = s.heads / tp
     kv = s.kv_heads / min(tp, s.kv_heads)

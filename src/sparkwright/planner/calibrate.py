@@ -1,7 +1,7 @@
-"""From what an engine said at a start to what the next plan may take for certain.
+"""From what an engine printed at a start to what the next plan may take for certain.
 
 Weights hold wherever model, engine, split and settings are the same; the KV pool and the graphs also need the same
-limits. Another node's figures, or those of another driver or image, are used too, with a wider range and saying so.
+limits. Another node's figures, or those of another driver or image, are used too, with a wider range and a note.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def measured(facts: Mapping[str, str], under: Conditions, **more: object) -> Cal
 
 
 def choose(known: Iterable[Calibration], wanted: Conditions, alike: bool = True) -> Calibration | None:
-    """The figures that say most about these conditions, `differs` set; None when nothing known holds for them.
+    """The figures that fit best these conditions, `differs` set; None when nothing known holds for them.
 
     The same limits count more than the same rank, node, driver and image; of equals the newest is taken. alike: every
     rank holds as much as any other, as those of tp do: then one speaks for all.
@@ -71,7 +71,7 @@ def choose(known: Iterable[Calibration], wanted: Conditions, alike: bool = True)
 def holding(calibration: Calibration | None, recipe: Recipe) -> Calibration | None:
     """The calibration with only the figures that hold for this recipe; None when none does.
 
-    What the twin says counts in no ledger: it allocates nothing.
+    The simulator's figures count in no ledger: it allocates nothing.
     """
     if calibration is None or calibration.conditions.simulated:
         return None
@@ -84,7 +84,7 @@ def holding(calibration: Calibration | None, recipe: Recipe) -> Calibration | No
 def onto(calibration: Calibration, recipe: Recipe, pool: int) -> Calibration:
     """The same where the fraction is of another pool (bytes): the KV pool takes its share of the difference.
 
-    A log from anywhere does not tell its pool: what it took may be more than the fraction is here.
+    A log from anywhere does not show its pool: what it took may be more than the fraction is here.
     """
     if not pool or calibration.kv is None or recipe.serving.kv_cache_bytes or traits(recipe).claim is Claim.NONE:
         return calibration
@@ -117,7 +117,7 @@ def told(calibration: Calibration) -> str:
     """`measured at the start of 2026-11-21 by v4 on spark-1`, with what was different then."""
     node, source = calibration.conditions.node, calibration.source
     when = f" at the start of {datetime.fromtimestamp(calibration.at, UTC):%Y-%m-%d}" if calibration.at else ""
-    where = f" by {source} on {node}" if node else f", as {source} says"
+    where = f" by {source} on {node}" if node else f", as in {source}"
     made_up = "simulated: " if calibration.conditions.simulated else ""
     differs = f"; not the same: {', '.join(calibration.differs)}" if calibration.differs else ""
     return f"{made_up}measured{when}{where}{differs}"
@@ -138,7 +138,7 @@ def _places(of: Conditions, wanted: Conditions) -> tuple[bool, bool, bool]:
 
 
 def _differences(of: Conditions, wanted: Conditions) -> tuple[str, ...]:
-    """What is known to be another; a log from anywhere says nothing of its node, driver and image."""
+    """What is known to be another; a log from anywhere does not show its node, driver and image."""
     node, driver, image = _places(of, wanted)
     found = {
         "another node": of.node and not node,

@@ -40,7 +40,7 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What is wished and what is known, with unreadable facts already dealt with."""
+    """What the cluster file asks for and what is known, with unreadable facts already dealt with."""
 
     node: str
     wish: Fabric
@@ -156,7 +156,7 @@ def _holders(view: _View) -> list[_Way]:
 
 
 def _given(view: _View) -> Decision:
-    """Address or interface are given: the way is known, and is only held against the peers."""
+    """Address or interface are given: the way is known, and is only compared with the peers."""
     ways = _holders(view)
     reaching = [way for way in ways if _reaches_all(way, view)]
     way = (reaching or ways)[0]
@@ -227,7 +227,7 @@ def _complete(view: _View, way: _Way, findings: list[Finding]) -> Decision:
 
 
 def _ports(view: _View, way: _Way) -> list[RdmaPort]:
-    """The given HCAs in their order, or both twins of the way's cage (no RDMA way: of the one cage that reaches)."""
+    """The given HCAs in their order, or both ports of the way's pair (no RDMA way: of the one cage that reaches)."""
     if view.wish.hcas is not None:
         by_name = {port.device: port for port in view.rdma}
         return [by_name[hca] for hca in view.wish.hcas]
@@ -240,7 +240,7 @@ def _ports(view: _View, way: _Way) -> list[RdmaPort]:
 
 
 def _gid_index(port: RdmaPort, way: _Way, view: _View) -> int | None:
-    """Where the RoCE v2 GID with an IPv4 of this port's netdev stands: by meaning, it moves at every link bounce."""
+    """Where the RoCE v2 GID with an IPv4 of this port's netdev is: by meaning, it moves at every link bounce."""
     own = [str(w.address) for w in view.ways if w.interface == port.netdev]
     wanted = [str(way.address)] if port.netdev == way.interface else own
     return next((gid.index for gid in port.gids if gid.version.endswith("v2") and gid.ipv4 in wanted), None)
@@ -261,7 +261,7 @@ def _port_findings(
         and ports[0].netdev
         and cage(ports[0].netdev) in {cage(p.netdev) for p in view.rdma if p != ports[0]}
     ):
-        found.append(say.one_twin(view.node, ports[0], view.rdma))
+        found.append(say.one_port(view.node, ports[0], view.rdma))
     mates = {port.netdev for port in ports} - {way.interface}
     if any(other.interface in mates and other.network == way.network for other in view.ways):
         found.append(say.one_subnet(view.node, way.interface, sorted(mates), str(way.network)))

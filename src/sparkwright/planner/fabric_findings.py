@@ -184,7 +184,7 @@ def no_gid(node: str, port: RdmaPort, address: str) -> Finding:
     )
 
 
-def one_twin(node: str, port: RdmaPort, ports: Iterable[RdmaPort]) -> Finding:
+def one_port(node: str, port: RdmaPort, ports: Iterable[RdmaPort]) -> Finding:
     """FAB010: one of the cage's two HCAs. 12-13.9 GB/s instead of 20-24 GB/s (field guide B5)."""
     return _FAB["FAB010"].on(node, _ports(ports), title=f"only {port.device} of its cage is used")
 

@@ -55,7 +55,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class RealJudge:
-    """Answers from the ground; `search.Judge` says what is asked."""
+    """Answers from the ground; `search.Judge` has the questions."""
 
     ground: Ground
 
@@ -173,14 +173,14 @@ def _pool_follows(made: MemoryLedger, before: MemoryLedger, recipe: Recipe, shap
 
 
 def _balanced(made: MemoryLedger) -> MemoryLedger:
-    """What the engine did not name is what its claim leaves beside the lines that it did: the activations take it."""
+    """What the engine did not name is what its claim leaves besides the lines that it did: the activations take it."""
     old, pool = made.line(ACTIVATIONS), made.line(KV_POOL)
     if old is None or pool is None or not made.claim or old.origin is Origin.CALIBRATED:
         return made
     rest = made.claim - made.engine_bytes + old.bytes - pool.bytes
     if rest < 0:
         return made
-    why = "what the claim leaves beside the measured lines"
+    why = "what the claim leaves besides the measured lines"
     return replace(made, lines=_with(made, LedgerLine(ACTIVATIONS, rest, Origin.CALIBRATED, why)))
 
 

@@ -12,7 +12,7 @@ The cost ("loss") is a number only to put remedies in order, by what the user gi
 | shorter context | the part of it that is lost |
 | stop something else on a node | 0.4: somebody else's work |
 | no CUDA graphs | 0.55: decoding that much slower (gpt-oss-120b on a GB10: 59 to 26 tokens/s) |
-| another checkpoint of the model | 0.6: another precision, to be judged anew |
+| another checkpoint of the model | 0.6: another precision, to be judged again |
 | more nodes | 1 for each doubling |
 """
 
@@ -68,9 +68,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """steps: the mildest first. past: lacks that say that a step went too far, of what can be too high and too low.
+    """steps: the mildest first. past: lacks that mean that a step went too far, of what can be too high and too low.
 
-    Knobs of one kind are ways to the same end: only the cheapest that fits is told.
+    Knobs of one kind are ways to the same end: only the cheapest that fits is shown.
     """
 
     kind: str

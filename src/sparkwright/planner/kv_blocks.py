@@ -174,7 +174,7 @@ def _single(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool:
 def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool | Unknown:
     """Groups of equally many layers (the fewest of any kind), whose pages are the same: they share blocks.
 
-    Latent rows beside others whose pages do not go up: windows are then kept whole, too.
+    Latent rows next to others whose pages do not go up: windows are then kept whole, too.
     """
     even = unified(recipe, found)
     if isinstance(even, Unknown):
@@ -188,7 +188,7 @@ def _shared(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool | 
 
 
 def _packed(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool:
-    """States beside rows of an indexer: a block holds all layers' pages of context, and as many states as fit into it.
+    """States next to rows of an indexer: a block holds all layers' pages of context, and as many states as fit into it.
 
     Pooled index rows need a ring of one page for the group that is still open. qsa models have one convolution over
     n-grams before all layers, whose state is in a group of its own.

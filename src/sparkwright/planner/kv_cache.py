@@ -19,7 +19,7 @@ from sparkwright.planner.kv_layout import assumed_draft, layers, unknown_draft
 def capacity(recipe: Recipe, shape: ModelShape, kv_bytes: int) -> KvCapacity:
     """What `kv_bytes` on one rank hold: tokens as the engine will print them, and as many as really fit.
 
-    SGLang: bytes of keys and values alone, as it prints them (kv_sglang.token_pool says how many those are).
+    SGLang: bytes of keys and values alone, as it prints them (kv_sglang.token_pool counts them).
     """
     kinds = _kinds(recipe, shape)
     # SGLang keeps a draft's rows in a pool of its own.
@@ -70,14 +70,14 @@ def needed(recipe: Recipe, shape: ModelShape, sequences: float = 1) -> int | Unk
 
 def _kinds(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unknown:
     if not (recipe.serving.context or shape.positions):
-        return Unknown("", "neither the recipe nor the model says how long a context is")
+        return Unknown("", "neither the recipe nor the model gives the length of a context")
     if shape.compress and traits(recipe).cache is Cache.TOKENS:
         return Unknown("", "SGLang's pools for compressed KV are not modelled")
     return layers(recipe, shape)
 
 
 def _plain(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], size: int) -> KvCapacity:
-    """TensorRT-LLM and llama.cpp: rows of whole blocks; windows and states are what a sequence takes beside them."""
+    """TensorRT-LLM and llama.cpp: rows of whole blocks; windows and states are what a sequence takes besides them."""
     context, each = recipe.serving.context or shape.positions, _sequence(recipe, shape, kinds)
     block = traits(recipe).block
     fit = max(0, size) / each if each else 0.0

@@ -130,7 +130,7 @@ _FP4_INDEX = ("indexer_kv_dtype", "use_fp4_indexer_cache")
 
 @once
 def layers(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unknown:
-    """Every kind of cached layer on the fullest rank; Unknown when the shape or the cache's type does not tell it."""
+    """Every kind of cached layer on the fullest rank; Unknown when the shape or the cache's type does not show it."""
     dtype = cache_type(recipe, shape)
     unknown = gap(shape) if known(dtype) else f"nobody here knows the width of KV type {dtype}"
     if unknown:
@@ -144,7 +144,7 @@ def layers(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unkno
 
 
 def cache_type(recipe: Recipe, shape: ModelShape) -> str:
-    """How it is written: as the recipe says, else as the checkpoint was made for; '': of the model's own type."""
+    """How it is written: as in the recipe, else as the checkpoint was made for; '': of the model's own type."""
     asked = recipe.serving.kv_dtype
     return shape.kv_format if asked in ("", "auto") else asked
 
@@ -178,7 +178,7 @@ def _attention(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
 def _window(recipe: Recipe, shape: ModelShape) -> CacheLayers:
     """Layers of a sliding window, the drafted ones among them (MiMo-V2.5, Step-3.5, Inkling).
 
-    vLLM can be told to keep the whole context for them, too.
+    An option of vLLM keeps the whole context for them, too.
     """
     key = shape.window_head_dim or shape.head_dim
     width = key + (shape.window_value_dim or (shape.window_head_dim or shape.value_dim or shape.head_dim))
@@ -188,7 +188,7 @@ def _window(recipe: Recipe, shape: ModelShape) -> CacheLayers:
     own = _here(own, recipe) + (own_layers(recipe, shape) if shape.window_layers else 0)
     why = f"{heads} KV heads x {width} keys and values, {shape.window} tokens"
     if str(flag(recipe, "disable-hybrid-kv-cache-manager")).lower() == "true":
-        return CacheLayers(CacheKind.FULL, own, row, why=f"{why}, kept for the whole context as told")
+        return CacheLayers(CacheKind.FULL, own, row, why=f"{why}, whole context by option")
     return CacheLayers(CacheKind.WINDOW, own, row, window=shape.window, why=why)
 
 
@@ -227,7 +227,7 @@ def _states(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
 
 
 def _beside(recipe: Recipe, shape: ModelShape) -> CacheLayers:
-    """Convolutions beside each attention (Inkling): vLLM keeps them as windows, in pages of as many tokens.
+    """Convolutions next to each attention (Inkling): vLLM keeps them as windows, in pages of as many tokens.
 
     A head's numbers are rounded up to a power of two. Windows count the tokens in flight, too: they take most of it.
     """
@@ -245,7 +245,7 @@ def _matrix_bytes(recipe: Recipe, shape: ModelShape) -> int:
 
 
 def _compressed(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
-    """DeepSeek V4: entries for 4 or 128 tokens, the indexer's rows beside the former, and windows of all layers.
+    """DeepSeek V4: entries for 4 or 128 tokens, the indexer's rows next to the former, and windows of all layers.
 
     A compressor keeps keys and scores of the tokens that its open groups need in FP32, 2 numbers for each of a head's;
     where groups overlap (4:1) it keeps two groups, and twice as much of each token.

@@ -1,4 +1,4 @@
-"""SGLang's token pool: max_total_num_tokens, and its share of the memory beside states of hybrids.
+"""SGLang's token pool: max_total_num_tokens, and its share of the memory next to states of hybrids.
 
 Read in 0.5.10 (model_runner_kv_cache_mixin.py) and 0.5.23 (pool_configurator.py). The pool is counted as SGLang prints
 it: keys and values (or latents) only; rows of an indexer, of a draft and states are pools of their own.
@@ -60,7 +60,7 @@ def _apart(recipe: Recipe, state: float, rest: int) -> float:
 def _joint(recipe: Recipe, state: float, rest: int) -> float:
     """States of drafted tokens come out of the share, too; more requests than that has states for do not run at once.
 
-    So a recipe that says nothing of sequences starts with fewer, where before it did not start.
+    So a recipe without a limit on sequences starts with fewer, where before it did not start.
     """
     drafts, each = drafted(recipe), 1 if _uncached(recipe) else _EACH
     spare = 1 if since(recipe, *_SPARE) else 0  # a slot of padding in both pools
@@ -77,7 +77,7 @@ def _portion(recipe: Recipe) -> float:
 
 
 def _slots(recipe: Recipe) -> int:
-    """As many states as told; without a cache of prefixes nothing but the requests has one. 0: a share decides."""
+    """As many states as the option gives; without a cache of prefixes only requests have one. 0: a share decides."""
     limited = recipe.serving.sequences or (sequences(recipe) if recipe.speculation.method else 0)
     return number(flag(recipe, "max-mamba-cache-size")) or (limited if _uncached(recipe) else 0)
 

@@ -220,5 +220,5 @@ def _imagined(found: MemoryLedger, recipe: Recipe) -> MemoryLedger:
 
 
 def _nothing(line: LedgerLine) -> LedgerLine:
-    why = f"simulated: the twin allocates nothing; a real engine would take {gib(line.bytes)}: {line.why}"
+    why = f"simulated: allocates nothing; a real engine would take {gib(line.bytes)}: {line.why}"
     return LedgerLine(line.name, 0, Origin.COMPUTED, why)

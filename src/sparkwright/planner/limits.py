@@ -16,7 +16,7 @@ def batched_tokens(recipe: Recipe, unified: bool = True) -> int:
 
 
 def sequences(recipe: Recipe, unified: bool = True) -> int:
-    """vLLM never takes more sequences than it batches tokens, unless told to."""
+    """vLLM never takes more sequences than it batches tokens, unless asked to."""
     return recipe.serving.sequences or min(traits(recipe).limits(recipe, unified)[1], batched_tokens(recipe, unified))
 
 

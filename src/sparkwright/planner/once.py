@@ -1,7 +1,7 @@
 """Work that several ask for with the same recipe, done once: nodes that are alike, and a search's many variants.
 
 What is kept depends on a recipe's model, engine, split and limits, never on the size of its KV pool: that differs from
-node to node, and a search over memory fractions asks for nothing else anew.
+node to node, and a search over memory fractions asks for nothing else again.
 """
 
 from collections.abc import Callable

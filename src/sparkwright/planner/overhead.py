@@ -1,4 +1,4 @@
-"""What an engine takes beside weights and KV pool, line by line, and which of it vLLM pays out of its memory fraction.
+"""What an engine takes besides weights and KV pool, line by line, and which of it vLLM pays out of its memory fraction.
 
 vLLM takes its snapshot of free memory once its processes and NCCL are up, so these are outside; what it loads and
 computes with afterwards is inside, CUDA graphs since 0.21.0 (v1/worker/gpu_worker.py, read in 0.19.0 to 0.33.0). On a

@@ -22,7 +22,7 @@ Checkpoints = Mapping[str, Checkpoint | Unknown]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A model's shape and who says so; shape None: nobody, and why."""
+    """A model's shape and its source; shape None: nobody, and why."""
 
     shape: ModelShape | None
     source: str
@@ -31,7 +31,7 @@ class Known:
 
 
 def known_shape(recipe: Recipe, checkpoints: Checkpoints) -> Known:
-    """The shape of the files on a node, whole copies first; without them what the recipe says."""
+    """The shape of the files on a node, whole copies first; without them the recipe's."""
     found = [(node, c) for node, c in checkpoints.items() if isinstance(c, Checkpoint) and c.shape is not None]
     for node, checkpoint in sorted(found, key=lambda pair: not pair[1].complete):
         if isinstance(checkpoint.shape, ModelShape):
@@ -86,7 +86,7 @@ def _cost(recipe: Recipe, known: Known, split: Parallelism, batch: int) -> Split
 
 def _uncounted(shape: ModelShape | None) -> str:
     name = missing(shape) if shape else ""
-    return f"what a split costs is not known: nothing says the model's {name}" if name else ""
+    return f"what a split costs is not known: nothing gives the model's {name}" if name else ""
 
 
 def _order(split: Split) -> tuple[bool, float, int]:
@@ -109,7 +109,7 @@ _OWN_DRAFTS = ("mtp", "nextn")
 
 
 def refusals(shape: ModelShape | None, recipe: Recipe, split: Parallelism) -> tuple[str, ...]:
-    """All that stands against the split; without a shape only what the engine alone forbids."""
+    """All reasons against the split; without a shape only what the engine alone forbids."""
     engine = traits(recipe)
     found = [*engine.refusals(split), *_stages(recipe, split)]
     if shape is not None and not engine.by_layer:
@@ -123,7 +123,7 @@ def _stages(recipe: Recipe, split: Parallelism) -> Iterator[str]:
     drafts, whose = recipe.speculation.method, traits(recipe).one_stage
     whose = whose or ("the draft layers of the model work" if any(own in drafts for own in _OWN_DRAFTS) else "")
     if split.pp > 1 and drafts and whose:
-        yield f"pp {split.pp} with speculation {drafts}: {whose} on one pipeline stage only; wanted pp 1"
+        yield f"pp {split.pp} with speculation {drafts}: {whose} on one pipeline stage only; expected pp 1"
 
 
 def _heads(shape: ModelShape, split: Parallelism) -> Iterator[str]:

@@ -58,7 +58,7 @@ def missing(shape: ModelShape) -> str:
 
 
 def parts(shape: ModelShape) -> tuple[Weights, ...]:
-    """The parts of the main model; draft layers and encoders of other senses are not counted."""
+    """The parts of the main model; draft layers and encoders of images and sound are not counted."""
     return (*_plain_attention(shape), *_feed_forward(shape), *_ends(shape))
 
 
@@ -79,13 +79,13 @@ def size(written: str, group: int) -> float:
 
 
 def table_size(s: ModelShape) -> float:
-    """Bytes of a number of the tables. Not told: a release in FP8 has them in it, tools for other formats skip them."""
+    """Bytes of a number of the tables. Not given: FP8 releases have them in FP8, tools for other formats skip them."""
     written = s.table_format or ("fp8" if s.format == "fp8" else "bf16")
     return size(written, _TABLE_GROUP)
 
 
 def settled(shape: ModelShape, checkpoint: int = 0, on_disk: int = 0) -> ModelShape:
-    """The shape with the tables that are in memory, in the format that explains the size best where none is told.
+    """The shape with the tables that are in memory, in the format that explains the size best where none is given.
 
     checkpoint: bytes that go into memory, 0 if not known; on_disk: those of tables that do not.
     """
@@ -166,7 +166,7 @@ def drafts(recipe: Recipe, shape: ModelShape) -> bool:
 
 
 def drafter(recipe: Recipe, shape: ModelShape) -> bool:
-    """Whether another model drafts, of which nothing is known here but that it is loaded beside this one."""
+    """Whether another model drafts, of which nothing is known here but that it is loaded next to this one."""
     method = recipe.speculation.method.lower()
     return bool(method) and not drafts(recipe, shape) and not any(word in method for word in _NO_MODEL)
 

@@ -102,7 +102,7 @@ def _dropped(facts: NodeFacts) -> tuple[str, Action]:
 
 
 def _downs(facts: Sequence[NodeFacts], deployment: str) -> Iterator[tuple[str, Action]]:
-    """A deployment of ours holds what GPU processes hold on its nodes; where two share a node nobody can tell."""
+    """A deployment of ours holds what GPU processes hold on its nodes; where two share a node it is not known."""
     for node in facts:
         ranks = () if isinstance(node.ranks, Unknown) else node.ranks
         names = {rank.deployment for rank in ranks if rank.running and not rank.simulated}

@@ -86,7 +86,7 @@ def _add_pairs(ask: Tries, every: Sequence[Knob], starts: Sequence[_Way], found:
 
 
 def _dearest(found: _Found) -> float:
-    """What a way must cost less than to be told; anything may while there are too few."""
+    """What a way must cost less than to be shown; anything may while there are too few."""
     return sorted(way.loss for way in found.values())[WANTED - 1] if len(found) >= WANTED else inf
 
 

@@ -45,7 +45,7 @@ def written(variant: Variant) -> str:
 
 
 def yaml_lines(variant: Variant) -> Iterator[str]:
-    """The changed keys as they stand in a recipe, ready to paste; sections in the order of their first key."""
+    """The changed keys as written in a recipe, ready to paste; sections in the order of their first key."""
     sections: dict[str, dict[str, Any]] = {}
     for key, value in variant.keys.items():
         section, _, name = key.partition(".")
@@ -77,7 +77,7 @@ class Judge(Protocol):
         ...
 
     def speed(self, recipe: Recipe, load: Load) -> Speed | None:
-        """How fast it will be; None when nothing tells it."""
+        """How fast it will be; None when it is not known."""
         ...
 
 

@@ -44,7 +44,7 @@ class Measured:
 
 
 def speed(recipe: Recipe, shape: ModelShape, size: int, load: Load, anchor: Measured | None = None) -> Speed:
-    """size: bytes of the checkpoint, 0 if not known. What cannot be estimated is an Estimate of 0 that says why.
+    """size: bytes of the checkpoint, 0 if not known. What cannot be estimated is an Estimate of 0 with the reason.
 
     Without a prompt in the load, prefill and ttft are of a usual one.
     """
@@ -114,7 +114,7 @@ def _step(model: Model, load: Load, rate: Rates) -> float:
 
 
 def _crowded(model: Model, load: Load, rate: Rates) -> float:
-    """Seconds that a token may wait for prompts of others, where each of them comes anew for every short answer."""
+    """Seconds that a token may wait for prompts of others, where each of them comes again for every short answer."""
     others = together(model.recipe, load) - 1
     return others * prefill(model, Load(prompt=load.depth), rate).seconds / _ANSWER if others and load.depth else 0.0
 

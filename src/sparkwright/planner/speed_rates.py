@@ -15,14 +15,14 @@ from sparkwright.engines.catalog import traits
 class Rates:
     """read: bytes/s of weights that a decoding step reads. cache: bytes/s of KV. scan: FLOP/s of a lightning indexer.
 
-    kernel: seconds that one kernel of a CUDA graph costs beside its bytes (start, end, small shapes); host: seconds of
+    kernel: seconds that one kernel of a CUDA graph costs besides its bytes (start, end, small shapes); host: seconds of
     CPU work that launches one without a graph. step: seconds of a step that wait for sampling and the scheduler.
     exchange: seconds of one small all-reduce. link: bytes/s over the cable. gemm: FLOP/s of a large BF16 product.
     cold: seconds that the first prompts of their size wait for kernels to be compiled.
     alike: n neighbouring tokens of one text need as many experts as n**alike tokens drawn by chance. crowd: so do n
     sequences (benchmarks that send one prompt many times share more).
-    unsaid: share of the cache's bytes where a quantized checkpoint may bring FP8 KV and the recipe says nothing.
-    rest: bytes of a number outside the experts of a 4-bit checkpoint whose size nobody says; 0: as the shape has it.
+    unsaid: share of the cache's bytes where a quantized checkpoint may come with FP8 KV and the recipe gives no type.
+    rest: bytes of a number outside the experts of a 4-bit checkpoint whose size is not known; 0: as the shape has it.
     """
 
     read: float
@@ -120,6 +120,6 @@ def _waits(recipe: Recipe) -> Waits:
 
 
 def sockets(recipe: Recipe) -> bool:
-    """Whether NCCL is told to leave RDMA alone."""
+    """Whether NCCL is configured without RDMA."""
     env = recipe.env
     return env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"

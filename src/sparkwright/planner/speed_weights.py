@@ -1,4 +1,4 @@
-"""Which bytes of the weights a step reads on the slowest rank, once the counted parts are set beside the checkpoint."""
+"""Which bytes of the weights a step reads on the slowest rank, once the count is compared with the checkpoint."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -27,7 +27,7 @@ def weighed(shape: ModelShape, checkpoint: int, rest: float = 0.0) -> tuple[Weig
 
     checkpoint: its bytes, 0 if not known. What it has beyond the count lies in parts that were not quantized after all
     (attention, shared experts, dense FFN), up to BF16: fits NVFP4 builds of Qwen3.5-122B, Super, Laguna,
-    Gemma-4-31B within 10 %. rest: bytes of a number there when nothing tells them, 0: as the shape says.
+    Gemma-4-31B within 10 %. rest: bytes of a number there when they are not known, 0: as in the shape.
     """
     try:
         counted = () if missing(shape) else main(shape)
@@ -50,7 +50,7 @@ def _packed(counted: tuple[Weights, ...], own: float) -> tuple[Weights, ...]:
 
 
 def _requantized(counted: tuple[Weights, ...], shape: ModelShape, factor: float) -> tuple[Weights, ...]:
-    """MXFP4 experts beside BF16: engines for GB10 load the rest as 8 bits or less.
+    """MXFP4 experts next to BF16: engines for GB10 load the rest as 8 bits or less.
 
     gpt-oss-120b would read 5.0 GB a token with BF16; the 56 to 59 tokens/s of five published runs are 280 to 295 GB/s.
     """

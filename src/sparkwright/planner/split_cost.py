@@ -1,7 +1,7 @@
 """What a split costs on GB10 nodes: weights, KV and time of a decoding step. Estimates, with where each is from.
 
 Left out: reading the KV cache (context near 0), speculation, eager mode (-55 %), kernels that suit narrow slices badly.
-docs/guides/parallelism.md sets these figures beside measured ones.
+docs/guides/parallelism.md compares these figures with measured ones.
 """
 
 from math import sqrt
@@ -31,7 +31,7 @@ _ACTIVATION = 2  # bytes of a number that travels
 
 
 def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> SplitCost:
-    """Of the recipe's own split. checkpoint: bytes that go into memory, 0 if not known; what no dimension tells of is
+    """Of the recipe's own split. checkpoint: bytes that go into memory, 0 if not known; what no dimension shows is
     in it, too."""
     split = recipe.parallelism
     shape = settled(shape, checkpoint, recipe.model.on_disk)
@@ -53,7 +53,7 @@ def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> Spli
 
 
 def held(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism) -> float:
-    """Bytes of weights on the fullest rank: the stage with most layers, and what the first or the last has beside them.
+    """Bytes of weights on the fullest rank: the stage with most layers, and what the first or the last has in addition.
 
     Tables and encoders, which no token reads whole, are on the first; the output and drafts on the last.
     """

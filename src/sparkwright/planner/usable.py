@@ -15,7 +15,7 @@ _WORDS = {"kv_heads": "KV heads", "hidden": "wide"}
 
 
 def uses(stored: Stored, recipes: Iterable[Recipe], all_stored: Sequence[Stored] = ()) -> tuple[Use, ...]:
-    """One for each recipe that has to do with it. all_stored: where a recipe's own checkpoint tells its dimensions."""
+    """One for each recipe that has to do with it. all_stored: where a recipe's own checkpoint has its dimensions."""
     found = (use(recipe, stored, shape_of(recipe, all_stored)) for recipe in recipes if not recipe.model.simulated)
     return tuple(one for one in found if one)
 
@@ -45,7 +45,7 @@ def shape_of(recipe: Recipe, stored: Iterable[Stored]) -> ModelShape | None:
 
 
 def other_checkpoints(recipe: Recipe, stored: Sequence[Stored]) -> tuple[tuple[Stored, Use], ...]:
-    """Complete checkpoints of the same model in another form, smallest first: what `up` may be told to take instead."""
+    """Complete checkpoints of the same model in another form, smallest first: what `up` can take instead."""
     shape = shape_of(recipe, stored)
     found = [(one, use(recipe, one, shape)) for one in stored if one.complete]
     could = {one.same: (one, how) for one, how in found if how and how.how is How.COULD}
@@ -80,7 +80,7 @@ def _kin(shape: ModelShape, other: ModelShape) -> bool:
 
 
 def _unequal(shape: ModelShape, other: ModelShape) -> str:
-    """The first dimension that differs, in words; what one of the two does not say is no difference."""
+    """The first dimension that differs, as text; what one of the two does not give is no difference."""
     gguf = "gguf" in (shape.quantization, other.quantization)
     for name in _DIMENSIONS if gguf else (*_DIMENSIONS, *_ALSO):
         mine, theirs = getattr(shape, name), getattr(other, name)

@@ -124,9 +124,9 @@ class _Counted:
 
 
 def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
-    """Bytes of the checkpoint that go into memory and where the figure is from; (0, '') when nothing tells it.
+    """Bytes of the checkpoint that go into memory and where the figure is from; (0, '') when it is not known.
 
-    An unfinished copy is smaller than the model, and a damaged file tells nothing: then the published size is better.
+    An unfinished copy is smaller than the model, and a damaged file shows nothing: then the published size is better.
     """
     size, source, stays = recipe.model.size, "model.size of the recipe", recipe.model.on_disk
     if isinstance(checkpoint, Checkpoint) and checkpoint.sound and checkpoint.bytes:
@@ -136,7 +136,7 @@ def checkpoint_size(recipe: Recipe, checkpoint: Found) -> tuple[int, str]:
 
 
 def rank_weights(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ranks_here: int = 1) -> LedgerLine:
-    """What ranks_here of the fullest ranks hold; 0 and ASSUMED when nothing tells it."""
+    """What ranks_here of the fullest ranks hold; 0 and ASSUMED when it is not known."""
     size, source = checkpoint_size(recipe, checkpoint)
     if traits(recipe).by_layer and size:
         return _even(recipe, size, source, ranks_here)
@@ -196,7 +196,7 @@ def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:
 
     What is beyond the count of a model with draft layers is drafts, up to a few times as many (DSpark has three stages
     where a config says one); else it is parts left unquantized, anywhere; much beyond are tables that no dimension
-    tells of (Engram, per-layer embeddings). exact: the size is of files. A published one a little below the count is
+    shows (Engram, per-layer embeddings). exact: the size is of files. A published one a little below the count is
     none: sizes are rounded, and GiB are called GB.
     """
     total, beyond = model + draft, size - model
@@ -278,5 +278,5 @@ def _up(width: int, tile: int) -> int:
 
 
 def spread_encoder(recipe: Recipe) -> Spread:
-    """vLLM splits an encoder like the rest unless told to give every rank the whole and a part of the images."""
+    """vLLM splits an encoder like the rest unless an option gives every rank the whole and a part of the images."""
     return Spread.COPY if flag(recipe, "mm-encoder-tp-mode") == "data" else Spread.HEADS

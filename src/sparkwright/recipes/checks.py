@@ -32,23 +32,26 @@ def _model(recipe: Recipe) -> Iterator[Complaint]:
     if not recipe.model.label:
         yield ("model",), "`model`: neither `id` (hub id, `organisation/name`) nor `path` (on the nodes) is given"
     if ".." in recipe.model.path.split("/"):
-        yield ("model", "path"), f"`model.path`: observed {shown(recipe.model.path)}; `..` is not allowed in it"
+        yield ("model", "path"), f"`model.path`: found {shown(recipe.model.path)}; `..` is not allowed in it"
 
 
 def _on_disk(recipe: Recipe) -> Iterator[Complaint]:
     size, stays = recipe.model.size, recipe.model.on_disk
     if stays and stays >= size:
         allowed = f"less than `model.size`, which is {size or 'not given'}"
-        yield ("model", "on_disk"), f"`model.on_disk`: observed {stays} bytes; allowed: {allowed}"
+        yield ("model", "on_disk"), f"`model.on_disk`: found {stays} bytes; allowed: {allowed}"
 
 
 def _simulated(recipe: Recipe) -> Iterator[Complaint]:
     place, twin = ("model", "simulated"), recipe.engine.name == "twin"
     if twin and not recipe.model.simulated:
         why = "so that nobody takes its figures for real"
-        yield place, f"`model.simulated`: observed false; engine twin simulates: write `simulated: true`, {why}"
+        yield (
+            place,
+            f"`model.simulated`: found false; engine {recipe.engine.name} simulates: write `simulated: true`, {why}",
+        )
     if recipe.model.simulated and not twin:
-        yield place, f"`model.simulated`: observed true; engine {recipe.engine.name} is real: leave it out"
+        yield place, f"`model.simulated`: found true; engine {recipe.engine.name} is real: leave it out"
 
 
 def _runtime(recipe: Recipe) -> Iterator[Complaint]:
@@ -67,8 +70,8 @@ def _image(engine: EngineChoice) -> Iterator[Complaint]:
         yield ("engine",), "`engine.image` is missing: runtime docker needs one, best by digest (`name@sha256:...`)"
     elif "@sha256:" not in engine.image and not engine.image_note:
         hint = "give the digest (`docker inspect -f '{{index .RepoDigests 0}}' IMAGE`)"
-        note = "or say in `engine.image_note` why only a tag is known"
-        text = f"`engine.image`: observed {shown(engine.image)}, a tag, which can move; {hint} {note}"
+        note = "or explain in `engine.image_note` why only a tag is known"
+        text = f"`engine.image`: found {shown(engine.image)}, a tag, which can move; {hint} {note}"
         yield ("engine", "image"), text
 
 
@@ -77,33 +80,33 @@ def _ranks(recipe: Recipe) -> Iterator[Complaint]:
     if p.world_size != nodes:
         observed = f"tp {p.tp} x pp {p.pp} x dp {p.dp} = {p.world_size} ranks on `nodes: {nodes}`"
         why = "each rank needs a GPU, and a GB10 node has one"
-        yield ("parallelism",), f"`parallelism`: observed {observed}; allowed: a product of {nodes}, for {why}"
+        yield ("parallelism",), f"`parallelism`: found {observed}; allowed: a product of {nodes}, for {why}"
 
 
 def _parallelism(recipe: Recipe) -> Iterator[Complaint]:
     p, path = recipe.parallelism, ("parallelism",)
     if p.ep and p.tp * p.dp == 1:
         why = "experts are spread over tp x dp ranks, so one of the two must be 2 or more"
-        yield (*path, "ep"), f"`parallelism.ep`: observed true with tp 1 and dp 1; {why}"
+        yield (*path, "ep"), f"`parallelism.ep`: found true with tp 1 and dp 1; {why}"
     if recipe.engine.name == "llama-cpp" and (p.tp > 1 or p.dp > 1 or p.ep):
         why = "llama.cpp splits layers over nodes (pp) and nothing else"
         yield (
             path,
-            f"`parallelism`: observed tp {p.tp}, dp {p.dp}, ep {shown(p.ep)}; allowed: tp 1, dp 1, ep false: {why}",
+            f"`parallelism`: found tp {p.tp}, dp {p.dp}, ep {shown(p.ep)}; allowed: tp 1, dp 1, ep false: {why}",
         )
     if p.pp > 1 and recipe.speculation.method == "mtp":
         why = "the draft layer works on the last hidden state, which only the last stage has"
-        yield (*path, "pp"), f"`parallelism.pp`: observed {p.pp} with `speculation.method: mtp`; allowed: 1: {why}"
+        yield (*path, "pp"), f"`parallelism.pp`: found {p.pp} with `speculation.method: mtp`; allowed: 1: {why}"
 
 
 def _limits(recipe: Recipe) -> Iterator[Complaint]:
     s = recipe.serving
     if s.port == s.master_port:
         why = "the same as `serving.port`; the ranks' rendezvous needs a port of its own"
-        yield ("serving", "master_port"), f"`serving.master_port`: observed {s.port}, {why}"
+        yield ("serving", "master_port"), f"`serving.master_port`: found {s.port}, {why}"
     if 0 < s.batched_tokens < s.sequences:
         why = f"{s.sequences} (`serving.sequences`) or more, for one step must hold a token of each sequence"
-        yield ("serving", "batched_tokens"), f"`serving.batched_tokens`: observed {s.batched_tokens}; allowed: {why}"
+        yield ("serving", "batched_tokens"), f"`serving.batched_tokens`: found {s.batched_tokens}; allowed: {why}"
 
 
 def _gateway(recipe: Recipe) -> Iterator[Complaint]:
@@ -112,11 +115,11 @@ def _gateway(recipe: Recipe) -> Iterator[Complaint]:
     taken = {s.port: "serving.port", s.master_port: "serving.master_port"}
     for port, what in ((gateway.port, "`serving.door.port`"), (gateway.port + 1, "the port after it, for metrics,")):
         if port in taken:
-            yield (*path, "port"), f"`serving.door.port`: observed {gateway.port}; {what} is `{taken[port]}`"
+            yield (*path, "port"), f"`serving.door.port`: found {gateway.port}; {what} is `{taken[port]}`"
     files = gateway.tls is GatewayTls.FILES
     for name, value in (("certificate", gateway.certificate), ("key", gateway.key)):
         if files != bool(value):
-            why = f"wanted with `serving.door.tls: files`, observed {shown(gateway.tls.value)} and {shown(value)}"
+            why = f"expected with `serving.door.tls: files`, found {shown(gateway.tls.value)} and {shown(value)}"
             yield (*path, name), f"`serving.door.{name}`: a path is {why}"
 
 
@@ -125,7 +128,7 @@ def _mounts(recipe: Recipe) -> Iterator[Complaint]:
     for index, mount in enumerate(recipe.mounts):
         if count[mount.split(":")[1]] > 1:
             why = "another mount has the same place in the container"
-            yield ("mounts", index), f"`mounts[{index}]`: observed {shown(mount)}; {why}"
+            yield ("mounts", index), f"`mounts[{index}]`: found {shown(mount)}; {why}"
 
 
 def _published(recipe: Recipe) -> Iterator[Complaint]:

@@ -34,19 +34,19 @@ def _named(build: Build) -> Iterator[Complaint]:
                 yield path, f"`build.sources[{index}].{key}` is empty; without it nothing can be built"
         if [other.name for other in build.sources].count(source.name) > 1:
             path = ("build", "sources", index, "name")
-            yield path, f"`build.sources[{index}].name`: observed {shown(source.name)}; another source has it too"
+            yield path, f"`build.sources[{index}].name`: found {shown(source.name)}; another source has it too"
 
 
 def _base(build: Build) -> Iterator[Complaint]:
     if build.unpinned:
         return
     if build.base and not _BY_DIGEST.fullmatch(build.base):
-        hint = "give its digest (NAME@sha256:...), or say in `build.unpinned` why it has none"
-        yield ("build", "base"), f"`build.base`: observed {shown(build.base)}, a tag, which can move; {hint}"
+        hint = "give its digest (NAME@sha256:...), or explain in `build.unpinned` why it has none"
+        yield ("build", "base"), f"`build.base`: found {shown(build.base)}, a tag, which can move; {hint}"
     loose = [name for name in build.packages if "=" not in name]
     if loose:
-        hint = "write name=version, or say in `build.unpinned` why not"
-        text = f"`build.packages`: observed {shown(', '.join(loose))}, without a version; {hint}"
+        hint = "write name=version, or explain in `build.unpinned` why not"
+        text = f"`build.packages`: found {shown(', '.join(loose))}, without a version; {hint}"
         yield ("build", "packages"), text
 
 
@@ -55,15 +55,15 @@ def _python(build: Build) -> Iterator[Complaint]:
         path = ("build", "python", index, "packages")
         count = sum("--hash=" in word for word in group.packages)
         if not all(group.packages):
-            yield path, f"`build.python[{index}].packages` holds an empty text; wanted `name==version`"
+            yield path, f"`build.python[{index}].packages` holds an empty text; expected `name==version`"
         if count and count != len(group.packages):
             why = "pip wants hashes of all or of none; put them into two groups"
-            text = f"`build.python[{index}].packages`: observed {count} of {len(group.packages)} with hashes; {why}"
+            text = f"`build.python[{index}].packages`: found {count} of {len(group.packages)} with hashes; {why}"
             yield path, text
 
 
 def _commands(build: Build) -> Iterator[Complaint]:
-    """Whatever a command downloads by itself is not pinned."""
+    """Whatever a command downloads automatically is not pinned."""
     lines: list[Complaint] = [(("build", "steps", n), line) for n, line in enumerate(build.steps)]
     for index, source in enumerate(build.sources):
         lines += [(("build", "sources", index, "prepare", n), line) for n, line in enumerate(source.prepare)]
@@ -79,7 +79,7 @@ def _environment(build: Build) -> Iterator[Complaint]:
         if is_secret_name(name) or looks_secret(value):
             yield path, f"`build.env.{name}`: a key would stay in the image for everybody who has it; leave it out"
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\n" in value or has_control(value):
-            yield path, f"`build.env`: observed {shown(name)}; allowed: NAME to a text of one line"
+            yield path, f"`build.env`: found {shown(name)}; allowed: NAME to a text of one line"
 
 
 def _addresses(build: Build) -> Iterator[Complaint]:

@@ -36,7 +36,7 @@ def _flag_name(engine: str, name: str) -> str:
     if name != bare or not bare:
         return f": write flags without dashes, as in `{bare or 'block-size'}`"
     if any(c in name for c in " =\t\n") or not name.isascii():
-        return ": a flag's name is one word; its value stands behind the colon"
+        return ": a flag's name is one word; its value comes after the colon"
     if is_secret_name(name):
         return ": a key on the command line is seen by every user of the node; use `serving.api_key_env`"
     why = key_of_flag(engine, name)
@@ -45,10 +45,10 @@ def _flag_name(engine: str, name: str) -> str:
 
 def _flag_value(value: object) -> str:
     if isinstance(value, str) and looks_secret(value):
-        return ": a key must not stand in a file (its value is not shown)"
+        return ": a key must not be in a file (its value is not shown)"
     if isinstance(value, str) and has_control(value):
-        return ": observed control characters in the text; allowed: printable text"
+        return ": found control characters in the text; allowed: printable text"
     if isinstance(value, str) and "\n" in value.strip():
         hint = "for JSON write a mapping or a list, for long text use `>-`"
-        return f": observed a text of several lines; a flag takes one value: {hint}"
+        return f": found a text of several lines; a flag takes one value: {hint}"
     return ""

@@ -34,7 +34,7 @@ def _address(value: str) -> str:
         ok = False
     if not ok or value in ("0.0.0.0", "255.255.255.255"):
         raise ValueError(
-            f"observed {shown(value)}; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"
+            f"found {shown(value)}; allowed: auto, or this node's IPv4 address on the fabric, as in 192.168.100.10"
         )
     return value
 
@@ -46,7 +46,7 @@ def _hcas(value: Any) -> Any:
     ):
         return value
     raise ValueError(
-        f"observed {shown(value)}; allowed: auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], "
+        f"found {shown(value)}; allowed: auto, a list of RDMA devices, as in [rocep1s0f0, roceP2p1s0f0], "
         "or [] for plain TCP"
     )
 
@@ -100,7 +100,7 @@ def load_cluster(text: str, source: str) -> Cluster:
 def _tree(document: Document, source: str) -> Any:
     """The file with each node written in full: `- spark-1` is short for `- name: spark-1`."""
     if not isinstance(document.value, Mapping):
-        raise RecipeError(f"{source}:1: observed {shown(document.value)}; a cluster file is a mapping with `nodes:`")
+        raise RecipeError(f"{source}:1: found {shown(document.value)}; a cluster file is a mapping with `nodes:`")
     tree = clean(document.value)
     if isinstance(tree.get("nodes"), list):
         tree["nodes"] = [{"name": n} if not isinstance(n, Mapping) else n for n in tree["nodes"]]
@@ -130,9 +130,9 @@ def _given(value: str) -> str | None:
 
 def _checks(cluster: Cluster, part: ClusterPart) -> Iterator[Complaint]:
     if not cluster.nodes:
-        yield ("nodes",), "`nodes`: observed an empty list; a cluster has at least one node"
+        yield ("nodes",), "`nodes`: found an empty list; a cluster has at least one node"
     elif cluster.head not in cluster.names:
-        yield ("head",), f"`head`: observed {shown(cluster.head)}; allowed: {', '.join(cluster.names)}"
+        yield ("head",), f"`head`: found {shown(cluster.head)}; allowed: {', '.join(cluster.names)}"
     yield from _twice(cluster)
     for index, node in enumerate(part.nodes):
         yield from env_complaints(node.env, ("nodes", index, "env"))
@@ -147,7 +147,7 @@ def _twice(cluster: Cluster) -> Iterator[Complaint]:
             if first != index:
                 path: Path = ("nodes", index, *key)
                 other = f"nodes[{first}] ({cluster.nodes[first].name})"
-                yield path, f"`{dotted(path)}`: observed {shown(value)}, as in {other}; each node needs its own {kind}"
+                yield path, f"`{dotted(path)}`: found {shown(value)}, as in {other}; each node needs its own {kind}"
 
 
 def _identities(node: Node) -> Iterator[tuple[str, str, tuple[str, ...]]]:

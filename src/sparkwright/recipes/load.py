@@ -23,12 +23,12 @@ from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 PROSE = {"title", "notes", "published", "license_note", "phases", "source", "conditions", "references"}
 PROSE |= {"state", "state_reason", "instead", "profile", "profiles", "hash"}
 PROSE |= {"build"}  # an image that is built from it carries the hash of it in its name
-"""Fields that say something about a recipe without changing what is served."""
+"""Fields that describe a recipe without changing what is served."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The recipe as one profile ('' for the base) makes it; recipe is None where complaints stand against it.
+    """The recipe as one profile ('' for the base) makes it; recipe is None where there are problems with it.
 
     rest: the recipe without what the complaints are about, None where too much is missing.
     """
@@ -58,7 +58,7 @@ def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
 
 
 def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
-    """Of a file with mistakes: its variants without what is wrong, to be looked at further. Raises RecipeError."""
+    """Of a file with mistakes: its variants without what is wrong, to be checked further. Raises RecipeError."""
     document = read_yaml(text, source)
     base, profiles, _ = parts(_top(document, source))
     made = (_variant(base, profiles, name, source).rest for name in ("", *profiles))
@@ -67,7 +67,7 @@ def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
 
 @lru_cache(maxsize=256)
 def _file(text: str, source: str) -> _File:
-    """All of a file: whoever asks for its profiles one after the other has it read once. Raises RecipeError."""
+    """All of a file: a caller that asks for its profiles one after the other has it read once. Raises RecipeError."""
     document = read_yaml(text, source)
     tree = _top(document, source)
     base, profiles, wrong = parts(tree)
@@ -84,7 +84,7 @@ def _file(text: str, source: str) -> _File:
 def _top(document: Document, source: str) -> Mapping[str, Any]:
     if isinstance(document.value, Mapping):
         return document.value
-    raise RecipeError(f"{source}:1: observed {shown(document.value)}; a recipe is a mapping, one `key: value` a line")
+    raise RecipeError(f"{source}:1: found {shown(document.value)}; a recipe is a mapping, one `key: value` a line")
 
 
 def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, source: str) -> Variant:
@@ -114,7 +114,7 @@ def _name_complaint(recipe: Recipe) -> tuple[Complaint, ...]:
 
 
 def _problems(variants: tuple[Variant, ...], document: Document) -> list[Problem]:
-    """Complaints with their lines; what concerns only some of the variants says which."""
+    """Complaints with their lines; what concerns only some of the variants names them."""
     where: dict[Problem, list[str]] = {}
     for variant in variants:
         for path, text in variant.complaints:

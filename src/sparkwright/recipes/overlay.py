@@ -16,7 +16,7 @@ def overlay(base: Any, over: Any) -> Any:
 def clean(tree: Any, path: tuple[str, ...] = ()) -> Any:
     """Drops keys that begin with `x-` and keys whose value is null (their default holds).
 
-    What stands inside a flag's or a speculation option's value is the engine's, not ours: it is kept as it is.
+    What is inside a flag's or a speculation option's value is the engine's, not ours: it is not changed.
     """
     if isinstance(tree, list):
         return [clean(item, path) for item in tree]

@@ -1,4 +1,4 @@
-"""What pydantic found, said in our words: key path, observed, allowed, why, and the nearest valid key."""
+"""What pydantic found, as text: key path, found, allowed, why, and the nearest valid key."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar, get_args
@@ -66,10 +66,10 @@ def _sentence(detail: ErrorDetails, path: Path) -> str:
     if kind == "value_error":
         return str(detail["ctx"]["error"])
     if kind == "literal_error":
-        return f"observed {observed}; allowed: {detail['ctx']['expected'].replace(chr(39), '')}"
+        return f"found {observed}; allowed: {detail['ctx']['expected'].replace(chr(39), '')}"
     if kind in _WANTED:
-        return f"observed {observed}; wanted {_WANTED[kind]}{_advice(kind, detail['input'], path)}"
-    return f"observed {observed}; {detail['msg']}"
+        return f"found {observed}; expected {_WANTED[kind]}{_advice(kind, detail['input'], path)}"
+    return f"found {observed}; {detail['msg']}"
 
 
 def _observed(value: Any, path: Path) -> str:
@@ -126,7 +126,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _without(tree: Any, path: Path) -> Any:
-    """A copy of a tree without what stands at a path."""
+    """A copy of a tree without the value at a path."""
     if not path:
         return tree
     head, rest = path[0], path[1:]

@@ -19,7 +19,7 @@ def parts(tree: Tree) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[C
     found = tree.get("profiles")
     wrong: list[Complaint] = []
     if found is not None and not isinstance(found, Mapping):
-        wrong += [(("profiles",), f"`profiles`: observed {shown(found)}; wanted a mapping of profiles by name")]
+        wrong += [(("profiles",), f"`profiles`: found {shown(found)}; expected a mapping of profiles by name")]
     written = {k: v for k, v in found.items() if not k.startswith("x-")} if isinstance(found, Mapping) else {}
     for name, over in written.items():
         wrong += _profile(name, over)
@@ -39,17 +39,17 @@ def _profile(name: str, over: Any) -> Iterable[Complaint]:
         yield path, f"`profiles`: name of a profile: {error}"
     if not isinstance(over, Mapping):
         wanted = "a mapping of the keys that differ from the base"
-        yield path, f"`profiles.{name}`: observed {shown(over)}; wanted {wanted}"
+        yield path, f"`profiles.{name}`: found {shown(over)}; expected {wanted}"
         return
     for key in sorted(set(over) & _NOT_IN_PROFILE):
-        yield (*path, key), f"`profiles.{name}.{key}` stands outside the profiles; a profile cannot change it"
+        yield (*path, key), f"`profiles.{name}.{key}` is outside the profiles; a profile cannot change it"
 
 
 def _default(tree: Tree, names: Iterable[str]) -> list[Complaint]:
     default = tree.get("default_profile")
     if default in (None, "", *names):
         return []
-    return [(("default_profile",), f"`default_profile`: observed {shown(default)}; {existing(names)}")]
+    return [(("default_profile",), f"`default_profile`: found {shown(default)}; {existing(names)}")]
 
 
 def existing(names: Iterable[str]) -> str:

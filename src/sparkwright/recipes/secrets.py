@@ -1,4 +1,4 @@
-"""Keys do not stand in files: where one does, say so without showing it."""
+"""Keys must not be in files: where one is, it is reported without being shown."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from sparkwright.recipes.yaml_lines import Path, dotted
 
 
 def env_complaints(env: Mapping[str, str], path: Path) -> Iterator[Complaint]:
-    """Names that are none, and literal keys, in an `env` mapping that stands at `path`."""
+    """Names that are none, and literal keys, in an `env` mapping at `path`."""
     for name, value in env.items():
         place = (*path, name)
         if not (name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit()):
@@ -17,7 +17,7 @@ def env_complaints(env: Mapping[str, str], path: Path) -> Iterator[Complaint]:
                 f"`{dotted(place)}` is no name of an environment variable: letters, digits and `_`, no digit first",
             )
         elif (is_secret_name(name) and value) or looks_secret(value):
-            yield place, f"`{dotted(place)}`: a key must not stand in a file (its value is not shown); {_hint(name)}"
+            yield place, f"`{dotted(place)}`: a key must not be in a file (its value is not shown); {_hint(name)}"
 
 
 def _hint(name: str) -> str:

@@ -52,13 +52,13 @@ def seconds(value: Any) -> float:
     """Seconds of `230s`, `4min`, `1.5h` or a bare number. Raises ValueError."""
     match = re.fullmatch(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*([a-z]*)\s*", _text(value))
     if not match or match[2] not in _SECONDS:
-        raise ValueError(f"observed {shown(value)}; a duration is a number with s, min or h, as in 230s or 4min")
+        raise ValueError(f"found {shown(value)}; a duration is a number with s, min or h, as in 230s or 4min")
     return float(match[1]) * _SECONDS[match[2]]
 
 
 def size(value: Any) -> int:
     """Bytes of `64g`, `149GB` or a bare number. Raises ValueError."""
-    wrong = ValueError(f"observed {shown(value)}; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB")
+    wrong = ValueError(f"found {shown(value)}; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB")
     text = _text(value)
     if len(text) > 30:
         raise wrong
@@ -78,9 +78,9 @@ def as_written(value: Any) -> Any:
         return value.text
     if isinstance(value, bool):
         word = str(value).lower()
-        raise ValueError(f'observed {word}; a text is wanted here: put it in quotes, as in "{word}" or "{int(value)}"')
+        raise ValueError(f'found {word}; expected a text: put it in quotes, as in "{word}" or "{int(value)}"')
     if isinstance(value, str) and has_control(value):
-        raise ValueError("observed control characters in the text; allowed: printable text, tabs and line breaks")
+        raise ValueError("found control characters in the text; allowed: printable text, tabs and line breaks")
     return value
 
 
@@ -121,9 +121,9 @@ class Within:
         if self.low <= value <= self.high or (self.zero and value == 0):
             return value
         raise ValueError(
-            f"observed {value:g}; allowed {self}: {self.why}"
+            f"found {value:g}; allowed {self}: {self.why}"
             if isinstance(value, float)
-            else f"observed {value}; allowed {self}: {self.why}"
+            else f"found {value}; allowed {self}: {self.why}"
         )
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -132,7 +132,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Text of a form; `form` says it in words; `hide`: the observed text may be a key and is not shown."""
+    """Text of a form; `form` describes it; `hide`: the text may be a key and is not shown."""
 
     pattern: str
     form: str
@@ -141,7 +141,7 @@ class Matching:
     def check(self, value: str) -> str:
         if value == "" or re.fullmatch(self.pattern, value):
             return value
-        raise ValueError(f"observed {'a text that is not shown' if self.hide else shown(value)}; allowed: {self.form}")
+        raise ValueError(f"found {'a text that is not shown' if self.hide else shown(value)}; allowed: {self.form}")
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self.check, handler(source))

@@ -23,7 +23,7 @@ def load_workload(text: str, source: str) -> Workload:
     document = read_yaml(text, source)
     if not isinstance(document.value, Mapping):
         seen = shown(document.value)
-        raise RecipeError(f"{source}:1: observed {seen}; a workload is a mapping with `title:` and `levels:`", _HINT)
+        raise RecipeError(f"{source}:1: found {seen}; a workload is a mapping with `title:` and `levels:`", _HINT)
     part, found = validated(clean(document.value), WorkloadPart, _keys())
     if part and not found:
         found = tuple(_checks(part))
@@ -59,13 +59,13 @@ def _workload(part: WorkloadPart, source: str) -> Workload:
 def _checks(part: WorkloadPart) -> Iterator[Complaint]:
     """What no single key shows; only of a file whose keys are all good."""
     if not part.levels:
-        yield ("levels",), "`levels`: observed an empty list; a workload has at least one level"
+        yield ("levels",), "`levels`: found an empty list; a workload has at least one level"
     for index, level in enumerate(part.levels):
         yield from ((("levels", index, *path), text) for path, text in complaints(level))
     if part.search and not part.slo:
         yield ("search",), "`search` finds the highest rate that meets `slo:`, which is missing"
     if part.search and part.search.low >= part.search.high:
-        yield ("search",), f"`search`: observed low {part.search.low:g}, high {part.search.high:g}; low is the smaller"
+        yield ("search",), f"`search`: found low {part.search.low:g}, high {part.search.high:g}; low is the smaller"
     yield from _twice(part)
 
 

@@ -1,4 +1,4 @@
-"""A level as it is written -> the levels that it stands for: one for each depth, concurrency and rate."""
+"""A level as it is written -> the levels that it means: one for each depth, concurrency and rate."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -97,7 +97,7 @@ def complaints(level: LevelPart) -> Iterator[Complaint]:
     given = [name for name in ("single", "agent", "replay") if getattr(level, name)]
     if len(given) != 1:
         seen = " and ".join(f"`{name}`" for name in given) or "none"
-        yield (), f"observed {seen}; a level has exactly one of `single`, `agent` and `replay`"
+        yield (), f"found {seen}; a level has exactly one of `single`, `agent` and `replay`"
     yield from _paces(level)
     if level.single:
         yield from _single(level.single)
@@ -107,7 +107,7 @@ def _paces(level: LevelPart) -> Iterator[Complaint]:
     if level.replay and level.replay.timed and (level.arrival or level.rate != [0.0]):
         yield (
             ("replay", "timed"),
-            "`timed: true` takes the times of the file; `arrival` and `rate` have no place beside it",
+            "`timed: true` takes the times of the file; `arrival` and `rate` have no place next to it",
         )
     open_loop = level.arrival not in (None, "closed")
     if open_loop and 0.0 in level.rate:
@@ -129,6 +129,6 @@ def _single(part: SinglePart) -> Iterator[Complaint]:
 
 def _spans(length: LengthPart, path: tuple[str, str]) -> Iterator[Complaint]:
     if length.low > length.high:
-        yield path, f"`{'.'.join(path)}`: observed from {length.low} to {length.high}; `from` is the smaller one"
+        yield path, f"`{'.'.join(path)}`: found from {length.low} to {length.high}; `from` is the smaller one"
     elif length.median and not length.low < length.median < length.high:
-        yield path, f"`{'.'.join(path)}.median`: observed {length.median}; it lies between `from` and `to`"
+        yield path, f"`{'.'.join(path)}.median`: found {length.median}; it lies between `from` and `to`"

@@ -10,7 +10,7 @@ _NAME = Matching(r"[a-z0-9][a-z0-9._-]{0,62}", "small letters, digits, `.`, `_` 
 _TITLE = Matching(r"[^\n]{1,100}", "one line of at most 100 characters")
 _TOKENS = Within(1, 16_777_216, "more than 16 Mi tokens no known model takes")
 _DEPTH = Within(0, 16_777_216, "more than 16 Mi tokens no known model takes")
-_COUNT = Within(1, 1_000_000, "each is kept as a row")
+_COUNT = Within(1, 1_000_000, "each is stored as a row")
 _WARMUP = Within(0, 1000, "they are sent at every repeat")
 _USERS = Within(1, 20_000, "each is a connection, and a client has about 28,000 ports to one address")
 _RATE = Within(0.001, 100_000, "requests a second; slower than one in 1000 s is no load", zero=True)
@@ -45,7 +45,7 @@ def _listed(value: Any) -> Any:
 def _replay_path(value: Any) -> Any:
     if isinstance(value, str) and value.strip():
         return value
-    raise ValueError(f"observed {shown(value)}; wanted the path of a file")
+    raise ValueError(f"found {shown(value)}; expected the path of a file")
 
 
 Short = Annotated[float, BeforeValidator(_short)]
@@ -92,7 +92,7 @@ class ReplayPart(Part):
 
 
 class LevelPart(Part):
-    """One of single, agent, replay. Lists of depth, concurrency or rate stand for one level each.
+    """One of single, agent, replay. Lists of depth, concurrency or rate mean one level each.
 
     per_user: requests for each of `concurrency`, in place of `requests`.
     """

@@ -103,14 +103,14 @@ def _hint(line: str) -> str:
         return "indent with spaces, not with tabs"
     if re.search(r":\s+[@%`*&!|>]", line) or line.count(": ") > 1:
         return "put the value in quotes"
-    return "look at the indentation, the colon and the quotes of this line and of the one before"
+    return "check the indentation, the colon and the quotes of this line and of the one before"
 
 
 def _unreadable(error: yaml.reader.ReaderError, text: str, source: str) -> RecipeError:
     before = text[: error.position]
     line, column = before.count("\n") + 1, error.position - before.rfind("\n")
     code = error.character if isinstance(error.character, int) else ord(error.character)
-    return RecipeError(f"{source}:{line}:{column}: character U+{code:04X} may not stand in YAML; remove it")
+    return RecipeError(f"{source}:{line}:{column}: character U+{code:04X} is not allowed in YAML; remove it")
 
 
 class _Reader:
@@ -178,10 +178,10 @@ class _Reader:
         return None
 
     def _twice(self, line: int, path: Path, first: int) -> None:
-        self.problems.append(Problem(line, f"key `{dotted(path)}` stands twice: on line {first} and on line {line}"))
+        self.problems.append(Problem(line, f"key `{dotted(path)}` is there twice: on line {first} and on line {line}"))
 
     def _merged(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        """The keys that `<<: *name` brings in; written keys win."""
+        """The keys that `<<: *name` adds; written keys win."""
         merged: dict[str, Any] = {}
         for source in _merge_sources(node):
             if isinstance(source, yaml.MappingNode):

@@ -135,7 +135,7 @@ async def test_no_progress_is_stuck_with_rank_and_reason() -> None:
     error = await failure(here, recipe=limits(load=20.0))
     assert error.message.startswith("stuck: no rank has progressed for 2")
     assert "allowed in phase load: 20 s" in error.message
-    assert "rank 0 stands still at load: reading weights stands still" in error.message
+    assert "rank 0 stands still at load: reading weights makes no progress" in error.message
     assert "rank 0 on spark-1 said last: Loading safetensors checkpoint shards" in error.message
     assert SHARD in error.tail
     assert "phases.load.stuck_after" in error.hint

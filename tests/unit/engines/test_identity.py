@@ -79,7 +79,7 @@ def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
     """With the node, so that one wrong image of two is seen."""
     (finding,) = findings(EngineFound("arm64", {"vllm": "0.22.0"}, PROGRAM))
     assert finding.subject == "spark-1" and "acme/vllm:1" in finding.title
-    assert "observed vllm 0.22.0; wanted 0.21.1" in finding.evidence and "0.22.0" in finding.remedy
+    assert "expected 0.21.1, found vllm 0.22.0" in finding.evidence and "0.22.0" in finding.remedy
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_recipe_cannot_move_mpi_off_the_fabric() -> None:
 
 
 def test_every_option_is_spelled_as_click_wants_it() -> None:
-    """Underscores, no `--no-` forms, a list as the option said again."""
+    """Underscores, no `--no-` forms, a list as the option repeated."""
     flags = {
         "trust-remote-code": True,
         "fail_fast_on_attention_window_too_large": False,

@@ -160,4 +160,4 @@ def test_the_words_say_when_where_and_what_differs() -> None:
     """A calibrated line of the ledger shows its source."""
     assert told(start()) == "measured at the start of 2025-11-21 by v4 on spark-1"
     assert told(chosen(start(node="spark-9"))).endswith("on spark-9; not the same: another node")
-    assert told(measured(FACTS, conditions(RECIPE, False), source="a.log")) == "measured, as a.log says"
+    assert told(measured(FACTS, conditions(RECIPE, False), source="a.log")) == "measured, as in a.log"

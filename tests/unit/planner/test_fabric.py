@@ -232,7 +232,7 @@ def test_given_values_win() -> None:
 
 
 def test_sockets_on_the_management_network() -> None:
-    """Guards that bootstrap over the LAN keeps the payload on both twins of the cage that reaches the peer."""
+    """Guards that bootstrap over the LAN keeps the payload on both ports of the pair that reaches the peer."""
     decision = choose_fabric(node(interface="enP7s7"), spark("one", 1), [spark("two", 2)])
     assert chosen(decision) == ("192.168.7.1", "enP7s7", ("rocep1s0f0", "roceP2p1s0f0"))
     assert decision.choice is not None

@@ -89,7 +89,7 @@ def test_a_context_that_nobody_gives() -> None:
     model = shape("qwen3-8b")
     assert needed(recipe(), model) == needed(recipe(model.positions), model)
     nowhere = replace(model, positions=0)
-    assert "how long a context is" in capacity(recipe(), nowhere, GIB).unknown
+    assert "the length of a context" in capacity(recipe(), nowhere, GIB).unknown
     assert isinstance(needed(recipe(), nowhere), Unknown)
 
 

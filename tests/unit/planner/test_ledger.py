@@ -167,7 +167,7 @@ def test_the_twin_takes_nothing() -> None:
     """Guards that a simulated run fits on any machine and reports that it is one."""
     found = made(replace(PLAYED, model=replace(PLAYED.model, size=SIZE)), None)
     assert [line(found, name).bytes for name in (WEIGHTS, KV_POOL)] == [0, 0]
-    assert "simulated: the twin allocates nothing; a real engine would take 69.4 GiB" in line(found, WEIGHTS).why
+    assert "simulated: allocates nothing; a real engine would take 69.4 GiB" in line(found, WEIGHTS).why
     assert "would take 21.3 GiB" in line(found, KV_POOL).why
     assert (gib(line(found, OVERHEAD).bytes), found.claim, found.loading) == ("0.2 GiB", 0, None)
 

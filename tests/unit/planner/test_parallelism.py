@@ -77,7 +77,7 @@ def refused(made: Advice) -> str:
         (advice(MINIMAX, 1, 1, 2, engine="sglang"), "SGLang spans nodes with data parallelism only inside tp"),
         (advice(MINIMAX, 1, 1, 2, engine="trtllm"), "enable_attention_dp"),
         (advice(DSV4, 1, 2, speculation=Speculation("mtp", 2)), "pp 2 with speculation mtp"),
-        (advice(None, 1, 2, speculation=Speculation("deepseek_mtp", 2)), "wanted pp 1"),
+        (advice(None, 1, 2, speculation=Speculation("deepseek_mtp", 2)), "expected pp 1"),
         (advice(MINIMAX, 1, 2, engine="sglang", speculation=Speculation("ngram", 5)), "pp 2 with speculation ngram"),
     ],
 )
@@ -264,7 +264,7 @@ def test_what_is_not_known_is_said() -> None:
     """Guards that a half-known model gets no figures, and that the splits are still judged."""
     made = advice(replace(MINIMAX, hidden=0), 2)
     assert made.chosen and made.chosen.possible and made.chosen.cost is None
-    assert made.why == "what a split costs is not known: nothing says the model's hidden"
+    assert made.why == "what a split costs is not known: nothing gives the model's hidden"
 
 
 def test_the_recipes_own_comes_first() -> None:

@@ -21,7 +21,7 @@ def test_model():
         "r.yaml:2: `model`: neither `id` (hub id, `organisation/name`) nor `path` (on the nodes) is given"
     ]
     assert errors(GOOD.replace("{id: org/name}", "{path: ../x}")) == [
-        "r.yaml:2: `model.path`: observed '../x'; `..` is not allowed in it"
+        "r.yaml:2: `model.path`: found '../x'; `..` is not allowed in it"
     ]
     assert silent(base=GOOD.replace("{id: org/name}", "{path: /data/x}")).model.label == "/data/x"
 
@@ -33,10 +33,10 @@ def test_on_disk():
         return GOOD.replace("org/name", f"org/name, {more}")
 
     assert errors(sized("size: 2GB, on_disk: 2GB")) == [
-        "r.yaml:2: `model.on_disk`: observed 2000000000 bytes; allowed: less than `model.size`, which is 2000000000"
+        "r.yaml:2: `model.on_disk`: found 2000000000 bytes; allowed: less than `model.size`, which is 2000000000"
     ]
     assert errors(sized("on_disk: 1GB")) == [
-        "r.yaml:2: `model.on_disk`: observed 1000000000 bytes; allowed: less than `model.size`, which is not given"
+        "r.yaml:2: `model.on_disk`: found 1000000000 bytes; allowed: less than `model.size`, which is not given"
     ]
     assert silent(base=sized("size: 2GB, on_disk: 1GB")).model.on_disk == 1_000_000_000
 
@@ -44,11 +44,11 @@ def test_on_disk():
 def test_simulated():
     """Simulated is never passed off as real, in neither direction."""
     assert errors(TWIN) == [
-        "r.yaml:2: `model.simulated`: observed false; engine twin simulates: write `simulated: true`, "
+        "r.yaml:2: `model.simulated`: found false; engine twin simulates: write `simulated: true`, "
         "so that nobody takes its figures for real"
     ]
     assert errors(GOOD.replace("org/name", "org/name, simulated: true")) == [
-        "r.yaml:2: `model.simulated`: observed true; engine vllm is real: leave it out"
+        "r.yaml:2: `model.simulated`: found true; engine vllm is real: leave it out"
     ]
     assert silent(base=TWIN.replace("org/name", "org/name, simulated: true")).model.simulated
 
@@ -56,8 +56,8 @@ def test_simulated():
 def test_image():
     """Docker needs an image, by digest or with the reason why not."""
     tag = (
-        "r.yaml:7: `engine.image`: observed 'a/b:1', a tag, which can move; give the digest (`docker inspect -f "
-        "'{{index .RepoDigests 0}}' IMAGE`) or say in `engine.image_note` why only a tag is known"
+        "r.yaml:7: `engine.image`: found 'a/b:1', a tag, which can move; give the digest (`docker inspect -f "
+        "'{{index .RepoDigests 0}}' IMAGE`) or explain in `engine.image_note` why only a tag is known"
     )
     assert errors(DOCKER) == [
         "r.yaml:3: `engine.image` is missing: runtime docker needs one, best by digest (`name@sha256:...`)"
@@ -81,7 +81,7 @@ def test_runtime():
 def test_ranks():
     """One rank per GPU, one GPU per node."""
     assert recipe_errors("nodes: 2\nparallelism: {tp: 2, pp: 2}\n") == [
-        "r.yaml:8: `parallelism`: observed tp 2 x pp 2 x dp 1 = 4 ranks on `nodes: 2`; "
+        "r.yaml:8: `parallelism`: found tp 2 x pp 2 x dp 1 = 4 ranks on `nodes: 2`; "
         "allowed: a product of 2, for each rank needs a GPU, and a GB10 node has one"
     ]
     assert silent("nodes: 4\nparallelism: {tp: 2, pp: 2}\n").parallelism.world_size == 4
@@ -90,7 +90,7 @@ def test_ranks():
 def test_expert_parallel():
     """Experts need ranks to be spread over."""
     assert recipe_errors("nodes: 2\nparallelism: {pp: 2, ep: true}\n") == [
-        "r.yaml:8: `parallelism.ep`: observed true with tp 1 and dp 1; "
+        "r.yaml:8: `parallelism.ep`: found true with tp 1 and dp 1; "
         "experts are spread over tp x dp ranks, so one of the two must be 2 or more"
     ]
     assert silent("nodes: 2\nparallelism: {dp: 2, ep: true}\n").parallelism.ep
@@ -99,7 +99,7 @@ def test_expert_parallel():
 def test_llama_cpp_parallelism():
     """llama.cpp has no tensor parallelism over nodes."""
     assert errors(LLAMA + "nodes: 2\nparallelism: {tp: 2}\n") == [
-        "r.yaml:8: `parallelism`: observed tp 2, dp 1, ep false; allowed: tp 1, dp 1, ep false: "
+        "r.yaml:8: `parallelism`: found tp 2, dp 1, ep false; allowed: tp 1, dp 1, ep false: "
         "llama.cpp splits layers over nodes (pp) and nothing else"
     ]
     assert silent("nodes: 2\nparallelism: {pp: 2}\n", LLAMA).parallelism.pp == 2
@@ -108,7 +108,7 @@ def test_llama_cpp_parallelism():
 def test_pipeline_with_mtp():
     """MTP's draft layer sits behind the last stage."""
     assert recipe_errors("nodes: 2\nparallelism: {pp: 2}\nspeculation: {method: mtp, tokens: 2}\n") == [
-        "r.yaml:8: `parallelism.pp`: observed 2 with `speculation.method: mtp`; allowed: 1: "
+        "r.yaml:8: `parallelism.pp`: found 2 with `speculation.method: mtp`; allowed: 1: "
         "the draft layer works on the last hidden state, which only the last stage has"
     ]
     assert silent("nodes: 2\nparallelism: {tp: 2}\nspeculation: {method: mtp, tokens: 2}\n").speculation.tokens == 2
@@ -117,7 +117,7 @@ def test_pipeline_with_mtp():
 def test_ports():
     """API and rendezvous cannot share a port."""
     assert recipe_errors("serving: {master_port: 8000}\n") == [
-        "r.yaml:7: `serving.master_port`: observed 8000, the same as `serving.port`; the ranks' rendezvous needs a port of its own"
+        "r.yaml:7: `serving.master_port`: found 8000, the same as `serving.port`; the ranks' rendezvous needs a port of its own"
     ]
     assert silent("serving: {master_port: 8001}\n").serving.master_port == 8001
 
@@ -125,7 +125,7 @@ def test_ports():
 def test_batched_tokens():
     """One step must hold a token of each sequence."""
     assert recipe_errors("serving: {batched_tokens: 64, sequences: 65}\n") == [
-        "r.yaml:7: `serving.batched_tokens`: observed 64; allowed: 65 (`serving.sequences`) or more, "
+        "r.yaml:7: `serving.batched_tokens`: found 64; allowed: 65 (`serving.sequences`) or more, "
         "for one step must hold a token of each sequence"
     ]
     assert silent("serving: {batched_tokens: 64, sequences: 64}\n").serving.sequences == 64
@@ -134,13 +134,13 @@ def test_batched_tokens():
 def test_gateway():
     """The gateway's two ports are its own, and files go with `tls: files` and with nothing else."""
     assert recipe_errors("serving: {door: {port: 8000}}\n") == [
-        "r.yaml:7: `serving.door.port`: observed 8000; `serving.door.port` is `serving.port`"
+        "r.yaml:7: `serving.door.port`: found 8000; `serving.door.port` is `serving.port`"
     ]
     assert recipe_errors("serving: {door: {port: 7999}}\n") == [
-        "r.yaml:7: `serving.door.port`: observed 7999; the port after it, for metrics, is `serving.port`"
+        "r.yaml:7: `serving.door.port`: found 7999; the port after it, for metrics, is `serving.port`"
     ]
     assert recipe_errors("serving: {door: {certificate: /c.pem}}\n") == [
-        "r.yaml:7: `serving.door.certificate`: a path is wanted with `serving.door.tls: files`, observed 'internal' and '/c.pem'"
+        "r.yaml:7: `serving.door.certificate`: a path is expected with `serving.door.tls: files`, found 'internal' and '/c.pem'"
     ]
     assert len(recipe_errors("serving: {door: {tls: files}}\n")) == 2
     gateway = silent("serving: {door: {tls: files, certificate: /c.pem, key: /k.pem, names: [a.b], body_limit: 1m}}\n")
@@ -177,7 +177,7 @@ def test_keys_in_env(entry):
     name, _, value = entry.partition(": ")
     (line,) = recipe_errors(f"env: {{{entry}}}\n")
     assert line == (
-        f"r.yaml:7: `env.{name}`: a key must not stand in a file (its value is not shown); take it out, "
+        f"r.yaml:7: `env.{name}`: a key must not be in a file (its value is not shown); take it out, "
         "export it where you call sparkwright, and name the variable in `serving.api_key_env`"
     )
     assert value not in line.removeprefix(f"r.yaml:7: `env.{name}`") or len(value) == 1 or value == "abc"
@@ -201,10 +201,10 @@ def test_env_names():
         ("node-rank: 1", "`flags.node-rank` is filled in for each rank by the launcher; leave it out here"),
         ("api-key: abc", "`flags.api-key`: a key on the command line is seen by every user of the node; use `serving.api_key_env`"),
         ("hf-token: abc", "`flags.hf-token`: a key on the command line is seen by every user of the node; use `serving.api_key_env`"),
-        ("block-size 256: x", "`flags.block-size 256`: a flag's name is one word; its value stands behind the colon"),
-        ('a: "x\\ny"', "`flags.a`: observed a text of several lines; a flag takes one value: for JSON write a mapping or a list, for long text use `>-`"),
-        ("a: sk-1234567890", "`flags.a`: a key must not stand in a file (its value is not shown)"),
-        ('a: "x\\0y"', "`flags.a`: observed control characters in the text; allowed: printable text"),
+        ("block-size 256: x", "`flags.block-size 256`: a flag's name is one word; its value comes after the colon"),
+        ('a: "x\\ny"', "`flags.a`: found a text of several lines; a flag takes one value: for JSON write a mapping or a list, for long text use `>-`"),
+        ("a: sk-1234567890", "`flags.a`: a key must not be in a file (its value is not shown)"),
+        ('a: "x\\0y"', "`flags.a`: found control characters in the text; allowed: printable text"),
     ],
 )  # fmt: skip
 def test_flags_that_are_refused(flag, message):
@@ -232,7 +232,7 @@ def test_the_engine_decides_which_flags_are_ours():
 def test_mounts():
     """Two mounts in one place hide each other."""
     assert recipe_errors("mounts:\n  - /a:/x\n  - /b:/x:ro\n")[1] == (
-        "r.yaml:9: `mounts[1]`: observed '/b:/x:ro'; another mount has the same place in the container"
+        "r.yaml:9: `mounts[1]`: found '/b:/x:ro'; another mount has the same place in the container"
     )
     assert silent("mounts: [/a:/x, '~/b:/y:ro']\n").mounts == ("/a:/x", "~/b:/y:ro")
 

@@ -8,7 +8,7 @@ from sparkwright.recipes.load import load_recipe
 from unit.recipes.samples import GOOD, errors, recipe_errors
 
 FRACTION = (
-    "r.yaml:7: `serving.memory_fraction`: observed 0.95; allowed 0 or 0.05..0.92: it is a share of the whole 121.6 GiB "
+    "r.yaml:7: `serving.memory_fraction`: found 0.95; allowed 0 or 0.05..0.92: it is a share of the whole 121.6 GiB "
     "that CPU and GPU have in common, and the system needs 8 to 10 GiB of it (NVCheckup's sizing rule); on two nodes "
     "0.80 to 0.82 is the practical most, 0.85 left 1 GB a node (GanyX19)"
 )
@@ -56,26 +56,26 @@ def test_known_and_free_keys_are_silent():
     ("more", "message"),
     [
         ("serving: {memory_fraction: 0.95}", FRACTION),
-        ("serving: {port: 80}", "r.yaml:7: `serving.port`: observed 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535"),
-        ("serving: {context: 64}", "r.yaml:7: `serving.context`: observed 64; allowed 0 or 128..16777216: fewer tokens hold no chat template, more than 16 Mi no known model has"),
-        ("serving: {context: [1, 2]}", "r.yaml:7: `serving.context`: observed a list of 2; wanted one whole number; write a single value, not a list"),
-        ("serving: {context: 256k}", "r.yaml:7: `serving.context`: observed '256k'; wanted one whole number; write it without quotes, units or line breaks"),
-        ("serving: {context: 2.5}", "r.yaml:7: `serving.context`: observed 2.5; wanted one whole number"),
-        ("serving: [port]", "r.yaml:7: `serving`: observed a list of 1; wanted a mapping, one `key: value` a line; write `name: value` lines without `-`"),
-        ("serving: {expose: public}", "r.yaml:7: `serving.expose`: observed 'public'; allowed: loopback, fabric or all"),
-        ("parallelism: {ep: yes}", "r.yaml:7: `parallelism.ep`: observed 'yes'; wanted true or false; write true"),
-        ("flags:\n- --trust-remote-code", "r.yaml:7: `flags`: observed a list of 1; wanted a mapping, one `key: value` a line; write `name: value` without dashes, as in `block-size: 256` (true for a bare flag)"),
-        ("shm: 64 gigs", "r.yaml:7: `shm`: observed '64 gigs'; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB"),
-        ("phases: {load: {usual: 4m}}", "r.yaml:7: `phases.load.usual`: observed '4m'; a duration is a number with s, min or h, as in 230s or 4min"),
+        ("serving: {port: 80}", "r.yaml:7: `serving.port`: found 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535"),
+        ("serving: {context: 64}", "r.yaml:7: `serving.context`: found 64; allowed 0 or 128..16777216: fewer tokens hold no chat template, more than 16 Mi no known model has"),
+        ("serving: {context: [1, 2]}", "r.yaml:7: `serving.context`: found a list of 2; expected one whole number; write a single value, not a list"),
+        ("serving: {context: 256k}", "r.yaml:7: `serving.context`: found '256k'; expected one whole number; write it without quotes, units or line breaks"),
+        ("serving: {context: 2.5}", "r.yaml:7: `serving.context`: found 2.5; expected one whole number"),
+        ("serving: [port]", "r.yaml:7: `serving`: found a list of 1; expected a mapping, one `key: value` a line; write `name: value` lines without `-`"),
+        ("serving: {expose: public}", "r.yaml:7: `serving.expose`: found 'public'; allowed: loopback, fabric or all"),
+        ("parallelism: {ep: yes}", "r.yaml:7: `parallelism.ep`: found 'yes'; expected true or false; write true"),
+        ("flags:\n- --trust-remote-code", "r.yaml:7: `flags`: found a list of 1; expected a mapping, one `key: value` a line; write `name: value` without dashes, as in `block-size: 256` (true for a bare flag)"),
+        ("shm: 64 gigs", "r.yaml:7: `shm`: found '64 gigs'; a size is a number with k, m, g, GiB or GB, as in 64g or 149GB"),
+        ("phases: {load: {usual: 4m}}", "r.yaml:7: `phases.load.usual`: found '4m'; a duration is a number with s, min or h, as in 230s or 4min"),
         ("phases: {lode: {usual: 4s}}", "r.yaml:7: unknown key `phases.lode`; did you mean `phases.load`?"),
-        ("env: {VLLM_USE_X: true}", 'r.yaml:7: `env.VLLM_USE_X`: observed true; a text is wanted here: put it in quotes, as in "true" or "1"'),
-        ("env: {HF_TOKEN: [hf_abcdefghijkl]}", "r.yaml:7: `env.HF_TOKEN`: observed a value that is not shown; wanted one text; write a single value, not a list"),
-        ("serving: {api_key_env: sk-1234567890abcdef}", "r.yaml:7: `serving.api_key_env`: observed a text that is not shown; allowed: the NAME of an environment variable, never the key itself"),
-        ("title: again", "r.yaml:7: key `title` stands twice: on line 1 and on line 7"),
-        ("name: Big Name", "r.yaml:7: `name`: observed 'Big Name'; allowed: small letters, digits, `.`, `_` and `-`, at most 63, as in deepseek-v4-flash"),
-        ("mounts: [/a]", "r.yaml:7: `mounts[0]`: observed '/a'; allowed: HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro"),
+        ("env: {VLLM_USE_X: true}", 'r.yaml:7: `env.VLLM_USE_X`: found true; expected a text: put it in quotes, as in "true" or "1"'),
+        ("env: {HF_TOKEN: [hf_abcdefghijkl]}", "r.yaml:7: `env.HF_TOKEN`: found a value that is not shown; expected one text; write a single value, not a list"),
+        ("serving: {api_key_env: sk-1234567890abcdef}", "r.yaml:7: `serving.api_key_env`: found a text that is not shown; allowed: the NAME of an environment variable, never the key itself"),
+        ("title: again", "r.yaml:7: key `title` is there twice: on line 1 and on line 7"),
+        ("name: Big Name", "r.yaml:7: `name`: found 'Big Name'; allowed: small letters, digits, `.`, `_` and `-`, at most 63, as in deepseek-v4-flash"),
+        ("mounts: [/a]", "r.yaml:7: `mounts[0]`: found '/a'; allowed: HOST:CONTAINER or HOST:CONTAINER:ro with absolute paths, as in ~/patches:/patches:ro"),
         ("speculation: {method: mtp}", "r.yaml:7: `speculation.tokens` is missing; it has no default"),
-        ('notes: ["a\\e[31m"]', "r.yaml:7: `notes[0]`: observed control characters in the text; allowed: printable text, tabs and line breaks"),
+        ('notes: ["a\\e[31m"]', "r.yaml:7: `notes[0]`: found control characters in the text; allowed: printable text, tabs and line breaks"),
     ],
 )  # fmt: skip
 def test_wrong_values(more, message):
@@ -86,11 +86,11 @@ def test_wrong_values(more, message):
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("{name: tgi, version: 0.5.12}", "r.yaml:3: `engine.name`: observed 'tgi'; allowed: vllm, vllm-ray, sglang, trtllm, llama-cpp or twin"),
-        ("{name: vllm, version: latest}", "r.yaml:3: `engine.version`: observed 'latest'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
-        ("{name: vllm, version: '>=0.21'}", "r.yaml:3: `engine.version`: observed '>=0.21'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
+        ("{name: tgi, version: 0.5.12}", "r.yaml:3: `engine.name`: found 'tgi'; allowed: vllm, vllm-ray, sglang, trtllm, llama-cpp or twin"),
+        ("{name: vllm, version: latest}", "r.yaml:3: `engine.version`: found 'latest'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
+        ("{name: vllm, version: '>=0.21'}", "r.yaml:3: `engine.version`: found '>=0.21'; allowed: one exact version, as in 0.21.0 or b10269: flags and known defects depend on it"),
         ("{name: vllm}", "r.yaml:3: `engine.version` is missing; it has no default"),
-        ("vllm", "r.yaml:3: `engine`: observed 'vllm'; wanted a mapping, one `key: value` a line"),
+        ("vllm", "r.yaml:3: `engine`: found 'vllm'; expected a mapping, one `key: value` a line"),
     ],
 )  # fmt: skip
 def test_wrong_engines(engine, message):
@@ -109,7 +109,7 @@ def test_exact_versions_pass_as_written(version):
 def test_no_mapping(text):
     """An empty file and a list are no recipe."""
     assert len(errors(text)) == 1
-    assert errors(text)[0].startswith("r.yaml:1: observed ")
+    assert errors(text)[0].startswith("r.yaml:1: found ")
 
 
 def test_all_errors_come_together():
@@ -119,11 +119,11 @@ def test_all_errors_come_together():
     )
     assert found == [
         "r.yaml:7: unknown key `max_model_len`; did you mean `serving.context`?",
-        "r.yaml:9: `serving.port`: observed 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
-        "r.yaml:10: `serving.expose`: observed 'public'; allowed: loopback, fabric or all",
-        "r.yaml:12: `env.HF_TOKEN`: a key must not stand in a file (its value is not shown); take it out; "
+        "r.yaml:9: `serving.port`: found 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535",
+        "r.yaml:10: `serving.expose`: found 'public'; allowed: loopback, fabric or all",
+        "r.yaml:12: `env.HF_TOKEN`: a key must not be in a file (its value is not shown); take it out; "
         "run `hf auth login` on the node that downloads, or export it where you call sparkwright",
-        "r.yaml:13: key `serving` stands twice: on line 8 and on line 13",
+        "r.yaml:13: key `serving` is there twice: on line 8 and on line 13",
     ]
 
 

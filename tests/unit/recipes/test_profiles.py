@@ -48,12 +48,12 @@ def test_a_wrong_profile_lists_the_existing():
     ("more", "message"),
     [
         ("profiles: {p: {serving: {ctx: 1}}}", "r.yaml:7: unknown key `serving.ctx`; did you mean `serving.context`? (profile p)"),
-        ("profiles: [a]", "r.yaml:7: `profiles`: observed a list of 1; wanted a mapping of profiles by name"),
-        ("profiles: {p: 3}", "r.yaml:7: `profiles.p`: observed 3; wanted a mapping of the keys that differ from the base"),
-        ("profiles: {p: {name: x}}", "r.yaml:7: `profiles.p.name` stands outside the profiles; a profile cannot change it"),
-        ("profiles: {a b: {}}", "r.yaml:7: `profiles`: name of a profile: observed 'a b'; allowed: letters, digits, `.`, `_` and `-`, as in 256k"),
-        ("default_profile: p", "r.yaml:7: `default_profile`: observed 'p'; this recipe has no profiles"),
-        ("default_profile: [p]", "r.yaml:7: `default_profile`: observed a list of 1; this recipe has no profiles"),
+        ("profiles: [a]", "r.yaml:7: `profiles`: found a list of 1; expected a mapping of profiles by name"),
+        ("profiles: {p: 3}", "r.yaml:7: `profiles.p`: found 3; expected a mapping of the keys that differ from the base"),
+        ("profiles: {p: {name: x}}", "r.yaml:7: `profiles.p.name` is outside the profiles; a profile cannot change it"),
+        ("profiles: {a b: {}}", "r.yaml:7: `profiles`: name of a profile: found 'a b'; allowed: letters, digits, `.`, `_` and `-`, as in 256k"),
+        ("default_profile: p", "r.yaml:7: `default_profile`: found 'p'; this recipe has no profiles"),
+        ("default_profile: [p]", "r.yaml:7: `default_profile`: found a list of 1; this recipe has no profiles"),
     ],
 )  # fmt: skip
 def test_wrong_profiles(more, message):

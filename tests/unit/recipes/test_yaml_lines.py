@@ -56,7 +56,7 @@ def test_lines_of_keys_and_items():
 def test_duplicate_keys_are_named_with_both_lines():
     """YAML keeps the last of two keys in silence; here both lines are told and the first is kept."""
     document = read("a:\n  b: 1\n  c: 2\n  b: 3\n")
-    assert [(p.line, p.text) for p in document.problems] == [(4, "key `a.b` stands twice: on line 2 and on line 4")]
+    assert [(p.line, p.text) for p in document.problems] == [(4, "key `a.b` is there twice: on line 2 and on line 4")]
     assert document.value == {"a": {"b": 1, "c": 2}}
 
 
@@ -75,13 +75,13 @@ def test_merge_of_something_else_is_a_problem():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [1, 2\nb: 3", "f.yaml:2:2: this is no YAML: expected ',' or ']', but got ':'; look at the indentation, the colon and the quotes of this line and of the one before"),
+        ("a: [1, 2\nb: 3", "f.yaml:2:2: this is no YAML: expected ',' or ']', but got ':'; check the indentation, the colon and the quotes of this line and of the one before"),
         ("a: 1\n\tb: 2", "f.yaml:2:1: this is no YAML: found character '\\t' that cannot start any token; indent with spaces, not with tabs"),
         ("a: b: c", "f.yaml:1:5: this is no YAML: mapping values are not allowed here; put the value in quotes"),
         ("a: @x", "f.yaml:1:4: this is no YAML: found character '@' that cannot start any token; put the value in quotes"),
         ("a: *gone", "f.yaml:1:4: this is no YAML: found undefined alias 'gone'; put the value in quotes"),
-        ("a: 1\nb: \x07", "f.yaml:2:4: character U+0007 may not stand in YAML; remove it"),
-        ("a: 1\n---\nb: 2", "f.yaml:2:1: this is no YAML: but found another document; look at the indentation, the colon and the quotes of this line and of the one before"),
+        ("a: 1\nb: \x07", "f.yaml:2:4: character U+0007 is not allowed in YAML; remove it"),
+        ("a: 1\n---\nb: 2", "f.yaml:2:1: this is no YAML: but found another document; check the indentation, the colon and the quotes of this line and of the one before"),
         ("a: &a [*a]", "f.yaml:1: an alias (`*name`) that contains itself"),
         ("[\n" * 20000, "f.yaml:1: nested too deeply to be read"),
         ("- " * 20000, "f.yaml:1: nested too deeply to be read"),

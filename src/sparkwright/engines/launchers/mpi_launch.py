@@ -95,7 +95,7 @@ def daemon_words(command: str, environment: dict[str, str]) -> tuple[list[str], 
     return tail, env
 
 
-def beside_us(environment: dict[str, str]) -> dict[str, str]:
+def next_to_us(environment: dict[str, str]) -> dict[str, str]:
     """A venv's programs call `python3` and each other by name."""
     return {**environment, "PATH": f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}"}
 
@@ -103,7 +103,7 @@ def beside_us(environment: dict[str, str]) -> dict[str, str]:
 def head(words: list[str]) -> int:
     """Becomes mpirun; returns only when there is none."""
     try:
-        os.execvpe(words[0], words, beside_us(dict(os.environ)))
+        os.execvpe(words[0], words, next_to_us(dict(os.environ)))
     except OSError as error:
         say(f"{words[0]} cannot be started: {error}")
         return 127
@@ -111,7 +111,7 @@ def head(words: list[str]) -> int:
 
 def agent(key: str, address: str, port: int, wait: float) -> int:
     """Exit code of the daemon; 1 when none was ever asked for."""
-    environment = beside_us({name: value for name, value in os.environ.items() if name != KEY})
+    environment = next_to_us({name: value for name, value in os.environ.items() if name != KEY})
     heads: Queue[tuple[socket.socket, str, tuple[list[str], dict[str, str]]]] = Queue()
 
     def consider(connection: socket.socket, peer: str) -> None:
@@ -143,7 +143,7 @@ def callers(listener: socket.socket, consider: Callable[[socket.socket, str], No
 
 
 def admit(connection: socket.socket, key: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Raises Refused, having told the other side why."""
+    """Raises Refused, having sent the other side the reason."""
     connection.settimeout(HANDSHAKE)
     stream = connection.makefile("rwb")
     mine = secrets.token_hex(32)
@@ -189,7 +189,7 @@ def run(connection: socket.socket, words: list[str], env: dict[str, str]) -> int
 
 
 def keep_alive(connection: socket.socket) -> None:
-    """A head whose machine is gone says nothing: asked every 10 s, it counts as gone after about a minute."""
+    """A head whose machine is gone sends nothing: asked every 10 s, it counts as gone after about a minute."""
     connection.settimeout(None)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 4)):
@@ -197,7 +197,7 @@ def keep_alive(connection: socket.socket) -> None:
 
 
 def tell(stream: BufferedRWPair, message: dict[str, Any]) -> None:
-    """Tells the head, if it still listens: `watch` ends the daemon otherwise."""
+    """Reports to the head, if it still listens: `watch` ends the daemon otherwise."""
     with suppress(OSError):
         send(stream, message)
 

@@ -4,9 +4,9 @@
     ray_launch.py worker --listen IP --port P --head IP     --wait S --folder DIR
     ray_launch.py nodes  IP:P                                prints the cluster's nodes as JSON, once a second
 
-head starts Ray, waits until Ray itself says that all nodes are there with a GPU each, and only then runs the program: a
+head starts Ray, waits until Ray reports all nodes with a GPU each, and only then runs the program: a
 cluster that comes up with one node is named before weights are read. Its exit code is the program's. worker joins, and
-ends when the head's Ray is gone. Neither leaves a process or the folder behind. It stands alone: Python >= 3.10,
+ends when the head's Ray is gone. Neither leaves a process or the folder behind. It is self-contained: Python >= 3.10,
 nothing but its library and the Ray of its interpreter, whose command line and `ray.nodes()` it uses.
 """
 
@@ -98,7 +98,7 @@ def head(args: argparse.Namespace) -> int:
 
 
 def complete(ray: subprocess.Popen[bytes], cluster: str, wanted: list[str], until: float) -> bool:
-    """Waits until all nodes that are wanted are active with a GPU; says how far it is, and what is missing."""
+    """Waits until all expected nodes are active with a GPU; prints how far it is, and what is missing."""
     last, there = "", dict[str, float]()
     for nodes in seen(cluster, until):
         there = {ip: gpus for ip, gpus in nodes.items() if ip in wanted} if nodes is not None else there
@@ -117,7 +117,7 @@ def complete(ray: subprocess.Popen[bytes], cluster: str, wanted: list[str], unti
 
 
 def seen(cluster: str, until: float) -> Iterator[dict[str, float] | None]:
-    """What Ray says about its nodes, ip -> GPUs; None each second without news. Ends at `until` (time.monotonic)."""
+    """What Ray reports about its nodes, ip -> GPUs; None each second without news. Ends at `until` (time.monotonic)."""
     news: Queue[dict[str, float]] = Queue()
     words = (sys.executable, __file__, "nodes", cluster)
     with subprocess.Popen(words, stdout=subprocess.PIPE, preexec_fn=_die_with_parent) as asking:
@@ -167,7 +167,7 @@ def worker(args: argparse.Namespace) -> int:
             continue
         ray = start_ray(args, f"--address={cluster}")
         if joined(ray, cluster, args.listen, until):
-            say(f"joined the cluster at {cluster}; what its workers print stands in the head's log")
+            say(f"joined the cluster at {cluster}; what its workers print is in the head's log")
             return outlive(ray, args)
         # An old head that is going down lets nobody of this launch in: its token is another one.
         end(ray, 5.0)
@@ -307,7 +307,7 @@ def _die_with_parent() -> None:
 
 
 def _code(returncode: int) -> int:
-    """As a shell tells it: 128 + signal."""
+    """As a shell reports it: 128 + signal."""
     return returncode if returncode >= 0 else 128 - returncode
 
 

@@ -2,8 +2,8 @@
 
     sglang_server.py --config KEY.yaml ...SGLang's options...
 
-KEY.yaml is JSON, which is YAML: {"api-key": "..."}. SGLang starts its schedulers anew from this file (multiprocessing's
-spawn), so what stands at the top holds in them, too. It stands alone: Python >= 3.10, nothing but its library.
+KEY.yaml is JSON, which is YAML: {"api-key": "..."}. SGLang spawns its schedulers from this file (multiprocessing's
+spawn), so what is at the top holds in them, too. It is self-contained: Python >= 3.10, nothing but its library.
 """
 
 from __future__ import annotations

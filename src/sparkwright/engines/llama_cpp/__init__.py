@@ -16,7 +16,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
-from sparkwright.engines.dialect import first, most_telling, pieces, says
+from sparkwright.engines.dialect import first, most_telling, pieces, rule
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times, served_name
 from sparkwright.engines.environment import Variable, as_env, check_distributed, offline
 from sparkwright.engines.findings import ENG
@@ -201,27 +201,27 @@ def _variables() -> tuple[Variable, ...]:
 _PREFIX = re.compile(r"(?:\d+\.\d\d\.\d{3}\.\d{3} )?(?:(?P<level>[DIWE]) )?")
 _NEVER = re.compile(r"(?!x)x")
 _RULES = (
-    says(Phase.SERVER, r"(?:server is )?listening on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}, ready=True),
-    says(Phase.SERVER, r"all slots are idle", "server is idle", ready=True),
-    says(Phase.START, r"build_info: (?P<b>\S+)", "", facts={"start": "b", "version": "b"}),
-    says(Phase.START, r"initializing \.\.\.|main: loading model$", ""),
-    says(Phase.LOAD, r"load_model: loading model '(?P<m>[^']+)'", "loading {m}"),
-    says(Phase.LOAD, r"init: loading model", "loading"),
-    says(Phase.LOAD, r"^(?!.* RPC).* model buffer size = +(?P<m>[\d.]+) MiB", "{m} MiB of weights",
+    rule(Phase.SERVER, r"(?:server is )?listening on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}, ready=True),
+    rule(Phase.SERVER, r"all slots are idle", "server is idle", ready=True),
+    rule(Phase.START, r"build_info: (?P<b>\S+)", "", facts={"start": "b", "version": "b"}),
+    rule(Phase.START, r"initializing \.\.\.|main: loading model$", ""),
+    rule(Phase.LOAD, r"load_model: loading model '(?P<m>[^']+)'", "loading {m}"),
+    rule(Phase.LOAD, r"init: loading model", "loading"),
+    rule(Phase.LOAD, r"^(?!.* RPC).* model buffer size = +(?P<m>[\d.]+) MiB", "{m} MiB of weights",
          facts={"weights_mib+": "m"}),
-    says(Phase.LOAD, r"^(?:llama_model_loader|print_info|load_tensors|llama_prepare_model_devices)\b", ""),
-    says(Phase.LOAD, r"^\.{3,}$", "reading weights"),
-    says(Phase.WARMUP, r"n_slots = (?P<n>\d+), n_ctx_slot = (?P<c>\d+)", "{n} slots of {c} tokens",
+    rule(Phase.LOAD, r"^(?:llama_model_loader|print_info|load_tensors|llama_prepare_model_devices)\b", ""),
+    rule(Phase.LOAD, r"^\.{3,}$", "reading weights"),
+    rule(Phase.WARMUP, r"n_slots = (?P<n>\d+), n_ctx_slot = (?P<c>\d+)", "{n} slots of {c} tokens",
          facts={"max_concurrency": "n", "context": "c"}),
-    says(Phase.WARMUP, r"^(?!.* RPC).* (?:KV|RS) buffer size = +(?P<m>[\d.]+) MiB", "KV cache of {m} MiB",
+    rule(Phase.WARMUP, r"^(?!.* RPC).* (?:KV|RS) buffer size = +(?P<m>[\d.]+) MiB", "KV cache of {m} MiB",
          facts={"kv_mib+": "m"}),
-    says(Phase.WARMUP, r"llama_context: n_ctx +=+ (?P<n>\d+)", "context of {n} tokens", facts={"kv_tokens": "n"}),
-    says(Phase.WARMUP, r"warming up the model|llama threadpool init|llama_context: ", ""),
-    says(Phase.SERVER, r"(?:init|main|llama_server): model loaded", "model loaded"),
+    rule(Phase.WARMUP, r"llama_context: n_ctx +=+ (?P<n>\d+)", "context of {n} tokens", facts={"kv_tokens": "n"}),
+    rule(Phase.WARMUP, r"warming up the model|llama threadpool init|llama_context: ", ""),
+    rule(Phase.SERVER, r"(?:init|main|llama_server): model loaded", "model loaded"),
     # A worker's last word of start-up: how far the model is loaded, only the head tells.
-    says(Phase.SERVER, r"^Starting RPC server v(?P<v>\S+)", "RPC {v}: lends its devices", facts={"rpc": "v"}),
-    says(Phase.SERVER, r"^  endpoint +: (?P<a>\S+)$", "lends its devices at {a}"),
-    says(Phase.SERVER, r"^(?:Accepted client connection|Client connection closed)$", "", alive=True),
+    rule(Phase.SERVER, r"^Starting RPC server v(?P<v>\S+)", "RPC {v}: shares its devices", facts={"rpc": "v"}),
+    rule(Phase.SERVER, r"^  endpoint +: (?P<a>\S+)$", "shares its devices at {a}"),
+    rule(Phase.SERVER, r"^(?:Accepted client connection|Client connection closed)$", "", alive=True),
 )  # fmt: skip
 _ERROR = re.compile(
     r"error loading model|failed to load model|failed to fit params|couldn't bind|unable to allocate|out of memory|"

@@ -1,4 +1,4 @@
-"""llama.cpp over several nodes: `rpc-server` lends each worker's devices to the head, which alone reads the weights.
+"""llama.cpp over several nodes: `rpc-server` shares each worker's devices with the head, which alone reads the weights.
 
 The protocol has no authentication (its README: never on an open network), so a worker listens on its node's fabric
 address and nowhere else. Read for: tools/rpc and ggml/src/ggml-rpc of the source in the llama-cpp-python sdist 0.3.36,
@@ -81,12 +81,12 @@ def worker(head: RankSpec, recipe: Recipe, placement: Placement, context: Render
 
 
 def rdma(placement: Placement, context: RenderContext, rank: int) -> bool:
-    """Builds that found libibverbs speak RDMA among themselves without being told."""
+    """Builds that found libibverbs speak RDMA among themselves without an option."""
     return placement.world > 1 and bool(placement.fabric[placement.nodes[rank]].hcas) and not context.simulated
 
 
 def _beside(recipe: Recipe) -> str:
-    """The folder of the recipe's llama-server, for its rpc-server lies beside it."""
+    """The folder of the recipe's llama-server, for its rpc-server is in the same folder."""
     program = recipe.engine.entrypoint[0] if recipe.engine.entrypoint else ""
     usual = "/app" if recipe.engine.runtime is Runtime.DOCKER else "/usr/local/bin"
     return str(PurePosixPath(program).parent) if program.startswith("/") else usual
@@ -105,7 +105,7 @@ def _open(recipe: Recipe) -> Finding:
         "nodes",
         f"every worker's rpc-server listens on its fabric address, port {recipe.serving.master_port}",
         title="llama.cpp's RPC has no authentication and no encryption",
-        cause="whoever reaches that port can read and write the worker's memory through it",
+        cause="anyone who reaches that port can read and write the worker's memory through it",
         fix="keep the fabric a cable or a switch of its own, with no way to it from outside",
     )
 
@@ -113,7 +113,7 @@ def _open(recipe: Recipe) -> Finding:
 def _no_rpc(recipe: Recipe) -> Finding:
     return ENG["ENG023"].on(
         "engine.venv",
-        f"venv: {recipe.engine.venv}; its server says `RPC not supported in this build`",
+        f"venv: {recipe.engine.venv}; its server prints `RPC not supported in this build`",
         title="the xllamacpp wheel is built without RPC",
         cause="",
         fix="build llama.cpp with -DGGML_RPC=ON, leave venv out, and have llama-server and rpc-server in PATH, "

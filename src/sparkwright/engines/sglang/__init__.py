@@ -1,4 +1,4 @@
-"""SGLang over its own multi-node mode: the same command on every node, told apart by `--node-rank`.
+"""SGLang over its own multi-node mode: the same command on every node, distinguished by `--node-rank`.
 
 Read for 0.5.10, 0.5.12, 0.5.16, 0.5.20 and 0.5.23: sglang/srt/server_args.py (later arg_groups/), launch_server.py,
 entrypoints/engine.py. Field guide C3.
@@ -33,7 +33,7 @@ PHASES = (
     PhaseDefault(Phase.LOAD, 300, 300, "field guide C3: 508-604 s in all on four nodes; a shard every few seconds"),
     PhaseDefault(Phase.COMPILE, 60, 600, "kernels built on first use"),
     PhaseDefault(Phase.WARMUP, 60, 600, "KV pool and attention backend; FlashInfer tunes itself"),
-    PhaseDefault(Phase.GRAPHS, 60, 180, "seed 001: a capture that stood at 0 of 36 was dead, seen after 34 minutes"),
+    PhaseDefault(Phase.GRAPHS, 60, 180, "seed 001: a capture stuck at 0 of 36 was dead, seen after 34 minutes"),
     PhaseDefault(Phase.SERVER, 10, 300, "one warm-up request through all ranks"),
     PhaseDefault(Phase.ANSWER, 10, 300, "first request: kernels for its shape are compiled"),
 )
@@ -52,8 +52,8 @@ TRAITS = Traits(
     limits=lambda recipe, unified: (8192, 48),  # near these on a GB10 (0.5.23, arg_groups)
     # On a GB10 with Qwen2.5-1.5B: 62.1-62.9 GiB free after start with graphs, 65.0 without, of 67.2 after the pools;
     # larger models took 5-14 GiB in all.
-    context=Range(CONTEXT, 1.5, 0.5, 4.0, "kernels and attention workspaces, beside the fraction"),
-    graphs=Range(GRAPHS, 2.5, 0.5, 6.0, "CUDA graphs, beside the fraction"),
+    context=Range(CONTEXT, 1.5, 0.5, 4.0, "kernels and attention workspaces, outside the fraction"),
+    graphs=Range(GRAPHS, 2.5, 0.5, 6.0, "CUDA graphs, outside the fraction"),
     outside=lambda recipe: _OUTSIDE,
     # It calls weights what free memory fell by while it loaded them: 0.35-0.44 GiB more on ten of eleven GB10 logs.
     loaded=0.38 * GIB,

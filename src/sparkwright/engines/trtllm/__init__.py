@@ -20,7 +20,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
-from sparkwright.engines.dialect import EXCEPTION, first, most_telling, pieces, progress, says
+from sparkwright.engines.dialect import EXCEPTION, first, most_telling, pieces, progress, rule
 from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, files_at, phase_times
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.launchers import script
@@ -195,28 +195,28 @@ _PREFIX = re.compile(
 )
 _BARS = ((re.compile(r"[Ll]oading .*weights|^Loading"), Phase.LOAD, "modules"),)
 _RULES = (
-    says(Phase.RENDEZVOUS, r"^mpi: agent waits for the head on (?P<a>\S+)", "agent waits for the head on {a}"),
-    says(Phase.SERVER, r"^mpi: agent joined: (?P<a>\S+) starts", "joined; this rank speaks in the log of rank 0"),
-    says(Phase.RENDEZVOUS, r"^mpi: daemon starts on (?P<a>\S+)", "rank on {a} joins"),
-    says(Phase.RENDEZVOUS, r"^[Rr]ank\d+ run mgmn (?P<r>leader|worker) node with mpi_world_size: (?P<w>\d+)",
+    rule(Phase.RENDEZVOUS, r"^mpi: agent waits for the head on (?P<a>\S+)", "agent waits for the head on {a}"),
+    rule(Phase.SERVER, r"^mpi: agent joined: (?P<a>\S+) starts", "joined; this rank speaks in the log of rank 0"),
+    rule(Phase.RENDEZVOUS, r"^mpi: daemon starts on (?P<a>\S+)", "rank on {a} joins"),
+    rule(Phase.RENDEZVOUS, r"^[Rr]ank\d+ run mgmn (?P<r>leader|worker) node with mpi_world_size: (?P<w>\d+)",
          "{r} of {w} ranks", facts={"world": "w"}),
-    says(Phase.START, r"^\[TensorRT-LLM\] TensorRT[- ]LLM version: (?P<v>\S+)", "TensorRT-LLM {v}",
+    rule(Phase.START, r"^\[TensorRT-LLM\] TensorRT[- ]LLM version: (?P<v>\S+)", "TensorRT-LLM {v}",
          facts={"version": "v"}),
-    says(Phase.START, r"^(?:Starting TensorRT-LLM init|TensorRT-LLM inited|Using LLM with (?P<b>\w+) backend)", ""),
-    says(Phase.LOAD, r"^Prefetching (?P<w>\S+) ", "reading ahead {w}"),
-    says(Phase.LOAD, rf"^Us(?:e|ing) (?P<g>{_N}) GB for model weights", "{g} GB of weights",
+    rule(Phase.START, r"^(?:Starting TensorRT-LLM init|TensorRT-LLM inited|Using LLM with (?P<b>\w+) backend)", ""),
+    rule(Phase.LOAD, r"^Prefetching (?P<w>\S+) ", "reading ahead {w}"),
+    rule(Phase.LOAD, rf"^Us(?:e|ing) (?P<g>{_N}) GB for model weights", "{g} GB of weights",
          facts={"weights_gib": "g"}),
-    says(Phase.WARMUP, rf"^Model init total -- (?P<s>{_N})s", "model in {s} s", facts={"load_seconds": "s"}),
-    says(Phase.WARMUP, rf"Allocated (?P<g>{_N}) GiB for max tokens in paged KV cache \((?P<n>\d+)\)",
+    rule(Phase.WARMUP, rf"^Model init total -- (?P<s>{_N})s", "model in {s} s", facts={"load_seconds": "s"}),
+    rule(Phase.WARMUP, rf"Allocated (?P<g>{_N}) GiB for max tokens in paged KV cache \((?P<n>\d+)\)",
          "KV cache of {n} tokens", facts={"kv_gib": "g", "kv_tokens": "n"}),
-    says(Phase.WARMUP, r"^max_seq_len=(?P<c>\d+), .*max_batch_size=(?P<b>\d+)", "{b} requests of {c} tokens",
+    rule(Phase.WARMUP, r"^max_seq_len=(?P<c>\d+), .*max_batch_size=(?P<b>\d+)", "{b} requests of {c} tokens",
          facts={"context": "c", "max_concurrency": "b"}),
-    says(Phase.WARMUP, r"^(?:Running autotuner warmup|Run warmup with|\[Autotuner\])", ""),
-    says(Phase.GRAPHS, r"^Creating CUDA graph instances for (?P<n>\d+) batch sizes", "{n} graphs"),
-    says(Phase.GRAPHS, r"CUDA graph warmup for batch size=(?P<n>\d+)", "graph for batch size {n}"),
-    says(Phase.SERVER, r"^(?:Setting PyTorch memory fraction|Started server process|Waiting for application)", ""),
-    says(Phase.SERVER, r"^Uvicorn running on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}, ready=True),
-    says(Phase.SERVER, r"^Application startup complete", "server is up", ready=True),
+    rule(Phase.WARMUP, r"^(?:Running autotuner warmup|Run warmup with|\[Autotuner\])", ""),
+    rule(Phase.GRAPHS, r"^Creating CUDA graph instances for (?P<n>\d+) batch sizes", "{n} graphs"),
+    rule(Phase.GRAPHS, r"CUDA graph warmup for batch size=(?P<n>\d+)", "graph for batch size {n}"),
+    rule(Phase.SERVER, r"^(?:Setting PyTorch memory fraction|Started server process|Waiting for application)", ""),
+    rule(Phase.SERVER, r"^Uvicorn running on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}, ready=True),
+    rule(Phase.SERVER, r"^Application startup complete", "server is up", ready=True),
 )  # fmt: skip
 _HEADLINE = re.compile(
     r"^mpi: (?:agent(?: on \S+)?: (?:refused|something|no head|the head is gone|\S+ cannot)|agent on \S+ is gone|"

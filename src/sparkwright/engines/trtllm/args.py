@@ -54,7 +54,7 @@ def serve_words(recipe: Recipe, placement: Placement, context: RenderContext) ->
 
 
 def _words(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """click's way: `--max_seq_len 4096`, a flag only when it is set, a list as the option said again."""
+    """click's way: `--max_seq_len 4096`, a flag only when it is set, a list as the option repeated."""
     return tuple(word for name, value in options.items() for word in _option(f"--{name.replace('-', '_')}", value))
 
 
@@ -110,7 +110,7 @@ def options_file(recipe: Recipe) -> RankFile:
 
 
 def extra_options(recipe: Recipe) -> Mapping[str, Any]:
-    """What the recipe says in `flags.extra_llm_api_options`; empty when that is no mapping (a finding says so)."""
+    """What the recipe has in `flags.extra_llm_api_options`; empty when that is no mapping (a finding reports it)."""
     given = merge({}, recipe.flags).get(EXTRA)
     return given if isinstance(given, Mapping) else {}
 
@@ -170,7 +170,7 @@ def _many_nodes(placement: Placement, node: str) -> tuple[Variable, ...]:
         ),
         Variable("OMPI_MCA_oob_tcp_if_include", network, "daemons meet over the fabric; names differ per node", "B5"),
         Variable("OMPI_ALLOW_RUN_AS_ROOT", "1", "the image's user is root, inside its container", "C4"),
-        Variable("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", "it wants to be told twice", "C4"),
+        Variable("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", "it asks for confirmation", "C4"),
     )
 
 
@@ -236,7 +236,7 @@ def _extra_options(recipe: Recipe) -> tuple[Finding, ...]:
             f"flags.{EXTRA}",
             f"extra_llm_api_options: {given}",
             title="the file of extra options is written by sparkwright",
-            cause="a path in a recipe says nothing about what the file holds on each node",
+            cause="a path in a recipe does not show what the file holds on each node",
             fix="give the file's content as a mapping: extra_llm_api_options: {cuda_graph_config: {...}}",
         ),
     )

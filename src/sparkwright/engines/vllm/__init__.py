@@ -25,7 +25,7 @@ PHASES = (
     PhaseDefault(Phase.LOAD, 230, 300, "field guide C1: 80-552 s for 160 GB on two nodes; a shard every few seconds"),
     PhaseDefault(Phase.COMPILE, 60, 600, "captures: 4-24 s; 600 s covers a cold cache on GB10 (C1: 12 min in all)"),
     PhaseDefault(Phase.WARMUP, 120, 600, "capture v4-1m: 308 s of DeepGEMM and TileLang, with progress every 2-8 s"),
-    PhaseDefault(Phase.GRAPHS, 30, 300, "captures: 4-8 s; E67, E69: a capture that stands still is a deadlock"),
+    PhaseDefault(Phase.GRAPHS, 30, 300, "captures: 4-8 s; E67, E69: a capture without progress is a deadlock"),
     PhaseDefault(Phase.SERVER, 5, 120, "captures: 1-4 s"),
     PhaseDefault(Phase.ANSWER, 10, 300, "first request: Triton compiles kernels (jit_monitor lines in the captures)"),
 )

@@ -1,4 +1,4 @@
-"""vLLM's command line and environment per rank; shared by the real engine and by the twin that takes its flags.
+"""vLLM's command line and environment per rank; shared by the real engine and by the simulator that takes its flags.
 
 Read for vLLM 0.21.0: vllm/engine/arg_utils.py, vllm/entrypoints/openai/cli_args.py, vllm/entrypoints/cli/serve.py.
 """

@@ -1,15 +1,15 @@
-"""vLLM's log, as 0.21.0 writes it: held against our recordings in tests/data/captures_logs.
+"""vLLM's log, as 0.21.0 writes it: checked against our recordings in tests/data/captures_logs.
 
 Facts that lines give: version, fraction, context, nccl, world, model, checkpoint_gib, weights_gib, load_seconds,
 read_seconds, compile_seconds, kv_gib, kv_tokens, max_concurrency, graphs_gib, graphs_estimate_gib, init_seconds, url;
 where VLLM_LOGGING_LEVEL is DEBUG also total_gib, activations_gib, other_gib (wheels 0.19.0 to 0.33.0). The phase of an
-error or of a mere sign of life says nothing; phases only go forward.
+error or of a mere sign of life does not count; phases only go forward.
 """
 
 import re
 
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.engines.dialect import Dialect, Says, says
+from sparkwright.engines.dialect import Dialect, LineRule, rule
 
 _N = r"[\d.,]+"
 _BEGINS = re.compile(r"\((?:APIServer|ApiServer|EngineCore|Worker|DPCoordinator)\w* pid=\d+\) ")
@@ -23,48 +23,48 @@ _BARS = (
     (re.compile(r"\.(?:safetensors|bin|gguf|json)\b|^Download"), Phase.DOWNLOAD, "bytes"),
     (re.compile(r"^Loading|shards"), Phase.LOAD, "shards"),
 )
-_START: tuple[Says, ...] = (
-    says(Phase.START, r"(?:[█▄▀]|API server) +version (?P<v>\S+)$", "vLLM {v}", facts={"version": "v"}),
-    says(
+_START: tuple[LineRule, ...] = (
+    rule(Phase.START, r"(?:[█▄▀]|API server) +version (?P<v>\S+)$", "vLLM {v}", facts={"version": "v"}),
+    rule(
         Phase.START,
         rf"^non-default args: .*'gpu_memory_utilization': (?P<f>{_N})",
         "memory fraction {f}",
         facts={"fraction": "f"},
     ),
-    says(Phase.START, r"^Resolved architecture: (?P<a>\w+)", "model {a}"),
-    says(Phase.START, r"^Using max model len (?P<n>\d+)", "context {n}", facts={"context": "n"}),
-    says(Phase.START, r"^Initializing a V1 LLM engine \(v(?P<v>[^)]+)\)", "engine core starts", facts={"version": "v"}),
+    rule(Phase.START, r"^Resolved architecture: (?P<a>\w+)", "model {a}"),
+    rule(Phase.START, r"^Using max model len (?P<n>\d+)", "context {n}", facts={"context": "n"}),
+    rule(Phase.START, r"^Initializing a V1 LLM engine \(v(?P<v>[^)]+)\)", "engine core starts", facts={"version": "v"}),
 )
 _RENDEZVOUS = (
-    says(Phase.RENDEZVOUS, r"^Launching vLLM \(v(?P<v>[^)]+)\) headless.*head node address (?P<a>\S+) for",
+    rule(Phase.RENDEZVOUS, r"^Launching vLLM \(v(?P<v>[^)]+)\) headless.*head node address (?P<a>\S+) for",
          "worker waits for the head at {a}", facts={"version": "v"}),
-    says(Phase.RENDEZVOUS, r"^DP group leader: .*master_addr=(?P<a>[^,]+),", "head starts its workers"),
-    says(Phase.RENDEZVOUS, r"^world_size=(?P<w>\d+) rank=(?P<r>\d+) .*distributed_init_method=(?P<m>\S+) ",
+    rule(Phase.RENDEZVOUS, r"^DP group leader: .*master_addr=(?P<a>[^,]+),", "head starts its workers"),
+    rule(Phase.RENDEZVOUS, r"^world_size=(?P<w>\d+) rank=(?P<r>\d+) .*distributed_init_method=(?P<m>\S+) ",
          "rank {r} of {w} calls {m}", facts={"world": "w"}),
-    says(Phase.RENDEZVOUS, r"^vLLM is using nccl==(?P<n>\S+)", "NCCL {n} connects", facts={"nccl": "n"}),
+    rule(Phase.RENDEZVOUS, r"^vLLM is using nccl==(?P<n>\S+)", "NCCL {n} connects", facts={"nccl": "n"}),
 )  # fmt: skip
 _LOAD = (
-    says(Phase.RENDEZVOUS, rf"^worker init memory snapshot: .*total_memory=(?P<t>{_N})GiB", "{t} GiB of memory",
+    rule(Phase.RENDEZVOUS, rf"^worker init memory snapshot: .*total_memory=(?P<t>{_N})GiB", "{t} GiB of memory",
          facts={"total_gib": "t"}),
     # From here on all ranks have met. A worker prints nothing more until its weights are loaded.
-    says(Phase.LOAD, r"^rank (?P<r>\d+) in world size (?P<w>\d+) is assigned", "all {w} ranks joined"),
-    says(Phase.DOWNLOAD, rf"^Time spent downloading weights for .*: (?P<s>{_N}) seconds", "downloaded in {s} s"),
-    says(Phase.LOAD, r"^Starting to load model (?P<m>\S+?)\.*$", "loading {m}", facts={"model": "m"}),
-    says(Phase.LOAD, rf"Checkpoint size: (?P<g>{_N}) GiB", "checkpoint of {g} GiB", facts={"checkpoint_gib": "g"},
+    rule(Phase.LOAD, r"^rank (?P<r>\d+) in world size (?P<w>\d+) is assigned", "all {w} ranks joined"),
+    rule(Phase.DOWNLOAD, rf"^Time spent downloading weights for .*: (?P<s>{_N}) seconds", "downloaded in {s} s"),
+    rule(Phase.LOAD, r"^Starting to load model (?P<m>\S+?)\.*$", "loading {m}", facts={"model": "m"}),
+    rule(Phase.LOAD, rf"Checkpoint size: (?P<g>{_N}) GiB", "checkpoint of {g} GiB", facts={"checkpoint_gib": "g"},
          total="g", unit="GiB"),
-    says(Phase.LOAD, r"^Prefetching checkpoint files: \d+% \((?P<d>\d+)/(?P<t>\d+)\)", "reading ahead",
+    rule(Phase.LOAD, r"^Prefetching checkpoint files: \d+% \((?P<d>\d+)/(?P<t>\d+)\)", "reading ahead",
          done="d", total="t", unit="files"),
-    says(Phase.LOAD, rf"^Loading weights took (?P<s>{_N}) seconds", "read in {s} s", facts={"read_seconds": "s"}),
-    says(Phase.LOAD, rf"^Model loading took (?P<g>{_N}) GiB memory and (?P<s>{_N}) seconds", "{g} GiB loaded",
+    rule(Phase.LOAD, rf"^Loading weights took (?P<s>{_N}) seconds", "read in {s} s", facts={"read_seconds": "s"}),
+    rule(Phase.LOAD, rf"^Model loading took (?P<g>{_N}) GiB memory and (?P<s>{_N}) seconds", "{g} GiB loaded",
          facts={"weights_gib": "g", "load_seconds": "s"}, done="g", total="g", unit="GiB"),
-    says(Phase.LOAD, r"^Loading drafter model", "loading the drafter"),
+    rule(Phase.LOAD, r"^Loading drafter model", "loading the drafter"),
 )  # fmt: skip
 _COMPILE = (
-    says(Phase.COMPILE, r"^Using cache directory: \S+ for vLLM's torch.compile", "torch.compile starts"),
-    says(Phase.COMPILE, rf"^Dynamo bytecode transform time: (?P<s>{_N}) s", "bytecode transformed in {s} s"),
-    says(Phase.COMPILE, r"^(?:Cache the graph|Directly load (?:the compiled|AOT)|saved AOT|Saved compiler)", ""),
-    says(Phase.COMPILE, rf"^Compiling a graph for compile range (?P<r>.+) takes (?P<s>{_N}) s", "graph {r} in {s} s"),
-    says(
+    rule(Phase.COMPILE, r"^Using cache directory: \S+ for vLLM's torch.compile", "torch.compile starts"),
+    rule(Phase.COMPILE, rf"^Dynamo bytecode transform time: (?P<s>{_N}) s", "bytecode transformed in {s} s"),
+    rule(Phase.COMPILE, r"^(?:Cache the graph|Directly load (?:the compiled|AOT)|saved AOT|Saved compiler)", ""),
+    rule(Phase.COMPILE, rf"^Compiling a graph for compile range (?P<r>.+) takes (?P<s>{_N}) s", "graph {r} in {s} s"),
+    rule(
         Phase.COMPILE,
         rf"^torch.compile took (?P<s>{_N}) s in total",
         "compiled in {s} s",
@@ -72,37 +72,37 @@ _COMPILE = (
     ),
 )
 _WARMUP = (
-    says(Phase.WARMUP, rf"^Initial profiling/warmup run took (?P<s>{_N}) s", "profiled in {s} s"),
-    says(Phase.WARMUP, r"^Profiling CUDA graph memory", "measuring graph memory"),
-    says(Phase.WARMUP, rf"^Estimated CUDA graph memory: (?P<g>{_N}) GiB", "graphs will take {g} GiB",
+    rule(Phase.WARMUP, rf"^Initial profiling/warmup run took (?P<s>{_N}) s", "profiled in {s} s"),
+    rule(Phase.WARMUP, r"^Profiling CUDA graph memory", "measuring graph memory"),
+    rule(Phase.WARMUP, rf"^Estimated CUDA graph memory: (?P<g>{_N}) GiB", "graphs will take {g} GiB",
          facts={"graphs_estimate_gib": "g"}),
-    says(Phase.WARMUP, r"TileLang (?P<w>begins|completes) to compile kernel `(?P<k>\w+)`", "TileLang {w} {k}"),
-    says(Phase.WARMUP, rf"^Memory profiling takes .*torch peak memory increase: (?P<a>{_N})GiB;"
+    rule(Phase.WARMUP, r"TileLang (?P<w>begins|completes) to compile kernel `(?P<k>\w+)`", "TileLang {w} {k}"),
+    rule(Phase.WARMUP, rf"^Memory profiling takes .*torch peak memory increase: (?P<a>{_N})GiB;"
          rf"(?: non-torch forward increase memory: (?P<o>{_N})GiB)?", "activations of {a} GiB",
          facts={"activations_gib": "a", "other_gib": "o"}),
-    says(Phase.WARMUP, rf"^Available KV cache memory: (?P<g>-?{_N}) GiB", "{g} GiB for the KV cache",
+    rule(Phase.WARMUP, rf"^Available KV cache memory: (?P<g>-?{_N}) GiB", "{g} GiB for the KV cache",
          facts={"kv_gib": "g"}),
-    says(Phase.WARMUP, rf"reserved (?P<g>{_N}) GiB memory for KV Cache as specified by kv_cache_memory_bytes",
+    rule(Phase.WARMUP, rf"reserved (?P<g>{_N}) GiB memory for KV Cache as specified by kv_cache_memory_bytes",
          "{g} GiB for the KV cache, as given", facts={"kv_gib": "g"}),
-    says(Phase.WARMUP, rf"^GPU KV cache size: (?P<n>{_N}) tokens", "KV cache of {n} tokens", facts={"kv_tokens": "n"}),
-    says(Phase.WARMUP, rf"^Maximum concurrency for (?P<c>{_N}) tokens per request: (?P<x>{_N})x",
+    rule(Phase.WARMUP, rf"^GPU KV cache size: (?P<n>{_N}) tokens", "KV cache of {n} tokens", facts={"kv_tokens": "n"}),
+    rule(Phase.WARMUP, rf"^Maximum concurrency for (?P<c>{_N}) tokens per request: (?P<x>{_N})x",
          "{x} requests of {c} tokens at once", facts={"max_concurrency": "x", "context": "c"}),
-    says(Phase.WARMUP, r"^(?:Skipping|Running|Warming up) FlashInfer|^Compile and warming up|AutoTuner", ""),
+    rule(Phase.WARMUP, r"^(?:Skipping|Running|Warming up) FlashInfer|^Compile and warming up|AutoTuner", ""),
     # Slow, not stuck: four of these came during a DeepGEMM warm-up that ended well (capture v4-1m).
-    says(Phase.START, r"^No available shared memory broadcast block found", "a rank is busy", alive=True),
+    rule(Phase.START, r"^No available shared memory broadcast block found", "a rank is busy", alive=True),
 )  # fmt: skip
 _GRAPHS = (
-    says(Phase.GRAPHS, rf"^Graph capturing finished in (?P<s>{_N}) secs, took (?P<g>{_N}) GiB", "captured in {s} s",
+    rule(Phase.GRAPHS, rf"^Graph capturing finished in (?P<s>{_N}) secs, took (?P<g>{_N}) GiB", "captured in {s} s",
          facts={"graphs_gib": "g"}),
 )  # fmt: skip
 _SERVER = (
     # The last line of a worker: from here on it is silent although all is well.
-    says(Phase.SERVER, r"^Kernel JIT monitor activated", "rank is warm"),
-    says(Phase.SERVER, rf"^init engine \(.*\) took (?P<s>{_N}) s", "engine up in {s} s", facts={"init_seconds": "s"}),
-    says(Phase.SERVER, r"^Supported tasks: ", "server starts"),
-    says(Phase.SERVER, r"^Starting vLLM server on (?P<u>\S+)", "server at {u}", facts={"url": "u"}),
-    says(Phase.SERVER, r"^Started server process|^Waiting for application startup", ""),
-    says(Phase.SERVER, r"^Application startup complete", "server is up", ready=True),
+    rule(Phase.SERVER, r"^Kernel JIT monitor activated", "rank is warm"),
+    rule(Phase.SERVER, rf"^init engine \(.*\) took (?P<s>{_N}) s", "engine up in {s} s", facts={"init_seconds": "s"}),
+    rule(Phase.SERVER, r"^Supported tasks: ", "server starts"),
+    rule(Phase.SERVER, r"^Starting vLLM server on (?P<u>\S+)", "server at {u}", facts={"url": "u"}),
+    rule(Phase.SERVER, r"^Started server process|^Waiting for application startup", ""),
+    rule(Phase.SERVER, r"^Application startup complete", "server is up", ready=True),
 )
 _RULES = (*_START, *_RENDEZVOUS, *_LOAD, *_COMPILE, *_WARMUP, *_GRAPHS, *_SERVER)
 _HEADLINE = re.compile(

@@ -17,7 +17,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import PROCESSES
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines.dialect import first, most_telling, pieces, says
+from sparkwright.engines.dialect import first, most_telling, pieces, rule
 from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, files_at, phase_times
 from sparkwright.engines.environment import SECRETS, Variable, as_env, check_distributed
 from sparkwright.engines.findings import ENG
@@ -177,7 +177,7 @@ def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank
             "PYTHONUNBUFFERED", "1", "the engine core prints its Ray workers' lines, into a pipe", "docs/acceptance"
         ),
         # Seen with Ray 2.60.0: of lines that differ in numbers only it prints one; a rank's figures were missing.
-        Variable("RAY_DEDUP_LOGS", "0", "each rank's lines are wanted", "ray/_private/ray_logging 2.60.0"),
+        Variable("RAY_DEDUP_LOGS", "0", "each rank's lines are needed", "ray/_private/ray_logging 2.60.0"),
         Variable("RAY_USAGE_STATS_ENABLED", "0", "no telemetry", "ray/_common/usage/usage_lib.py 2.60.0"),
         *((token,) if context.launch_key else ()),
         *(() if rank else (config,)),
@@ -194,13 +194,13 @@ def listens(recipe: Recipe, placement: Placement, rank: int) -> tuple[tuple[str,
 _OF_A_WORKER = re.compile(r"\((?:[A-Za-z]\w*|\w+\.\w+)? ?pid=\d+(?:, ip=[\d.]+)?\) ")
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
 _OURS = (
-    says(Phase.START, r"^ray: (?P<d>\d+) of (?P<t>\d+) nodes active, \d+ of \d+ GPUs", "{d} of {t} nodes in Ray",
+    rule(Phase.START, r"^ray: (?P<d>\d+) of (?P<t>\d+) nodes active, \d+ of \d+ GPUs", "{d} of {t} nodes in Ray",
          done="d", total="t", unit="nodes"),
-    says(Phase.START, r"^ray: (?P<w>cluster is complete.*)", "{w}"),
-    says(Phase.START, r"^ray: waits for the head's Ray at (?P<a>\S+)", "waits for Ray at {a}"),
+    rule(Phase.START, r"^ray: (?P<w>cluster is complete.*)", "{w}"),
+    rule(Phase.START, r"^ray: waits for the head's Ray at (?P<a>\S+)", "waits for Ray at {a}"),
     # The last line of a worker: from here on the head tells how far all are.
-    says(Phase.SERVER, r"^ray: joined the cluster at (?P<a>\S+);", "joined Ray at {a}"),
-    says(Phase.START, r"^ray: (?P<w>warning: .*|stopping)", "{w}", alive=True),
+    rule(Phase.SERVER, r"^ray: joined the cluster at (?P<a>\S+);", "joined Ray at {a}"),
+    rule(Phase.START, r"^ray: (?P<w>warning: .*|stopping)", "{w}", alive=True),
 )  # fmt: skip
 _FAILED = re.compile(r"^ray: error: (?P<why>.*)|^(?P<sick>\[[^\]]*\] .*Unauthenticated: .*)")
 

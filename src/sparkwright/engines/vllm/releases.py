@@ -114,7 +114,7 @@ def checkpoint_tokens(recipe: Recipe, shape: ModelShape) -> int:
 
 
 def keeps_history(recipe: Recipe, shape: ModelShape) -> bool:
-    """Whether a state is kept at the end of every block (`all`)."""
+    """Whether a state is saved at the end of every block (`all`)."""
     asked = str(flag(recipe, "mamba-cache-mode") or "")
     able = shape.state_kind in _HISTORY and not since(recipe, _KEEPS_LAST_ONLY) and not recipe.speculation.method
     return _caches_prefixes(recipe) and able and asked in ("", "all", "none")

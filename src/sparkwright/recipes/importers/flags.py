@@ -121,7 +121,7 @@ def _put(draft: Draft, engine: str, word: str, value: Any) -> None:
 
 def _host(draft: Draft, value: Any) -> None:
     if value not in ("127.0.0.1", "localhost"):
-        draft.note(f"host {value}: not taken over; the endpoint stays on loopback until serving.expose says more")
+        draft.note(f"host {value}: not taken over; the endpoint stays on loopback until serving.expose opens it")
 
 
 def _expert(draft: Draft, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Other tools' recipes -> ours: sparkrun's and vLLM's, told apart by their keys."""
+"""Other tools' recipes -> ours: sparkrun's and vLLM's, recognised by their keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def _read(tree: Mapping[str, Any], source: str, options: ImportOptions) -> tuple
             version = str(tree.get("recipe_version", "2"))
             return from_sparkrun(tree, options), f"sparkrun recipe, version {version}"
     except (TypeError, ValueError, AttributeError, LookupError) as error:
-        why = f"a key holds another kind of value than its format says ({error})"
+        why = f"a key holds another kind of value than its format has ({error})"
         raise RecipeError(f"{source}: {why}", hint="check the file against its own tool") from None
     raise RecipeError(f"{source}: is in no format that can be imported", hint=f"known formats: {FORMATS}")
 

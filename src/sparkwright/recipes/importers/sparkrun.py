@@ -129,7 +129,7 @@ def _version(tree: Mapping[str, Any]) -> str:
 
 
 def _nodes(tree: Mapping[str, Any], draft: Draft) -> int:
-    """llama.cpp's nodes stand nowhere else; for the others the ranks of the command line count."""
+    """llama.cpp's nodes are nowhere else; for the others the ranks of the command line count."""
     if draft.get("engine.name") == "llama-cpp":
         draft.tree.pop("parallelism", None)
         return int(tree.get("min_nodes") or (2 if tree.get("cluster_only") else 1))
@@ -169,7 +169,7 @@ def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) 
 
 _WHY = {
     "mods": "it patches the container before the start; build an image with the patch instead (`sparkwright build`)",
-    "build_args": "it says how the image is built; name a built image, or use `sparkwright build`",
+    "build_args": "it is about how the image is built; name a built image, or use `sparkwright build`",
     "pre_exec": "nothing is run in the container before the engine",
     "post_exec": "nothing is run in the container after the start",
     "post_commands": "nothing is run on your machine after the start",

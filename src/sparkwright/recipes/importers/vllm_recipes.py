@@ -63,7 +63,7 @@ def _flat(words: Sequence[Any]) -> list[str]:
 
 
 def _features(tree: Mapping[str, Any], draft: Draft) -> list[Sequence[Any]]:
-    """The arguments of all features that are on unless somebody says otherwise."""
+    """The arguments of all features that are on unless they are switched off."""
     opt_in, found = set(tree.get("opt_in_features") or ()), []
     for name, feature in (tree.get("features") or {}).items():
         args = feature.get("args") or next((m.get("args") for m in (feature.get("modes") or {}).values()), None) or ()
@@ -92,7 +92,7 @@ def _leave(draft: Draft, tree: Mapping[str, Any]) -> None:
     seen = (meta.get("hardware") or {}).get(HARDWARE)
     draft.put("references", [_SITE])
     draft.note(
-        f"hardware: the source calls {HARDWARE} {seen}" if seen else f"hardware: the source says nothing of {HARDWARE}"
+        f"hardware: the source calls {HARDWARE} {seen}" if seen else f"hardware: the source does not mention {HARDWARE}"
     )
     longest = tree["model"].get("context_length")
     if longest and draft.get("serving.context") is None:

@@ -17,7 +17,7 @@ def recipe_yaml(tree: Mapping[str, Any], source: str, notes: Iterable[str]) -> s
 
 
 def _section(key: str, value: Any) -> str:
-    """`key: value`; a mapping or list stands apart from what is above it."""
+    """`key: value`; a mapping or list is separate from what is above it."""
     apart = "\n" if isinstance(value, (Mapping, list)) or key == "name" else ""
     return apart + yaml.safe_dump(
         {key: value}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
