@@ -34,17 +34,14 @@ _NOTHING = "no limit, KV type or number of nodes up to 8 makes it fit: a smaller
 
 
 def make_plan(services: Services, request: LaunchRequest, cluster_state: ClusterState) -> Plan:
-    """The plan for what was surveyed. Findings do not raise: who acts on the plan looks at them (`stopping`)."""
+    """The plan for this state of the cluster. Findings do not raise: the caller checks them (`stopping`)."""
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
     request = completed(request, cluster_state)
     cluster_state = _as_ours(request, cluster_state)
     recipe, nodes = request.recipe, nodes_for(services, request.recipe)
-    decisions = choose_fabrics(nodes, cluster_state.facts)
-    findings = [f for d in decisions.values() for f in d.findings]
-    choices = {name: d.choice for name, d in decisions.items() if d.choice}
-    placement = Placement(tuple(n.name for n in nodes), choices)
-    complete = len(choices) == len(nodes) and recipe.parallelism.world_size == len(nodes)
+    placement, findings = _placed(nodes, cluster_state)
+    complete = len(placement.fabric) == len(nodes) == recipe.parallelism.world_size
     specs = _specs(services, request, cluster_state, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
     findings += check_identity(recipe, cluster_state.engines, cluster_state.facts, _pythons(services))
@@ -75,7 +72,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         ledgers=found.ledgers,
         findings=heeded.findings,
         ignored=heeded.ignored,
-        bind=_bind(request, choices.get(nodes[0].name)),
+        bind=_bind(request, placement.fabric.get(nodes[0].name)),
         port=recipe.serving.port,
         served_name=served_name(recipe),
         advice=advice,
@@ -83,6 +80,12 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
         remedies=found.remedies,
         speeds=found.speeds,
     )
+
+
+def _placed(nodes: Sequence[Node], state: ClusterState) -> tuple[Placement, list[Finding]]:
+    decisions = choose_fabrics(nodes, state.facts)
+    choices = {name: decision.choice for name, decision in decisions.items() if decision.choice}
+    return Placement(tuple(n.name for n in nodes), choices), [f for d in decisions.values() for f in d.findings]
 
 
 def _as_ours(request: LaunchRequest, cluster_state: ClusterState) -> ClusterState:
