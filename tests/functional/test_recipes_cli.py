@@ -205,7 +205,7 @@ def test_validate_looks_at_the_split(call, tmp_path):
 
 
 def test_a_warning_is_called_one(call, tmp_path):
-    """Next to `good` a line of its own must not read like an error."""
+    """Next to `valid` a line of its own must not read like an error."""
     (tmp_path / "r.yaml").write_text(f"{SPLIT}parallelism: {{pp: 2}}\n".replace("0.5.12", "0.5.11"))
     result = call("validate", "./r.yaml")
     assert result.exit_code == 0 and result.stdout.startswith("./r.yaml: valid")
