@@ -45,9 +45,8 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     specs = _specs(services, request, cluster_state, placement) if complete else ()
     findings += (in_recipe(finding, recipe.engine.name) for finding in review(recipe, specs))
     findings += check_identity(recipe, cluster_state.engines, cluster_state.facts, _pythons(services))
-    advice = advise(recipe, cluster_state.checkpoints)
+    advice, found = advise(recipe, cluster_state.checkpoints), weighed(services, request, cluster_state, nodes)
     findings += check_quantization(recipe, advice.quantization)
-    found = weighed(services, request, cluster_state, nodes)
     context = Context(
         cluster=services.cluster,
         facts=cluster_state.facts,
