@@ -128,7 +128,7 @@ def test_a_log_of_the_twin_plans_no_real_engine(shell: Shell) -> None:
     (shell.folder / "twin.log").write_text(f"{told} model runs.\n{real}")
     code, out, err = shell.run("plan", "./vllm.yaml", "--from-log", "twin.log")
     assert (code, out) == (2, "")
-    assert "twin.log: is a log of the twin" in err
+    assert "twin.log: is a log of the simulator" in err
 
 
 def test_an_endless_line_is_read_in_pieces(shell: Shell) -> None:
