@@ -11,8 +11,8 @@ from drills.plan import QUICK, Stage
 from drills.table import text
 from testbed import Testbed
 
-SLOW = 5.0
-"""Times as long as on a quiet machine until it is noticed and refused. Nothing else may be worse for other work."""
+SLOW = 20.0
+"""Times as long as in a run of `make drills`, which measures: here a machine is busy with other tests."""
 
 
 @pytest.fixture(scope="module")
@@ -34,4 +34,4 @@ def patient(stage: Stage) -> Stage:
 
 def loose(target: Target) -> Target:
     detected, refused = target.detected and SLOW * target.detected, target.refused and SLOW * target.refused
-    return replace(target, detected=detected, refused=refused, starts=2.0)
+    return replace(target, detected=detected, refused=refused, starts=10.0)

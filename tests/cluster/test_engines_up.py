@@ -120,7 +120,7 @@ def test_a_killed_rank_is_named_and_down_leaves_nothing(
 
 def test_a_ray_cluster_of_one_node_is_named_before_weights(drive: Drive, nodes: list[Node]) -> None:
     """The worker's node does not reach the head: how many nodes are there is reported, and vLLM never starts."""
-    limits = {"start": {"stuck_after": "8s"}}
+    limits = {"start": {"stuck_after": "30s"}}
     with cut_off(nodes[1], nodes[0].fabric):
         done = drive.run("up", recipe(drive, "vllm-ray", "process", phases=limits))
     assert done.code == 5 and "1 of 2 nodes" in done.err, str(done)
