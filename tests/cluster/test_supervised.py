@@ -69,7 +69,7 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
     shutil.rmtree(drive.folder / "home")
     head.sh("pkill -f '[s]shd: spark@notty' || :")
     at = clock(head)
-    worker.sh("pkill -KILL -f '[s]parkwright.twin serve'")
+    worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
     until(lambda: live(head).get("phase") not in SERVING, "the fault to be seen", 15)
     until(serves(head, at), "to serve again")
     after = running(nodes)
@@ -288,7 +288,7 @@ def test_where_nodes_do_not_know_each_other_a_narrow_key_is_made(drive: Drive, n
     assert line.startswith("restrict,from=") and head.fabric in line and line.endswith(f"sparkwright:testbed/{NAME}")
     home = HOME.replace("/spark/", "/nodocker/")
     assert head.sh(f"stat -c %a {home} {home}/ssh/id_ed25519 {home}/secrets.json") == "700\n600\n600"
-    worker.sh("pkill -KILL -f '[s]parkwright.twin serve'")
+    worker.sh("pkill -KILL -f '[s]parkwright.simulator serve'")
     phase = lambda: json.loads(head.sh(f"cat {home}/live.json")).get("phase")  # noqa: E731
     until(lambda: phase() not in SERVING, "the fault to be seen", 15)
     until(lambda: phase() in SERVING, "to serve again")

@@ -45,7 +45,7 @@ async def look(bus: EventBus) -> None:
         return
     for code in _WATCHED:
         one = found.get(code)
-        bus.stands(code, f"front door: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
+        bus.stands(code, f"gateway: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
 
 
 async def probe(bus: EventBus) -> None:
