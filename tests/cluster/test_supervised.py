@@ -131,7 +131,7 @@ def test_what_is_wrong_with_its_own_files_and_its_gateway_stands_in_status(drive
     head.sh(f"{USER} stop {UNIT}", user="spark")
     head.sh(f"printf '{{ torn' > {HOME}/state.json; {newer.format(STATE + '/store.sqlite')}", user="spark")
     head.sh(f"{USER} start {UNIT}; {USER} stop {caddy}", user="spark")
-    words = ("state.json could not be read", "has version 99", "the gateway does not answer")
+    words = ("state.json was corrupt", "has version 99", "the gateway does not answer")
 
     def told() -> bool:
         found = drive.run("status", "--json").json["deployments"][0]
