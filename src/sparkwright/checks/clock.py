@@ -8,7 +8,7 @@ from sparkwright.checks.reading import (
     offset,
     per_node,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import WARN
 from sparkwright.domain.unknown import known
@@ -55,29 +55,9 @@ def clock_off(facts: NodeFacts) -> Iterator[Found]:
         yield Found(f"{'ahead' if between[0] > 0 else 'behind'} by {gap:.0f} s or more")
 
 
-CHECKS = (
-    Check("TIME001", WARN, "clock skew between nodes", clock_skew).about(
-        detects="two nodes' clocks differ by 2 s or more, also when all the time that asking took is counted in "
-        "their favour.",
-        why="lines of several ranks are put in order by their time; certificates and tokens may count as not yet "
-        "valid.",
-        cause="one of them does not follow a time source, or was set by hand",
-        fix="sudo timedatectl set-ntp true on both; then timedatectl timesync-status",
-        see=("https://docs.nvidia.com/dgx/dgx-spark/",),
-    ),
-    Check("TIME002", WARN, "clock is not synchronized", per_node(nodes, clock_unsynchronized)).about(
-        detects="timedatectl shows that the clock is not synchronized.",
-        why="it drifts: ranks' logs cannot be put in order, and certificates fail once it is off by minutes.",
-        fix="turn synchronization on; where it is on, reach a time server",
-        see=("https://man7.org/linux/man-pages/man1/timedatectl.1.html",),
-    ),
-    Check("TIME003", WARN, "clock skew between node and client", per_node(nodes, clock_off)).about(
-        detects="the node's clock differs from that of the machine that asks by 60 s or more, the time that asking "
-        "took in its favour.",
-        why="leases, ages of files and start times are compared across machines; certificates may count as not "
-        "yet valid. Which of the two clocks is wrong is not known from this alone.",
-        cause="one of the two follows no time source, or was set by hand",
-        fix="timedatectl on both; sudo timedatectl set-ntp true on the one that is wrong",
-        see=("https://man7.org/linux/man-pages/man1/timedatectl.1.html",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("TIME001", WARN, "clock skew between nodes", clock_skew),
+    Check("TIME002", WARN, "clock is not synchronized", per_node(nodes, clock_unsynchronized)),
+    Check("TIME003", WARN, "clock skew between node and client", per_node(nodes, clock_off)),
 )

@@ -8,7 +8,7 @@ from sparkwright.checks.reading import (
     real_nodes,
     unplanned,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Image
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
@@ -122,48 +122,11 @@ def _remedy(recipe: Recipe) -> str:
     return f"docker load an image named {recipe.engine.image} on one node: `up` copies it to the others"
 
 
-CHECKS = (
-    Check("DOCK006", WARN, "engine container restarts automatically", per_node(unplanned, engine_restarts)).about(
-        detects="a container that is not ours, that runs an engine or holds the GPU, with restart policy always or "
-        "unless-stopped.",
-        why="sources disagree: some run engines so or as a systemd unit. With several nodes one rank that comes "
-        "back alone waits for the others for ever (29 restarts in a loop were seen), and after a reboot it "
-        "has the memory before you.",
-        cause="it takes memory before anything else; of several ranks one alone waits for the others for ever",
-        fix="`docker update --restart no`, where another tool starts it",
-        see=("https://github.com/aidendle94/sparkrun-recipes", "https://github.com/MiaAI-Lab"),
-    ),
-    Check("DOCK007", WARN, "another engine runs in a container", per_node(real_nodes, foreign_engine)).about(
-        detects="a running container without our label whose image, command or name is an engine's, or that was "
-        "given a GPU.",
-        why="it holds memory of the one pool, and often port 8000; a rank that starts while it lets the GPU go "
-        "ends with `CUDA-capable device(s) is/are busy or unavailable`.",
-        cause="it was not started by sparkwright, and shares memory, GPU and ports with what is",
-        fix="stop it, if it is not meant to stay",
-        see=("https://github.com/FHNW-Security-Lab-Experimental/glm-5.2-gb10",),
-    ),
-    Check("DOCK008", OVERRIDE, "image for another architecture", image_architecture).about(
-        detects="the recipe's image, or one with an engine's name, is on a node and its architecture is not the "
-        "node's.",
-        why="it ends at once with `exec format error`. `docker load` and `--platform` load such images all the same.",
-        cause="it was loaded or pulled for another machine",
-        fix="pull it again on the node; if the publisher has none for arm64, build it or take another",
-        see=("https://docs.docker.com/build/building/multi-platform/",),
-    ),
-    Check("DOCK009", WARN, "image differs between nodes", images_differ).about(
-        detects="the recipe's image, or one with an engine's name, has different ids on two nodes.",
-        why="tags move: a node that pulled later has another version, and ranks of different versions fail in "
-        "ways that name anything but that. `up` starts all ranks from one id; what is started by hand does "
-        "not.",
-        cause="the name was moved to another image between two pulls, or one was built on the node",
-        fix="pull it on all nodes, or name it by digest",
-        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
-    ),
-    Check("DOCK013", BLOCK, "image on no node and in no registry", image_unpublished).about(
-        detects="no node has the image, and it is one that `sparkwright build` makes or another of this project's "
-        "own names (`sparkwright/...`).",
-        why="`up` would try to pull it and fail: this project publishes no image.",
-        cause="this project publishes no image: each is made where it is used",
-        fix="build it, or load it on one node; `up` copies it to the others",
-    ),
+CHECKS = explained(
+    __file__,
+    Check("DOCK006", WARN, "engine container restarts automatically", per_node(unplanned, engine_restarts)),
+    Check("DOCK007", WARN, "another engine runs in a container", per_node(real_nodes, foreign_engine)),
+    Check("DOCK008", OVERRIDE, "image for another architecture", image_architecture),
+    Check("DOCK009", WARN, "image differs between nodes", images_differ),
+    Check("DOCK013", BLOCK, "image on no node and in no registry", image_unpublished),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Bandwidth, Clocks, Measured, Skipped
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
@@ -96,31 +96,9 @@ def _remedy(why: str) -> str:
     return "sparkwright down, then sparkwright check --deep" if "runs there" in why else ""
 
 
-CHECKS = (
-    Check("DEEP001", WARN, "RDMA bandwidth below target", bandwidth).about(
-        detects="`check --deep` sent for three seconds over each rail with ib_write_bw: below 90 Gb/s is too slow, "
-        "about 13 is the cap of a NIC that was attached while the machine ran; no result row at all is a "
-        "wrong GID index or a firewall.",
-        why="the link's state, ping and iperf look healthy in each of these cases; the engine is slow or hangs "
-        "at its start.",
-        fix="by the figure",
-        see=("https://github.com/guardkit/dgx-spark",),
-    ),
-    Check("DEEP002", OVERRIDE, "GPU clock stuck under load", clocks_stuck).about(
-        detects="`check --deep` sampled the GPU for ten seconds while it was busy: every sample has 90 % utilization "
-        "or more, an SM clock below 1400 MHz and less than 40 W.",
-        why="after a crash or an unclean reset the power controller may hold one clock (611, 650, 721 or 728 MHz "
-        "were seen) at 5 to 15 W and give no throttle reason; one such node paces all (38 tokens a second "
-        "instead of 93).",
-        fix="shut down and take the wall plug out for a minute or more; a reboot alone seldom helps",
-        see=("https://github.com/thatcooperguy/NVCheckup", "https://github.com/DoctorMasterNewb/sparkbase"),
-    ),
-    Check("DEEP003", INFO, "measurement skipped", not_measured).about(
-        detects="a measurement that was left out: a tool is missing, a rank of ours runs, there is no RDMA, nothing "
-        "to make a load with, or the GPU was not busy while it was watched.",
-        why="what was not measured is not known to be in order.",
-        cause="nothing is known of it",
-        fix="what makes it possible",
-        see=("https://github.com/linux-rdma/perftest",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("DEEP001", WARN, "RDMA bandwidth below target", bandwidth),
+    Check("DEEP002", OVERRIDE, "GPU clock stuck under load", clocks_stuck),
+    Check("DEEP003", INFO, "measurement skipped", not_measured),
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sparkwright.checks.reading import (
     running,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE
 from sparkwright.domain.plan import Advice, RankSpec, words
@@ -122,49 +122,11 @@ def _free_port(context: Context, spec: RankSpec, port: int, other: str) -> str:
     return f"{stop}, or set another {names[port]}" if port in names else stop
 
 
-CHECKS = (
-    Check("REC001", BLOCK, "recipe is refused: known not to work", recipe_refused).about(
-        detects="the recipe's state is `refused`.",
-        why="somebody has spent the hours already; the reason shows which combination fails, `instead` what works "
-        "in its place.",
-        cause="it stays listed for its reason, so that nobody tries it again",
-        fix="the recipe named under `instead`, or another one that is ready. There is no way to force a refused "
-        "recipe; who knows better copies it (`sparkwright recipes show NAME` has all of it) and gives the "
-        "copy another state",
-        see=("https://al-engr.com/sglang-deepseek-spark-pivot.html", "https://al-engr.com/minimax-sglang-debug.html"),
-    ),
-    Check("REC002", INFO, "recipe not yet tested on hardware", recipe_untested).about(
-        detects="the recipe's state is `documented`.",
-        why="flags and figures are somebody else's; a first start may show what they left out.",
-        cause="its flags and figures are as published, or as you wrote them",
-        fix="when it has served, set state: ready in the recipe",
-    ),
-    Check("PAR001", OVERRIDE, "parallelism not possible for this model", split_impossible).about(
-        detects="tp that does not divide the heads (also of state layers) or the vocabulary, experts that cannot be "
-        "dealt out, a slice that cuts a block of the quantization, pipeline stages with a draft method that "
-        "needs one stage, and splits that the engine does not have.",
-        why="the engine refuses it after minutes of start-up, on all nodes, in a stack trace of one rank.",
-        fix="the nearest split that works on as many nodes, else node counts that one works on. A build that "
-        "pads heads (three nodes are served that way) is a reason for --force",
-        see=("https://docs.vllm.ai/en/latest/serving/parallelism_scaling/",),
-    ),
-    Check("RANK001", OVERRIDE, "another deployment runs on the node", node_in_use).about(
-        detects="a running rank of sparkwright with another deployment's name on a node that the plan uses. A "
-        "supervisor's relaunch beside one that was started while its own deployment served is what somebody "
-        "wanted.",
-        why="a GB10 has one GPU and one memory pool; the second engine finds the device busy or takes memory "
-        "from the first.",
-        cause="the node has one GPU and one memory pool, and both engines want them",
-        fix="take the other one down, or accept that both share the node",
-        see=("https://github.com/aidendle94/sparkrun-recipes",),
-    ),
-    Check("PORT001", BLOCK, "port already in use", port_taken).about(
-        detects="a listening socket on the rank's node with the same port, on the same address or on a wildcard "
-        "(0.0.0.0 for IPv4, :: for both). Not: the ranks of the same deployment that run now, for they are "
-        "replaced.",
-        why="the engine ends minutes later with `Address already in use`, or another server answers the health check.",
-        cause="something listens there already, and two cannot",
-        fix="stop the holder, or take another port",
-        see=("https://github.com/FHNW-Security-Lab-Experimental/glm-5.2-gb10",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("REC001", BLOCK, "recipe is refused: known not to work", recipe_refused),
+    Check("REC002", INFO, "recipe not yet tested on hardware", recipe_untested),
+    Check("PAR001", OVERRIDE, "parallelism not possible for this model", split_impossible),
+    Check("RANK001", OVERRIDE, "another deployment runs on the node", node_in_use),
+    Check("PORT001", BLOCK, "port already in use", port_taken),
 )

@@ -10,7 +10,7 @@ from sparkwright.checks.reading import (
     specs_on,
     weigh,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Docker, DockerTrouble, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
@@ -132,71 +132,14 @@ def toolkit_missing(facts: NodeFacts, docker: Docker) -> Iterator[Found]:
         yield Found(f"runtimes: {', '.join(docker.runtimes)}; no nvidia-ctk on the PATH")
 
 
-CHECKS = (
-    Check("DOCK001", BLOCK, "Docker is not installed or not running", daemon_down).about(
-        detects="the recipe's runtime is docker, and the node has no docker program or no daemon that answers.",
-        why="every rank is a container; without a daemon nothing can be started, staged or inspected.",
-        fix="start the daemon, or install Docker Engine. At boot a daemon may take minutes: try again",
-        see=("https://docs.docker.com/engine/daemon/start/",),
-    ),
-    Check("DOCK002", BLOCK, "no permission on the Docker socket", socket_forbidden).about(
-        detects="the recipe's runtime is docker, the daemon's socket is there, and the ssh user may not write to it.",
-        why="every docker call of sparkwright would fail; sudo is not used behind the user's back.",
-        fix="add the user to the group docker and log in again; that group is as good as root on the node",
-        see=("https://docs.docker.com/engine/install/linux-postinstall/",),
-    ),
-    Check("DOCK003", OVERRIDE, "no NVIDIA runtime in Docker", gpu_runtime_missing).about(
-        detects="a rank wants the GPU in a container, and the daemon knows neither the runtime `nvidia` nor NVIDIA "
-        "CDI devices.",
-        why="`docker run --gpus all` then fails with `could not select device driver`. An installation with "
-        "nothing but the toolkit's hook works without either, which is why this can be overridden.",
-        fix="configure the NVIDIA container toolkit and restart the daemon. Docker from snap cannot: use the deb "
-        "package",
-        see=("https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html",),
-    ),
-    Check("DOCK004", WARN, "Docker daemon cannot raise memlock", memlock_capped).about(
-        detects="a rank uses RDMA in a container, and dockerd has neither CAP_SYS_RESOURCE in the machine's own user "
-        "namespace nor an unlimited hard limit of locked memory (rootless Docker, containers within "
-        "containers).",
-        why="`--ulimit memlock=-1` would fail the start, so it is left out; RDMA then may not register its buffers.",
-        cause="the start leaves `--ulimit memlock=-1` out; registering RDMA buffers may fail (ibv_reg_mr: ENOMEM)",
-        fix="give the daemon the limit, or run the rootful daemon",
-        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
-    ),
-    Check("DOCK005", WARN, "Docker installed from snap", per_node(dockers, docker_snap)).about(
-        detects="the daemon's root is below /var/snap.",
-        why="a snap sees no driver files of the host: GPU containers end with `open "
-        "/usr/bin/nvidia-cuda-mps-control: no such file or directory`, and it mounts nothing from outside of "
-        "home.",
-        cause="a snap is shut off from the host's files, the driver's programs among them",
-        fix="sudo snap remove docker   # its images go with it; then Docker Engine as a deb, and sudo nvidia-ctk "
-        "runtime configure --runtime=docker",
-        see=("https://docs.docker.com/engine/install/ubuntu/",),
-    ),
-    Check("DOCK010", INFO, "container logs are not limited", logs_unbounded).about(
-        detects="the daemon logs into json-file, and its settings bound no size.",
-        why="an engine with NCCL_DEBUG=INFO fills a disk in days; weights and caches are on the same one. Ranks "
-        "of ours are started with a bound of their own.",
-        cause="Docker's own default has no limit; ranks of sparkwright have one of their own",
-        fix='in /etc/docker/daemon.json: "log-opts": {"max-size": "64m", "max-file": "4"}; it holds '
-        "for new containers after a restart of the daemon",
-        see=("https://docs.docker.com/engine/logging/configure/",),
-    ),
-    Check("DOCK011", WARN, "slow Docker storage driver", per_node(dockers, storage_driver)).about(
-        detects="the daemon's storage driver is vfs or devicemapper.",
-        why="vfs copies every layer whole: a 20 GB image of twenty layers takes hundreds of GB and minutes a "
-        "container. Docker falls back to it where overlay cannot be used.",
-        cause="overlay could not be used there, or daemon.json asks for this one",
-        fix="overlay2 (or the containerd store) on ext4 or xfs; images are pulled again",
-        see=("https://docs.docker.com/engine/storage/drivers/select-storage-driver/",),
-    ),
-    Check("DOCK012", WARN, "NVIDIA container toolkit is missing", per_node(dockers, toolkit_missing)).about(
-        detects="daemon.json names nvidia-container-runtime, there is no nvidia-ctk on the node, and Docker has no "
-        "CDI devices.",
-        why="`docker run --gpus all` ends with `unknown or invalid runtime name: nvidia` or does not find its "
-        "hook: the toolkit was removed, or an update stopped half-way.",
-        cause="the container toolkit was removed, or its update stopped half-way",
-        fix="on {node}: sudo apt install --reinstall nvidia-container-toolkit",
-        see=("https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("DOCK001", BLOCK, "Docker is not installed or not running", daemon_down),
+    Check("DOCK002", BLOCK, "no permission on the Docker socket", socket_forbidden),
+    Check("DOCK003", OVERRIDE, "no NVIDIA runtime in Docker", gpu_runtime_missing),
+    Check("DOCK004", WARN, "Docker daemon cannot raise memlock", memlock_capped),
+    Check("DOCK005", WARN, "Docker installed from snap", per_node(dockers, docker_snap)),
+    Check("DOCK010", INFO, "container logs are not limited", logs_unbounded),
+    Check("DOCK011", WARN, "slow Docker storage driver", per_node(dockers, storage_driver)),
+    Check("DOCK012", WARN, "NVIDIA container toolkit is missing", per_node(dockers, toolkit_missing)),
 )

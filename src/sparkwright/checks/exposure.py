@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from sparkwright.checks.foreign import engine_of
 from sparkwright.checks.rails import fabric_netdevs
 from sparkwright.checks.reading import per_node, running, unplanned
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import INFO, WARN, Severity
 from sparkwright.domain.unknown import known
@@ -181,86 +181,16 @@ def container_sshd(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
         )
 
 
-CHECKS = (
-    Check("SEC001", WARN, "inference endpoint open to the network", per_node(exposed, engine_open)).about(
-        detects="a socket of a program with an engine's name, or on the usual ports 8000, 8080, 30000 and 1234 "
-        "(unless another program's name is told), that listens beyond loopback and the fabric, and is no "
-        "rank of ours. Beside a rank of ours only the usual ports count: engines open others, on all "
-        "addresses, to meet their peers.",
-        why="these servers ask for no key unless they were given one: anybody who reaches the port reads prompts, "
-        "spends the GPU and, with some of them, loads code. Whether it asks for a key cannot be told from "
-        "outside.",
-        cause="it was started on all addresses, and asks for a key only if it was given one",
-        fix="bind it to 127.0.0.1 (--host 127.0.0.1, or -p 127.0.0.1:PORT:PORT), or give it an API key",
-        see=("https://docs.vllm.ai/en/latest/usage/security/",),
-    ),
-    Check("SEC002", WARN, "Ollama open to the network", per_node(exposed, ollama_open)).about(
-        detects="a socket of ollama, or on port 11434, beyond loopback and the fabric.",
-        why="Ollama knows no keys at all: anybody who reaches it runs, pulls and deletes models.",
-        cause="OLLAMA_HOST was set to all addresses; Ollama has no keys",
-        fix="sudo systemctl edit ollama   # [Service] Environment=OLLAMA_HOST=127.0.0.1:11434; then restart it",
-        see=("https://docs.ollama.com/faq",),
-    ),
-    Check("SEC003", WARN, "Ray open to the network", per_node(exposed, ray_open)).about(
-        detects="Ray's dashboard (8265), its store (6379) or client port (10001) beyond loopback and the fabric, "
-        "where no rank of ours runs on Ray.",
-        why="Ray runs what it is sent and asks nobody: the dashboard's job interface was used to take over "
-        "thousands of clusters (CVE-2023-48022).",
-        cause="ray start was given no address of its own; Ray has no keys",
-        fix="ray stop; then ray start --node-ip-address FABRIC_ADDRESS --dashboard-host 127.0.0.1",
-        see=("https://docs.ray.io/en/latest/ray-security/",),
-    ),
-    Check("SEC004", WARN, "llama.cpp RPC worker open to the network", per_node(exposed, llama_rpc_open)).about(
-        detects="a socket of rpc-server, or on port 50052, beyond loopback and the fabric, where no llama.cpp rank "
-        "of ours runs.",
-        why="the protocol has no keys and writes into the worker's memory; its own authors warn against running it "
-        "on an open network.",
-        cause="it was started with -H 0.0.0.0; the protocol has no keys",
-        fix="start it with -H FABRIC_ADDRESS, the address of the link between the nodes",
-        see=("https://github.com/ggml-org/llama.cpp",),
-    ),
-    Check("SEC005", WARN, "notebook server open to the network", per_node(exposed, notebook_open)).about(
-        detects="a socket of jupyter beyond loopback and the fabric, or on port 8888 without a program's name.",
-        why="anybody who gets in runs programs as its user; images for experiments often start it without a token.",
-        cause="it was started on all addresses; whether it requires a token cannot be determined from outside",
-        fix="jupyter lab --ip 127.0.0.1, and from the laptop: ssh -L 8888:127.0.0.1:8888 NODE",
-        see=("https://jupyter-server.readthedocs.io/en/latest/operators/security.html",),
-    ),
-    Check("SEC006", WARN, "Docker daemon open to the network", per_node(exposed, docker_open)).about(
-        detects="a socket on port 2375 beyond loopback.",
-        why="anybody who reaches it is root on the node. 2376 is the same with certificates, and is not blamed.",
-        cause="dockerd was given -H tcp://0.0.0.0:2375",
-        fix="take it out of /etc/docker/daemon.json or the unit; from elsewhere: DOCKER_HOST=ssh://NODE docker ps",
-        see=("https://docs.docker.com/engine/security/protect-access/",),
-    ),
-    Check("SEC007", WARN, "vulnerable NVIDIA container toolkit", per_node(unplanned, toolkit_vulnerable)).about(
-        detects="nvidia-ctk older than 1.17.8.",
-        why="in those a container image can run code as root on the host through the toolkit's hooks "
-        "(CVE-2025-23266), or see the host's file system (CVE-2024-0132).",
-        cause="CVE-2025-23266: the toolkit's hooks trust the image's environment",
-        fix="on {node}: sudo apt update && sudo apt install --only-upgrade nvidia-container-toolkit",
-        see=("https://nvd.nist.gov/vuln/detail/CVE-2025-23266",),
-    ),
-    Check("SEC008", INFO, "Hugging Face token readable by others", per_node(unplanned, token_readable)).about(
-        detects="the Hugging Face token file of the ssh user gives group or others any right.",
-        why="anybody who has an account on the node, or a container with the home mounted, may use it.",
-        cause="it was written with the usual umask",
-        fix="mode 600; a new token if others had access",
-    ),
-    Check("SEC009", INFO, "SSH host key checking is disabled", per_node(unplanned, host_keys_unchecked)).about(
-        detects="`StrictHostKeyChecking no` in the user's or the system's ssh_config.",
-        why="anybody who answers at the peer's address is taken for the peer, and gets weights, tokens and a shell. "
-        "Set-up guides for MPI and copies between nodes recommend it; sparkwright does not need it.",
-        cause="a guide for MPI or for copies between nodes asked for it",
-        fix="take it out; `accept-new` trusts a new host once and notices a change",
-        see=("https://man.openbsd.org/ssh_config#StrictHostKeyChecking",),
-    ),
-    Check("SEC010", INFO, "second SSH server open to the network", per_node(exposed, container_sshd)).about(
-        detects="a program sshd on port 2222 or 2233, beyond loopback and the fabric.",
-        why="TensorRT-LLM's multi-node guides start one in a container on the host's network, often with root "
-        "and with the key of an example; it stays after the run.",
-        cause="multi-node containers start one of their own, which stays after the run",
-        fix="end the container, or bind the server to the fabric address",
-        see=("https://github.com/NVIDIA/dgx-spark-playbooks",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("SEC001", WARN, "inference endpoint open to the network", per_node(exposed, engine_open)),
+    Check("SEC002", WARN, "Ollama open to the network", per_node(exposed, ollama_open)),
+    Check("SEC003", WARN, "Ray open to the network", per_node(exposed, ray_open)),
+    Check("SEC004", WARN, "llama.cpp RPC worker open to the network", per_node(exposed, llama_rpc_open)),
+    Check("SEC005", WARN, "notebook server open to the network", per_node(exposed, notebook_open)),
+    Check("SEC006", WARN, "Docker daemon open to the network", per_node(exposed, docker_open)),
+    Check("SEC007", WARN, "vulnerable NVIDIA container toolkit", per_node(unplanned, toolkit_vulnerable)),
+    Check("SEC008", INFO, "Hugging Face token readable by others", per_node(unplanned, token_readable)),
+    Check("SEC009", INFO, "SSH host key checking is disabled", per_node(unplanned, host_keys_unchecked)),
+    Check("SEC010", INFO, "second SSH server open to the network", per_node(exposed, container_sshd)),
 )

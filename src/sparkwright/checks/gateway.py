@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import WARN
 from sparkwright.domain.recipe import Expose, GatewayTls
 from sparkwright.domain.service import PairTrouble
@@ -117,68 +117,14 @@ def caddy_old(context: Context) -> Iterator[Found]:
         )
 
 
-CHECKS = (
-    Check("DOOR001", WARN, "no Caddy on the head node: no gateway", caddy_missing).about(
-        detects="neither a program `caddy` on the head's PATH nor the image caddy:2 in its Docker.",
-        why="the gateway is Caddy: without it there are no keys, no TLS, and nobody reports when the engine will "
-        "be back. The engine serves on loopback (or the fabric), and is supervised all the same.",
-        cause="the gateway is Caddy on the head node, and it is neither installed nor pulled there",
-        fix="install the package, or pull the image; then the same `up` again",
-        see=("https://caddyserver.com/docs/install",),
-    ),
-    Check("DOOR006", WARN, "gateway port already in use", gateway_port_taken).about(
-        detects="a socket listens on `serving.door.port` of the head, and it is not this deployment's own gateway.",
-        why="Caddy cannot listen there. The engine serves on loopback without a gateway.",
-        cause="something listens there already, another deployment's gateway perhaps, and two cannot",
-        fix="stop it, or set another port",
-        see=("https://man7.org/linux/man-pages/man8/ss.8.html",),
-    ),
-    Check("DOOR003", WARN, "certificate not usable, internal CA used", certificate_invalid).about(
-        detects="with `serving.door.tls: files`, a certificate or key on the head that is missing, not readable for "
-        "the ssh user, no PEM, does not fit the other, has expired or is not yet valid.",
-        why="Caddy would not start, or every client would refuse the connection. The internal CA serves in its "
-        "place: clients that trust it get in, others do not.",
-        cause="serving.door.tls is `files`; a certificate of the head's own CA is used in their place",
-        fix="by what is wrong; then the same `up` again",
-        see=("https://docs.openssl.org/master/man1/openssl-x509/",),
-    ),
-    Check("DOOR007", WARN, "gateway key file not readable", keys_unreadable).about(
-        detects="the head's keys file is no JSON of ours, or of a newer sparkwright.",
-        why="a gateway that starts with it knows no key and answers 401 to everybody; one that runs keeps what it "
-        "read before.",
-        cause="it was edited by hand, cut short by a full disk, or written by a newer sparkwright",
-        fix="put back the last good one, or move it away and make new keys",
-    ),
-    Check("DOOR005", WARN, "gateway secrets readable by other users", secrets_readable).about(
-        detects="the private key of the certificate can be read by all users of the head; or the keys file gives "
-        "group or others any right. A group that may read the key (as Debian's ssl-cert) is somebody's "
-        "choice and not told.",
-        why="who has the private key can play the server; who may write the keys file gives himself a key. Its "
-        "hashes alone open nothing.",
-        cause="sparkwright writes its own files 0600: somebody changed it, or it was copied",
-        fix="chmod",
-        see=("https://man7.org/linux/man-pages/man1/chmod.1.html",),
-    ),
-    Check("DOOR008", WARN, "gateway serves plain HTTP", plain_http).about(
-        detects="`serving.door.tls: off` with `serving.expose: all`.",
-        why="anybody who can listen in on the network reads every prompt and answer, and the keys with them.",
-        cause="the recipe switches TLS off, perhaps for something in front of it that has its own",
-        fix="remove `tls: off`, or let expose be loopback or fabric behind your own proxy on this node",
-    ),
-    Check("DOOR004", WARN, "gateway certificate expires within 14 days", certificate_expiring).about(
-        detects="the certificate of `serving.door.tls: files` ends within 14 days and is good until then.",
-        why="on that day no client connects any more, and it will look like a broken engine.",
-        cause="certificates are given for a limited time",
-        fix="renew it",
-        see=("https://docs.openssl.org/master/man1/openssl-x509/",),
-    ),
-    Check("DOOR002", WARN, "Caddy hides truncated streams", caddy_old).about(
-        detects="the head's Caddy is older than 2.7.6.",
-        why="when the engine dies in the middle of a streamed answer, older ones end the stream as if it were "
-        "whole: the client takes half an answer for all of it, and nobody sees an error.",
-        cause="before 2.7.6 a stream that its engine left unfinished reaches the client as if it were whole",
-        fix="install Caddy from its own packages (https://caddyserver.com/docs/install), then `sparkwright up` "
-        "again; until then clients must look for `data: [DONE]`",
-        see=("https://github.com/caddyserver/caddy/issues/5951", "https://github.com/caddyserver/caddy/pull/5952"),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("DOOR001", WARN, "no Caddy on the head node: no gateway", caddy_missing),
+    Check("DOOR006", WARN, "gateway port already in use", gateway_port_taken),
+    Check("DOOR003", WARN, "certificate not usable, internal CA used", certificate_invalid),
+    Check("DOOR007", WARN, "gateway key file not readable", keys_unreadable),
+    Check("DOOR005", WARN, "gateway secrets readable by other users", secrets_readable),
+    Check("DOOR008", WARN, "gateway serves plain HTTP", plain_http),
+    Check("DOOR004", WARN, "gateway certificate expires within 14 days", certificate_expiring),
+    Check("DOOR002", WARN, "Caddy hides truncated streams", caddy_old),
 )

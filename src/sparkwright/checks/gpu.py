@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.reading import (
-    DASHBOARD,
     GB10_PCI,
     gb10s,
     gpu_may_be_used,
@@ -20,7 +19,7 @@ from sparkwright.checks.reading import (
     sparks,
     specs_on,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.host_facts import KernelNote
@@ -189,104 +188,17 @@ def gpu_off_bus(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
-CHECKS = (
-    Check("GPU001", OVERRIDE, "no GPU detected", gpu_missing).about(
-        detects="a rank takes the GPU, and nvidia-smi on its node is missing, fails, hangs or lists no GPU. Not when "
-        "it was not asked, and not for simulated runs.",
-        why="the engine would end with `No CUDA GPUs are available` after minutes; on a GB10 a GPU that has gone "
-        "means a torn update or firmware that did not start.",
-        cause="the machine has no NVIDIA GPU, its driver is not loaded, or the GPU did not start",
-        fix="sudo dmesg | grep -iE 'nvrm|xid' on the node; a recipe for the CPU is tiny-llama-cpp",
-        see=("https://github.com/thatcooperguy/NVCheckup",),
-    ),
-    Check("GPU002", WARN, "GPU memory in use by other processes", gpu_in_use).about(
-        detects="nvidia-smi lists a compute process with 256 MiB or more (or of unknown size), and no rank of ours "
-        "runs on the node (with one, the processes may be its own and are not blamed).",
-        why="its memory comes out of the same pool as weights and KV cache.",
-        cause="another engine or program shares the one memory pool",
-        fix="stop it, or keep it and lower the memory fraction",
-        see=(
-            "https://docs.nvidia.com/dgx/dgx-spark/known-issues.html",
-            "https://github.com/aidendle94/sparkrun-recipes",
-        ),
-    ),
-    Check("GPU003", INFO, "GPU is not a GB10", per_node(nodes, other_gpu_model)).about(
-        detects="nvidia-smi lists GPUs, and none is a GB10.",
-        why="memory figures, known faults and ready recipes are those of GB10 (sm_121, one pool of memory for "
-        "CPU and GPU). Other GPUs are used as they are, with fewer promises.",
-        cause="another machine than the ones that sparkwright knows best",
-        fix="check recipes with `sparkwright plan` before you rely on them",
-        see=("https://docs.nvidia.com/dgx/dgx-spark/",),
-    ),
-    Check("GPU004", WARN, "fatal Xid since boot", fatal_xid).about(
-        detects="an Xid of the set 43, 48, 79, 94, 95, 119, 120, 140, 154 in a GB10's kernel log of this boot. An "
-        "override for those after which the GPU does not work before a reset or reboot; 43 and 94 end one "
-        "program only.",
-        why="after 79 (off the bus), 119 or 120 (its firmware does not answer), 48, 95, 140 (memory) and 154 "
-        "(recovery needed) what is started next fails or hangs, often minutes later.",
-        fix="reboot, and a power cycle if it comes again",
-        see=(
-            "https://docs.nvidia.com/deploy/xid-errors/",
-            "https://github.com/Reederey87/dgx-spark-2x-deepseek-v4-flash",
-        ),
-    ),
-    Check("GPU005", WARN, "GPU stuck at low clock and power", power_wedge).about(
-        detects="nvidia-smi shows a GB10 at 90 % or more, below 1400 MHz and below 40 W. One sample: `check --deep` "
-        "takes ten seconds of them under load.",
-        why="after a crash or a power fault the power controller can hold the GPU at one low clock (611, 650, "
-        "721 or 728 MHz) with no reason given. The whole tensor-parallel group then runs at that node's "
-        "pace: 38 tokens a second in place of 93 was measured.",
-        cause="the power controller is wedged, or the GPU spins while it waits for a peer",
-        fix="sparkwright check --deep; if it stays so: shut down, cut power for a minute, start again",
-        see=("https://github.com/DoctorMasterNewb/sparkbase", "https://github.com/thatcooperguy/NVCheckup"),
-    ),
-    Check("GPU006", WARN, "GPU is overheating", per_node(nodes, gpu_hot)).about(
-        detects="nvidia-smi reports a GPU temperature of 90 °C or more.",
-        why="soaks on record stay at 79-86 °C. Above, clocks fall, and GB10 machines have switched themselves "
-        "off under load without a line in any log.",
-        cause="little air, dust, or thermal paste that has aged",
-        fix="give it air; for the time being sudo nvidia-smi -lgc 200,2000 costs little speed (lost at reboot)",
-        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack", "https://github.com/guardkit/dgx-spark"),
-    ),
-    Check("GPU007", WARN, "board is overheating", per_node(sparks, board_hot)).about(
-        detects="a thermal zone of type acpitz of a GB10 is at 93 °C or more.",
-        why="the board runs some 10 °C above the GPU and trips near 95 °C: the machine then switches off under "
-        "load, without a line in any log.",
-        cause="little air, dust, or thermal paste that has aged; the GPU's own temperature is some 10 °C lower",
-        fix="give it air; for the time being sudo nvidia-smi -lgc 200,2000 on all nodes (lost at reboot)",
-        see=("https://github.com/guardkit/dgx-spark", "https://forums.developer.nvidia.com/t/378315"),
-    ),
-    Check("GPU008", OVERRIDE, "GPU present but not responding", per_node(gpu_nodes, gpu_silent)).about(
-        detects="the PCI bus has NVIDIA's GB10 (10de:2e12), and nvidia-smi was asked and shows no GPU. Where the "
-        "kernel log tells why, DRV007 or GPU004 say so.",
-        why="the machine has its GPU and nothing can use it: the driver is not loaded, or the GPU did not start.",
-        cause="the driver is not loaded, or driver and GPU firmware are not a pair",
-        fix=f"sudo dmesg | grep -iE 'nvrm|xid'; then the update of {DASHBOARD}",
-        see=("https://github.com/thatcooperguy/NVCheckup",),
-    ),
-    Check("GPU009", WARN, "hardware slowdown of the GPU is active", per_node(nodes, gpu_throttled)).about(
-        detects="nvidia-smi names a hardware slowdown, thermal or power brake, or a thermal slowdown by software, as "
-        "active.",
-        why="the GPU runs slower than it could, and with it every rank of a group.",
-        cause="heat, or a power supply that gives less than is asked of it",
-        fix="give it air; use the adapter that came with it (240 W), plugged into the wall",
-        see=("https://docs.nvidia.com/deploy/nvidia-smi/",),
-    ),
-    Check("GPU010", WARN, "thermal limit reached since boot", in_kernel_log(_THERMAL)).about(
-        detects="a GB10's kernel log of this boot has a line about a critical or emergency temperature or a thermal "
-        "shutdown.",
-        why="GB10 machines switch themselves off under load when the board is too hot, mostly without a line in "
-        "any log: one that is there is worth acting on.",
-        cause="little air, dust, or thermal paste that has aged",
-        fix="give it air; for the time being sudo nvidia-smi -lgc 200,2000 on all nodes (lost at reboot)",
-        see=("https://docs.kernel.org/driver-api/thermal/", "https://forums.developer.nvidia.com/t/378315"),
-    ),
-    Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", per_node(gpu_nodes, gpu_off_bus)).about(
-        detects="/etc/dgx-release is there, the PCI bus was read, and it has no GB10 (10de:2e12); nvidia-smi shows "
-        "no GPU.",
-        why="the GPU has gone from the bus: power, firmware or hardware. No driver update restores it.",
-        cause="a power fault, firmware that does not start, or hardware",
-        fix="shut down, cut power for a minute, start again; then the maker's support",
-        see=("https://github.com/thatcooperguy/NVCheckup",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("GPU001", OVERRIDE, "no GPU detected", gpu_missing),
+    Check("GPU002", WARN, "GPU memory in use by other processes", gpu_in_use),
+    Check("GPU003", INFO, "GPU is not a GB10", per_node(nodes, other_gpu_model)),
+    Check("GPU004", WARN, "fatal Xid since boot", fatal_xid),
+    Check("GPU005", WARN, "GPU stuck at low clock and power", power_wedge),
+    Check("GPU006", WARN, "GPU is overheating", per_node(nodes, gpu_hot)),
+    Check("GPU007", WARN, "board is overheating", per_node(sparks, board_hot)),
+    Check("GPU008", OVERRIDE, "GPU present but not responding", per_node(gpu_nodes, gpu_silent)),
+    Check("GPU009", WARN, "hardware slowdown of the GPU is active", per_node(nodes, gpu_throttled)),
+    Check("GPU010", WARN, "thermal limit reached since boot", in_kernel_log(_THERMAL)),
+    Check("GPU011", OVERRIDE, "GPU fell off the PCI bus", per_node(gpu_nodes, gpu_off_bus)),
 )

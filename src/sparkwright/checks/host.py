@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from itertools import combinations, groupby
 
 from sparkwright.checks.reading import (
-    DASHBOARD,
-    FIRMWARE,
     NEW_IDENTITY,
     differs,
     node_of,
@@ -15,7 +13,7 @@ from sparkwright.checks.reading import (
     sparks,
     specs_on,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.unknown import known
@@ -149,91 +147,16 @@ def _rows(context: Context) -> Iterator[tuple[str, str, str]]:
             yield product, f"BIOS {board.bios}" + (f", EC {board.ec}" if board.ec else ""), facts.node
 
 
-CHECKS = (
-    Check("HOST001", WARN, "duplicate machine-id on different machines", machine_id_shared).about(
-        detects="the same /etc/machine-id on two nodes that are not the same machine.",
-        why="OEM images were shipped with one machine-id (and one set of ssh host keys) for all "
-        "(CVE-2026-24218). DHCP gives both one address, and tools that take it for the node's identity see "
-        "one node.",
-        cause="the OEM's image came with a ready-made id (CVE-2026-24218); the ssh host keys may be shared too",
-        fix="make a new one on all but one of them; renew the ssh host keys too",
-        see=("https://github.com/DoctorMasterNewb/sparkbase",),
-    ),
-    Check("HOST002", OVERRIDE, "two cluster entries are one machine", same_machine).about(
-        detects="the same boot id and the same hostname behind two nodes that are reached over ssh. Simulated "
-        "clusters and nodes with `ssh: local` mean it.",
-        why="two ranks would share one GPU and one memory pool, and wait for a peer that is themselves.",
-        cause="two entries of the cluster file lead to one machine (a wrong address, an alias, a reused DHCP lease)",
-        fix="correct the ssh address of one of them",
-        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
-    ),
-    Check("HOST003", WARN, "machine-id is the OEM image's", per_node(nodes, machine_id_of_image)).about(
-        detects="/etc/machine-id is the one that OEM images of GB10 machines were shipped with.",
-        why="every such machine has it: DHCP and discovery mix them up, also with machines that are not in this "
-        "cluster. The ssh host keys of that image are known to everybody (CVE-2026-24218).",
-        cause="the OEM's image came with a ready-made id and ready-made ssh host keys (CVE-2026-24218)",
-        fix=NEW_IDENTITY,
-        see=("https://github.com/DoctorMasterNewb/sparkbase",),
-    ),
-    Check("HOST004", WARN, "duplicate SSH host key", host_keys_shared).about(
-        detects="the same fingerprint of an ssh host key on two nodes that are not the same machine.",
-        why="OEM images were shipped with one set of host keys for all (CVE-2026-24218): who has such a machine "
-        "can pass for yours, and ssh cannot tell the nodes apart.",
-        cause="the image came with ready-made host keys (CVE-2026-24218), or one machine is a copy of the other",
-        fix="make new host keys on each node, and forget the old ones on the machines that knew them",
-        see=("https://github.com/DoctorMasterNewb/sparkbase",),
-    ),
-    Check("HOST005", WARN, "nodes have different architectures", differs(_arch)).about(
-        detects="`uname -m` is not the same on all nodes.",
-        why="one image and one set of kernels serve all ranks; a node of another architecture cannot run them.",
-        cause="the cluster file names machines of different kinds",
-        fix="take the odd one out of the cluster file: an image for aarch64 runs on no other machine",
-        see=("https://docs.nvidia.com/dgx/dgx-spark/",),
-    ),
-    Check("HOST006", WARN, "kernel 7.0.0-1019 without kho=off", kernel_leaks_cma).about(
-        detects="release 7.0.0-1019-nvidia, and no `kho=off` on its command line. A warning; an override for a rank "
-        "with RDMA.",
-        why="its kexec handover reserves contiguous memory that it does not count; registering RDMA buffers then "
-        "fails with ENOMEM as soon as memory is short, which is always so when a large model is loaded. "
-        "NVIDIA asked to hold that kernel off.",
-        cause="this kernel holds back contiguous memory; ibv_reg_mr then fails with ENOMEM under pressure",
-        fix="add kho=off to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, sudo update-grub, sudo reboot; or "
-        "boot a 6.17 kernel",
-        see=("https://github.com/christopherowen/dgx-spark-networking",),
-    ),
-    Check("HOST007", INFO, "kernel is not NVIDIA's", per_node(sparks, kernel_not_nvidia)).about(
-        detects="nvidia-smi shows a GB10, and the kernel's release has no `-nvidia` in it.",
-        why="DGX OS kernels carry patches for the GB10's NIC, hot-plug and power; what is known of its faults "
-        "and figures was seen on them. Other systems are known to work.",
-        cause="another system, or a kernel from Ubuntu's own packages",
-        fix="sudo apt install linux-nvidia-hwe-24.04, if NIC, power or hot-plug behave oddly",
-        see=("https://docs.nvidia.com/dgx/dgx-spark/",),
-    ),
-    Check("HOST008", WARN, "nodes run different kernels", differs(_kernel)).about(
-        detects="`uname -r` is not the same on all nodes.",
-        why="all ranks run in step: what one node's kernel does differently (RDMA, memory, power) holds up or "
-        "ends all of them, and is hard to find.",
-        cause="one node was updated and not the other, or not yet rebooted",
-        fix="update all nodes in the same way (DGX Dashboard), and reboot them together",
-        see=(
-            "https://github.com/christopherowen/dgx-spark-networking",
-            "https://github.com/mpfaffenberger/MiniMax-M3-NVFP4-DSpark-vLLM-4x-DGX-Spark",
-        ),
-    ),
-    Check("HOST009", WARN, "nodes run different DGX OS releases", differs(_dgx_release, "DGX OS: ")).about(
-        detects="the last DGX_OTA_VERSION of /etc/dgx-release is not the same on all nodes that have one.",
-        why="a release pairs kernel, driver, GPU firmware and NIC firmware; with two of them in one cluster the "
-        "ranks run on different stacks.",
-        cause="one node was updated and not the other",
-        fix=f"run the update of {DASHBOARD} on the older ones, and reboot all together",
-        see=("https://github.com/spark-arena/sparkrun",),
-    ),
-    Check("HOST010", WARN, "machines of one model have different firmware", firmware_differs).about(
-        detects="nodes of the same vendor and product whose BIOS version or EC firmware release differ.",
-        why="firmware decides power limits, fan, display reserve and PCIe speed; the slower node sets the pace "
-        "of all ranks. Different makes have versions of their own and are not compared.",
-        cause="one machine was updated and not the other",
-        fix=f"{FIRMWARE} on each, then reboot all together",
-        see=("https://github.com/spark-arena/sparkrun", "https://github.com/thatcooperguy/NVCheckup"),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("HOST001", WARN, "duplicate machine-id on different machines", machine_id_shared),
+    Check("HOST002", OVERRIDE, "two cluster entries are one machine", same_machine),
+    Check("HOST003", WARN, "machine-id is the OEM image's", per_node(nodes, machine_id_of_image)),
+    Check("HOST004", WARN, "duplicate SSH host key", host_keys_shared),
+    Check("HOST005", WARN, "nodes have different architectures", differs(_arch)),
+    Check("HOST006", WARN, "kernel 7.0.0-1019 without kho=off", kernel_leaks_cma),
+    Check("HOST007", INFO, "kernel is not NVIDIA's", per_node(sparks, kernel_not_nvidia)),
+    Check("HOST008", WARN, "nodes run different kernels", differs(_kernel)),
+    Check("HOST009", WARN, "nodes run different DGX OS releases", differs(_dgx_release, "DGX OS: ")),
+    Check("HOST010", WARN, "machines of one model have different firmware", firmware_differs),
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sparkwright.checks.reading import (
     simulated,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import GpuProcess, NodeFacts
 from sparkwright.domain.finding import OVERRIDE
 from sparkwright.domain.ledger import IN_USE, KV_POOL, MemoryLedger
@@ -129,34 +129,9 @@ def _shorten_context(recipe: Recipe, ledger: MemoryLedger, share: float) -> str:
     return "; or ".join([*found, f"more nodes than {recipe.nodes}"][:3])
 
 
-CHECKS = (
-    Check("MEM001", OVERRIDE, "model does not fit", does_not_fit).about(
-        detects="nothing is left for the KV pool after weights and the engine's own needs, all lines of the node's "
-        "ledger together exceed the pool, or reading the weights takes more than is free. A memory fraction "
-        "that is merely too high for what is free now is MEM002.",
-        why="the engine would read all weights, for minutes, and then end with `No available memory for the "
-        "cache blocks`, or the machine would freeze: CPU and GPU share the one pool.",
-        fix="the cheapest that help: another memory fraction, a smaller pinned KV pool, a process to stop, more nodes",
-        see=(
-            "https://docs.nvidia.com/dgx/dgx-spark/known-issues.html",
-            "https://al-engr.com/minimax-sglang-debug.html",
-        ),
-    ),
-    Check("MEM002", OVERRIDE, "memory fraction exceeds free memory", fraction_too_high).about(
-        detects="memory_fraction x MemTotal is more than what the next engine can have: MemTotal less what is in "
-        "use, where pages that the driver kept of ended CUDA processes count as free.",
-        why="the engine checks this at start and ends (`Free memory on device ... is less than desired GPU "
-        "memory utilization`); where it does not, the machine runs out of memory while it serves.",
-        cause="other processes hold memory of the one pool that CPU and GPU share",
-        fix="a fraction that fits, or stop what holds the memory",
-        see=("https://docs.nvidia.com/dgx/dgx-spark/known-issues.html",),
-    ),
-    Check("MEM003", OVERRIDE, "KV cache too small for one sequence", context_too_long).about(
-        detects="memory for KV is left, and it is less than one request of serving.context tokens takes in the "
-        "engine's own arithmetic (blocks, groups of layers, tokens in flight).",
-        why="vLLM ends after minutes of loading with `To serve at least one request with the models's max seq "
-        "len`. Engines that start all the same, and refuse or cut long requests, are not held to it.",
-        cause="weights and the engine's own needs leave too little for so long a context",
-        fix="the context that does fit, a narrower KV type, more memory for the engine, more nodes",
-    ),
+CHECKS = explained(
+    __file__,
+    Check("MEM001", OVERRIDE, "model does not fit", does_not_fit),
+    Check("MEM002", OVERRIDE, "memory fraction exceeds free memory", fraction_too_high),
+    Check("MEM003", OVERRIDE, "KV cache too small for one sequence", context_too_long),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.checks.reading import node_of, played
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.checkpoint import Checkpoint, Defect
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.model import ModelShape
@@ -151,50 +151,12 @@ def _longest(context: Context, recipe: Recipe) -> tuple[int, str]:
     return (recipe.model.shape.positions, "model.shape of the recipe") if recipe.model.shape else (0, "")
 
 
-CHECKS = (
-    Check("MODEL001", BLOCK, "checkpoint is incomplete on every node", model_incomplete).about(
-        detects="files of the model are on a node, and on no node is the checkpoint complete. A model from the hub "
-        "is fetched to its end by the start, which warns; a folder of the user's own has no other source, "
-        "which blocks.",
-        why="an engine finds out after minutes of loading, or serves garbage from a file cut short.",
-        cause="a download or copy was not finished, and no other node has the rest",
-        fix="finish the download, or copy the files to one node; the others get them from there",
-        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack", "https://github.com/guardkit/dgx-spark"),
-    ),
-    Check("MODEL002", BLOCK, "model path not found on any node", model_missing).about(
-        detects="the recipe names a folder or file on the nodes, and none of them has it.",
-        why="there is nothing to copy from, and a path cannot be fetched.",
-        cause="the recipe names a path, and the model was not put there, or under another name",
-        fix="put the model there on one node (the others get it from there), or name a hub model",
-    ),
-    Check("MODEL003", WARN, "model.shape does not match config.json", shape_differs).about(
-        detects="a key of model.shape with another value than the config.json of the model on a node.",
-        why="the recipe was written for another model or release; its limits and figures may not hold for this one.",
-        cause="model.shape was written for another model or release; the file is what counts",
-        fix="fix model.shape, or check model.id, model.revision and what lies at the path",
-    ),
-    Check("MODEL011", WARN, "unsupported model architecture details", shape_doubtful).about(
-        detects="a config.json that names a kind of layer, or a key about attention, which sparkwright does not "
-        "know; a state or a window of which it does not say all.",
-        why="memory and speed of such a model cannot be counted exactly: what is counted is a bound, and must "
-        "not pass for more.",
-        cause="the model is newer than this version of sparkwright, or its config leaves something out",
-        fix="take KV and speed of this plan as a bound; after a start `plan` uses what the engine itself reported",
-    ),
-    Check("MODEL012", INFO, "model planned from hub metadata", planned_from_hub).about(
-        detects="a hub model that no node has, of which the recipe gives no size or no shape.",
-        why="the hub's figures are those of the files today; what will lie on the nodes is known only after the "
-        "download.",
-        cause="it was not downloaded yet, and the recipe does not give its size and shape",
-        fix="nothing to do; `up` downloads it, and the next plan reads the files themselves",
-        see=("https://huggingface.co/docs/hub/api",),
-    ),
-    Check("MODEL013", OVERRIDE, "context longer than the model supports", context_over_model).about(
-        detects="serving.context above what the model's config.json allows (its positions, stretched by its rope "
-        "scaling).",
-        why="vLLM and SGLang refuse such a start when the ranks are already up; forced, answers fall apart "
-        "beyond the limit.",
-        fix="a shorter context; or what the model's card states about longer ones (rope scaling): the engine "
-        "accepts that",
-    ),
+CHECKS = explained(
+    __file__,
+    Check("MODEL001", BLOCK, "checkpoint is incomplete on every node", model_incomplete),
+    Check("MODEL002", BLOCK, "model path not found on any node", model_missing),
+    Check("MODEL003", WARN, "model.shape does not match config.json", shape_differs),
+    Check("MODEL011", WARN, "unsupported model architecture details", shape_doubtful),
+    Check("MODEL012", INFO, "model planned from hub metadata", planned_from_hub),
+    Check("MODEL013", OVERRIDE, "context longer than the model supports", context_over_model),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparkwright.checks.reading import played, unplanned
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.checkpoint import Checkpoint, Defect, Flaw
 from sparkwright.domain.fabric_facts import Ref, Store
 from sparkwright.domain.facts import NodeFacts
@@ -172,61 +172,13 @@ def config_unusable(context: Context) -> Iterator[Found]:
         )
 
 
-CHECKS = (
-    Check("MODEL004", WARN, "unfinished model download", download_unfinished).about(
-        detects="`*.incomplete` files in the model's hub entry, or the mark that our own copies leave until they are "
-        "complete. Without a recipe such files of any model in the cache, as information.",
-        why="engines look for files by name; with half a download they fail late, or wait for the hub. The rest of "
-        "a download fills the disk.",
-        cause="the transfer was cut off, or is still running",
-        fix="finish it; what is left over from a download that was finished in another way is removed",
-        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
-    ),
-    Check("MODEL005", WARN, "invalid refs/main in the hub cache", ref_invalid).about(
-        detects="a hub entry whose refs/main is not there, ends with a newline, or names a snapshot that is not there. "
-        "Without a recipe the entries of all models in the cache.",
-        why="without internet the hub's client finds the snapshot by the text of refs/main alone; a newline "
-        "makes it a folder that does not exist, and the engine says that the model cannot be found.",
-        cause="the entry was made by hand, or copied in part",
-        fix="write the name of the snapshot's folder into it, without a newline; `check --fix` removes a newline only",
-        see=("https://huggingface.co/docs/huggingface_hub/guides/manage-cache",),
-    ),
-    Check("MODEL006", OVERRIDE, "corrupt weight files", files_damaged).about(
-        detects="a safetensors or GGUF file shorter than its header promises, one without a header, a Git LFS pointer.",
-        why="an engine maps the files and fails when it comes to the damaged one, after the others were read. A "
-        "download client that finds a file under its name takes it for good, so that fetching again mends "
-        "nothing.",
-        cause="a transfer was cut off without being noticed, or something else was put in place of the file",
-        fix="remove them and fetch them again; a node with a whole copy gives it to the others",
-        see=("https://huggingface.co/docs/safetensors/index",),
-    ),
-    Check("MODEL007", WARN, "checkpoint index is missing", index_missing).about(
-        detects="a model in several safetensors files and no index file next to them.",
-        why="engines then take every safetensors file of the folder, also one of another format or of an older "
-        "release; tools that read the index (transformers) do not find the weights.",
-        cause="only the shards were fetched, or the download of the index was cut off",
-        fix="fetch model.safetensors.index.json of the same revision",
-        see=("https://huggingface.co/docs/transformers/big_models",),
-    ),
-    Check("MODEL008", WARN, "checkpoint index does not match its shards", shards_mismatch).about(
-        detects="an index that names more tensors than the shards hold, or another sum of bytes.",
-        why="index and shards are of different releases, or a shard is another model's: tensors are missing or "
-        "wrong, and an engine may start all the same.",
-        cause="index and shards are of different releases, or the index was not rewritten when they were",
-        fix="fetch index and shards of one revision",
-        see=("https://huggingface.co/docs/transformers/big_models",),
-    ),
-    Check("MODEL009", INFO, "several checkpoint indexes", several_indexes).about(
-        detects="several index files in one folder.",
-        why="an engine loads what one of them names; the rest fills the disk, and its size is not the model's.",
-        cause="the publisher ships its weights twice",
-        fix="nothing to do; to save room, remove the shards that only the other index names",
-    ),
-    Check("MODEL010", OVERRIDE, "config.json missing or invalid", config_unusable).about(
-        detects="weights without config.json (or Mistral's params.json), a config.json that is no JSON object, and "
-        "one whose layers or width are not those of the weights beside it.",
-        why="no engine can determine what the weights are.",
-        cause="only the weights were fetched, or the file was cut off, edited or put there from another model",
-        fix="fetch config.json of the same revision",
-    ),
+CHECKS = explained(
+    __file__,
+    Check("MODEL004", WARN, "unfinished model download", download_unfinished),
+    Check("MODEL005", WARN, "invalid refs/main in the hub cache", ref_invalid),
+    Check("MODEL006", OVERRIDE, "corrupt weight files", files_damaged),
+    Check("MODEL007", WARN, "checkpoint index is missing", index_missing),
+    Check("MODEL008", WARN, "checkpoint index does not match its shards", shards_mismatch),
+    Check("MODEL009", INFO, "several checkpoint indexes", several_indexes),
+    Check("MODEL010", OVERRIDE, "config.json missing or invalid", config_unusable),
 )

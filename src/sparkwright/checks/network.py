@@ -8,7 +8,7 @@ from sparkwright.checks.reading import (
     not_gb10,
     per_node,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Profile
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN
@@ -126,52 +126,11 @@ def _auto_configured(node: str, profile: Profile) -> Found:
     )
 
 
-CHECKS = (
-    Check("NET005", WARN, "fabric interface has a gateway", per_node(wired, fabric_gateway)).about(
-        detects="a route with a gateway, the default route among them, on a netdev of an RDMA port.",
-        why="the link between two nodes leads nowhere else: updates, downloads and name look-ups hang, and "
-        "engines that announce the address of the default route announce one that only the other node can "
-        "reach.",
-        cause="the cable to the other node is taken for a way to the world",
-        fix="no gateway on the fabric (`ipv4.never-default yes`, or no `routes:` in netplan)",
-        see=("https://github.com/eugr/spark-vllm-docker",),
-    ),
-    Check("NET006", WARN, "fabric subnet collides with another network", per_node(wired, subnet_clash)).about(
-        detects="an address on a netdev of an RDMA port that is also in the network of another interface which is up "
-        "(Docker's and hypervisors' bridges included), or of a route over one, where that network is no "
-        "wider than the fabric's: of networks that overlap the kernel takes the narrower one.",
-        why="the kernel takes one of the two for both: peers answer by the slow network, or the home network is "
-        "cut off. Routers at home and the usual examples both like 192.168.100.0/24 and 10.0.0.0/8.",
-        cause="two interfaces claim one network, and the kernel sends its traffic out of one of them",
-        fix="give the fabric a subnet that nothing else uses, the same on all nodes",
-    ),
-    Check("NET007", INFO, "fabric interfaces are bonded", bonded).about(
-        detects="a bond with a netdev of an RDMA port as member.",
-        why="two users run over bond0 and measured 109 Gb/s of RDMA. NVIDIA's "
-        "playbook and most guides use the pair as two rails; NVCheckup lists bonded ports as a "
-        "misconfiguration: a bond sends one connection over one member, and RoCE goes by the members, not by "
-        "the bond's address.",
-        cause="some run so at 109 Gb/s; most use the two ports as two rails, which a bond hides from NCCL",
-        fix="nothing while it is fast enough; else two addresses in two subnets instead of the bond",
-        see=("https://github.com/thatcooperguy/NVCheckup", "https://github.com/NVIDIA/dgx-spark-playbooks"),
-    ),
-    Check("NET008", WARN, "fabric link slower than 200 Gb/s", per_node(wired, slow_link)).about(
-        detects="an ACTIVE RDMA port whose netdev reports 25, 40, 50 or 100 Gb/s, or without a speed "
-        "with a rate below 200 Gb/s. (A port's `active_width 2X, active_speed 100 Gbps` is 200 and normal.)",
-        why="cage and cable carry 200 Gb/s. Switches (MikroTik CRS8xx) negotiate 100 Gb/s unless configured otherwise, "
-        "and cables for 100 Gb/s look alike.",
-        cause="a switch negotiates 100 Gb/s unless configured otherwise, or the cable is one for less",
-        fix="on the switch: 200G-baseCR4, autonegotiation off; between two nodes: an approved 200 Gb/s cable",
-        see=("https://github.com/NVIDIA/dgx-spark-playbooks",),
-    ),
-    Check("NET009", WARN, "NetworkManager auto-configures the fabric", auto_addresses).about(
-        detects="an active NetworkManager profile with ipv4.method link-local on a netdev of an ACTIVE RDMA port; "
-        "with method auto it is info. Not where all rails of all nodes are link-local, as NVIDIA's playbook "
-        "for two nodes may have it: they are alike, and NET010 tells that their addresses may change.",
-        why="it adds a random 169.254 address to one port, so that the GID tables of the nodes no longer agree; "
-        "the next start ends with `ibv_modify_qp ... Invalid argument`. netplan's own profiles are made so "
-        "for a netdev without addresses.",
-        fix="method disabled for it. netplan and a reboot make the profile again: `link-local: []` there keeps it",
-        see=("https://github.com/guardkit/dgx-spark", "https://github.com/NVIDIA/dgx-spark-playbooks"),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("NET005", WARN, "fabric interface has a gateway", per_node(wired, fabric_gateway)),
+    Check("NET006", WARN, "fabric subnet collides with another network", per_node(wired, subnet_clash)),
+    Check("NET007", INFO, "fabric interfaces are bonded", bonded),
+    Check("NET008", WARN, "fabric link slower than 200 Gb/s", per_node(wired, slow_link)),
+    Check("NET009", WARN, "NetworkManager auto-configures the fabric", auto_addresses),
 )

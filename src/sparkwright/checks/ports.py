@@ -5,7 +5,7 @@ from itertools import combinations
 
 from sparkwright.checks.rails import Rail, compared, netplan, rails, twins, wired
 from sparkwright.checks.reading import per_node, running
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import cage
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN, Fix
@@ -134,90 +134,15 @@ def pair_one_sided(context: Context) -> Iterator[Found]:
         )
 
 
-CHECKS = (
-    Check("NET001", INFO, "second port of a pair has no address", second_port_bare).about(
-        detects="a port pair that is up, with an IPv4 on the port of PCI domain 0 and none on the other, on all nodes.",
-        why="NVIDIA's playbook, eugr and Pulsar give each port an address in a subnet of its own. guardkit and "
-        "sparkbase give the second port none and see full speed, where its MTU is 9000 too and its link-local GIDs "
-        "are at the same index everywhere.",
-        cause="some set-ups address both ports, in different subnets; others only the first, and both reach full "
-        "speed where MTU and GID index of the ports agree",
-        fix="nothing while both rails carry traffic; else an address in a subnet of its own, the same on all nodes",
-        see=(
-            "https://github.com/NVIDIA/dgx-spark-playbooks",
-            "https://github.com/guardkit/dgx-spark",
-            "https://github.com/DoctorMasterNewb/sparkbase",
-        ),
-    ),
-    Check("NET002", WARN, "MTU differs within a port pair", pair_mtu).about(
-        detects="both netdevs of a cage are up, and one has another MTU than the other.",
-        why="NCCL spreads its traffic over both rails, and the slower one paces: guardkit measured 17.85 GB/s "
-        "instead of 23.85 with one port at 1500. (Whether 9000 on both is much better than 1500 on both is "
-        "another question: NET004.)",
-        cause="one of the ports was forgotten: the rail with small packets paces the other",
-        fix="the larger one on both. The fix sets it until the next boot; netplan keeps it",
-        see=("https://github.com/guardkit/dgx-spark",),
-    ),
-    Check("NET003", WARN, "MTU differs between peers", peer_mtu).about(
-        detects="netdevs of RDMA ports on two nodes that share a subnet and have different MTUs.",
-        why="what the larger end sends whole, the other drops: ping and ssh work, large transfers stall.",
-        cause="large packets of the peer are dropped here without a word, while ping works",
-        fix="the larger one on both ends; change the worker first",
-        see=("https://github.com/guardkit/dgx-spark",),
-    ),
-    Check("NET004", INFO, "no jumbo frames on the fabric", mtu_small).about(
-        detects="every netdev of an ACTIVE RDMA port has an MTU below 9000, on all nodes.",
-        why="NVIDIA and most guides set 9000. nepenth measured 12.53 against 12.59 GB/s, and Pulsar at most 1.5 "
-        "%, and keeps 1500. What costs is a difference between the ends or the ports (NET002, NET003).",
-        cause="most guides set 9000; two measurements found 0.5 % and 1.5 % in it",
-        fix="mtu: 9000 for both ports of the pair on every node (netplan), or leave it as it is",
-        see=(
-            "https://github.com/NVIDIA/dgx-spark-playbooks",
-            "https://github.com/nepenth/deepseek-v4-flash-gb10",
-            "https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",
-        ),
-    ),
-    Check("NET010", INFO, "fabric has link-local addresses only", per_node(compared, link_local_only)).about(
-        detects="a netdev of an ACTIVE RDMA port all of whose IPv4 addresses are 169.254.x.y.",
-        why="it works, and the addresses are made again at boot, while host files, firewalls and other tools' "
-        "settings keep the old ones. sparkwright itself asks at every start.",
-        cause="no address was set, and the system made one up",
-        fix="fixed addresses in netplan, one subnet a rail, the same on all nodes",
-        see=("https://github.com/chenboju/dgx-spark-serving",),
-    ),
-    Check("NET014", INFO, "nodes are cabled in different cages", cages_differ).about(
-        detects="no cage (by the netdev's name) is ACTIVE on all nodes.",
-        why="sparkwright finds interface and HCAs for each node. Other tools give one interface name to all, and "
-        "the rank that lacks it ends with Gloo's `Unable to find address for: enp1s0f1np1`.",
-        cause="each node's interface has another name, and tools that give one name to all ranks fail",
-        fix="nothing for sparkwright; for other tools put the cable into the same cage, and reboot all with it in",
-        see=("https://github.com/eugr/spark-vllm-docker", "https://github.com/guardkit/dgx-spark"),
-    ),
-    Check("NET015", WARN, "two cables, but netdevs without address", per_node(wired, second_cage)).about(
-        detects="both cages of a node are ACTIVE, and of their netdevs some have an IPv4 address and some none.",
-        why="guardkit saw the link halved (10.25 GB/s) until all four were addressed. A second cable between the "
-        "same two nodes adds no bandwidth at all: one cage's two rails already take what the NIC has.",
-        cause="traffic meets on the rails that have one: half the speed of a single cable was seen",
-        fix="between two nodes: take one cable out and reboot both; in a ring: an address for each netdev",
-        see=("https://github.com/guardkit/dgx-spark", "https://github.com/eugr/spark-vllm-docker"),
-    ),
-    Check("NET016", WARN, "second ports are in different subnets", pair_subnets).about(
-        detects="on two nodes netdevs of domain 0 share a subnet, both ports of each pair have "
-        "addresses, and the second ports share none.",
-        why="RoCE is not routed: every connection over the second rail times out (`curr state INIT, next state "
-        "RTR`), or NCCL hangs with it, while the first rail and ping are in order.",
-        cause="RoCE does not cross subnets: the second rail cannot be used, and NCCL may hang with it",
-        fix="one subnet for the first rail and one for the second, the same two on all nodes",
-        see=("https://github.com/NVIDIA/dgx-spark-playbooks", "https://github.com/DoctorMasterNewb/sparkbase"),
-    ),
-    Check("NET017", WARN, "second port has an address on one node only", pair_one_sided).about(
-        detects="port pairs that are ACTIVE on two nodes, of which one has an IPv4 address on its second port and the "
-        "other none.",
-        why="their GID tables differ: one offers an IPv4 GID, the other link-local ones, and the connection of "
-        "this rail ends with `ibv_modify_qp ... Invalid argument`. Both ways work where all nodes do the "
-        "same (NET001).",
-        cause="the two ends offer different kinds of GID, and connections over this rail fail",
-        fix="an address for all ports, or for none",
-        see=("https://github.com/guardkit/dgx-spark",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("NET001", INFO, "second port of a pair has no address", second_port_bare),
+    Check("NET002", WARN, "MTU differs within a port pair", pair_mtu),
+    Check("NET003", WARN, "MTU differs between peers", peer_mtu),
+    Check("NET004", INFO, "no jumbo frames on the fabric", mtu_small),
+    Check("NET010", INFO, "fabric has link-local addresses only", per_node(compared, link_local_only)),
+    Check("NET014", INFO, "nodes are cabled in different cages", cages_differ),
+    Check("NET015", WARN, "two cables, but netdevs without address", per_node(wired, second_cage)),
+    Check("NET016", WARN, "second ports are in different subnets", pair_subnets),
+    Check("NET017", WARN, "second port has an address on one node only", pair_one_sided),
 )

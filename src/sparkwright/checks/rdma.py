@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.checks.rails import compared, rails, roce_index, wired
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Setting
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
@@ -134,49 +134,11 @@ def nccl_versions(context: Context) -> Iterator[Found]:
         )
 
 
-CHECKS = (
-    Check("RDMA007", INFO, "RoCE v2 GID indices differ", gid_drift).about(
-        detects="on ACTIVE ports with an IPv4 address the index of that GID differs between nodes or within a pair.",
-        why="every bounce of an interface renumbers the table; what is pinned by number (NCCL_IB_GID_INDEX=3) "
-        "then means another entry. NCCL from 2.21 on, and sparkwright, find it by meaning: nothing to mend "
-        "as long as nothing is pinned (RDMA008 says so if something is).",
-        cause="each bounce of an interface renumbers its table",
-        fix="nothing: it is found by meaning at every start; never set NCCL_IB_GID_INDEX",
-        see=("https://github.com/bytebunkerlabs/dgx-spark-serve", "https://github.com/nepenth/deepseek-v4-flash-gb10"),
-    ),
-    Check("RDMA008", OVERRIDE, "NCCL_IB_GID_INDEX is wrong", gid_pinned).about(
-        detects="the recipe, or a file or session of a node, sets NCCL_IB_GID_INDEX to a number, and on an ACTIVE "
-        "port of a node the entry at that index is empty, link-local or RoCE v1. Also: it is set and empty.",
-        why="the connection ends with `ibv_modify_qp failed ... local GID ::`, or goes through a link-local "
-        "address that the peer does not know. Three owners found that an empty value is not the same as none.",
-        cause="the GID table was renumbered since, or the number is another node's",
-        fix="do not set it: NCCL finds the entry from NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET",
-        see=("https://github.com/nepenth/deepseek-v4-flash-gb10", "https://github.com/bytebunkerlabs/dgx-spark-serve"),
-    ),
-    Check("RDMA009", WARN, "number of active HCAs differs", hcas_differ).about(
-        detects="the numbers of ACTIVE RDMA ports differ between nodes with at least one.",
-        why="NCCL pairs rails; with two at one end and one at the other half of the traffic has nowhere to go, "
-        "or the ranks wait for each other. Lists of HCAs are per rank for that reason.",
-        cause="a port's netdev is down on this node, or a cable is seated badly",
-        fix="set the missing second port up; a port that is DOWN though its physical state is LINK_UP "
-        "needs its netdev up",
-        see=("https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",),
-    ),
-    Check("RDMA012", WARN, "communication variables set node-wide", variables_left).about(
-        detects="such variables in /etc/environment, nccl.conf, a shell's start-up file or the ssh session. Warned "
-        "of: those that turn RDMA off, that name an interface or HCA which is not there, or that name one "
-        "HCA of two.",
-        why="left over from an experiment they reach every process that is started by hand (not containers), and "
-        "nobody looks there: `NCCL_IB_DISABLE=1` costs 40 % of the speed and says nothing.",
-        fix="take them out; a recipe sets what its engine needs",
-        see=("https://github.com/chenboju/dgx-spark-serving", "https://docs.nvidia.com/deeplearning/nccl/user-guide"),
-    ),
-    Check("RDMA013", INFO, "several NCCL versions installed", nccl_versions).about(
-        detects="library files of libnccl with different versions in the usual folders.",
-        why="processes take the one that the linker finds first, Python packages have their own, and the nodes "
-        "may differ: ranks with different versions do not understand each other. Containers have theirs.",
-        cause="several packages or builds installed one; which one a process takes depends on how it is started",
-        fix="sudo apt install the same libnccl2 on all nodes and remove hand-built copies; containers have their own",
-        see=("https://docs.nvidia.com/deeplearning/nccl/user-guide",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("RDMA007", INFO, "RoCE v2 GID indices differ", gid_drift),
+    Check("RDMA008", OVERRIDE, "NCCL_IB_GID_INDEX is wrong", gid_pinned),
+    Check("RDMA009", WARN, "number of active HCAs differs", hcas_differ),
+    Check("RDMA012", WARN, "communication variables set node-wide", variables_left),
+    Check("RDMA013", INFO, "several NCCL versions installed", nccl_versions),
 )

@@ -10,7 +10,7 @@ from sparkwright.checks.reading import (
     real_nodes,
     sparks,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Firewall
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, WARN
@@ -132,41 +132,10 @@ def _names(facts: NodeFacts) -> tuple[str, str]:
     return (identity.hostname.partition(".")[0] if identity else "", said[1] if said else "")
 
 
-CHECKS = (
-    Check("NET011", WARN, "netplan file readable by other users", per_node(real_nodes, netplan_mode)).about(
-        detects="a file in /etc/netplan whose mode gives group or others any right.",
-        why="netplan complains at every apply, newer ones leave such a file out, and it may hold Wi-Fi passwords.",
-        cause="it was written without a thought to its mode; netplan wants 600",
-        fix="mode 600",
-        see=("https://github.com/eugr/spark-vllm-docker",),
-    ),
-    Check("NET012", WARN, "firewall blocks the fabric", firewall_blocks).about(
-        detects="ufw, firewalld or nftables is on, and lets in all traffic of no, or not of every, ACTIVE rail. "
-        "Where the rules can only be read by root, that it is on is all that is said (info).",
-        why="ping passes and RDMA hangs; the ranks' sockets time out minutes later. Each port needs its own rule.",
-        cause="without a rule for each rail ping passes and RDMA hangs without a word",
-        fix="let in what comes over each rail. Not done automatically: a firewall is the owner's",
-        see=("https://github.com/bytebunkerlabs/dgx-spark-serve",),
-    ),
-    Check("NET013", WARN, "proxy intercepts local addresses", per_node(real_nodes, proxy_catches)).about(
-        detects="an http proxy in a node's environment or in Docker's daemon, whose list of exceptions has neither "
-        "`*` nor loopback, or lacks the node's fabric addresses.",
-        why="HTTP clients of engines and health checks then ask the proxy for 127.0.0.1 and for the peer, and "
-        "get its error page or nothing.",
-        cause="requests to the node itself and to its peers go to the proxy",
-        fix="name them in no_proxy; networks (`192.168.100.0/24`) are understood by some programs only",
-        see=("https://docs.docker.com/engine/cli/proxy/",),
-    ),
-    Check("NET018", WARN, "mDNS name conflict", mdns_renamed).about(
-        detects="avahi-daemon of a GB10 shows that it announces the hostname with a number behind it "
-        "(`spark-1-5.local`). A warning where the cluster file reaches the node by a name that ends in "
-        ".local.",
-        why="avahi takes the next number when it believes that the name is taken, mostly because it hears itself "
-        "through Docker's bridges. Whoever asks for the old name then reaches nobody; numbers beyond 500 "
-        "were seen.",
-        cause="avahi believes that the name is taken, mostly because it hears itself through Docker's bridges",
-        fix="allow-interfaces=enP7s7 below [server] in /etc/avahi/avahi-daemon.conf; sudo systemctl restart "
-        "avahi-daemon",
-        see=("https://github.com/DoctorMasterNewb/sparkbase",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("NET011", WARN, "netplan file readable by other users", per_node(real_nodes, netplan_mode)),
+    Check("NET012", WARN, "firewall blocks the fabric", firewall_blocks),
+    Check("NET013", WARN, "proxy intercepts local addresses", per_node(real_nodes, proxy_catches)),
+    Check("NET018", WARN, "mDNS name conflict", mdns_renamed),
 )

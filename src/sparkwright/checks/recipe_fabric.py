@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sparkwright.checks.recipes import environments, names, served_on_gb10
 from sparkwright.compat.combination import flag, shape_of, variables
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Interface
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Runtime
@@ -165,80 +165,14 @@ def nccl_two_sides(context: Context) -> Iterator[Found]:
             )
 
 
-CHECKS = (
-    Check("RCP001", OVERRIDE, "unknown interface in a recipe variable", interface_variable).about(
-        detects="GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME or NCCL_SOCKET_IFNAME, given in the cluster file, with a name "
-        "that no interface of that node has (NCCL takes beginnings of names), or `lo`.",
-        why="Gloo on loopback shows `Connection refused` at 127.0.0.1 or hangs without a line; with a name that "
-        "is not there the rank ends. Interface names differ between two units of one maker.",
-        cause="the ranks would wait for each other at an address where nobody is",
-        fix="leave it out; the launcher fills in each node's own fabric interface",
-        see=("https://al-engr.com/sglang-deepseek-spark-pivot.html",),
-    ),
-    Check("RCP002", OVERRIDE, "NCCL_IB_HCA names no usable device", hca_variable).about(
-        detects="NCCL_IB_HCA of a node's entry in the cluster file against the node's RDMA devices; an empty value. "
-        "NCCL takes beginnings of names, unless the value begins with `=`.",
-        why="without a usable device NCCL falls back to TCP or waits without a line; one owner reports a silent "
-        "deadlock when it is not pinned. The launcher pins it per rank; only a value of one's own can be "
-        "wrong.",
-        cause="the ranks would fall back to TCP, or wait for each other without a line",
-        fix="leave NCCL_IB_HCA out (it is filled in per rank), or name the node's devices in `fabric.hcas`",
-        see=("https://conselara.dev/tags/vllm/",),
-    ),
-    Check("RCP003", WARN, "RDMA disabled by a recipe variable", rdma_off).about(
-        detects="NCCL_IB_DISABLE=1, or NCCL_NET=Socket, given in the recipe or in a node's entry, with an active "
-        "RDMA device.",
-        why="recipes set it to get past a hang; the traffic then takes TCP, which was measured at less than 60 % "
-        "of RDMA's.",
-        cause="the exchanges between nodes take TCP, at well under the fabric's speed",
-        fix="remove it, and fix what hangs; for TCP on purpose write `hcas: []` in the node's entry",
-        see=("https://conselara.dev/tags/vllm/",),
-    ),
-    Check("RCP005", WARN, "distributed timeout too short", rank_timeout).about(
-        detects="`dist-timeout` of SGLang, or `distributed-timeout-seconds` of vLLM, below 900 s in a recipe of "
-        "several nodes.",
-        why="the nodes load at different speeds (one of two was measured 4 times slower), and a rank that waits "
-        "gives up first.",
-        cause="one node may load several times slower than the other (page cache, swap, kernels built on first use)",
-        fix="1800 for SGLang; leave vLLM's out, or 900 and more",
-        see=("https://al-engr.com/minimax-sglang-debug.html",),
-    ),
-    Check("RCP006", WARN, "shared memory too small for several ranks", shm_small).about(
-        detects="`shm` of a recipe for several nodes in containers, below 32g.",
-        why="NCCL and the engines' queues live there; with Docker's own 64m, and a memlock limit, the ranks "
-        "ended with `unhandled system error` when they met.",
-        cause="NCCL ends with `unhandled system error` when its shared memory is full",
-        fix="leave `shm` out: 64g are given",
-        see=("https://forums.developer.nvidia.com/t/372268",),
-    ),
-    Check("RCP017", OVERRIDE, "unbalanced free memory between SGLang ranks", memory_unbalanced).about(
-        detects="SGLang over several nodes where the node with the least available memory has under 90 % of the one "
-        "with the most, and SGLANG_ENABLE_TP_MEMORY_INBALANCE_CHECK (its spelling) is not 0.",
-        why="at start it compares the ranks and ends with `The memory capacity is unbalanced`. Memory that a "
-        "killed container left behind in the driver is the usual reason (one owner: 33 GB each time, given "
-        "back by a reboot only); page cache and other services are others.",
-        cause="it ends with `The memory capacity is unbalanced` when one rank has under 90 % of another's",
-        fix="sync; echo 3 | sudo tee /proc/sys/vm/drop_caches   # on that node; reboot it if the gap stays",
-        see=("https://al-engr.com/minimax-sglang-debug.html",),
-    ),
-    Check("RCP019", INFO, "UCX cache not bounded (disputed)", ucx_cache).about(
-        detects="DeepSeek-V4 on vLLM over several nodes without UCX_MEM_MMAP_HOOK_MODE=none and "
-        "UCX_RCACHE_MAX_UNRELEASED=1024, or with one of them only.",
-        why="two sides. One owner measured 14 MB a request lost (256K, 5 at once: 10 to 6 GB free in 18 minutes) "
-        "and none with the two variables. Other side: NCCL's RDMA uses verbs, not UCX; the cause that he "
-        "cites was found for NIXL; nobody has repeated it.",
-        cause="one owner saw 14 MB a request lost without them; NCCL does not use UCX, and nobody has repeated it",
-        fix="env: {UCX_MEM_MMAP_HOOK_MODE: none, UCX_RCACHE_MAX_UNRELEASED: 1024} costs nothing; watch the free memory",
-        see=("https://forums.developer.nvidia.com/t/374742",),
-        status="preview",
-    ),
-    Check("RCP022", INFO, "disputed NCCL setting", nccl_two_sides).about(
-        detects="NCCL_CUMEM_ENABLE=1, or NCCL_IB_MERGE_NICS given, in the recipe or in a node's entry.",
-        why="two sides each. CUMEM: most recipes for GB10 set 0; 1 is used after a fix of DMA-BUF and on a ring "
-        "of four. Merging the pair into one device: 1 doubled the bandwidth of a pair for one owner and is "
-        "called mandatory for three nodes; 0 is what NVIDIA's ring and a switch of four use. NCCL's own "
-        "choice is left alone by the launcher.",
-        fix="leave it out when in doubt, or measure both with nccl-tests' all_gather_perf",
-        see=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("RCP001", OVERRIDE, "unknown interface in a recipe variable", interface_variable),
+    Check("RCP002", OVERRIDE, "NCCL_IB_HCA names no usable device", hca_variable),
+    Check("RCP003", WARN, "RDMA disabled by a recipe variable", rdma_off),
+    Check("RCP005", WARN, "distributed timeout too short", rank_timeout),
+    Check("RCP006", WARN, "shared memory too small for several ranks", shm_small),
+    Check("RCP017", OVERRIDE, "unbalanced free memory between SGLang ranks", memory_unbalanced),
+    Check("RCP019", INFO, "UCX cache not bounded (disputed)", ucx_cache),
+    Check("RCP022", INFO, "disputed NCCL setting", nccl_two_sides),
 )

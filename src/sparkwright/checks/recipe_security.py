@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from sparkwright.checks.recipes import served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN, Severity
 from sparkwright.domain.power import Power, powers
 from sparkwright.domain.recipe import Expose, Recipe
@@ -114,44 +114,10 @@ def _finding(severity: Severity, evidence: str, remedy: str) -> Found:
     return Found(evidence, fix=remedy, severity=severity, subject="model")
 
 
-CHECKS = (
-    Check("RCP028", WARN, "misspelt environment variable", misspelt_variable).about(
-        detects="a name in `env` or in a node's entry that differs in a letter or two from a variable of NCCL, Gloo, "
-        "UCX, Ray, PyTorch, Hugging Face or CUDA that recipes for GB10 use. Names with an engine's own "
-        "prefix are checked against that version's sources instead (ENG008).",
-        why="libraries ignore what they do not know, without a word.",
-        cause="a variable that nobody reads is ignored without a word",
-        fix="the right name; a name that is meant so stays as it is",
-        see=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html",),
-    ),
-    Check("RCP031", WARN, "recipe setting runs foreign code", operator_power).about(
-        detects="trust-remote-code, middleware, worker-extension-cls, kv-transfer-config, LD_PRELOAD, PYTHONPATH and "
-        "other variables of loaders, VLLM_SERVER_DEV_MODE, VLLM_ALLOW_RUNTIME_LORA_UPDATING, "
-        "VLLM_ALLOW_INSECURE_SERIALIZATION.",
-        why="a recipe is code. What these point to runs with the rights of the ssh user's containers or "
-        "processes, on each node; the last three give rights of the recipe's author to others on the head "
-        "node, or to clients whose route is opened.",
-        cause="a recipe is code: what it sets runs on your nodes with your rights",
-        fix="take it out unless you know what it is for; with trust-remote-code, pin model.revision to a commit",
-        see=("https://docs.vllm.ai/en/latest/usage/security/",),
-    ),
-    Check("RCP032", WARN, "recipe setting gives clients code or files", client_power).about(
-        detects="enable-custom-logit-processor, enable-prompt-embeds, allowed-local-media-path.",
-        why="they act on what a request holds, on the same routes as every chat: the gateway cannot distinguish such "
-        "a request from another. SGLang runs dill.loads over a custom logit processor, which is code in the "
-        "engine's process.",
-        cause="a key is enough for it: the gateway cannot distinguish such a request from another",
-        fix="take it out, or set serving.expose to loopback or fabric and give keys to those whom you trust",
-        see=("https://github.com/vllm-project/vllm/security/advisories",),
-    ),
-    Check("RCP033", WARN, "engine fetches URLs that clients name", media_fetches).about(
-        detects="a model with an encoder for images or sound on vLLM without allowed-media-domains, or on SGLang.",
-        why="image_url, video_url and audio_url of a request are fetched by the engine, from the head node's own "
-        "network: loopback, the fabric, the LAN. SGLang also opens `file://` and plain paths of the head "
-        "node, and no option forbids it.",
-        cause="URLs in a request are fetched from the head node's own network: loopback, the fabric, the LAN",
-        fix="vLLM: flags.allowed-media-domains with the hosts that clients need, or language-model-only; SGLang: "
-        "keep the endpoint to clients that you trust",
-        see=("https://docs.vllm.ai/en/latest/usage/security/",),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("RCP028", WARN, "misspelt environment variable", misspelt_variable),
+    Check("RCP031", WARN, "recipe setting runs foreign code", operator_power),
+    Check("RCP032", WARN, "recipe setting gives clients code or files", client_power),
+    Check("RCP033", WARN, "engine fetches URLs that clients name", media_fetches),
 )

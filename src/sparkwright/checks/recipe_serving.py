@@ -8,7 +8,7 @@ from sparkwright.checks.reading import (
 )
 from sparkwright.checks.recipes import served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of, variables
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
 from sparkwright.domain.plan import Advice, words
 from sparkwright.domain.recipe import Parallelism, Recipe
@@ -174,105 +174,17 @@ def trtllm_fraction(context: Context) -> Iterator[Found]:
         )
 
 
-CHECKS = (
-    Check("RCP004", WARN, "Ray memory monitor may kill workers", ray_monitor).about(
-        detects="vLLM on Ray with RAY_memory_monitor_refresh_ms other than 0, in the recipe or in a node's entry.",
-        why="on unified memory the model is the node's memory: the monitor takes a load's peak for a leak and "
-        "kills workers.",
-        cause="it takes the peak of loading for a leak: weights and system share one memory",
-        fix="remove it",
-        see=("https://conselara.dev/tags/vllm/",),
-    ),
-    Check("RCP007", WARN, "memory fraction above the proven limit", memory_ceiling).about(
-        detects="serving.memory_fraction over 0.90; over 0.87 on one node, over 0.85 on several (0.80 for SGLang); "
-        "on several nodes it informs from 0.82 (0.75) on. Not where kv_cache_bytes pins the pool: then the "
-        "fraction hardly counts.",
-        why="CPU and GPU share the memory. One owner recommends never above 0.90 (OOM, Xid 43), 0.85 to 0.87 as a "
-        "rule, 0.82 at 131K on two nodes; another 0.80 to 0.82 at most on two, 0.85 left about 1 GB a node; "
-        "SGLang at 0.85 drove the thinner node into swap, 0.75 held. Other side: others served 0.835 to 0.86 "
-        "on two nodes, and one recipe of the registry 0.9.",
-        fix="the fraction that is known to hold; how much fits in truth is what `plan` shows (MEM001, MEM002)",
-        see=(
-            "https://conselara.dev/tags/vllm/",
-            "https://forums.developer.nvidia.com/t/374742",
-            "https://al-engr.com/minimax-sglang-debug.html",
-        ),
-    ),
-    Check("RCP014", WARN, "max_tokens too low for a reasoning model", few_answer_tokens).about(
-        detects="a reasoning parser and `override-generation-config` (vLLM) or `preferred-sampling-params` (SGLang) "
-        "with fewer than 512 new tokens.",
-        why="thinking is counted, too: the answer comes with `content: null` when the thoughts alone use the limit up.",
-        cause="the thoughts use the limit up, and the answer is `content: null`",
-        fix="1024 or more, or leave it to the client, which must then ask for 512 at least",
-        see=("https://conselara.dev/tags/vllm/",),
-    ),
-    Check("RCP021", INFO, "expandable_segments on this driver (disputed)", expandable_segments).about(
-        detects="PYTORCH_CUDA_ALLOC_CONF (or PYTORCH_ALLOC_CONF) with expandable_segments:True and driver 580.159.03.",
-        why="two sides. With True others have 6 to 7 GiB more room (GLM-5.3, DeepSeek-V4). With False the kernel "
-        "log's 0x51 allocation failures of this driver went from 163 to 1 a boot for one owner.",
-        cause="they gave 6 to 7 GiB more room to some; without them another had 1 instead of 163 failures 0x51 a boot",
-        fix="where the kernel log has many 0x51 lines: expandable_segments:False",
-    ),
-    Check("RCP023", WARN, "more draft tokens than the drafter supports", long_drafts).about(
-        detects="DeepSeek-V4 with speculation `dspark` and more than 5 tokens.",
-        why="its drafter works in blocks of 5 (dspark_block_size; the model card's 7 is wrong); beyond it about "
-        "4 % of the drafts are accepted, and serving is slower than without.",
-        cause="about 4 % of the drafts are accepted, and serving is slower than without",
-        fix="5 at most",
-    ),
-    Check("RCP024", OVERRIDE, "n-gram speculation corrupts recurrent-state models", ngram_on_state).about(
-        detects="speculation `ngram` on a model with GDN, KDA or Mamba layers.",
-        why="a draft that is rejected is rolled back in the KV cache, but not in the state: the text is "
-        "corrupted, without an error. Seen with Qwen3.6 on vLLM.",
-        cause="a rejected draft is not taken back out of the state, and no error shows it",
-        fix="speculation.method: mtp, or no speculation",
-    ),
-    Check("RCP025", WARN, "mmap doubles the model in unified memory", mapped_model).about(
-        detects="llama.cpp with layers on the GPU and `mmap`, or `load-mode: mmap`.",
-        why="the page cache of the file and the buffers of the GPU are the same memory, so the model counts twice.",
-        cause="the file's page cache and the GPU's buffers are the same memory",
-        fix="remove the flag",
-        see=("https://github.com/ggml-org/llama.cpp/tree/master/tools/server",),
-    ),
-    Check("RCP026", WARN, "repetition penalty with speculative decoding", repetition_penalty).about(
-        detects="vLLM with speculation `dspark` or `mtp` and a repetition_penalty in `override-generation-config`.",
-        why="the penalty's path through the drafts ends with an illegal memory access, and the rank with it.",
-        cause="its path through the drafts ended with an illegal memory access for one owner",
-        fix="remove it from the flag, and ask clients not to send one",
-        status="preview",
-    ),
-    Check("RCP027", WARN, "draft experts cannot run on Marlin", marlin_drafts).about(
-        detects="vLLM with `moe-backend: marlin`, speculation `mtp` and no `moe_backend` of its own for the drafts.",
-        why="the layers that draft are not quantized, and Marlin takes quantized experts only: the start ends "
-        "while the drafter is built.",
-        cause="they are not quantized, and Marlin takes quantized experts only",
-        fix="speculation.options: {moe_backend: triton}",
-        see=("https://github.com/vllm-project/recipes",),
-    ),
-    Check("RCP029", INFO, "tensor or expert parallelism (disputed)", experts_split).about(
-        detects="MiniMax-M2 over several nodes by tensor parallelism, with or without expert parallelism.",
-        why="two sides. One owner expects expert parallelism to send less between two nodes, for about 10 of 230 "
-        "billion parameters work on a token. Other side: spark-vllm-docker's recipe for the same model says "
-        "not to switch it on, because it loads the nodes unevenly. Nobody publishes both figures.",
-        cause="one owner expects less traffic of expert parallelism; a recipe for the same model states that it loads "
-        "unevenly",
-        fix="measure both; `sparkwright plan` lists every split with what it costs",
-        see=(
-            "https://al-engr.com/minimax-sglang-debug.html",
-            "https://github.com/eugr/spark-vllm-docker/blob/main/recipes/minimax-m2.7-nvfp4.yaml",
-        ),
-    ),
-    Check("RCP030", INFO, "TensorRT-LLM memory fraction (disputed)", trtllm_fraction).about(
-        detects="TensorRT-LLM over several nodes with serving.memory_fraction over 0.4, or none (its own default is "
-        "0.9).",
-        why="two sides. NVIDIA's playbook gives 0.9 of what is free after loading to the KV cache. Other side: "
-        "an owner of two nodes serves with 0.4 and one sequence, for page cache and bursts need the same "
-        "memory.",
-        cause="NVIDIA's playbook gives 0.9 to the KV cache; an owner of two nodes serves with 0.4 and one sequence",
-        fix="serving.memory_fraction: 0.4 to begin with",
-        see=(
-            "https://github.com/NVIDIA/dgx-spark-playbooks/tree/main/nvidia/trt-llm",
-            "https://github.com/chenboju/dgx-spark-serving/tree/main/trtllm",
-        ),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("RCP004", WARN, "Ray memory monitor may kill workers", ray_monitor),
+    Check("RCP007", WARN, "memory fraction above the proven limit", memory_ceiling),
+    Check("RCP014", WARN, "max_tokens too low for a reasoning model", few_answer_tokens),
+    Check("RCP021", INFO, "expandable_segments on this driver (disputed)", expandable_segments),
+    Check("RCP023", WARN, "more draft tokens than the drafter supports", long_drafts),
+    Check("RCP024", OVERRIDE, "n-gram speculation corrupts recurrent-state models", ngram_on_state),
+    Check("RCP025", WARN, "mmap doubles the model in unified memory", mapped_model),
+    Check("RCP026", WARN, "repetition penalty with speculative decoding", repetition_penalty),
+    Check("RCP027", WARN, "draft experts cannot run on Marlin", marlin_drafts),
+    Check("RCP029", INFO, "tensor or expert parallelism (disputed)", experts_split),
+    Check("RCP030", INFO, "TensorRT-LLM memory fraction (disputed)", trtllm_fraction),
 )

@@ -9,7 +9,7 @@ from sparkwright.checks.reading import (
     played,
     real_nodes,
 )
-from sparkwright.domain.check import Check, Context, Found
+from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.facts import Disk, NodeFacts
@@ -164,53 +164,11 @@ def _written_by_clients(context: Context, node: str, path: str) -> bool:
     return found is not None and found.paths.hub == path
 
 
-CHECKS = (
-    Check("DISK001", BLOCK, "disk too full for weights or image", disk_full).about(
-        detects="the weights that a node lacks, and the image that it lacks, are larger than what its file systems "
-        "have left, with 5 % and 2 GiB to spare. Silent where a size is not known.",
-        why="a copy of 150 GB that fails at 140 GB costs an hour, and a full disk takes the node's other "
-        "services with it.",
-        cause="the node lacks them, and they would be copied or fetched there before the start",
-        fix="make room there, or move the folder with the node's paths in the cluster file",
-        see=("https://github.com/guardkit/dgx-spark",),
-    ),
-    Check("DISK002", WARN, "disk nearly full", per_node(real_nodes, disk_low)).about(
-        detects="one with models, caches, state or Docker's data with less than 20 GiB or less than 3 % free (our "
-        "own lines).",
-        why="compile caches, logs and containers grow while an engine serves; a full disk ends them all, and "
-        "Docker with them. Whether a recipe's weights have room is another question (DISK001).",
-        cause="models, images and caches have filled it",
-        fix="make room",
-        see=("https://docs.docker.com/engine/manage-resources/pruning/",),
-    ),
-    Check("DISK003", WARN, "file system nearly out of inodes", per_node(real_nodes, inodes_low)).about(
-        detects="less than 5 % of the inodes are free, where the file system counts any.",
-        why="nothing can be written although `df` shows room: `No space left on device`. Package caches and "
-        "compile caches of many small files do it.",
-        cause="many small files: package caches, compile caches, old containers",
-        fix="find the folder with the many files and empty it",
-        see=("https://man7.org/linux/man-pages/man1/df.1.html",),
-    ),
-    Check("DISK004", INFO, "models on a network file system", per_node(real_nodes, network_store)).about(
-        detects="the folder of models or the hub cache is on nfs, cifs, or through FUSE.",
-        why="engines map the weights into memory: over a network that is slow at each start (150 GB at 1 Gb/s: "
-        "20 minutes), a lost server stops the engine in the middle of a read, and FUSE goes through one "
-        "program for every page.",
-        cause="weights are read through the network at every start",
-        fix="keep what is served on the node's own disk (paths.models and paths.hub of {node} in the cluster file)",
-        see=("https://man7.org/linux/man-pages/man5/nfs.5.html",),
-    ),
-    Check("FILE003", WARN, "model files owned by another user", foreign_owner).about(
-        detects="something in the folder of models or the hub cache, three levels deep, that the ssh user does not "
-        "own.",
-        why="containers that ran as root left them; downloads and copies then end with `Permission denied`, half-way.",
-        cause="a container that ran as another user wrote there",
-        fix="give them to the user. Not done automatically, and for the folder of models only reported: it may "
-        "be shared "
-        "on purpose",
-        see=(
-            "https://github.com/chenboju/dgx-spark-serving",
-            "https://github.com/luisefigueroa/pulsar-gb10-vllm-stack",
-        ),
-    ),
+CHECKS = explained(
+    __file__,
+    Check("DISK001", BLOCK, "disk too full for weights or image", disk_full),
+    Check("DISK002", WARN, "disk nearly full", per_node(real_nodes, disk_low)),
+    Check("DISK003", WARN, "file system nearly out of inodes", per_node(real_nodes, inodes_low)),
+    Check("DISK004", INFO, "models on a network file system", per_node(real_nodes, network_store)),
+    Check("FILE003", WARN, "model files owned by another user", foreign_owner),
 )

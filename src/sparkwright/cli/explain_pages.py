@@ -76,11 +76,12 @@ def _family(code: str) -> str:
 
 
 def _check(check: Check) -> Page:
-    parts = {"Detects": check.detects, "Why": check.why, "Cause": check.cause, "See": " ".join(check.see)}
+    texts = check.texts
+    parts = {"Detects": texts.detects, "Why": texts.why, "Cause": texts.cause, "See": " ".join(texts.see)}
     parts |= {"Formerly": ", ".join(code for code, now in FORMER.items() if now == check.code)}
     given = {name: text for name, text in parts.items() if text}
-    fix = (check.fix.replace("{node}", "<node>"),) if check.fix else ()
-    return Page(check.code, check.title, _family(check.code), str(check.severity), check.status, "", given, "", fix)
+    fix = (texts.fix.replace("{node}", "<node>"),) if texts.fix else ()
+    return Page(check.code, check.title, _family(check.code), str(check.severity), texts.status, "", given, "", fix)
 
 
 def _log(cause: LogCause, family: str) -> Page:

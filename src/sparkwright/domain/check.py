@@ -1,8 +1,12 @@
 """A check: its row in a family's CHECKS table, the context that it reads, and what it finds."""
 
+import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypedDict, Unpack
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.cluster import Cluster
@@ -65,17 +69,6 @@ def _nothing(context: Context) -> Iterable[Found]:
     return ()
 
 
-class Texts(TypedDict, total=False):
-    """What `about` takes; Check's docstring has the meanings."""
-
-    detects: str
-    why: str
-    cause: str
-    fix: str
-    see: tuple[str, ...]
-    status: str
-
-
 class Given(TypedDict, total=False):
     """What `on` takes besides subject and evidence; Found's docstring has the meanings."""
 
@@ -87,28 +80,39 @@ class Given(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One row of a CHECKS table: what a code means, and the function that finds the defect.
+class Texts:
+    """The texts of a code, from its table in the TOML file.
 
-    find: left out where planner, engines or supervision find it while they work. It never raises, whatever the context
-    lacks. detects, why, see (URLs): for `explain`. cause, fix: what findings have that give none of their own; `{node}`
+    detects, why, see (URLs): for `explain`. cause, fix: what findings have that give none of their own; `{node}`
     is the finding's subject. status: `stable` or `preview`.
     """
 
-    code: str
-    severity: Severity
-    title: str
-    find: Callable[[Context], Iterable[Found]] = _nothing
-    detects: str = ""
+    detects: str
     why: str = ""
     cause: str = ""
     fix: str = ""
     see: tuple[str, ...] = ()
     status: str = "stable"
 
-    def about(self, **texts: Unpack[Texts]) -> "Check":
-        """With the texts that do not fit into the row's first line."""
-        return replace(self, **texts)
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of a CHECKS table: a code, and the function that finds the defect.
+
+    find: left out where planner, engines or supervision find it while they work. It never raises, whatever the context
+    lacks. source: the TOML file with the code's texts.
+    """
+
+    code: str
+    severity: Severity
+    title: str
+    find: Callable[[Context], Iterable[Found]] = _nothing
+    source: Path = Path()
+
+    @property
+    def texts(self) -> Texts:
+        """Read when a finding or `explain` first needs the family. Raises ValueError: `FILE:LINE: what is wrong`."""
+        return texts_of(self.source)[self.code]
 
     def on(self, subject: str, evidence: str = "", **given: Unpack[Given]) -> Finding:
         """The finding about that subject, for those that no check function makes."""
@@ -118,16 +122,47 @@ class Check:
         return map(self.finding, self.find(context))
 
     def finding(self, found: Found) -> Finding:
+        texts = self.texts
         return Finding(
             self.code,
             found.severity or self.severity,
             found.subject,
             self.title if found.title is None else found.title,
             found.evidence,
-            self.cause if found.cause is None else found.cause,
-            self.fix.replace("{node}", found.subject) if found.fix is None else found.fix,
+            texts.cause if found.cause is None else found.cause,
+            texts.fix.replace("{node}", found.subject) if found.fix is None else found.fix,
             found.repair,
         )
+
+
+def explained(module: str, *checks: Check) -> tuple[Check, ...]:
+    """A family's table. module: its Python file; the texts are in the TOML file of the same name."""
+    source = Path(module).with_suffix(".toml")
+    return tuple(replace(check, source=source) for check in checks)
+
+
+@cache
+def texts_of(source: Path) -> Mapping[str, Texts]:
+    """Code -> its texts, line breaks folded. Raises ValueError: `FILE:LINE: what is wrong`."""
+    text = source.read_text(encoding="utf-8")
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise ValueError(f"{source.name}:{line[1] if line else text.count(chr(10))}: {error}") from None
+    return {code: _texts(source.name, text, code, table) for code, table in tables.items()}
+
+
+def _texts(name: str, text: str, code: str, table: Any) -> Texts:
+    start = text.find(f"[{code}]")
+    known = {one.name: list if one.name == "see" else str for one in fields(Texts)}
+    wrong = [key for key, value in table.items() if type(value) is not known.get(key)] if type(table) is dict else [""]
+    if wrong or not table.get("detects"):
+        what = f"{code}: {wrong[0]!r} is unknown or of another type" if wrong else f"{code} has no detects"
+        place = text.find(f"\n{wrong[0]} =", start) + 1 if wrong else start
+        raise ValueError(f"{name}:{1 + text.count(chr(10), 0, place or start)}: {what}")
+    texts: dict[str, Any] = {key: re.sub(r"\n *", " ", value) for key, value in table.items() if key != "see"}
+    return Texts(see=tuple(table.get("see", ())), **texts)
 
 
 def by_code(checks: Iterable[Check]) -> Mapping[str, Check]:

@@ -3,87 +3,28 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from sparkwright.domain.check import Check, by_code
+from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.facts import Interface, RdmaPort, Unknown
 from sparkwright.domain.finding import BLOCK, OVERRIDE, WARN, Finding
 
 _WRITE = "write the node's fabric address, interface and hcas into the cluster file"
 
-CHECKS = (
-    Check("FAB001", BLOCK, "configured interface not on the node").about(
-        detects="fabric.interface in the cluster file names an interface that the node does not have.",
-        cause="the cluster file names an interface that this node does not have; cages may differ between nodes",
-        fix="write one of these interfaces, or `auto`",
-    ),
-    Check("FAB002", BLOCK, "configured address not on the node").about(
-        detects="fabric.address in the cluster file is on no interface of the node that is up, or not on the given "
-        "one.",
-        cause="the address in the cluster file belongs to no interface of this node that is up, or to another one",
-        fix="write the address that this node has, or `auto`; `ip addr` on the node shows them",
-    ),
-    Check("FAB003", BLOCK, "configured HCA not on the node").about(
-        detects="fabric.hcas in the cluster file names an RDMA device that the node does not have.",
-        cause="the cluster file names an RDMA device that this node does not have (without a cable it leaves the "
-        "PCI bus)",
-        fix="write one of these devices, `auto`, or [] for plain TCP",
-    ),
-    Check("FAB004", OVERRIDE, "configured HCA has no link").about(
-        detects="an HCA of the cluster file is not ACTIVE.",
-        cause="the link of this HCA is not up on both ends",
-        fix="seat the cable of this cage, or name the HCAs of the other cage",
-    ),
-    Check("FAB005", BLOCK, "fabric facts could not be read").about(
-        detects="interfaces or RDMA devices of the node are not known. A warning where the cluster file gives "
-        "everything.",
-        fix="repair the tool that prints them, or write the node's fabric address, interface and hcas into the "
-        "cluster file",
-    ),
-    Check("FAB006", BLOCK, "no active RDMA port").about(
-        detects="the node has RDMA devices, and none of them is ACTIVE.",
-        cause="no cable is seated, or the peer's end is down (a peer that reboots takes this link with it)",
-        fix="seat the cable on both nodes and reboot both with it in; for plain TCP write the address and `hcas: []`",
-    ),
-    Check("FAB007", BLOCK, "no fabric subnet shared with all peers").about(
-        detects="no subnet of the node is one of every peer. An override where the cluster file gives the address.",
-        cause="the nodes' fabric addresses are missing or in different subnets; RoCE is not routed",
-        fix="give the nodes addresses in a subnet that all share, or write the ones that are",
-    ),
-    Check("FAB008", BLOCK, "several interfaces reach all peers").about(
-        detects="more than one cage, or plain interface, shares a subnet with all peers.",
-        cause="a second cable between two nodes adds no bandwidth, and which one is meant does not follow from the "
-        "facts",
-        fix="write the interface to use for this node into the cluster file",
-    ),
-    Check("FAB009", OVERRIDE, "no RoCE v2 GID for the address").about(
-        detects="the GID table of the HCA lacks the entry that RoCE v2 over this address needs.",
-        cause="the address was set while the link was down, or NetworkManager changed it",
-        fix="bring the interface down and up: ip link set NETDEV down && ip link set NETDEV up",
-    ),
-    Check("FAB010", WARN, "only one HCA of the cage in use").about(
-        detects="one of the two HCAs of a cage is not ACTIVE or not named.",
-        cause="each of a cage's two HCAs has half of its PCIe lanes: one alone gives 12-14 GB/s, both 20-24",
-        fix="set the second port's netdev up, or name both HCAs in the cluster file",
-    ),
-    Check("FAB011", WARN, "both ports of a pair in one subnet").about(
-        detects="both netdevs of a cage have an address in one subnet.",
-        cause="the kernel may answer for one port on the other, and the traffic of both takes one of them",
-        fix="give the second one an address in a subnet of its own, the same on all nodes",
-    ),
-    Check("FAB012", OVERRIDE, "duplicate fabric address").about(
-        detects="two nodes have one address.",
-        cause="two nodes were given one address, or two entries of the cluster file are one machine",
-        fix="give each node an address of its own",
-    ),
-    Check("FAB013", BLOCK, "configured interface not usable").about(
-        detects="fabric.interface is down or has no IPv4 address.",
-        cause="an interface can be up without an address, and then nothing reaches it",
-        fix="give it an address in a subnet that all nodes share and bring it up, or write another interface",
-    ),
-    Check("FAB014", WARN, "no HCA, plain TCP used").about(
-        detects="a GPU node whose peers are reached by plain TCP although the cluster file does not ask for it.",
-        cause="the addresses are not on a ConnectX-7 cage; without a cable DGX OS takes the NIC off the PCI bus",
-        fix="seat the cable on both nodes and reboot both with it in, or write `hcas: []` to have TCP on purpose",
-    ),
+CHECKS = explained(
+    __file__,
+    Check("FAB001", BLOCK, "configured interface not on the node"),
+    Check("FAB002", BLOCK, "configured address not on the node"),
+    Check("FAB003", BLOCK, "configured HCA not on the node"),
+    Check("FAB004", OVERRIDE, "configured HCA has no link"),
+    Check("FAB005", BLOCK, "fabric facts could not be read"),
+    Check("FAB006", BLOCK, "no active RDMA port"),
+    Check("FAB007", BLOCK, "no fabric subnet shared with all peers"),
+    Check("FAB008", BLOCK, "several interfaces reach all peers"),
+    Check("FAB009", OVERRIDE, "no RoCE v2 GID for the address"),
+    Check("FAB010", WARN, "only one HCA of the cage in use"),
+    Check("FAB011", WARN, "both ports of a pair in one subnet"),
+    Check("FAB012", OVERRIDE, "duplicate fabric address"),
+    Check("FAB013", BLOCK, "configured interface not usable"),
+    Check("FAB014", WARN, "no HCA, plain TCP used"),
 )
 _FAB = by_code(CHECKS)
 

@@ -1,52 +1,19 @@
 """The findings about what prevents supervision. Codes SUP001 to SUP008 are never reused."""
 
-from sparkwright.domain.check import Check, by_code
+from sparkwright.domain.check import Check, by_code, explained
 from sparkwright.domain.finding import WARN, Finding
 from sparkwright.domain.service import ServiceHost
 
-CHECKS = (
-    Check("SUP001", WARN, "no supervisor: no Python 3.11 on the head").about(
-        detects="no python3 of 3.11 or later on the head node.",
-        cause="the supervisor runs on the node's own Python; DGX OS 7 has 3.12",
-        fix="apt-get install python3 (or python3.12) there, then the same `sparkwright up` again; it goes on serving",
-    ),
-    Check("SUP002", WARN, "no automatic start of the supervisor after a reboot").about(
-        detects="neither the user's systemd nor system units can be used on the head.",
-        cause="neither the user's own systemd (with linger) nor system units (sudo without a password) can be used "
-        "there",
-        fix="after a reboot: the same `sparkwright up` again; or `sudo loginctl enable-linger USER` there, once",
-    ),
-    Check("SUP003", WARN, "no supervisor: worker not reachable by ssh").about(
-        detects="the head cannot reach a worker with the supervisor's own key.",
-        cause="the supervisor stops and starts ranks on all nodes; its own key was added on the worker, and the "
-        "way fails",
-        fix="let sshd on the worker accept public keys from the head's addresses, then the same `sparkwright up` again",
-    ),
-    Check("SUP004", WARN, "no supervisor: it does not run").about(
-        detects="the supervisor was installed and does not run.",
-        cause="its log on the node has the reason",
-        fix="`sparkwright up` again; `sparkwright down` also removes what was set up",
-    ),
-    Check("SUP005", WARN, "no supervisor: installation failed").about(
-        detects="a step of the installation on the head failed.",
-        cause="a step on the node failed; what serves was left alone",
-        fix="fix the reported error, then the same `sparkwright up` again",
-    ),
-    Check("SUP006", WARN, "no gateway: installation failed").about(
-        detects="a step of the installation of the gateway on the head failed.",
-        cause="a step on the node failed; the engine serves where only the head, or the fabric, reaches it",
-        fix="fix the reported error, then the same `sparkwright up` again; until then `ssh -L` reaches the engine",
-    ),
-    Check("SUP007", WARN, "no supervisor: nodes are locked by another command").about(
-        detects="another command has held the lease of the nodes for too long.",
-        cause="two who change the same nodes would undo each other's work; what serves was left alone",
-        fix="when that is done: the same `sparkwright up` again",
-    ),
-    Check("SUP008", WARN, "model output is garbage").about(
-        detects="the first answer of the model is not language.",
-        cause="random or damaged weights, or kernels that do not fit this GPU; a restart does not change that",
-        fix="ask it something; then another checkpoint, another quantization, or another version of the engine",
-    ),
+CHECKS = explained(
+    __file__,
+    Check("SUP001", WARN, "no supervisor: no Python 3.11 on the head"),
+    Check("SUP002", WARN, "no automatic start of the supervisor after a reboot"),
+    Check("SUP003", WARN, "no supervisor: worker not reachable by ssh"),
+    Check("SUP004", WARN, "no supervisor: it does not run"),
+    Check("SUP005", WARN, "no supervisor: installation failed"),
+    Check("SUP006", WARN, "no gateway: installation failed"),
+    Check("SUP007", WARN, "no supervisor: nodes are locked by another command"),
+    Check("SUP008", WARN, "model output is garbage"),
 )
 _SUP = by_code(CHECKS)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sparkwright import checks
 from sparkwright.checks import catalog
 from sparkwright.checks.catalog import CHECKS, check_all, worst_first
-from sparkwright.domain.check import Check
+from sparkwright.domain.check import Check, texts_of
 from sparkwright.domain.facts import NOT_ASKED, Docker, Driver, Gpu, GpuProcess, Listener, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.host_facts import KernelLog
@@ -40,12 +40,12 @@ TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases, d
 def lacking(check: Check) -> list[str]:
     there = {
         "code": re.fullmatch(r"[A-Z]+[0-9]{3}", check.code),
-        "status": check.status in ("stable", "preview"),
+        "status": check.texts.status in ("stable", "preview"),
         "title": check.title and not check.title.endswith("."),
-        "detects": check.detects,
-        "why": check.why,
-        "fix": check.fix,
-        "see": all(url.startswith("https://") for url in check.see),
+        "detects": check.texts.detects,
+        "why": check.texts.why,
+        "fix": check.texts.fix,
+        "see": all(url.startswith("https://") for url in check.texts.see),
     }
     return [what for what, good in there.items() if not good]
 
@@ -53,6 +53,28 @@ def lacking(check: Check) -> list[str]:
 def test_every_check_is_complete() -> None:
     """Guards that a check has what the documentation and the gate need."""
     assert {check.code: lacks for check in CHECKS if (lacks := lacking(check))} == {}
+
+
+def test_a_familys_texts_are_those_of_its_checks() -> None:
+    """Guards that no text is left of a check that is gone, and that none is written under a wrong code."""
+    tables = {check.source: [one.code for one in CHECKS if one.source == check.source] for check in CHECKS}
+    assert {source.name: list(texts_of(source)) for source in tables} == {s.name: codes for s, codes in tables.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[A001]\ndetects = "x"\n\n[A002]\ndetects = "x"\nwy = "y"\n', "x.toml:6: A002: 'wy' is unknown"),
+        ('[A001]\ndetects = "x"\nsee = "https://x"\n', "x.toml:3: A001: 'see' is unknown or of another type"),
+        ('[A001]\nwhy = "x"\n', "x.toml:1: A001 has no detects"),
+        ('[A001]\nwhy = "x\n', "x.toml:2: "),
+    ],
+)
+def test_a_mistake_in_a_familys_texts_is_named_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    """Guards that who writes a check finds the mistake in its texts at once."""
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        texts_of(tmp_path / "x.toml")
 
 
 def test_every_family_is_in_the_catalog() -> None:

@@ -46,7 +46,7 @@ def test_what_no_check_function_finds_has_a_row(table: Any, folder: str) -> None
     assert set(re.findall(r"\b((?:ENG|FAB|SUP)\d{3})\b", text)) == set(codes)
     assert len(codes) == len(set(codes))
     for check in table.CHECKS:
-        assert check.title and check.detects and pages()[check.code]
+        assert check.title and check.texts.detects and pages()[check.code]
 
 
 def test_a_code_that_is_gone_shows_the_one_that_covers_its_defect() -> None:
