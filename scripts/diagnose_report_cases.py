@@ -10,7 +10,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from sparkwright.app.diagnose import examine
-from sparkwright.domain.diagnosis import CONFIDENT, Cause
+from sparkwright.domain.diagnosis import CONFIDENT, Cause, Diagnosis
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data"
@@ -76,7 +76,10 @@ def _case(row: Mapping[str, str], number: int) -> Case:
 
 def named(case: Case, embedded: bool) -> Named:
     text = embed(case) if embedded else case.log
-    found = examine([(case.id, [text.encode("utf-8", "replace")])], YEAR, {})
+    return answer(case, examine([(case.id, [text.encode("utf-8", "replace")])], YEAR, {}))
+
+
+def answer(case: Case, found: Diagnosis) -> Named:
     return Named(case, tuple(_row(cause) for cause in (*found.causes, *found.harmless)))
 
 

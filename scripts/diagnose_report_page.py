@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from diagnose_report_cases import Named
+from diagnose_report_honest import changed, left_one_out, serving
 
 from sparkwright.causes.load import families as known_families
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
@@ -34,15 +35,17 @@ def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
             NOTE,
             "",
             intro(len(alone)),
+            *honest(alone),
+            "\n## In sample: the logs that the signatures were written from\n",
             verdict(alone, inside),
-            "\n## Each log alone\n",
+            "\n### Each log alone\n",
             tables(alone),
-            "\n## Each log inside 2,000 lines of a healthy log of the same kind\n",
+            "\n### Each log inside 2,000 lines of a healthy log of the same kind\n",
             tables(inside),
-            "\n## By family, alone\n",
+            "\n### By family, alone\n",
             HEAD,
             *(row(name, [a for a in alone if a.case.family == name]) for name in families(alone)),
-            "\n## What is not named first\n",
+            "\n### What is not named first\n",
             "| case | kind | true cause | named |\n|---|---|---|---|",
             *misses(alone, inside),
             "",
@@ -55,8 +58,37 @@ def intro(number: int) -> str:
     return f"""{number} public reports of failures with the cause that their threads established. Rules were
 written with these logs in view: how they do on others, only others can tell (`make diagnose-report DATA=...`).
 {rules} causes have rules. Confident: {CONFIDENT} and more. A log of kind `prose` is somebody's
-sentence about a failure, not a program's output. Healthy logs around: own recordings of vLLM and llama.cpp, the twin's
-words for SGLang and TensorRT-LLM (simulated), and a kernel's and a Docker daemon's."""
+sentence about a failure, not a program's output. Healthy logs around: own recordings of vLLM and llama.cpp, the
+simulator's for SGLang and TensorRT-LLM, and a kernel's and a Docker daemon's."""
+
+
+def honest(alone: Sequence[Named]) -> list[str]:
+    """The figures that say most about logs which nobody has seen, first."""
+    cases = [one.case for one in alone]
+    less, other, well = left_one_out(cases), changed(cases), serving()
+    false = [f"| {name} | {', '.join(found)} |" for name, found in well.items() if found]
+    return [
+        "\n## What to expect of other logs\n",
+        HEAD,
+        row("without the signatures that match no other case", less),
+        *(row(title, answers) for title, answers in other.items()),
+        "\n## The same by length and kind, without the signatures that match no other case\n",
+        HEAD,
+        *(row(title, part) for title, part in by_length(less)),
+        *(row(kind, [a for a in less if a.case.kind == kind]) for kind in sorted({a.case.kind for a in less})),
+        f"\n## Recordings of engines that serve: {len(false)} of {len(well)} name a cause\n",
+        "| recording | named |\n|---|---|",
+        *false,
+    ]
+
+
+def by_length(answers: Sequence[Named]) -> list[tuple[str, list[Named]]]:
+    bounds = ((0, 100), (100, 300), (300, 1 << 30))
+    titles = ("under 100 characters", "100 to 299 characters", "300 characters and more")
+    return [
+        (title, [a for a in answers if low <= len(a.case.log) < high])
+        for title, (low, high) in zip(titles, bounds, strict=True)
+    ]
 
 
 def verdict(alone: Sequence[Named], inside: Sequence[Named]) -> str:

@@ -1,0 +1,117 @@
+"""What the in-sample score does not tell: answers without the signatures that only one case supports, to logs that were
+changed a little, and to logs of engines that serve."""
+
+from __future__ import annotations
+
+import random
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from diagnose_report_cases import ROOT, YEAR, Case, Named, answer, named
+
+from sparkwright.app.diagnose import examine
+from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.domain.diagnosis import Source
+from sparkwright.logscan.book import Signed
+from sparkwright.logscan.matcher import Hit
+from sparkwright.logscan.story import Story
+
+DROPPED = 0.1
+COLUMNS = 80
+CAPTURES = ROOT.parent / "shared" / "captures"
+ERROR = re.compile(
+    r"error|exception|fail|fatal|cannot|could not|unable|refused|denied|killed|not found|timed? ?out|warn", re.I
+)
+# Of recordings of engines that serve, by the beginning of their names: all others failed, or were made to.
+SERVES = ("b-", "m2-", "s-ngram", "sg-a", "sg-b", "sg-m2", "t-agent", "v4-")
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A reader in which some signatures count as not there."""
+
+    reader: Reader
+    left_out: frozenset[Signed]
+
+    @property
+    def name(self) -> str:
+        return self.reader.name
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        return tuple(hit for hit in self.reader.hits if hit.signed not in self.left_out)
+
+    def story(self) -> Story:
+        return self.reader.story()
+
+    def source(self, shift: float = 0.0) -> Source:
+        return self.reader.source(shift)
+
+
+def left_one_out(cases: Sequence[Case]) -> list[Named]:
+    """Each case answered without the signatures that match no other of the cases."""
+    readers = [_read(case) for case in cases]
+    support = Counter(hit.signed for reader in readers for hit in reader.hits)
+    alone = [frozenset(hit.signed for hit in reader.hits if support[hit.signed] == 1) for reader in readers]
+    return [
+        answer(case, diagnosis([Without(reader, mine)], {}))  # type: ignore[list-item]
+        for case, reader, mine in zip(cases, readers, alone, strict=True)
+    ]
+
+
+def _read(case: Case) -> Reader:
+    reader = Reader(book(), case.id, YEAR)
+    reader.feed(case.log.encode("utf-8", "replace"))
+    reader.close()
+    return reader
+
+
+def _dropped(case: Case) -> str:
+    dice = random.Random(case.id)
+    return "".join(part for part in re.split(r"(\s+)", case.log) if part.isspace() or dice.random() >= DROPPED)
+
+
+def _bare(case: Case) -> str:
+    return re.sub(r"[\"'`\u2018\u2019\u201c\u201d()\[\]{}<>]", "", case.log)
+
+
+def _wrapped(case: Case) -> str:
+    lines = case.log.splitlines()
+    return "\n".join(part for line in lines for part in (textwrap.wrap(line, COLUMNS) or [""]))
+
+
+def _last_error(case: Case) -> str:
+    """The last line that reports an error by its words; the last line of all where none does."""
+    lines = [line for line in case.log.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if ERROR.search(line)), lines[-1] if lines else "")
+
+
+CHANGES: Mapping[str, Callable[[Case], str]] = {
+    f"{DROPPED:.0%} of the words dropped": _dropped,
+    "no quotes, no brackets": _bare,
+    f"wrapped at {COLUMNS} columns": _wrapped,
+    "the last error line alone": _last_error,
+}
+
+
+def changed(cases: Sequence[Case]) -> dict[str, list[Named]]:
+    """By change; the answer belongs to the case as it was."""
+    return {
+        title: [replace(named(replace(case, log=change(case)), False), case=case) for case in cases]
+        for title, change in CHANGES.items()
+    }
+
+
+def serving() -> dict[str, tuple[str, ...]]:
+    """What is named in recordings of engines that serve, by file: nothing would be right. Empty without recordings."""
+    files = [path for path in sorted(CAPTURES.glob("*/*.log")) if path.name.startswith(SERVES)]
+    return {path.stem: _causes(path) for path in files}
+
+
+def _causes(path: Path) -> tuple[str, ...]:
+    found = examine([(path.name, [path.read_bytes()])], YEAR, {})
+    return tuple(f"{cause.key} {cause.confidence:.2f}" for cause in found.causes)
