@@ -160,6 +160,13 @@ async def test_ranks_meet_and_step_together(unused_tcp_port: int) -> None:
 async def test_a_silent_rank_is_remarked_on_again_and_again() -> None:
     """Waiting goes on; the line comes after each interval."""
     remarks: list[int] = []
-    work = asyncio.ensure_future(asyncio.sleep(0.05))
-    await patient(work, 0.01, lambda: remarks.append(1))
+    twice = asyncio.Event()
+    work = asyncio.ensure_future(twice.wait())
+
+    def remark() -> None:
+        remarks.append(1)
+        if len(remarks) == 2:
+            twice.set()
+
+    await patient(work, 0.01, remark)
     assert len(remarks) >= 2
