@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 from sparkwright.adapters.audit import note
 from sparkwright.domain.command import Command, Completed
-from sparkwright.remote.host import PRELUDE, script
+from sparkwright.remote.host import PRELUDE, script, texts
+
+_sh = texts(__name__)
 
 # Programs that nodes keep out of a non-login PATH (show_gids, ethtool); last, so that a node's own PATH wins.
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -22,34 +24,6 @@ KILL_AFTER = 2
 _FOR_EVER = 365 * 86400
 # Linux takes no single argument over 128 KiB; a longer script travels on stdin.
 _LONGEST_ARGUMENT = 96_000
-
-# `watch` reads the connection and, at its end, ends the children of the main shell: `timeout`, which takes the whole
-# process group of its command with it. This is how a cancelled call or a closed stream leaves nothing on the node;
-# sshd itself ends nothing when a session without a terminal goes away.
-# Again and again, and at last the group itself: `timeout` loses a TERM that comes while it starts its command, and a
-# call that was cancelled at once left that command alive.
-# The command runs in the foreground because a shell makes background jobs deaf to SIGINT.
-# `finish` ends what is left of our own process group, or `watch` would hold the session open.
-_FRAME = r"""
-export LC_ALL=C.UTF-8 PATH="$PATH:@SBIN@"
-cd "${HOME:-/}" 2>/dev/null
-exec 3<&0
-watch() {
-  cat >/dev/null; trap '' TERM; read -r me _ </proc/self/stat; k=; i=0
-  while [ -d /proc/$$ ] && [ $i -lt 100 ]; do
-    read -r c </proc/$$/task/$$/children
-    for p in $c; do
-      [ "$p" != "$me" ] || continue
-      case " $k " in *" $p "*) [ $((i % 10)) -eq 0 ] || continue ;; *) k="$k $p" ;; esac
-      kill -TERM "$p"; [ $i -lt @KILL@ ] || kill -KILL "-$p"
-    done
-    sleep 0.05; i=$((i+1))
-  done
-  for p in $k; do kill -KILL "-$p"; done
-}
-finish() { printf '@MARK@ %s\n' "$1"; printf '@MARK@ %s\n' "$1" >&2; trap '' TERM; kill -TERM 0; exit 0; }
-printf '@MARK@\n'; printf '@MARK@\n' >&2
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +92,7 @@ def run_all(setting: Setting, commands: Sequence[Command]) -> Script:
     started = "".join(_start(number, c) for number, c in enumerate(commands))
     awaited = "".join(f'wait $p{n}; echo $? >"$t/{n}.c"\n' for n in range(len(commands)))
     files = " ".join(f'"$t/m" "$t/{n}.c" "$t/m" "$t/{n}.o" "$t/m" "$t/{n}.e"' for n in range(len(commands)))
-    text = _opening(setting, mark) + notes + _FOLDER.replace("@MARK@", mark.decode()) + started + awaited
+    text = _opening(setting, mark) + notes + _sh("folder").replace("@MARK@", mark.decode()) + started + awaited
     limit = max((c.timeout for c in commands), default=0.0)
     reads = not any(c.changes for c in commands)
     agent = any(c.forward_agent for c in commands)
@@ -130,7 +104,7 @@ def put(content: bytes, path: str, mode: int) -> Command:
     seconds = 30 + len(content) / 1e6
     changes = f"write {path} ({len(content)} bytes)"
     args = (path, f"{mode:o}", str(len(content)), secrets.token_hex(8))
-    return script(_PUT, *args, timeout=seconds, changes=changes, stdin=content)
+    return script(_sh("put"), *args, timeout=seconds, changes=changes, stdin=content)
 
 
 def read_run(script: Script, output: Output) -> Completed:
@@ -173,24 +147,6 @@ def line(script: Script) -> tuple[str, bytes]:
 
 _FROM_STDIN = 'IFS= read -r s; eval "$(printf %s "$s" | base64 -d)"'
 
-# Shared memory first: facts must come from a node whose disk is full, too.
-_FOLDER = r"""
-trap 'test -z "$t" || rm -rf "$t"' EXIT; trap 'exit 1' HUP INT TERM PIPE
-t=/dev/shm/@MARK@; mkdir -m 700 "$t" 2>/dev/null ||
-{ t="${TMPDIR:-/tmp}/@MARK@"; mkdir -m 700 "$t"; } || { t=; finish 73; }
-printf '@MARK@|' >"$t/m"
-watch <&3 >/dev/null 2>&1 &
-"""
-
-_PUT = r"""
-umask 077; set -e; p=$(x "$1"); n=
-case "$p" in /*) ;; *) p="./$p" ;; esac
-trap 'test -z "$n" || rm -f "$n"' EXIT
-mkdir -p "${p%/*}/"; n="$p.$4"; set -C; cat >"$n"; set +C
-test "$(wc -c <"$n")" -eq "$3" || { echo "only $(wc -c <"$n") of $3 bytes arrived" >&2; exit 1; }
-chmod "$2" "$n"; mv -fT "$n" "$p"; n=
-"""
-
 
 def _mark() -> bytes:
     return b"sparkwright-" + secrets.token_hex(12).encode()
@@ -203,7 +159,7 @@ def _opening(setting: Setting, mark: bytes) -> str:
 
 def _frame(mark: bytes) -> str:
     kill_at = str(KILL_AFTER * 20)
-    return _FRAME.replace("@MARK@", mark.decode()).replace("@SBIN@", _SBIN).replace("@KILL@", kill_at)
+    return _sh("frame").replace("@MARK@", mark.decode()).replace("@SBIN@", _SBIN).replace("@KILL@", kill_at)
 
 
 def _note(setting: Setting, command: Command) -> str:

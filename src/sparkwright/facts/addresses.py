@@ -9,15 +9,10 @@ from typing import TypeGuard
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import NOT_ASKED, Address, Interface, Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
 
-_ADDRESSES = """
-printf '@@ ip\\n'
-LC_ALL=C ip -j addr 2>/dev/null || LC_ALL=C ip addr || exit
-printf '@@ speed\\n'
-grep -sH . /sys/class/net/*/speed
-exit 0
-"""
+_sh = texts(__name__)
+
 _HEAD = re.compile(r"[0-9]+: ([^:@\s]+)(?:@\S+)?: <([^>]*)>.*?\bmtu ([0-9]{1,9})\b.*", re.ASCII)
 _INET = re.compile(r"\s+inet ([0-9.]+)(?: peer [0-9.]+)?(?:/([0-9]{1,2}))?\s.*", re.ASCII)
 _SPEED = re.compile(r".*/net/([^/]+)/speed:(-?[0-9]{1,9})", re.ASCII)
@@ -25,7 +20,7 @@ _SPEED = re.compile(r".*/net/([^/]+)/speed:(-?[0-9]{1,9})", re.ASCII)
 
 def addresses() -> Command:
     """Sections `ip` (JSON, or text of an old iproute2) and `speed` (path:Mb/s, -1 for none)."""
-    return script(_ADDRESSES, timeout=10.0)
+    return script(_sh("addresses"), timeout=10.0)
 
 
 def parse(done: Completed) -> tuple[Interface, ...] | Unknown:

@@ -6,20 +6,10 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Identity, Unknown
 from sparkwright.domain.host_facts import Board, Library
 from sparkwright.facts.fact import Fact, Plain, assignments, decimal, not_understood, sections, whole
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import script, texts
 
-# Only these lines of dgx-release leave the node: the file also holds the machine's serial number.
-_IDENTITY = r"""
-show hostname "$(at /proc/sys/kernel/hostname)"
-show machine-id "$(at /etc/machine-id)"
-show boot-id "$(at /proc/sys/kernel/random/boot_id)"
-show pid1 "$(at /proc/1/stat)"
-show vendor "$R/sys/class/dmi/id/sys_vendor"
-show product "$R/sys/class/dmi/id/product_name"
-printf '@@ arch\n%s\n@@ user\n%s\n@@ home\n%s\n@@ dgx\n' "$(uname -m)" "$(id -un)" "$HOME"
-grep -sE '^DGX_(PLATFORM|OTA_VERSION)=' "$R/etc/dgx-release"
-exit 0
-"""
+_sh = texts(__name__)
+
 _NEEDED = ("hostname", "arch", "user", "home")
 _SHAPES = {"hostname": Plain.HOST, "arch": Plain.NAME, "user": Plain.USER, "home": Plain.FOLDER}
 _START_FIELD = 22
@@ -27,7 +17,7 @@ _START_FIELD = 22
 
 def identity() -> Command:
     """Sections hostname, machine-id, boot-id, pid1, vendor, product, arch, user, home, dgx."""
-    return script(SHOW + _IDENTITY)
+    return script(_sh("show", "identity"))
 
 
 def parse_identity(done: Completed) -> Identity | Unknown:
@@ -74,44 +64,10 @@ def _pid1_start(stat: str) -> int | Unknown:
 IDENTITY: Fact[Identity] = Fact(identity(), parse_identity)
 
 
-# modeset can be read by root alone; it is asked only where a setting for it was found, and never with a password.
-_BOARD = r"""
-for f in bios_version bios_date ec_firmware_release; do show "$f" "$R/sys/class/dmi/id/$f"; done
-printf '\n@@ zones\n'
-for z in "$R"/sys/class/thermal/thermal_zone*; do
-  read -r n 2>/dev/null <"$z/type" && read -r t 2>/dev/null <"$z/temp" && printf '%s %s\n' "$n" "$t"
-done
-if [ -d "$R/sys/bus/pci/devices" ]; then
-  echo '@@ nvidia'
-  for d in "$R"/sys/bus/pci/devices/*; do
-    read -r v 2>/dev/null <"$d/vendor" && read -r e 2>/dev/null <"$d/device" || continue
-    [ "$v" != 0x10de ] || printf '%s %s:%s\n' "${d##*/}" "${v#0x}" "${e#0x}"
-  done
-fi
-if [ -d "$R/dev" ]; then
-  echo '@@ devices'
-  for n in "$R"/dev/nvidia*; do [ ! -e "$n" ] || echo "${n##*/}"; done
-fi
-echo '@@ libcuda'
-for l in "$R/usr/lib/aarch64-linux-gnu/libcuda.so.1" "$R/usr/lib/x86_64-linux-gnu/libcuda.so.1"; do
-  [ ! -e "$l" ] || { LC_ALL=C stat -Lc %s "$l"; readlink -f "$l"; break; }
-done
-echo '@@ module'
-[ -n "$R" ] || modinfo -F version nvidia 2>/dev/null
-echo '@@ drm'
-m="$R/sys/module/nvidia_drm/parameters/modeset"
-if grep -sHE '^[[:space:]]*options[[:space:]]+nvidia[-_]drm' "$R"/etc/modprobe.d/*.conf; then
-  echo '@@ modeset'
-  cat "$m" 2>/dev/null || { [ ! -e "$m" ] || sudo -n cat "$m" 2>/dev/null; }
-fi
-exit 0
-"""
-
-
 def board() -> Command:
     """Sections bios_version, bios_date, ec_firmware_release, zones (name, m°C), nvidia (PCI), devices, libcuda (bytes,
     path), module, drm (path:line), modeset (Y or N)."""
-    return script(SHOW + _BOARD, timeout=10.0)
+    return script(_sh("show", "board"), timeout=10.0)
 
 
 _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)

@@ -10,19 +10,11 @@ from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.finding import Change, Fix, Rights
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, first_line, not_understood
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 NO_SUDO = 127
-_RIGHTS = r"""
-if [ "$(id -u)" = 0 ]; then echo root; exit 0; fi
-command -v sudo >/dev/null 2>&1 || exit 127
-LC_ALL=C exec sudo -n true
-"""
-# sudo empties the environment: what says where a test's tree is goes along by hand.
-_AS_ROOT = r"""
-[ "$(id -u)" != 0 ] || exec "$@"
-exec sudo -n ${SPARKWRIGHT_SYSROOT:+env "SPARKWRIGHT_SYSROOT=$SPARKWRIGHT_SYSROOT"} "$@"
-"""
 
 # sudo takes the first line of stdin. -k: also where it remembers a password, or the line would go to the command.
 _SUDO = r"""LC_ALL=C exec sudo -k -S -p '' """
@@ -50,7 +42,7 @@ def rights(password: Secret | None = None) -> Command:
     """
     if password:
         return script(f"{_SUDO} true", timeout=20.0, stdin=_line(password))
-    return script(_RIGHTS, timeout=10.0)
+    return script(_sh("rights"), timeout=10.0)
 
 
 def as_root(command: Command, password: Secret | None = None) -> Command:
@@ -58,7 +50,7 @@ def as_root(command: Command, password: Secret | None = None) -> Command:
     if password:
         argv = ("sh", "-c", _WITH_PASSWORD, "sparkwright", *command.argv)
         return replace(command, argv=argv, stdin=_line(password))
-    return replace(command, argv=("sh", "-c", _AS_ROOT, "sparkwright", *command.argv))
+    return replace(command, argv=("sh", "-c", _sh("as_root"), "sparkwright", *command.argv))
 
 
 def _line(password: Secret) -> bytes:

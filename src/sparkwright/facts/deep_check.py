@@ -6,7 +6,9 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.fabric_facts import Clocks, ClockSample, Skipped
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import TIMED_OUT, decimal, sections
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 CLOCK_SECONDS = 10
 # Half a GB and no kernel that has to be compiled: a product of two square matrices, again and again.
@@ -20,28 +22,6 @@ while time.monotonic() < end:
         torch.mm(a, a)
     torch.cuda.synchronize()
 """
-_CLOCKS = r"""
-sample() { LC_ALL=C nvidia-smi --query-gpu=clocks.sm,power.draw,utilization.gpu --format=csv,noheader; }
-samples() { printf '@@ samples\n'; i=0; while [ $i -lt "$2" ]; do sleep 1; sample; i=$((i + 1)); done; }
-command -v nvidia-smi >/dev/null 2>&1 || { printf '@@ skipped\nnvidia-smi is not installed\n'; exit 0; }
-if [ "$5" = busy ]; then printf '@@ load\nwhat runs there\n'; samples x "$2"; exit 0; fi
-if python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
-  printf '@@ load\ntorch on the node\n'; set -- "$1" "$2" "$3" "$4" host
-elif [ -n "$3" ]; then printf '@@ load\ntorch in %s\n' "$3"
-else printf '@@ skipped\nno torch on the node, and no image with an engine\n'; exit 0; fi
-log=$(mktemp) || exit 1
-trap 'kill "$p" 2>/dev/null && wait "$p" 2>/dev/null; rm -f "$log"' EXIT; trap 'exit 1' HUP INT TERM
-long=$(($2 + 6))
-if [ "$5" = host ]; then python3 -c "$1" "$long" >"$log" 2>&1 & p=$!
-else docker run --rm --init --name "$4" --gpus all --network none --pull never --entrypoint python3 \
-  "$3" -c "$1" "$long" >"$log" 2>&1 & p=$!; fi
-i=0
-while ! grep -q '^started' "$log"; do
-  kill -0 "$p" 2>/dev/null && [ $i -lt 600 ] || { printf '@@ skipped\n'; tail -n 1 "$log"; exit 0; }
-  sleep 0.1; i=$((i + 1))
-done
-samples x "$2"
-"""
 
 
 def sample_clocks(image: str, name: str, busy: bool) -> Command:
@@ -52,7 +32,7 @@ def sample_clocks(image: str, name: str, busy: bool) -> Command:
     how = "busy" if busy else ""
     changes = "" if busy else "clock test: the GPU under load for ten seconds"
     return script(
-        _CLOCKS, _MULTIPLY, str(CLOCK_SECONDS), image, name, how, timeout=CLOCK_SECONDS + 90.0, changes=changes
+        _sh("clocks"), _MULTIPLY, str(CLOCK_SECONDS), image, name, how, timeout=CLOCK_SECONDS + 90.0, changes=changes
     )
 
 
@@ -62,33 +42,17 @@ def end_clocks(name: str) -> Command:
 
 
 SECONDS = 3
-# Four queue pairs, as it takes to fill a rail. perftest before 24 calls the option that binds --source_ip; -h tells.
-_SERVER = r"""
-b=--bind_source_ip; ib_write_bw -h 2>&1 | grep -q -e "$b" || b=--source_ip
-exec ib_write_bw -d "$1" -x "$2" -p "$3" -D "$4" $b "$5" -q 4 -F --report_gbits 2>&1
-"""
-_CLIENT = r"""
-b=--bind_source_ip; ib_write_bw -h 2>&1 | grep -q -e "$b" || b=--source_ip
-i=0
-while :; do
-  out=$(LC_ALL=C ib_write_bw -d "$1" -x "$2" -p "$3" -D "$4" $b "$5" -q 4 -F --report_gbits "$6" 2>&1); e=$?
-  i=$((i + 1))
-  case "$out" in *"ouldn't connect to"*) [ $i -ge 12 ] || [ $e -eq 0 ] || { sleep 0.25; continue; } ;; esac
-  break
-done
-printf '%s\n' "$out"; exit $e
-"""
 
 
 def server(device: str, gid: int, port: int, address: str) -> Command:
     """Ends with the test, or when no client comes in time. Listens on `address` alone."""
-    return script(_SERVER, device, str(gid), str(port), str(SECONDS), address, timeout=SECONDS + 12.0)
+    return script(_sh("server"), device, str(gid), str(port), str(SECONDS), address, timeout=SECONDS + 12.0)
 
 
 def client(device: str, gid: int, port: int, way: tuple[str, str]) -> Command:
     """way: own address and the server's. Tries for 3 s until the server is there; its table is on stdout."""
     own, there = way
-    return script(_CLIENT, device, str(gid), str(port), str(SECONDS), own, there, timeout=SECONDS + 10.0)
+    return script(_sh("client"), device, str(gid), str(port), str(SECONDS), own, there, timeout=SECONDS + 10.0)
 
 
 NO_ROW = "a header and no result: the GID index is wrong, or nothing comes through"

@@ -7,37 +7,16 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.fabric_facts import Ref, Store
 from sparkwright.domain.facts import Disk, Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections, whole
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
 
-# Only the cache's own folders are looked into, never the snapshots: thousands of links there say nothing of this.
-_STORES = r"""
-me=$(id -un); n=0
-for a in "$@"; do
-  n=$((n + 1)); p=$(x "$a"); [ -d "$p" ] || continue
-  printf '@@ %s fs\n' "$n"; stat -f -L -c '%T %c %d' -- "$p"
-  m=$(df -P -- "$p" 2>/dev/null | tail -n 1); awk -v m="${m##* }" '$2 == m { t = $3 } END { print t }' /proc/mounts
-  printf '@@ %s foreign\n' "$n"
-  timeout 1 find "$p" -maxdepth 3 ! -user "$me" -printf '%u %p\n' -quit 2>/dev/null
-  printf '@@ %s partial\n' "$n"
-  timeout 1 find "$p" -maxdepth 3 -path '*/blobs/*' -name '*.incomplete' -printf '%s %P\n' 2>/dev/null | head -n 50
-  printf '@@ %s refs\n' "$n"
-  for r in "$p"/models--*/refs/main; do
-    [ -f "$r" ] || continue
-    t=$(cat "$r"; printf .); t="${t%.}"; e="${r%/refs/main}"; s=absent
-    [ ! -d "$e/snapshots/$(cat "$r")" ] || s=there
-    printf '%s %s %s\n' "${e##*/}" "$s" "$(printf %s "$t" | od -An -c | tr -d ' \n')"
-  done
-done
-printf '@@ end\n'
-exit 0
-"""
+_sh = texts(__name__)
 
 
 def stores(paths: Iterable[str]) -> Command:
     """Sections `N fs` (type and inodes from stat, then the mount's type), `N foreign` (OWNER PATH of the first),
     `N partial` (BYTES FILE), `N refs` (ENTRY there|absent TEXT, a newline in it as `\\n`); none for a folder that is
     not there; at last `end`."""
-    return script(_STORES, *paths, timeout=10.0)
+    return script(_sh("stores"), *paths, timeout=10.0)
 
 
 _FS = re.compile(r"(\S+) ([0-9]{1,18}) ([0-9]{1,18})", re.ASCII)
@@ -74,23 +53,9 @@ def _store(path: str, number: str, parts: dict[str, str]) -> Store:
     )
 
 
-_SPACE = """
-n=0
-for a in "$@"; do
-  n=$((n + 1)); p=$(x "$a")
-  while [ ! -e "$p" ]; do
-    case "$p" in */*) p="${p%/*}" ;; *) p=. ;; esac
-    [ -n "$p" ] || p=/
-  done
-  printf '@@ %s\\n' "$n"
-  LC_ALL=C df -P -B1 -- "$p"
-done
-"""
-
-
 def space(paths: Iterable[str]) -> Command:
     """Sections `1`, `2`, ... with df's table, in bytes, of each path or of its first parent that exists."""
-    return script(_SPACE, *paths, timeout=10.0)
+    return script(_sh("space"), *paths, timeout=10.0)
 
 
 # Read from the right: the file system's and the mount's names may hold blanks.

@@ -10,8 +10,10 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.facts.fact import not_understood, sections, whole
 from sparkwright.images.name import own
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
 from sparkwright.remote.staging import copied_tag
+
+_sh = texts(__name__)
 
 # `version: 11549 (0f1e2d3)` of llama-server and its kin.
 _VERSION = re.compile(r"^version: (\d+)\b", re.MULTILINE)
@@ -46,67 +48,8 @@ for name in sys.argv[1:]:
     except metadata.PackageNotFoundError:
         print(name, "?") if util.find_spec(name) else None
 """
-_ASK = r"""
-own="$1"; program="$2"; shift 2
-first=; p=$(command -v "$program" 2>/dev/null) && IFS= read -r first <"$p" 2>/dev/null
-case "$first" in '#!'*python*) first=${first#??}; first=${first%% *} ;; *) first= ;; esac
-for python in "$own" "$first" python3 python; do
-  [ -n "$python" ] && command -v "$python" >/dev/null 2>&1 || continue
-  found=$("$python" -c "$VERSIONS" "$@" 2>/dev/null) && [ -n "$found" ] || continue
-  printf '%s\n' "$found"; break
-done
-[ -z "$p" ] || printf 'program %s\n' "$p"
-"""
-# In a container: where no Python knows the engine, its folder may still lie in one that no program's first line names.
-_ASK_IMAGE = r"""
-printf '@@ found\n'
-found=$(ask "$@"); printf '%s\n' "$found"
-case "$found" in "$3 "*) ;; *)
-  find / -xdev -maxdepth 8 -type d -name "$3-*.dist-info" 2>/dev/null | head -n 1 |
-    sed "s,.*/,,; s/\.dist-info\$//; s/-/ /" ;;
-esac
-printf '@@ end\n'
-"""
-_ASK_PROGRAM = r"""
-printf '@@ found\n'
-p=$(command -v "$2") || { printf '@@ end\n'; exit 0; }
-printf 'program %s\n@@ said\n' "$p"; "$p" --version 2>&1 | head -n 20
-printf '@@ end\n'
-"""
+_ASK = f"ask() {{ {_sh('ask')} }}\n"
 _HOME = 'own=$(x "$1"); program=$(x "$2"); shift 2; set -- "$own" "$program" "$@"\n'
-_PROBE = r"""
-i=$(docker image inspect --format '{{.Id}} {{.Architecture}}' "$1" 2>/dev/null ||
-  { [ -n "$2" ] && docker image inspect --format '{{.Id}} {{.Architecture}}' "$2" 2>/dev/null; }) || exit 0
-id=${i%% *}; f="$(x "$3")/images/${id#sha256:}-$4"
-if [ -s "$f" ]; then cat "$f"; exit 0; fi
-[ "$5" = run ] || exit 0
-t=$(mktemp) || exit 1; trap 'rm -f "$t" "$t.e"' EXIT; gpus="$6"; ask="$7"; shift 7
-look() { g="$1"; shift
-  docker run --rm --network none --env "VERSIONS=$VERSIONS" $g --entrypoint sh "$id" -c "$ask" sh "$@"; }
-{ printf '@@ arch\n%s\n' "${i##* }"
-  case "$(uname -m) ${i##* }" in
-    "x86_64 amd64"|"aarch64 arm64") if [ -z "$gpus" ] || ! look "$gpus" "$@"; then look "" "$@"; fi ;;
-    *) printf '@@ found\n@@ end\n' ;;
-  esac
-} >"$t" 2>"$t.e"
-cat "$t"; head -c 400 "$t.e" >&2
-if grep -q '^@@ end' "$t"; then mkdir -p "${f%/*}" && mv "$t" "$f"; fi
-exit 0
-"""
-_DESCRIBE = r"""
-docker image inspect --format '@@ image
-{{json .Id}}
-@@ arch
-{{.Architecture}}
-@@ size
-{{.Size}}
-@@ labels
-{{json .Config.Labels}}' "$1" || exit
-printf '@@ base\n'; docker image inspect --format '{{.Id}} {{join .RepoDigests " "}}' "$2" 2>/dev/null
-printf '@@ packages\n'
-docker run --rm --network none --entrypoint cat "$1" "$3" 2>/dev/null
-exit 0
-"""
 
 
 def build(tag: str, labels: Mapping[str, str], context: bytes) -> Command:
@@ -121,7 +64,7 @@ def describe(tag: str, base: str, freeze: str) -> Command:
 
     Exit 1 when the image is not there.
     """
-    return script(_DESCRIBE, tag, base, freeze, timeout=60)
+    return script(_sh("describe"), tag, base, freeze, timeout=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,17 +99,17 @@ def engine_of_image(image: str, question: Question, cache: str, gpu: bool = Fals
 
 
 def _probe(image: str, question: Question, cache: str, how: tuple[str, str]) -> Command:
-    ask = _ASK_PROGRAM if question.says_version else f"ask() {{ {_ASK} }}\n{_ASK_IMAGE}"
+    ask = _sh("ask_program") if question.says_version else _ASK + _sh("ask_image")
     kind = "-".join((*question.packages, question.program.strip("/").replace("/", "_")))
     words = (image, copied_tag(image), cache, kind, *how, ask, *question.words)
-    return script(f"VERSIONS={quote(_VERSIONS)}\n{_PROBE}", *words, timeout=120)
+    return script(f"VERSIONS={quote(_VERSIONS)}\n{_sh('probe')}", *words, timeout=120)
 
 
 def engine_of_node(question: Question) -> Command:
     """The same of the node itself, for the process runtime: no arch, nothing kept."""
     if question.says_version:
-        return script(_HOME + _ASK_PROGRAM, *question.words)
-    text = f"VERSIONS={quote(_VERSIONS)}\nask() {{ {_ASK} }}\nprintf '@@ found\\n'; ask \"$@\"; printf '@@ end\\n'"
+        return script(_HOME + _sh("ask_program"), *question.words)
+    text = f"VERSIONS={quote(_VERSIONS)}\n{_ASK}printf '@@ found\\n'; ask \"$@\"; printf '@@ end\\n'"
     return script(_HOME + text, *question.words)
 
 

@@ -12,7 +12,9 @@ from ipaddress import AddressValueError, IPv6Address
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Gid, RdmaPort, Unknown
 from sparkwright.facts.fact import Fact, Plain, not_understood, sections, whole
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 Port = tuple[str, int]
 Tables = dict[Port, tuple[Gid, ...]]
@@ -85,29 +87,10 @@ def _is_zero(gid: str) -> bool:
     return not gid.strip("0:")
 
 
-# One grep reads the hundreds of small files of all GID tables; a process for each would take seconds. Reading an empty
-# slot's attributes fails (-s), its GID reads as all zero (dropped here: it is most of the table).
-_RDMA = """
-out=$(LC_ALL=C rdma -j link 2>/dev/null || LC_ALL=C rdma link 2>/dev/null); e=$?
-printf '@@ exit\\n%s\\n@@ rdma\\n%s\\n' "$e" "$out"
-if cd "$R/sys/class/infiniband" 2>/dev/null; then
-  printf '@@ sysfs\\n'
-  LC_ALL=C grep -sH . */ports/*/state */ports/*/phys_state */ports/*/gids/* */ports/*/gid_attrs/types/* \\
-    */ports/*/gid_attrs/ndevs/* /dev/null | grep -v ':0000:0000:0000:0000:0000:0000:0000:0000$'
-  printf '@@ netdevs\\n'
-  for n in */device/net/*; do [ ! -e "$n" ] || echo "$n"; done
-fi
-[ "$e" -eq 0 ] || { printf '@@ ibdev2netdev\\n'; LC_ALL=C ibdev2netdev 2>/dev/null; }
-set -- */ports/*/gid_attrs/types/*
-[ -e "$1" ] || { printf '@@ show_gids\\n'; LC_ALL=C show_gids 2>/dev/null; }
-exit 0
-"""
-
-
 def rdma() -> Command:
     """Sections `exit` and `rdma` (JSON, or text of an old iproute2), `sysfs` and `netdevs` (path:line, paths below
     /sys/class/infiniband), and as stand-ins `ibdev2netdev` (no rdma) and `show_gids` (no GIDs in sysfs)."""
-    return script(_RDMA, timeout=10.0)
+    return script(_sh("rdma"), timeout=10.0)
 
 
 # `link rocep1s0f0/1 state ...`; iproute2 before 5.2 wrote `1/1: mlx5_0/1: ...`.

@@ -85,7 +85,7 @@ def not_understood(done: Completed, program: str) -> Unknown:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Parts of an answer by the `@@ name` lines of remote.host.SHOW; a name that comes twice keeps the last part."""
+    """Parts of an answer by their `@@ name` lines (`show`); a name that comes twice keeps the last part."""
     parts: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():

@@ -12,7 +12,9 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Driver, Gpu, GpuProcess, Unknown
 from sparkwright.domain.units import MIB
 from sparkwright.facts.fact import Fact, decimal, first_line, not_understood, sections, whole
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 _HEALTH = ("temperature.gpu", "power.draw", "clocks.sm", "utilization.gpu")
 GPU_FIELDS = ("name", "driver_version", "compute_cap", "memory.total", *_HEALTH)
@@ -20,12 +22,6 @@ PROCESS_FIELDS = ("pid", "process_name", "used_gpu_memory")
 # A driver that waits for a dead GSP answers after some 6 s for each call (field guide, dmesg failure set).
 _TIMEOUT = 20.0
 _QUERY = 'command -v nvidia-smi >/dev/null 2>&1 || exit 127; LC_ALL=C exec nvidia-smi "$@"'
-_DRIVER = """
-show module "$R/proc/driver/nvidia/version"
-printf '\\n@@ nvidia-smi\\n'
-command -v nvidia-smi >/dev/null 2>&1 || exit 127
-LC_ALL=C nvidia-smi -q
-"""
 
 
 def gpus() -> Command:
@@ -40,7 +36,7 @@ def processes() -> Command:
 
 def driver() -> Command:
     """Sections `module` (the loaded kernel module) and `nvidia-smi` (the long listing)."""
-    return script(SHOW + _DRIVER, timeout=_TIMEOUT)
+    return script(_sh("show", "driver"), timeout=_TIMEOUT)
 
 
 _UNAVAILABLE = re.compile(r"\[.*\]|N/A|Not Supported|", re.IGNORECASE)

@@ -6,36 +6,8 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Kernel, Unknown
 from sparkwright.domain.host_facts import KernelLog, KernelNote
 from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections, whole
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import script, texts
 
-_RELEASE = """
-printf '@@ release\\n'; uname -r
-show cmdline "$(at /proc/cmdline)"
-show os "$(at /etc/os-release)"
-"""
-# Lines that differ only in numbers are told once, with how many they were: a driver that leaks writes one in each
-# second. An Xid is told by its number. What cannot matter never leaves the node, and no more than 400 kinds of lines.
-_LOG = r"""
-digest() { LC_ALL=C awk '
-  { read++ }
-  !/@WORTH@/ || /ommand line: / { next }
-  { gsub(/\t/, " "); line = substr($0, 1, 400); key = line
-    sub(/^\[ *[0-9.]+\] /, "", key)
-    if (match(key, /Xid \([^)]*\): [0-9]+/)) key = substr(key, RSTART, RLENGTH)
-    else gsub(/0x[0-9a-fA-F]+|[0-9a-fA-F]*[0-9][0-9a-fA-F]*/, "#", key)
-    if (!(key in count)) { if (kinds >= 400) next; order[++kinds] = key; first[key] = line }
-    count[key]++; last[key] = line }
-  END { print "@@ read"; print read + 0; print "@@ notes"
-    for (i = 1; i <= kinds; i++) { k = order[i]; print count[k] "\t" first[k] "\t" last[k] } }'; }
-if [ -n "$R" ]; then [ -r "$R/var/log/dmesg" ] && digest <"$R/var/log/dmesg"; exit; fi
-some() { case $1 in "@@ read
-0
-"*) return 1 ;; esac; printf '%s\n' "$1"; exit 0; }
-some "$(timeout 4 journalctl -k -q --no-pager -o short-monotonic -n 20000 2>/dev/null | digest)"
-some "$(dmesg 2>/dev/null | digest)"
-some "$(sudo -n dmesg 2>/dev/null | digest)"
-echo 'this user may read neither the journal nor dmesg' >&2; exit 1
-"""
 # What any rule looks for in the log must match one of these, or it never leaves the node (tests/unit/rules holds it).
 WORTH = (
     "NVRM|Xid|NV_ERR|nvidia",
@@ -43,11 +15,12 @@ WORTH = (
     "ut of memory|oom-kill|Oops|BUG:|soft lockup|Kernel panic|Unable to handle|hermal",
     "Hardware Error|Memory failure|EDAC|nvme|I/O error|EXT4-fs error",
 )
+_sh = texts(__name__, WORTH="|".join(WORTH).replace("/", r"\/"))
 
 
 def release() -> Command:
     """Sections `release`, `cmdline`, `os`."""
-    return script(SHOW + _RELEASE)
+    return script(_sh("show", "release"))
 
 
 def log() -> Command:
@@ -55,7 +28,7 @@ def log() -> Command:
 
     Of this boot, from the journal, else from the kernel's ring (sudo only where it asks for no password).
     """
-    return script(_LOG.replace("@WORTH@", "|".join(WORTH).replace("/", r"\/")), timeout=10.0)
+    return script(_sh("log"), timeout=10.0)
 
 
 def parse(done: Completed) -> Kernel | Unknown:

@@ -6,7 +6,9 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Memory, Unknown
 from sparkwright.domain.host_facts import Activity, Process
 from sparkwright.facts.fact import Fact, decimal, not_understood, sections, whole
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 _LINE = re.compile(r"([A-Za-z_()0-9]+):\s+([0-9]+)( kB)?\s*", re.ASCII)
 # Kernels print all of these since 3.14; where one lacks, the text was cut off and nothing in it can be relied on.
@@ -63,25 +65,11 @@ MEMORY: Fact[Memory] = Fact(meminfo(), parse)
 
 
 SECONDS = 0.4
-# No arguments of any process: they may hold keys.
-_ACTIVITY = r"""
-count() { printf '\n@@ %s\n' "$1"; grep -sE '^(pswpin|pswpout|oom_kill) ' "$R/proc/vmstat"; }
-count before
-[ -n "$R" ] || { sleep "$1" & }
-show pressure "$R/proc/pressure/memory"
-if [ -z "$R" ]; then
-  p=$(LC_ALL=C ps -eo pid=,rss=,user=,unit=,comm= --sort=-rss 2>/dev/null)
-  printf '\n@@ processes\n%s\n' "$p" | head -n 24
-elif [ -r "$R/proc/ps" ]; then show processes "$R/proc/ps"; fi
-wait
-count after
-exit 0
-"""
 
 
 def activity() -> Command:
     """Sections `before` and `after` (of /proc/vmstat), `pressure`, `processes` (pid, rss KiB, user, unit, name)."""
-    return script(SHOW + _ACTIVITY, f"{SECONDS:g}", timeout=10.0)
+    return script(_sh("show", "activity"), f"{SECONDS:g}", timeout=10.0)
 
 
 _PROCESS = re.compile(r"\s*([0-9]{1,12})\s+([0-9]{1,15})\s+(\S+)\s+(\S+)\s+(\S.*)", re.ASCII)

@@ -8,45 +8,16 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.fabric_facts import Firewall, Network, Profile, Route
 from sparkwright.domain.facts import Listener, Unknown
 from sparkwright.facts.fact import Fact, not_understood, sections, whole
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import script, texts
 
-# ufw's configuration tells everybody whether it is on; its rules are root's. sudo is asked only then, and never for a
-# password.
-_NETWORK = r"""
-printf '@@ routes\n'
-LC_ALL=C ip -j -4 route 2>/dev/null || LC_ALL=C ip -4 route 2>/dev/null
-printf '\n@@ profiles\n'
-if command -v nmcli >/dev/null 2>&1; then
-  LC_ALL=C timeout 3 nmcli -t -f UUID,DEVICE connection show --active 2>/dev/null | while IFS=: read -r u d; do
-    case $d in ''|lo|docker*|br-*|veth*|virbr*|wl*|tun*|tailscale*) continue ;; esac
-    m=$(LC_ALL=C timeout 2 nmcli -g connection.id,ipv4.method connection show "$u" 2>/dev/null | tr '\n' '\t')
-    printf '%s\t%s\n' "$d" "$m"
-  done
-fi
-printf '@@ netplan\n'
-for f in "$R"/etc/netplan/*.yaml "$R"/etc/netplan/*.yml; do
-  [ ! -e "$f" ] || stat -c '%a %n' "$f"
-done | sed "s| $R/| /|"
-printf '@@ ufw\n'
-if grep -qis '^ENABLED=yes' "$R/etc/ufw/ufw.conf"; then
-  echo enabled
-  printf '@@ ufw-rules\n'
-  s=; [ "$(id -u)" = 0 ] || s='sudo -n'
-  LC_ALL=C $s ufw status verbose 2>/dev/null
-fi
-printf '@@ firewalld\n'
-if command -v firewall-cmd >/dev/null 2>&1; then LC_ALL=C timeout 3 firewall-cmd --get-active-zones 2>/dev/null; fi
-printf '@@ nftables\n'
-systemctl is-active nftables 2>/dev/null
-exit 0
-"""
+_sh = texts(__name__)
 
 
 def network() -> Command:
     """Sections `routes` (JSON, or text), `profiles` (DEVICE, ID, METHOD with tabs), `netplan` (MODE FILE), `ufw`
     (enabled), `ufw-rules` (only where it is on and may be seen), `firewalld` (its active zones),
     `nftables` (state of the service)."""
-    return script(_NETWORK, timeout=10.0)
+    return script(_sh("network"), timeout=10.0)
 
 
 _TEXT_ROUTE = re.compile(r"(default|[0-9][0-9./]*)(?: via ([0-9.]+))?(?: \S+)*? dev (\S+).*", re.ASCII)
@@ -122,12 +93,6 @@ def _firewalld(text: str) -> Firewall | None:
 NETWORK: Fact[Network] = Fact(network(), parse)
 
 
-_LISTENERS = r"""
-if s=$(LC_ALL=C ss -ltnpH 2>/dev/null); then printf '@@ ss\n%s\n' "$s"; exit 0; fi
-[ -r "$(at /proc/net/tcp)" ] || exit 1
-show tcp "$(at /proc/net/tcp)"
-show tcp6 "$(at /proc/net/tcp6)"
-"""
 _LISTEN = "0A"
 _PROCESS = re.compile(r'users:\(\("([^"]*)"')
 _WORDS = (8, 32)
@@ -135,7 +100,7 @@ _WORDS = (8, 32)
 
 def listeners() -> Command:
     """Section `ss`, or where ss is missing `tcp` and `tcp6` as in /proc/net."""
-    return script(SHOW + _LISTENERS)
+    return script(_sh("show", "listeners"))
 
 
 def parse_listeners(done: Completed) -> tuple[Listener, ...] | Unknown:

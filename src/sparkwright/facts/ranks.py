@@ -12,7 +12,9 @@ from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.probed import Launched
 from sparkwright.facts.fact import Fact, Plain, not_understood
 from sparkwright.remote import docker, process
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 # A client without a daemon has no containers; a daemon that does not answer may have some of ours.
 _CONTAINERS = f"""
@@ -116,25 +118,13 @@ def _status(labels: Mapping[str, str], **rest: Any) -> RankStatus:
     )
 
 
-# One JSON list or text a line: entry point, words, id of the image, its digests (none where it was built here).
-_CONTAINER = r"""
-docker inspect -f '{{json .Config.Entrypoint}}{{println}}{{json .Config.Cmd}}{{println}}{{json .Image}}' "$1" || exit 1
-docker image inspect -f '{{json .RepoDigests}}' "$(docker inspect -f '{{.Image}}' "$1")" 2>/dev/null
-exit 0
-"""
-# The leader's own words: `sh -c TEXT rank FOLDER PRINTER env NAME=VALUE ... PROGRAM ...`, a NUL after each.
-_PROCESS = r"""
-read -r p s <"$(x "$1")/pid" && exec tr '\0\n' '\n ' <"/proc/$p/cmdline"
-"""
-
-
 def of_container(name: str) -> Command:
-    return script(_CONTAINER, name)
+    return script(_sh("container"), name)
 
 
 def of_process(directory: str) -> Command:
     """A word a line."""
-    return script(_PROCESS, directory)
+    return script(_sh("process"), directory)
 
 
 _SECRET = re.compile(r"(?i)(^--?[\w.-]*(?:api-?key|token|password|secret)s?)(=.*)?$")

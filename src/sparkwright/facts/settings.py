@@ -7,40 +7,15 @@ from sparkwright.domain.fabric_facts import Setting, Settings
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.host_facts import Times
 from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import script, texts
 
-# User and password in a proxy's address never leave the node; neither does any other variable.
-_SETTINGS = r"""
-p='^(export )?(NCCL_|GLOO_|UCX_|OMPI_MCA_|TP_SOCKET_|MN_IF_)[A-Z0-9_]*='
-q='^(export )?(https?_proxy|HTTPS?_PROXY|all_proxy|ALL_PROXY|no_proxy|NO_PROXY)='
-clean() { sed -e 's|://[^/@]*@|://|' -e 's/^export //'; }
-from() { printf '@@ %s %s\n' "$1" "$2"; }
-from session communication; env | grep -E "$p"
-from session proxies; env | grep -E "$q" | clean
-for f in /etc/environment /etc/nccl.conf "$HOME/.nccl.conf" "$HOME/.profile" "$HOME/.bashrc"; do
-  g="$f"; [ "$f" = "$HOME${f#"$HOME"}" ] || g="$R$f"
-  [ -r "$g" ] || continue
-  from "$f" communication; grep -E "$p" "$g"
-  from "$f" proxies; grep -E "$q" "$g" | clean
-done
-printf '@@ nccl\n'
-for d in /usr/lib/aarch64-linux-gnu /usr/lib/x86_64-linux-gnu /usr/local/lib /usr/local/cuda/lib64 /opt/nccl/lib; do
-  for l in "$R$d"/libnccl.so.*.*; do [ ! -f "$l" ] || [ -L "$l" ] || printf '%s\n' "$d/${l##*/}"; done
-done
-printf '@@ token\n'
-t="${HF_TOKEN_PATH:-${HF_HOME:-$HOME/.cache/huggingface}/token}"
-[ ! -e "$t" ] || stat -Lc '%a %n' "$t"
-printf '@@ ssh\n'
-grep -siElE '^[[:space:]]*StrictHostKeyChecking[[:space:]=]+(no|off)' "$HOME/.ssh/config" "$R"/etc/ssh/ssh_config \
-  "$R"/etc/ssh/ssh_config.d/*.conf
-exit 0
-"""
+_sh = texts(__name__)
 
 
 def settings() -> Command:
     """Sections `WHERE communication` and `WHERE proxies` (NAME=value), `nccl` (library files), `token` (MODE FILE),
     `ssh` (files that turn host key checking off)."""
-    return script(_SETTINGS, timeout=10.0)
+    return script(_sh("settings"), timeout=10.0)
 
 
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
@@ -75,19 +50,9 @@ def _set(parts: dict[str, str], kind: str) -> tuple[Setting, ...]:
 SETTINGS: Fact[Settings] = Fact(settings(), parse)
 
 
-_TIMES = r"""
-printf '@@ now\n'; date +%s.%N
-show uptime "$R/proc/uptime"
-[ -z "$R" ] || exit 0
-printf '\n@@ sync\n'; LC_ALL=C timeout 3 timedatectl show -p NTP -p NTPSynchronized 2>/dev/null
-printf '@@ boots\n'; LC_ALL=C last -x -n 12 reboot shutdown 2>/dev/null
-exit 0
-"""
-
-
 def times() -> Command:
     """Sections `now` (seconds since the epoch), `uptime`, `sync` (timedatectl), `boots` (last)."""
-    return script(SHOW + _TIMES, timeout=10.0)
+    return script(_sh("show", "times"), timeout=10.0)
 
 
 _YES_NO = {"yes": True, "no": False}

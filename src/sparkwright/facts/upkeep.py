@@ -10,7 +10,7 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.host_facts import Package, Unit, Upkeep
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.fact import Fact, assignments, not_understood, sections, whole
-from sparkwright.remote.host import SHOW, script
+from sparkwright.remote.host import script, texts
 
 SLEEP_TARGETS = ("sleep.target", "suspend.target", "hibernate.target", "hybrid-sleep.target")
 AVAHI = "avahi-daemon.service"
@@ -37,31 +37,13 @@ SYSCTLS = (
     "kernel/dmesg_restrict",
     "kernel/core_pattern",
 )
-_UPKEEP = r"""
-echo '@@ sysctl'
-(cd "$R/proc/sys" 2>/dev/null && grep -sH . @SYSCTLS@ /dev/null)
-printf '@@ locale\n'; grep -sE '^(LANG|LC_MESSAGES|LC_ALL)=' "$R/etc/default/locale"
-printf '@@ grub\n'; grep -sE '^GRUB_TIMEOUT=' "$R/etc/default/grub"
-printf '@@ host-keys\n'; cat "$R"/etc/ssh/ssh_host_*_key.pub 2>/dev/null
-[ ! -e "$R/run/reboot-required" ] || echo '@@ reboot'
-show reboot-for "$R/run/reboot-required.pkgs"
-w=; while read -r i d _; do [ "$d" != 00000000 ] || { w=$i; break; }; done <"$(at /proc/net/route)"
-case $w in wl*) printf '@@ wifi\n%s\n@@ power-save\n' "$w"
-  [ -n "$R" ] || LC_ALL=C iw dev "$w" get power_save 2>/dev/null ;;
-esac
-[ -z "$R" ] || exit 0
-printf '@@ memlock\n'; ulimit -l
-printf '@@ target\n'; LC_ALL=C systemctl get-default 2>/dev/null
-printf '@@ units\n'
-LC_ALL=C systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState -p StatusText "$@" 2>/dev/null
-exit 0
-"""
+_sh = texts(__name__, SYSCTLS=" ".join(SYSCTLS))
 
 
 def upkeep() -> Command:
     """Sections sysctl (path:value), locale, grub, host-keys, reboot, reboot-for, wifi, power-save, memlock (KiB),
     target, units (systemctl's blocks)."""
-    return script(SHOW + _UPKEEP.replace("@SYSCTLS@", " ".join(SYSCTLS)), *UNITS, timeout=10.0)
+    return script(_sh("show", "upkeep"), *UNITS, timeout=10.0)
 
 
 _NO_LIMIT = "unlimited"
@@ -153,19 +135,11 @@ PATTERNS = (
     "libfwupd*",
 )
 _FORMAT = r"${db:Status-Abbrev}\t${Package}\t${Version}\n"
-# Exit 1 says only that some pattern fits no package.
-_PACKAGES = r"""
-command -v dpkg-query >/dev/null 2>&1 || exit 127
-[ -z "$R" ] || [ -e "$R/var/lib/dpkg/status" ] || exit 1
-echo '@@ packages'
-LC_ALL=C dpkg-query --admindir="$R/var/lib/dpkg" -W -f "$@" 2>/dev/null
-exit 0
-"""
 
 
 def packages() -> Command:
     """Section `packages`: state (`ii `, held: `hi `), name, version, parted by tabs."""
-    return script(_PACKAGES, _FORMAT, *PATTERNS, timeout=10.0)
+    return script(_sh("packages"), _FORMAT, *PATTERNS, timeout=10.0)
 
 
 # dpkg's three letters: what is wanted (i, h for hold), what is (i: installed), and an error or a blank.

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.plan import Mount, RankSpec
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 LABEL = "sparkwright."
 OOM_SCORE = "500"
@@ -12,46 +14,6 @@ SECRETS_AT = "/run/sparkwright/secrets.env"
 FILES_AT = "/run/sparkwright/files"
 # exec keeps the engine the container's main process; the values stand neither in argv nor in `docker inspect`.
 _WITH_SECRETS = 'set -a; . "$0"; set +a; exec "$@"'
-_FOLLOW = r"""
-n="$1" tail="$2"
-while :; do
-  docker logs -f $tail "$n" 2>&1
-  f='{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.FinishedAt}}'
-  # A daemon that is away, is ending, or has just begun knows of no container: only one that lists the others twice
-  # without it reports that it is gone.
-  k=0; until s=$(docker inspect -f "$f" "$n" 2>/dev/null); do
-    if l=$(docker ps -aq --filter "name=^/$n\$" 2>/dev/null) && [ -z "$l" ]; then k=$((k+1)); else k=0; fi
-    [ $k -lt 2 ] || { s="gone 0 false now"; break; }
-    sleep 1
-  done
-  case "$s" in running*|restarting*) tail="--since 1s"; sleep 0.2 ;; *) break ;; esac
-done
-ended=$(date -d "${s##* }" +%s.%N) || ended=0
-printf '\036exit %s %s %s %s\n' "$3" "${s% *}" "$ended" "$(date +%s.%N)"
-"""
-# What was stopped (SIGSTOP) hears no TERM before it goes on.
-_STOP = r"""
-g=$1; shift
-for n in "$@"; do docker stop -t "$g" "$n" >/dev/null 2>&1 & done
-for n in "$@"; do docker kill -s CONT "$n" >/dev/null 2>&1 & done; wait
-left=0
-for n in "$@"; do
-  if [ "$(docker inspect -f '{{.State.Running}}' "$n" 2>/dev/null)" = true ]; then echo "$n"; left=1; fi
-done
-exit $left
-"""
-_REMOVE = r"""
-for n in "$@"; do
-  docker stop -t "$GRACE" "$n" >/dev/null 2>&1 &
-done
-wait
-left=0
-for n in "$@"; do
-  docker rm -f -v "$n" >/dev/null 2>&1
-  if docker inspect "$n" >/dev/null 2>&1; then echo "$n"; left=1; fi
-done
-exit $left
-"""
 
 
 def container_name(deployment: str, rank: int) -> str:
@@ -116,7 +78,7 @@ def follow(name: str, tail: int = 0, mark: str = "") -> Command:
     mark: a word that no line of the log can have. ENDED, NOW: epoch seconds by the node's clock, so that ends on
     several nodes can be put in order. A last line of the log without a line feed runs into it.
     """
-    return script(_FOLLOW, name, f"--tail={tail or 'all'}", mark)
+    return script(_sh("follow"), name, f"--tail={tail or 'all'}", mark)
 
 
 def logs(name: str, tail: int) -> Command:
@@ -126,7 +88,7 @@ def logs(name: str, tail: int) -> Command:
 def stop(names: Iterable[str], grace: int) -> Command:
     """Stops containers but keeps them: their logs are evidence. Exit 1 with the names that still run."""
     return script(
-        _STOP,
+        _sh("stop"),
         str(grace),
         *names,
         timeout=grace + 30,
@@ -138,7 +100,7 @@ def remove(names: Iterable[str], grace: int) -> Command:
     """Stops, removes and verifies. Exit 1 with the names that are still there."""
     listed = tuple(names)
     return script(
-        f"GRACE={int(grace)}\n{_REMOVE}", *listed, timeout=grace + 60, changes=f"docker rm {' '.join(listed)}"
+        f"GRACE={int(grace)}\n{_sh('remove')}", *listed, timeout=grace + 60, changes=f"docker rm {' '.join(listed)}"
     )
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from sparkwright.domain.command import Command
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 IMAGE = "caddy:2"
 CHANGED = 75
@@ -12,50 +14,6 @@ NO_FIGURES = "no figures"
 """On stderr of `settled`: somebody else has their port."""
 _SOON = 14 * 24 * 3600
 
-# Nothing of the private key leaves the node; what is compared is the public half. The last line of `port` is a process
-# of this deployment's gateway, told by the folder it runs in.
-_LOOK = r"""
-d="$(x "$1")/door"; h="$(x "$2")/door"
-printf '@@ keys\n'; cat "$d/keys.json" 2>/dev/null
-printf '\n@@ keys-mode\n'; stat -c %a "$d/keys.json" 2>/dev/null
-printf '@@ keys-file\n%s\n' "$d/keys.json"
-printf '@@ caddy\n'; PATH="$PATH:$HOME/.local/bin"; c=$(command -v caddy) && printf '%s\n%s\n' "$c" "$("$c" version)"
-printf '@@ image\n'; docker image inspect --format '{{.Id}}' "$4" 2>/dev/null
-printf '@@ host\n%s\n' "$(uname -n)"
-printf '@@ addresses\n'; hostname -I 2>/dev/null
-printf '@@ user\n%s:%s\n' "$(id -u)" "$(id -g)"
-printf '@@ port\n'; LC_ALL=C ss -ltnpH "sport = :$3" 2>/dev/null
-printf '@@ ours\n'
-for p in /proc/[0-9]*; do [ "$(readlink "$p/cwd")" != "$h" ] || tr '\0' ' ' <"$p/cmdline"; echo; done 2>/dev/null
-[ -n "$5" ] || exit 0
-printf '@@ pair\n'
-if [ ! -r "$5" ]; then echo no-certificate; elif [ ! -r "$6" ]; then echo no-key
-elif command -v openssl >/dev/null; then
-  LC_ALL=C; export LC_ALL
-  a=$(openssl x509 -in "$5" -noout -pubkey 2>/dev/null); b=$(openssl pkey -in "$6" -passin pass: -pubout 2>/dev/null)
-  if [ -z "$a" ]; then echo bad-certificate; elif [ -z "$b" ]; then echo bad-key
-  elif [ "$a" != "$b" ]; then echo differs
-  elif ! openssl x509 -in "$5" -noout -checkend 0 >/dev/null; then echo expired; else echo good; fi
-  openssl x509 -in "$5" -noout -checkend "$7" >/dev/null 2>&1 || echo soon
-  openssl x509 -in "$5" -noout -startdate -enddate 2>/dev/null; printf 'now=%s\n' "$(date -u '+%b %e %T %Y GMT')"
-fi
-printf 'mode=%s\n' "$(stat -Lc %a "$6" 2>/dev/null)"
-exit 0
-"""
-# At each start Caddy sweeps empty folders out of its store, also what it has just made for a certificate, which it
-# then tries to make again after a minute (seen with 2.6.2). A folder that holds something is left alone.
-_FOLDERS = r"""
-umask 077
-for d in "$(x "$1")/door" "$(x "$1")/door/ca" "$(x "$2")/door"; do mkdir -p "$d" && chmod 700 "$d" || exit; done
-shift 2; for d; do mkdir -p "$d" && : >"$d/keep" || exit; done
-"""
-_SWAP = r"""
-umask 077; d="$(x "$1")/door"; mkdir -p "$d" && chmod 700 "$d" && cd "$d" || exit 1
-exec 9>keys.lock; flock -w 10 9 || exit 1
-now=; [ ! -e keys.json ] || now=$(sha256sum <keys.json | cut -c1-64)
-[ "$now" = "$2" ] || exit 75
-cat >keys.new && sync keys.new && mv -f keys.new keys.json
-"""
 _RELOAD = """
 import http.client, socket, sys
 class Link(http.client.HTTPConnection):
@@ -102,24 +60,16 @@ for _ in range(60):
     time.sleep(0.25)
 sys.exit(f"port {port} does not answer after 15 s: {why}")
 """.replace("@NO_FIGURES@", NO_FIGURES)
-_PROGRAMS = r"""
-h="$(x "$1")"; d="$2"; shift 2
-for n in "$@"; do
-  p=$(cat "$h/services/$n/child" 2>/dev/null) ||
-    p=$(grep -lsF "/sparkwright-$n-$d.service" /proc/[0-9]*/cgroup | cut -d/ -f3 | sort -n | head -n 1)
-  [ -z "$p" ] || echo "$n $p"
-done
-"""
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:
     """Sections of facts/gateway.py. pair: paths of certificate and key, where the recipe names them."""
-    return script(_LOOK, state, home, str(port), IMAGE, *pair, str(_SOON), timeout=20.0)
+    return script(_sh("look"), state, home, str(port), IMAGE, *pair, str(_SOON), timeout=20.0)
 
 
 def folders(state: str, home: str, certificates: Iterable[str]) -> Command:
     """The folders of keys and CA, which outlive the deployment, and the deployment's own; nobody else can enter."""
-    return script(_FOLDERS, state, home, *certificates, changes=f"gateway: folders {state}/door and {home}/door")
+    return script(_sh("folders"), state, home, *certificates, changes=f"gateway: folders {state}/door and {home}/door")
 
 
 def contained(name: str, user: str, folders: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:
@@ -137,7 +87,7 @@ def contained(name: str, user: str, folders: tuple[str, ...], files: tuple[str, 
 
 def swap_keys(state: str, known: str, content: str, why: str) -> Command:
     """Writes the keys file if it still is the one whose sha256 is `known` ('' for none); else exit CHANGED."""
-    return script(_SWAP, state, known, changes=f"gateway: {why}", stdin=content.encode())
+    return script(_sh("swap"), state, known, changes=f"gateway: {why}", stdin=content.encode())
 
 
 def reload(python: str, folder: str) -> Command:
@@ -154,4 +104,4 @@ def settled(python: str, folder: str, port: int, root: str) -> Command:
 
 def programs(home: str, deployment: str, names: Sequence[str]) -> Command:
     """`NAME PID` of each of these services that runs, by its unit or as a detached one."""
-    return script(_PROGRAMS, home, deployment, *names)
+    return script(_sh("programs"), home, deployment, *names)

@@ -1,28 +1,36 @@
-"""What is asked of any node with plain POSIX tools."""
+"""Scripts for nodes: what is asked of any node with plain POSIX tools."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
 
 from sparkwright.domain.command import Command, shell
 
-# `~` comes from the cluster file and means the ssh user's home on the node, so it is the node that expands it.
-# SPARKWRIGHT_SYSROOT lets tests and the demo put fixture trees in place of /proc and /sys.
-# A non-interactive ssh session has no sbin on PATH on Debian, where `ip`, `rdma` and `ss` may live.
-PRELUDE = r"""
-x() { case "$1" in "~") printf %s "$HOME" ;; "~/"*) printf %s "$HOME/${1#"~/"}" ;; *) printf %s "$1" ;; esac; }
-R="${SPARKWRIGHT_SYSROOT:-}"
-PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin"
-"""
-# `show NAME FILE`: a section of the answer with what the file holds; no process is started for it.
-# `at PATH`: where to read what every machine has. Fixture trees hold the hardware, the rest comes from the node itself.
-SHOW = r"""
-show() { printf '\n@@ %s\n' "$1"; [ -r "$2" ] || return 0
-  while IFS= read -r l || [ -n "$l" ]; do printf '%s\n' "$l"; done <"$2"; }
-at() { if [ -e "$R$1" ]; then printf %s "$R$1"; else printf %s "$1"; fi; }
-"""
-# `started PID`: field 22 of /proc/PID/stat, nothing for a zombie: it has ended, however late its parent notices.
-# `alive FOLDER`: whether the process of FOLDER/pid (`PID START`) runs; its pid in $p. A reused pid is not taken for it.
-PID_FUNCTIONS = r"""
-started() { set -- $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null); [ "${1:-Z}" = Z ] || echo "${20}"; }
-alive() { [ -s "$1/pid" ] && read -r p s < "$1/pid" && [ "$(started "$p")" = "$s" ]; }
-"""
+
+def texts(module: str, **values: str) -> Callable[..., str]:
+    """Reads the `.sh` file next to a module: `texts(__name__)("show", "stop")` joins sections of it and of host.sh.
+
+    `#: NAME` begins a section; the comment lines right below it are not sent. values: of each `@NAME@` in the text.
+    """
+
+    def joined(*names: str) -> str:
+        found = {**_sections(__name__), **_sections(module)}
+        text = "".join(found[name] for name in names)
+        return re.sub(f"@({'|'.join(values)})@", lambda match: values[match[1]], text) if values else text
+
+    return joined
+
+
+@cache
+def _sections(module: str) -> Mapping[str, str]:
+    package, _, stem = module.rpartition(".")
+    text = (files(package) / f"{stem}.sh").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^#: (\w+)\n(?:#.*\n)*", text, flags=re.MULTILINE)
+    return {name: f"\n{body.rstrip()}\n" for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+PRELUDE = texts(__name__)("prelude")
 
 
 def script(text: str, *args: str, timeout: float = 30.0, changes: str = "", stdin: bytes | None = None) -> Command:

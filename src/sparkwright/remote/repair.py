@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.finding import Fix
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
+
+_sh = texts(__name__)
 
 _AS_ROOT = 'as_root() { if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi; }\n'
 
@@ -63,20 +65,6 @@ def write_ref(store: str, entry: str, text: str) -> Command:
     return replace(made, typed=f"printf {shlex.quote(text)} >{store}/{entry}/refs/main".replace("\n", r"\n"))
 
 
-# The file is read at each boot; what stood in it before is kept beside it for the way back.
-_SET = r"""
-set -e; f="$R/etc/sysctl.d/90-sparkwright-$3.conf"; mkdir -p "${f%/*}"
-sysctl -q -w "$1=$2"
-[ ! -e "$f" ] || cp -p "$f" "$f.before"
-printf '# Set by sparkwright check --fix.\n%s = %s\n' "$1" "$2" >"$f"
-"""
-_RESTORE = r"""
-set -e; f="$R/etc/sysctl.d/90-sparkwright-$3.conf"
-if [ -e "$f.before" ]; then mv -f "$f.before" "$f"; else rm -f "$f"; fi
-sysctl -q -w "$1=$2"
-"""
-
-
 def sysctl_fix(node: str, name: str, value: int, before: int) -> Fix:
     says = f"{name} = {value} ({before} before), now and at each boot"
     look = script('exec cat "$R/proc/sys/$1"', name.replace(".", "/"))
@@ -85,13 +73,13 @@ def sysctl_fix(node: str, name: str, value: int, before: int) -> Fix:
 
 def set_sysctl(name: str, value: int) -> Command:
     """Now and at each boot."""
-    made = script(_SET, name, str(value), _slug(name), changes=f"set {name} = {value}, also in /etc/sysctl.d")
+    made = script(_sh("set"), name, str(value), _slug(name), changes=f"set {name} = {value}, also in /etc/sysctl.d")
     return replace(made, typed=f"sudo sysctl -w {name}={value}\necho '{name} = {value}' | sudo tee {sysctl_file(name)}")
 
 
 def restore_sysctl(name: str, value: int) -> Command:
     """Back to the value that was observed, and the file under /etc/sysctl.d as it was."""
-    made = script(_RESTORE, name, str(value), _slug(name), changes=f"set {name} = {value} as before")
+    made = script(_sh("restore"), name, str(value), _slug(name), changes=f"set {name} = {value} as before")
     return replace(made, typed=f"sudo rm {sysctl_file(name)}   # or as it was before\nsudo sysctl -w {name}={value}")
 
 

@@ -7,258 +7,53 @@ from collections.abc import Sequence
 
 from sparkwright.domain.command import Command
 from sparkwright.domain.service import Manager, Service
-from sparkwright.remote.host import PID_FUNCTIONS, SHOW, script
+from sparkwright.remote.host import script, texts
 from sparkwright.remote.node_ssh import REWRITE
 
 PYTHONS = ("python3", "python3.12", "python3.13", "python3.14", "python3.11")
 MARK = "# sparkwright:"
-_UNITS = r"""
-export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
-linger() { [ -e "/var/lib/systemd/linger/$(id -un)" ]; }
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-ctl() { if [ "$1" = user ]; then shift; systemctl --user "$@"; else shift; as_root systemctl "$@"; fi; }
-units() { if [ "$1" = user ]; then echo "$HOME/.config/systemd/user"; else echo /etc/systemd/system; fi; }
-"""
-_DETACHED = (
-    PID_FUNCTIONS
-    + r"""orphan() {
-  c=$(cat "$1/child" 2>/dev/null) && rm -f "$1/child" || return 0
-  case "$(readlink "/proc/$c/cwd")/" in "${1%/services/*}"/*) ;; *) return 0 ;; esac
-  kill -TERM "$c" 2>/dev/null; i=0
-  while [ -n "$(started "$c")" ] && [ $i -lt 150 ]; do sleep 0.1; i=$((i+1)); done
-  [ -z "$(started "$c")" ] || kill -KILL "$c" 2>/dev/null
-}
-stop() {
-  alive "$1" || { orphan "$1"; return 0; }
-  kill -TERM "$p" 2>/dev/null; i=0
-  while alive "$1" && [ $i -lt 150 ]; do sleep 0.1; i=$((i+1)); done
-  ! alive "$1" || { kill -KILL "-$p" 2>/dev/null; sleep 0.2; }
-  rm -f "$1/pid"
-}
-"""
-)
-# `whole FOLDER DIGEST`: a name alone proves nothing after a power cut; the digest is the manifest's own.
-_WHOLE = r"""
-whole() (cd "$1" 2>/dev/null && [ "$(sha256sum MANIFEST 2>/dev/null | cut -c1-16)" = "$2" ] &&
-  sha256sum -c --status MANIFEST 2>/dev/null)
-"""
-# The first of these that is new enough. A home that is not the account's own is not where its systemd looks.
-_SEAT = (
-    SHOW
-    + _WHOLE
-    + _UNITS
-    + r"""
-printf '@@ user\n%s\n@@ state\n%s\n@@ python\n' "$(id -un)" "$(x "$1")"
-new='import sys, ssl, sqlite3, asyncio; sys.exit(sys.version_info < (3, 11))'
-d="$(x "$1")"; shift
-for n in "$@"; do
-  p=$(command -v "$n" 2>/dev/null) || continue
-  if "$p" -I -S -c "$new" 2>/dev/null; then echo "good $p"; break; fi
-  echo "old $("$p" --version 2>&1 | head -n 1)"
-done
-printf '@@ addresses\n%s\n@@ manager\n' "$(hostname -I 2>/dev/null)"
-if [ ! -d /run/systemd/system ]; then echo "no systemd runs here"
-elif [ "$(getent passwd "$(id -u)" | cut -d: -f6)" != "$HOME" ]; then echo "$HOME is not the account's own home"
-else
-  if [ "$(id -u)" != 0 ] && systemctl --user show-environment >/dev/null 2>&1; then echo user
-  elif as_root true 2>/dev/null; then echo system; fi
-  ! linger || echo lingers
-fi
-printf '@@ runtimes\n'; for r in "$d"/runtime/*; do ! whole "$r" "${r##*/}" || echo "${r##*/}"; done
-printf '@@ environment\n'; env | grep -E '^(PATH|LD_LIBRARY_PATH)=.'; exit 0
-"""
-)
-_REACH = (
-    SHOW
-    + r"""
-set -- ${SSH_CONNECTION:-}
-a="${3:-127.0.0.1}"; p="${4:-22}"
-printf '@@ user\n%s\n@@ addresses\n%s %s\n' "$(id -un)" "$a" "$(hostname -I 2>/dev/null)"
-printf '@@ port\n%s\n@@ keys\n' "$p"
-cat /etc/ssh/ssh_host_*_key.pub 2>/dev/null || ssh-keyscan -T 3 -p "$p" "$a" 2>/dev/null | cut -d' ' -f2-
-exit 0
-"""
-)
-_LINGER = (
-    _UNITS
-    + r"""
-linger && exit 0
-loginctl enable-linger 2>/dev/null || as_root loginctl enable-linger "$(id -un)" || exit 1
-d="$(x "$1")"; mkdir -p "$d" && : > "$d/lingering"
-i=0; while ! systemctl --user show-environment >/dev/null 2>&1 && [ $i -lt 50 ]; do sleep 0.1; i=$((i+1)); done
-linger
-"""
-)
-# Under a lock where the file system has them; what a power cut has left there goes.
-_UNPACK = (
-    _WHOLE
-    + r"""
-d="$(x "$1")/runtime"; mkdir -p "$d" && chmod 700 "$d" && cd "$d" || exit 1
-exec 9<.; flock -E 9 -w 60 9; [ $? != 9 ] || { echo "$d is locked by another process since 60 s" >&2; exit 1; }
-! whole "$2" "$2" || exit 0
-rm -rf .[0-9a-f]*; t=$(mktemp -d ".$2.XXXXXX") || exit 1
-trap 'rm -rf "$t"' EXIT; trap 'exit 143' TERM INT HUP
-tar -xzf - -C "$t" && whole "$t" "$2" && sync -f "$t" || exit 1
-rm -rf "$2" && mv -T "$t" "$2" && sync .
-"""
-)
-_INSTALL = (
-    _UNITS
-    + r"""
-m="$1"; name="$2"; u="$(units "$m")/$name"
-if printf %s "$3" | cmp -s - "$u" && ctl "$m" is-active -q "$name"; then echo same; exit 0; fi
-if [ "$m" = user ]; then mkdir -p "${u%/*}" && printf %s "$3" > "$u"
-else printf %s "$3" | as_root tee "$u" >/dev/null; fi
-ctl "$m" daemon-reload && ctl "$m" enable -q "$name" && ctl "$m" restart "$name"
-"""
-)
-_LEADER = r"""
-d="$1"; home="$2"; shift 2
-echo "$$ $(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)" > "$d/pid.new" && mv "$d/pid.new" "$d/pid"
-over=; c=
-trap 'over=1; [ -z "$c" ] || kill -TERM "$c" 2>/dev/null' TERM INT HUP
-while [ -z "$over" ] && [ -d "$home" ]; do
-  if [ -e "$d/paused" ]; then sleep 0.2; continue; fi
-  "$@" & c=$!
-  echo "$c" > "$d/child"
-  while kill -0 "$c" 2>/dev/null; do wait "$c"; done
-  rm -f "$d/child"; c=
-  [ -n "$over" ] || sleep 1
-done
-"""
-_DETACH = (
-    _DETACHED
-    + r"""
-home="$1"; d="$home/services/$2"; mark="$3"; cwd="$4"; mask="$5"; leader="$6"; shift 6
-if alive "$d" && [ "$(cat "$d/mark" 2>/dev/null)" = "$mark" ]; then rm -f "$d/paused"; echo same; exit 0; fi
-stop "$d"; mkdir -p "$d" "$cwd" && chmod 700 "$d" && cd "$cwd" || exit 1
-rm -f "$d/pid" "$d/paused" "$d/child"; printf %s "$mark" > "$d/mark"; umask "$mask"
-env -i HOME="$HOME" PATH="$PATH" USER="$(id -un)" LOGNAME="$(id -un)" LANG=C.UTF-8 \
-  setsid sh -c "$leader" sparkwright-service "$d" "$home" "$@" </dev/null >"$d/log" 2>&1 &
-i=0; while [ ! -s "$d/pid" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i+1)); done
-[ -s "$d/pid" ]
-"""
-)
-_WRITE = r"""
-umask 077; h="$1"; mkdir -p "$h" && chmod 700 "$h" || exit 1
-cat > "$h/$2.new" && [ "$(wc -c < "$h/$2.new")" -eq "$3" ] || exit 1
-[ -z "$4" ] || rm -f "$h/state.json" "$h/figures.json" "$h/live.json" "$h/request.json"
-if cmp -s "$h/$2.new" "$h/$2"; then rm -f "$h/$2.new"; exit 0; fi
-[ ! -s "$h/$2" ] || cp "$h/$2" "$h/$2.bak"
-sync "$h/$2.new" && mv -f "$h/$2.new" "$h/$2" && sync "$h"
-"""
-# A zombie has ended, however long its parent takes to notice.
-_ALIVE = r"""
-lives() { case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in Z*|"") return 1 ;; esac; }
-i=0; while [ $i -lt 300 ]; do
-  p=$(cat "$1/lock" 2>/dev/null)
-  [ -z "$p" ] || ! lives "$p" || ! grep -qs "\"pid\": $p\b" "$1/live.json" || exit 0
-  sleep 0.1; i=$((i+1))
-done
-tail -n 3 "$1/log" "$1/services/supervisor/log" 2>/dev/null; exit 1
-"""
-# Units are ours when they name the folder; a detached service is below it.
-_MINE = r"""
-mine() { for m in user system; do for u in "$(units $m)"/sparkwright-*.service; do
-  ! grep -qxF "@MARK@ $1" "$u" 2>/dev/null || printf '%s %s\n' "$m" "${u##*/}"; done; done; }
-""".replace("@MARK@", MARK)
-_PAUSE = (
-    _UNITS
-    + _DETACHED
-    + _MINE
-    + r"""
-h="$(x "$1")/supervision/$2"; [ -d "$h" ] || exit 0
-mine "$h" | while read -r m u; do case "$u" in
-  sparkwright-supervisor-*) ! ctl "$m" is-active -q "$u" || echo was; ctl "$m" stop "$u" ;; esac; done
-d="$h/services/supervisor"
-if alive "$d" && [ ! -e "$d/paused" ]; then
-  echo was; : > "$d/paused"; c=$(cat "$d/child" 2>/dev/null); [ -z "$c" ] || kill -TERM "$c" 2>/dev/null; i=0
-  while [ -e "$d/child" ] && [ $i -lt 200 ]; do sleep 0.1; i=$((i+1)); done
-  [ ! -e "$d/child" ] || kill -KILL "$c" 2>/dev/null
-fi
-printf 'nonce %s\n' "$(cat "$h/nonce" 2>/dev/null)"
-"""
-)
-_REMOVE = (
-    REWRITE
-    + _UNITS
-    + _DETACHED
-    + _MINE
-    + r"""
-S="$(x "$1")"; h="$S/supervision/$2"; tag="$3"
-rm -f "$h/desired.json"
-mine "$h" | while read -r m u; do
-  echo was; ctl "$m" disable -q --now "$u"; f="$(units "$m")/$u"
-  if [ "$m" = user ]; then rm -f "$f"; else as_root rm -f "$f"; fi
-  ctl "$m" daemon-reload; ctl "$m" reset-failed "$u" 2>/dev/null
-done
-for d in "$h"/services/*/; do [ ! -d "$d" ] || { echo was; stop "${d%/}"; }; done
-c="/tmp/sparkwright-$(id -u)-$(printf %s "$h" | sha256sum | cut -c1-12)"
-for s in "$c"/*; do [ ! -S "$s" ] || ssh -F /dev/null -S "$s" -O exit gone 2>/dev/null; done; rm -rf "$c"
-if grep -qsF " $tag" "$HOME/.ssh/authorized_keys"; then rewrite "$tag" "" || exit 1; fi
-[ ! -e "$h" ] || { echo was; rm -rf "$h"; }
-[ ! -e "$h" ] || exit 1
-rmdir "$S/supervision" 2>/dev/null
-for r in "$S"/runtime/*/; do r="${r%/}"; [ -d "$r" ] || continue
-  grep -qsxF "${r##*/}" "$S"/supervision/*/runtime || rm -rf "$r"; done
-[ -n "$(ls "$S/runtime" 2>/dev/null)" ] || rm -rf "$S/runtime"
-if [ ! -d "$S/supervision" ] && [ -e "$S/lingering" ]; then
-  rm -f "$S/lingering"; loginctl disable-linger 2>/dev/null || as_root loginctl disable-linger "$(id -un)"; fi
-exit 0
-"""
-)
-_TAKEN = r"""
-tail -c 262144 "$(x "$1")/audit.log" 2>/dev/null | grep -a " disarm $2: down$" | tail -n 1 | cut -c 1-300
-printf 'now %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
-"""
-_RESUME = (
-    _UNITS
-    + _MINE
-    + r"""
-h="$(x "$1")/supervision/$2"
-mine "$h" | while read -r m u; do case "$u" in sparkwright-supervisor-*) ctl "$m" start "$u" ;; esac; done
-rm -f "$h/services/supervisor/paused"
-"""
-)
+_sh = texts(__name__, MARK=MARK)
 
 
 def service_host(state: str, more: Sequence[str] = ()) -> Command:
     """Sections user, state, python, addresses, manager, runtimes. more: Pythons to try last."""
-    return script(_SEAT, state, *PYTHONS, *more)
+    return script(_sh("show", "whole", "units", "seat"), state, *PYTHONS, *more)
 
 
 def reach() -> Command:
     """Sections user, addresses, port, keys."""
-    return script(_REACH)
+    return script(_sh("show", "reach"))
 
 
 def enable_linger(state: str) -> Command:
-    return script(_LINGER, state, changes="enable linger, so that services of this user run without a login")
+    changes = "enable linger, so that services of this user run without a login"
+    return script(_sh("units", "linger"), state, changes=changes)
 
 
 def unpack(state: str, digest: str, archive: bytes) -> Command:
     """Nothing where it is there already, whole. Exit 1 for an archive that is not the digest's."""
-    changes = f"unpack the supervisor's program {digest}"
-    return script(_UNPACK, state, digest, stdin=archive, timeout=60.0 + len(archive) / 1e5, changes=changes)
+    changes, seconds = f"unpack the supervisor's program {digest}", 60.0 + len(archive) / 1e5
+    return script(_sh("whole", "unpack"), state, digest, stdin=archive, timeout=seconds, changes=changes)
 
 
 def install(manager: Manager, name: str, text: str) -> Command:
     """Prints `same` when that very unit runs already; else writes, enables and (re)starts it."""
-    return script(_INSTALL, manager, name, text, timeout=60, changes=f"unit {name}")
+    return script(_sh("units", "install"), manager, name, text, timeout=60, changes=f"unit {name}")
 
 
 def detach(service: Service, home: str, mark: str) -> Command:
     """The same without systemd."""
     words = ("env", *(f"{name}={value}" for name, value in service.env), *service.argv)  # nothing of the caller's
     mask, cwd = ("077" if service.private else "022"), service.cwd or home
-    args = (home, service.name, mark, cwd, mask, _LEADER, *words)
-    return script(_DETACH, *args, timeout=60, changes=f"start {service.name} in {home}")
+    args = (home, service.name, mark, cwd, mask, _sh("leader"), *words)
+    text = _sh("pid_functions", "detached", "detach")
+    return script(text, *args, timeout=60, changes=f"start {service.name} in {home}")
 
 
 def write(home: str, name: str, content: bytes, fresh: bool = False) -> Command:
     """Whole and on the disk before it returns, the one before as NAME.bak. fresh: forgets what was before."""
     args = (home, name, str(len(content)), "fresh" if fresh else "")
-    return script(_WRITE, *args, stdin=content, changes=f"write {home}/{name} ({len(content)} bytes)")
+    return script(_sh("write"), *args, stdin=content, changes=f"write {home}/{name} ({len(content)} bytes)")
 
 
 def read(home: str, name: str) -> Command:
@@ -268,16 +63,18 @@ def read(home: str, name: str) -> Command:
 
 def alive(home: str) -> Command:
     """Exit 0 once the supervisor shows what it sees; else the last lines of its logs."""
-    return script(_ALIVE, home, timeout=60)
+    return script(_sh("alive"), home, timeout=60)
 
 
 def pause(state: str, deployment: str) -> Command:
     """Ends the supervisor; its files, the gateway and its units stay. Prints `was` when it ran, and `nonce NONCE`."""
-    return script(_PAUSE, state, deployment, timeout=60, changes=f"pause the supervisor of {deployment}")
+    text = _sh("units", "pid_functions", "detached", "mine", "pause")
+    return script(text, state, deployment, timeout=60, changes=f"pause the supervisor of {deployment}")
 
 
 def resume(state: str, deployment: str) -> Command:
-    return script(_RESUME, state, deployment, timeout=60, changes=f"let the supervisor of {deployment} go on")
+    what = f"resume the supervisor of {deployment}"
+    return script(_sh("units", "mine", "resume"), state, deployment, timeout=60, changes=what)
 
 
 def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
@@ -286,9 +83,10 @@ def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
     why: for the audit log, where `taken_down` finds it.
     """
     what = f"disarm {deployment}{why and f': {why}'}"
-    return script(_REMOVE, state, deployment, tag, timeout=90, changes=what)
+    text = REWRITE + _sh("units", "pid_functions", "detached", "mine", "remove")
+    return script(text, state, deployment, tag, timeout=90, changes=what)
 
 
 def taken_down(state: str, deployment: str) -> Command:
     """The audit log's last line about a `down` of it, and the node's clock."""
-    return script(_TAKEN, state, deployment)
+    return script(_sh("taken"), state, deployment)

@@ -284,7 +284,7 @@ async def test_a_person_goes_first() -> None:
     made = replace(here.services, program=Program())
     async with taking_over(made, ("spark-1", "spark-2"), "twin", "down twin", False) as held:
         assert sorted(held.nodes) == ["spark-1", "spark-2"]
-    assert here.nodes[0].changes[-1] == "let the supervisor of twin go on"
+    assert here.nodes[0].changes[-1] == "resume the supervisor of twin"
 
 
 async def test_what_a_supervisor_started_last_is_removed_too() -> None:

@@ -1,0 +1,11 @@
+# Sent to nodes by ranks.py: `#: NAME` begins a section; the comment lines right below it are not sent.
+
+#: container
+# One JSON list or text a line: entry point, words, id of the image, its digests (none where it was built here).
+docker inspect -f '{{json .Config.Entrypoint}}{{println}}{{json .Config.Cmd}}{{println}}{{json .Image}}' "$1" || exit 1
+docker image inspect -f '{{json .RepoDigests}}' "$(docker inspect -f '{{.Image}}' "$1")" 2>/dev/null
+exit 0
+
+#: process
+# The leader's own words: `sh -c TEXT rank FOLDER PRINTER env NAME=VALUE ... PROGRAM ...`, a NUL after each.
+read -r p s <"$(x "$1")/pid" && exec tr '\0\n' '\n ' <"/proc/$p/cmdline"
