@@ -3,7 +3,7 @@
 import gc
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 # Examples of a property that names no number. More of them: pytest --hypothesis-profile=deep
 settings.register_profile("unit", max_examples=40, deadline=None)
@@ -14,14 +14,17 @@ gc.disable()  # until all is collected: what is imported stays
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Properties are for `make unit-full`, as is every test that is marked `full`."""
+    """Properties are for `make unit-full`, as is what is marked `full`. The house tests come first and one after the
+    other: only one worker reads the tree."""
     for item in items:
-        if item.get_closest_marker("hypothesis"):
+        if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("full")
+    items.sort(key=lambda item: item.path.name != "test_house.py")
 
 
 def pytest_collection_finish() -> None:
     """Modules and collected tests stay until the end: the collector need not walk over them again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from sparkwright.adapters.completion import Broken, Completion
+from unit.for_each import for_each
 
 ODD = (
     '{"choices": 5}',
@@ -27,7 +28,7 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("data", ODD, ids=lambda data: data[:40])
+@for_each("data", ODD, ids=lambda data: data[:40])
 def test_an_odd_event_is_a_broken_stream(data: str) -> None:
     """Guards that what no engine reports is reported as the server's answer, and never ends us."""
     with pytest.raises(Broken):

@@ -19,6 +19,7 @@ from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.domain.command import Command, Completed, shell
 from sparkwright.domain.errors import NotReady, Unreachable
+from unit.for_each import for_each
 
 PAIRS = [
     (ports.Hosts, FakeHosts, ClusterHosts),
@@ -30,7 +31,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("port", "fake", "real"), PAIRS, ids=lambda kind: kind.__name__)
+@for_each("port, fake, real", PAIRS, ids=lambda kind: kind.__name__)
 def test_every_port_has_a_fake_and_an_adapter(port: type, fake: type, real: type) -> None:
     """What a port promises both have, so that a test with the fake means something."""
     wanted = {name for name in vars(port) if name == "__getitem__" or not name.startswith("_")}

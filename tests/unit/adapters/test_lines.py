@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.adapters.node_host import LONGEST, Lines
+from unit.for_each import for_each
 
 
 def lines(*chunks: bytes) -> list[str]:
@@ -12,8 +13,8 @@ def lines(*chunks: bytes) -> list[str]:
     return [line for chunk in chunks for line in cutter.feed(chunk)]
 
 
-@pytest.mark.parametrize(
-    ("output", "wanted"),
+@for_each(
+    "output, wanted",
     [
         (b"a\nb\n", ["a", "b"]),
         (b"a\r\nb", ["a", "b"]),
@@ -60,6 +61,7 @@ def test_what_has_come_is_not_searched_again() -> None:
     assert [len(line) for line in told] == [LONGEST] * 63
 
 
+@pytest.mark.full
 def test_noise_before_the_mark_is_bounded() -> None:
     """Guards against a login shell that never stops to talk."""
     cutter = Lines("MARK")

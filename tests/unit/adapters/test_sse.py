@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.replay import CAPTURES, recorded
 from sparkwright.adapters.completion import Broken, Completion, SseReader
+from unit.for_each import for_each
 
 WHOLE = b"".join(recorded("chat-32").pieces)
 
@@ -17,6 +18,7 @@ def events(*chunks: bytes) -> list[str]:
     return [data for chunk in chunks for data in reader.feed(chunk)]
 
 
+@pytest.mark.full
 def test_every_cut_gives_the_same_events() -> None:
     """The recording of the real engine reads the same when it is cut in two anywhere."""
     whole = events(WHOLE)
@@ -34,8 +36,8 @@ def test_any_text_in_any_pieces(texts: list[str], data: st.DataObject) -> None:
     assert events(*pieces) == texts
 
 
-@pytest.mark.parametrize(
-    ("stream", "wanted"),
+@for_each(
+    "stream, wanted",
     [
         (b"data: a\n\ndata: b\n\n", ["a", "b"]),
         (b"data:a\ndata: b\n\n", ["a\nb"]),

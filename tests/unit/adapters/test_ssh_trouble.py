@@ -1,8 +1,7 @@
 """ssh's complaints, pasted, and what the user is told."""
 
-import pytest
-
 from sparkwright.adapters.ssh import broken, translate
+from unit.for_each import for_each
 
 CHANGED = """@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
@@ -32,8 +31,8 @@ def test_changed_key() -> None:
     assert hint.index("verify") < hint.index("ssh-keygen -f")
 
 
-@pytest.mark.parametrize(
-    ("stderr", "what", "hint"),
+@for_each(
+    "stderr, what, hint",
     [
         ("Host key verification failed.", "host key is not known here", "`ssh ann@spark-2` once"),
         ("ssh: Could not resolve hostname spark-2: Name or service not known", "no such host name", "`ssh:`"),

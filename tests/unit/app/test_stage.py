@@ -18,6 +18,7 @@ from sparkwright.domain.progress import Progress
 from sparkwright.domain.recipe import Recipe
 from sparkwright.remote import staging
 from unit.app.scene import Scene, recipe, request, scene
+from unit.for_each import for_each
 
 IDENTITY = Identity("spark", "0" * 32, "aarch64", "boot", "ai", HOME)
 ROOT = f"{HOME}/hub/models--org--name"
@@ -43,8 +44,8 @@ def plan(given: Recipe, cluster_state: ClusterState) -> Plan:
     return make_plan(scene().services, request(recipe=given), cluster_state)
 
 
-@pytest.mark.parametrize(
-    ("checkpoints", "needs"),
+@for_each(
+    "checkpoints, needs",
     [
         ((WHOLE, WHOLE), Needs((), "spark-1")),
         ((WHOLE, NONE), Needs(("spark-2",), "spark-1")),

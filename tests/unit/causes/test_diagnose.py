@@ -7,6 +7,7 @@ import pytest
 from sparkwright.causes.align import shifts
 from sparkwright.causes.diagnose import Reader, book, diagnosis
 from sparkwright.domain.diagnosis import Diagnosis
+from unit.for_each import for_each
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 CAPTURES, HEALTHY = DATA / "captures_logs", DATA / "healthy"
@@ -30,7 +31,7 @@ def capture(*names: str) -> Diagnosis:
     return diagnosed(*((name, (CAPTURES / f"{name}.log").read_bytes()) for name in names))
 
 
-@pytest.mark.parametrize("name", WELL)
+@for_each("name", WELL)
 def test_recordings_of_good_starts_give_nothing(name: str) -> None:
     """Guards against blaming what the real engines print when all is well."""
     assert [cause.key for cause in capture(name).causes] == []
@@ -100,8 +101,8 @@ STILL = " 0  0 4995020 1476364 273284 6545968    4    0     4   348 2246 2118  1
 SWAPS = " 3  2 9211040  912364   1284  545968 8120 20400 90171 31520 5788 9120  2 12 61 25  0  0\n"
 
 
-@pytest.mark.parametrize(
-    ("log", "key", "lines"),
+@for_each(
+    "log, key, lines",
     [
         (CAPTURE, "cuda-graph-multinode-collective-deadlock", [2]),
         (CAPTURE + STEP, "", []),

@@ -121,6 +121,7 @@ def test_a_code_of_another_file_is_refused(tmp_path: Path) -> None:
     assert load(tmp_path, GOOD) == "test.toml:5: LTST001 is another cause's code"
 
 
+@pytest.mark.full
 def test_what_is_kept_of_patterns_is_what_they_need() -> None:
     """Guards the index of all causes, which is built from needs.json: `make docs` writes it."""
     kept, plain = needs(), Book(known().values(), WHOLE_LOG)

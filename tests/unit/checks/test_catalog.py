@@ -32,6 +32,7 @@ from unit.checks import (
 )
 from unit.checks.samples import ABSENT, BY_PATH, NODES, ODD, PLAYED, READY, RECIPE, WHOLE, context, healthy
 from unit.checks.test_rules import PARTIAL
+from unit.for_each import for_each
 
 # One table of cases for each family of rules.
 TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases, door_cases)
@@ -104,7 +105,7 @@ KERNEL_LINES = sorted(
 )
 
 
-@pytest.mark.parametrize("line", KERNEL_LINES)
+@for_each("line", KERNEL_LINES)
 def test_lines_that_rules_look_for_leave_the_node(line: str) -> None:
     """Guards that the node's own filter of its kernel log lets pass what a rule would find there."""
     assert re.search("|".join(WORTH), line)

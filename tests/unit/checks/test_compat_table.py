@@ -15,6 +15,7 @@ from sparkwright.engines.flag_data import versions
 from sparkwright.engines.version import within
 from unit.checks.recipe_cases import DSV4, H200, NVFP4, OWN_DSV4, lint, planned, recipe
 from unit.engines.samples import SHIPPED, shipped
+from unit.for_each import for_each
 
 DATA = Path(compat.__path__[0]) / "data"
 ROW: dict[str, Any] = {"verdict": "works", "reason": "seen", "source": "https://example.org", "date": "2026-11"}
@@ -55,7 +56,7 @@ def test_every_range_is_met_by_a_version(name: str) -> None:
         assert any(within(read_table(name).engine, version, row.versions) for version in near), row.versions
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         {"verdict": "maybe"},
@@ -78,8 +79,8 @@ def test_a_row_that_is_not_whole_is_refused(wrong: dict[str, Any]) -> None:
         made(ROW | wrong)
 
 
-@pytest.mark.parametrize(
-    ("engine", "version", "wanted", "held"),
+@for_each(
+    "engine, version, wanted, held",
     [
         ("sglang", "0.5.12", ">=0.5.12,<0.5.13", True),
         ("sglang", "0.5.12.post1", ">=0.5.12,<0.5.13", True),
@@ -107,6 +108,7 @@ def test_the_refused_recipe_says_what_the_table_says() -> None:
     assert known_of(own)[0].verdict == "blocked" and "deepseek-v4-flash" in known_of(own)[0].alternative
 
 
+@pytest.mark.full
 def test_every_shipped_recipe_is_known() -> None:
     """Guards that the table has the combinations that we ship, and none of those ready as blocked."""
     for path in SHIPPED.glob("*.yaml"):

@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
-import pytest
-
 from sparkwright.checks.catalog import check_all
 from sparkwright.domain.check import Context
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.service import PairTrouble
 from unit.checks.door_cases import FIRING, SILENT, gateway, pair
 from unit.checks.samples import found
+from unit.for_each import for_each
 
 
-@pytest.mark.parametrize("code", FIRING)
+@for_each("code", FIRING)
 def test_rule_fires(code: str) -> None:
     """Guards that the defect is reported with all that a user needs, and that it never stops the engine."""
     findings = found(code, FIRING[code])
@@ -23,13 +22,13 @@ def test_rule_fires(code: str) -> None:
     assert [f.code for f in check_all(replace(FIRING[code], recipe=None, facts={}))] in ([code], [])
 
 
-@pytest.mark.parametrize(("code", "why", "where"), SILENT, ids=lambda value: value if isinstance(value, str) else "")
+@for_each("code, why, where", SILENT, ids=lambda value: value if isinstance(value, str) else "")
 def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     """Guards that what looks like the defect and is none is not reported."""
     assert found(code, where) == []
 
 
-@pytest.mark.parametrize("trouble", PairTrouble)
+@for_each("trouble", PairTrouble)
 def test_every_trouble_of_a_certificate_has_words(trouble: PairTrouble) -> None:
     """Guards that none is left without its remedy."""
     (finding,) = found("DOOR003", pair(trouble=trouble))

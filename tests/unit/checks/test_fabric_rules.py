@@ -17,6 +17,7 @@ from unit.checks import fabric_cases as cases
 from unit.checks import link_values
 from unit.checks.fabric_cases import FIRING, SILENT, both, drifted, held, listens, network, one, store, variables
 from unit.checks.samples import NODES, READY, RECIPE, context, found, healthy, rank
+from unit.for_each import for_each
 
 # What the field disagrees about, and what an owner may well want: told, never held against a node.
 TOLD = {"NET001", "NET004", "NET007", "NET010", "NET014", "RDMA007", "RDMA011", "RDMA013"}
@@ -24,7 +25,7 @@ TOLD |= {"DOCK008", "DOCK010", "DISK004", "SEC008", "SEC009", "SEC010", "DEEP003
 MENDED = {"NET002", "NET003", "NET011"}
 
 
-@pytest.mark.parametrize("code", FIRING)
+@for_each("code", FIRING)
 def test_rule_fires(code: str) -> None:
     """Guards that the defect is found, on the node that has it, with evidence, cause and remedy."""
     findings = found(code, FIRING[code])
@@ -36,7 +37,7 @@ def test_rule_fires(code: str) -> None:
     assert code in [finding.code for finding in check_all(FIRING[code])]
 
 
-@pytest.mark.parametrize(("code", "why", "where"), SILENT, ids=lambda v: v if isinstance(v, str) else "")
+@for_each("code, why, where", SILENT, ids=lambda v: v if isinstance(v, str) else "")
 def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     """Guards that what is in order, what is not known and what is another rule's is not blamed."""
     assert found(code, where) == [], why
@@ -58,13 +59,13 @@ def test_severity_is_honest() -> None:
 
 
 # What hinders a start, or says why it may fail, is told with a recipe too.
-@pytest.mark.parametrize("code", sorted((TOLD - {"DOCK008", "DISK004", "DEEP003"}) | {"SEC001", "SEC007", "DOCK006"}))
+@for_each("code", sorted((TOLD - {"DOCK008", "DISK004", "DEEP003"}) | {"SEC001", "SEC007", "DOCK006"}))
 def test_a_start_is_not_the_place_for_what_is_merely_worth_knowing(code: str) -> None:
     """Guards that `plan` and `up` tell what matters to the recipe, and leave the rest to `check`."""
     assert found(code, replace(FIRING[code], recipe=RECIPE)) == []
 
 
-@pytest.mark.parametrize("code", ["NET003", "NET016", "RDMA001", "RDMA004", "DOCK007", "DISK002"])
+@for_each("code", ["NET003", "NET016", "RDMA001", "RDMA004", "DOCK007", "DISK002"])
 def test_what_matters_to_a_start_is_told_with_a_recipe(code: str) -> None:
     """Guards that the gate of `plan` and `up` stands on the same rules."""
     assert found(code, replace(FIRING[code], recipe=RECIPE))
@@ -156,8 +157,8 @@ def test_pinned_gid_of_the_recipe_stops_it() -> None:
     assert [f.evidence for f in moved] == ["/etc/environment: NCCL_IB_GID_INDEX=3; rocep1s0f0 has nothing at 3"]
 
 
-@pytest.mark.parametrize(
-    ("variable", "severity", "words"),
+@for_each(
+    "variable, severity, words",
     [
         ("NCCL_NET=Socket", Severity.WARN, "sockets"),
         ("GLOO_SOCKET_IFNAME=eth7", Severity.WARN, "no interface eth7"),

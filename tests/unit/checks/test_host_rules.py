@@ -32,6 +32,7 @@ from unit.checks.host_cases import (
 )
 from unit.checks.host_samples import BOARD, LOADED
 from unit.checks.samples import context, found, memory
+from unit.for_each import for_each
 
 # What `--fix` may do by itself; sources agree on each, and each can be taken back.
 FIXED = {"DRV006", "DRV015", "HOST012", "MEM009", "MEM019", "TIME002"}
@@ -39,7 +40,7 @@ ASUS = replace(BOARD, bios="GX10DGX.0103.2026.0114.0930")
 CONTRADICTED = {"DRV010", "DRV011", "MEM007", "MEM008"}
 
 
-@pytest.mark.parametrize("code", FIRING)
+@for_each("code", FIRING)
 def test_rule_fires(code: str) -> None:
     """Guards that the defect is seen, with everything that a user needs to act."""
     findings = found(code, FIRING[code])
@@ -51,7 +52,7 @@ def test_rule_fires(code: str) -> None:
     assert code in [finding.code for finding in check_all(FIRING[code])]
 
 
-@pytest.mark.parametrize(("code", "why", "where"), SILENT, ids=lambda value: value if isinstance(value, str) else "")
+@for_each("code, why, where", SILENT, ids=lambda value: value if isinstance(value, str) else "")
 def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     """Guards that what looks like the defect and is none is not reported."""
     assert found(code, where) == []
@@ -108,8 +109,8 @@ def test_a_synchronization_that_is_on_is_not_turned_on() -> None:
     assert (finding.fix, finding.cause) == (None, "no time server was reached since boot")
 
 
-@pytest.mark.parametrize(
-    ("code", "where", "severity"),
+@for_each(
+    "code, where, severity",
     [
         ("HOST012", awake(), Severity.INFO),
         ("HOST013", upkeep(reboot_needed=True, reboot_for=("dbus",)), Severity.INFO),
@@ -184,8 +185,8 @@ def test_a_plan_on_nodes_with_findings_of_their_own_shows_them() -> None:
     assert "DRV014" in [finding.code for finding in check_all(where)]
 
 
-@pytest.mark.parametrize(
-    ("code", "line"),
+@for_each(
+    "code, line",
     [
         ("HOST015", "Unable to handle kernel paging request at virtual address 00000000000004d8"),
         ("HOST021", "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff"),

@@ -29,11 +29,12 @@ from unit.checks.recipe_cases import (
 )
 from unit.checks.samples import ODD, found, severities
 from unit.engines.samples import SHIPPED, shipped
+from unit.for_each import for_each
 
 TWO_SIDES = ("RCP010", "RCP019", "RCP021", "RCP022", "RCP029", "RCP030")
 
 
-@pytest.mark.parametrize("code", FIRING)
+@for_each("code", FIRING)
 def test_it_fires_with_evidence_and_remedy(code: str) -> None:
     """Guards that a rule finds its defect, proves it and reports what to do."""
     (check,) = [check for check in RECIPE if code == check.code]
@@ -42,13 +43,13 @@ def test_it_fires_with_evidence_and_remedy(code: str) -> None:
     assert {f.severity for f in findings} == {check.severity}
 
 
-@pytest.mark.parametrize(("code", "why", "where"), SILENT, ids=lambda value: value if isinstance(value, str) else "")
+@for_each("code, why, where", SILENT, ids=lambda value: value if isinstance(value, str) else "")
 def test_it_is_silent(code: str, why: str, where: Context) -> None:
     """Guards that a rule holds only under its conditions."""
     assert found(code, where) == []
 
 
-@pytest.mark.parametrize("code", TWO_SIDES)
+@for_each("code", TWO_SIDES)
 def test_where_sources_contradict_each_other_it_only_informs(code: str) -> None:
     """Guards that folklore with two sides weighs nothing and names both."""
     assert {f.severity for f in found(code, FIRING[code])} == {Severity.INFO}
@@ -125,8 +126,8 @@ ADAPTERS = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 ROUTE = Serving(expose=Expose.ALL, door=Gateway(routes=("POST /v1/load_lora_adapter",)))
 
 
-@pytest.mark.parametrize(
-    ("code", "where", "severity"),
+@for_each(
+    "code, where, severity",
     [
         ("RCP031", lint(env=ADAPTERS), Severity.WARN),
         ("RCP031", lint(env=ADAPTERS, serving=OPEN), Severity.WARN),

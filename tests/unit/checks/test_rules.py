@@ -48,6 +48,7 @@ from unit.checks.samples import (
     rank,
     specs,
 )
+from unit.for_each import for_each
 
 NONE = Docker("", trouble=DockerTrouble.NOT_INSTALLED)
 STOPPED = Docker("", trouble=DockerTrouble.NOT_RUNNING, said="Cannot connect to the Docker daemon")
@@ -333,7 +334,7 @@ SILENT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", FIRING)
+@for_each("code", FIRING)
 def test_rule_fires(code: str) -> None:
     """Guards that the defect is seen, with everything that a user needs to act."""
     findings = found(code, FIRING[code])
@@ -344,14 +345,14 @@ def test_rule_fires(code: str) -> None:
     assert code in [finding.code for finding in check_all(FIRING[code])]
 
 
-@pytest.mark.parametrize("code", MESSAGES)
+@for_each("code", MESSAGES)
 def test_message_is_whole(code: str) -> None:
     """Guards the words: subject, observed against wanted, cause, and a hint that can be typed."""
     f = found(code, FIRING[code])[0]
     assert (f.severity, f.subject, f.title, f.evidence, f.cause, f.remedy) == MESSAGES[code]
 
 
-@pytest.mark.parametrize(("code", "why", "where"), SILENT, ids=lambda value: value if isinstance(value, str) else "")
+@for_each("code, why, where", SILENT, ids=lambda value: value if isinstance(value, str) else "")
 def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     """Guards that what looks like the defect and is none is not reported."""
     assert found(code, where) == []
@@ -363,8 +364,8 @@ def test_healthy_nodes_have_no_findings() -> None:
     assert check_all(context(recipe=None)) == ()
 
 
-@pytest.mark.parametrize(
-    ("address", "wanted", "fires"),
+@for_each(
+    "address, wanted, fires",
     [
         ("0.0.0.0", "127.0.0.1", True),
         ("::", "127.0.0.1", True),

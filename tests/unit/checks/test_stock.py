@@ -4,8 +4,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from sparkwright.checks.catalog import check_all
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster, Node
@@ -31,6 +29,7 @@ from sparkwright.facts.kernel import WORTH
 from unit.checks.host_samples import BOARD
 from unit.checks.samples import CLUSTER, NODES, ODD, RAILS, TOTAL, context, healthy, interfaces, rank
 from unit.checks.stock import BOOT, pair, stock
+from unit.for_each import for_each
 
 # All that a stock pair that serves well gets; a user may want each mended, and none stops a start.
 WARNED = {"HOST012", "RDMA002"}
@@ -44,8 +43,8 @@ def said(where: Context) -> tuple[set[str], set[str]]:
     return weighty, {finding.code for finding in findings} - weighty
 
 
-@pytest.mark.parametrize("driver", ["580.142", "580.159.03", "580.173.02", "580.178.04"])
-@pytest.mark.parametrize("maker", ["founders", "asus", "hp"])
+@for_each("driver", ["580.142", "580.159.03", "580.173.02", "580.178.04"])
+@for_each("maker", ["founders", "asus", "hp"])
 def test_a_stock_pair_hears_little(maker: str, driver: str) -> None:
     """Guards that a pair which serves well as it came is warned of the handler and of sleep, and of nothing else."""
     contested = {"DRV011"} if driver == "580.159.03" else set()
@@ -141,7 +140,7 @@ def test_a_container_as_node_hears_nothing() -> None:
 FACTS = [name for name in NodeFacts.__dataclass_fields__ if name not in ("node", "at", "asked")]
 
 
-@pytest.mark.parametrize("name", FACTS)
+@for_each("name", FACTS)
 def test_a_fact_less_is_not_a_finding_more(name: str) -> None:
     """Guards that on a stock pair no rule takes what could not be read for a defect."""
     lesser = pair({name: Unknown("", "no answer within 10 s")}, {name: Unknown("", "no answer within 10 s")})

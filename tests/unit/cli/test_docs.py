@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-import pytest
+from unit.for_each import for_each
 
 ROOT = Path(__file__).parents[3]
 NAMES = ("cli", "recipe-reference", "cluster-reference", "recipes", "engines")
@@ -26,7 +26,7 @@ def script() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", PAGES)
+@for_each("name", PAGES)
 def test_a_generated_page_is_fresh(name: str) -> None:
     """Help or reference changed: `make docs` brings the page along."""
     assert tuple(pages()) == PAGES

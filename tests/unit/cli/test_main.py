@@ -14,6 +14,7 @@ from sparkwright.cli import main as cli
 from sparkwright.cli.main import VERBS, run
 from sparkwright.domain import errors
 from sparkwright.domain.finding import Finding, Severity
+from unit.for_each import for_each
 
 FINDING = Finding("MEM001", Severity.BLOCK, "spark-1", "does not fit", "119.7 GiB", "too large", "take @256k")
 
@@ -185,7 +186,7 @@ def test_every_verb_has_help_with_an_example() -> None:
         assert [line for line in lines if line.endswith("...")] == [], path
 
 
-@pytest.mark.parametrize("name", VERBS)
+@for_each("name", VERBS)
 def test_the_list_says_what_the_verb_itself_says(name: str) -> None:
     """Two texts about one thing drift apart."""
     verb = cli.main.get_command(click.Context(cli.main), name)

@@ -10,12 +10,13 @@ from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Desired, Live, LiveNode, LiveRank
 from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
 
 CLUSTER = Cluster("c", (Node("a", "local", Fabric("10.0.0.1", "eth0", ("mlx5_0",)), env=(("A", "b"),)),), "a")
 SHIPPED = sorted(f.name for f in files("sparkwright.recipes").joinpath("shipped").iterdir() if f.name.endswith("yaml"))
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@for_each("name", SHIPPED)
 def test_every_shipped_recipe_comes_back_as_it_was(name: str) -> None:
     """A supervisor launches from what was written, never from a recipe file that has changed since."""
     text = files("sparkwright.recipes").joinpath("shipped", name).read_text(encoding="utf-8")
@@ -36,8 +37,8 @@ def test_what_a_newer_version_adds_is_left_out_and_what_is_missing_has_its_defau
     assert from_json(Live, json.dumps(tree)) == Live(1.0, "d", DeploymentState.READY, 2.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@for_each(
+    "text, said",
     [
         ("{", "no JSON"),
         ("[]", "Live: list, not dict"),

@@ -7,6 +7,7 @@ import pytest
 from drills.fate import End, Fate, Request, judged
 from drills.figures import Seen, Target, missed, row
 from drills.watch import Sight, changed, sight
+from unit.for_each import for_each
 
 DONE = '{"choices": [{"finish_reason": "stop"}]}'
 PIECE = '{"choices": [{"delta": {"content": "x"}, "finish_reason": null}]}'
@@ -19,8 +20,8 @@ GOOD = (
 )
 
 
-@pytest.mark.parametrize(
-    ("status", "events", "end", "fate"),
+@for_each(
+    "status, events, end, fate",
     [
         (200, [PIECE, DONE, "[DONE]"], End.CLOSED, Fate.ANSWERED),
         (200, [PIECE, ERROR, "[DONE]"], End.CLOSED, Fate.BROKEN),

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from drills.fate import Fate, Request
 from drills.outage import Expected, Observed, Outage, Sample, got, missed, outages, story, view
+from unit.for_each import for_each
 
 
 def ask(sent: float, took: float, fate: Fate = Fate.ANSWERED, status: int = 200, retry: str = "") -> Request:
@@ -80,8 +79,8 @@ def test_a_good_way_back_meets_its_targets() -> None:
     assert story(SEEN.samples, 101.0) == "ready (exit 0) 0 s > draining (exit 1) 7 s > ready (exit 0) 12 s"
 
 
-@pytest.mark.parametrize(
-    ("expected", "seen", "words"),
+@for_each(
+    "expected, seen, words",
     [
         ({"away": 5.0}, {}, "away for 10.2 s, target 7.5 s"),
         ({}, {"outages": [Outage(101.0)]}, "clients are not served again"),

@@ -16,6 +16,7 @@ from drills.watch import Sight
 from sparkwright.domain.units import GIB
 from sparkwright.supervision.detect.floors import floors
 from sparkwright.supervision.policy import Policy
+from unit.for_each import for_each
 
 PROMISED = {
     "worker SIGKILL", "head SIGKILL", "worker stopped by hand", "worker frozen", "head API frozen", "deadlock", "leak",
@@ -43,7 +44,7 @@ def test_no_two_drills_keep_their_results_under_one_name() -> None:
     assert len({slug(name) for name in names(FULL)}) == len(names(FULL))
 
 
-@pytest.mark.parametrize("stage", [*QUICK, *FULL])
+@for_each("stage", [*QUICK, *FULL])
 def test_a_stage_stays_below_the_loop_guard(stage: Stage) -> None:
     """Its drills share one deployment: a relaunch too many would be refused for a good reason."""
     launches, _ = min(Policy().windows, key=lambda window: window[1])

@@ -3,8 +3,6 @@
 import os
 from dataclasses import replace
 
-import pytest
-
 from sparkwright.domain.command import Secret
 from sparkwright.domain.plan import Placement
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
@@ -26,6 +24,7 @@ from unit.engines.samples import (
     trtllm_recipe,
     written,
 )
+from unit.for_each import for_each
 
 Case = tuple[Recipe, Placement, RenderContext]
 DEEPSEEK = shipped("deepseek-v4-flash", "1m")
@@ -70,7 +69,7 @@ def read_for(recipe: Recipe) -> str:
 RANKS = [(name, rank) for name, case in CASES.items() for rank in range(case[1].world)]
 
 
-@pytest.mark.parametrize(("name", "rank"), RANKS)
+@for_each("name, rank", RANKS)
 def test_a_rank_is_started_with_exactly_these_words(name: str, rank: int) -> None:
     """What will run is what the snapshot shows: any change of argv, environment or mounts is seen in review."""
     recipe, where, context = CASES[name]
@@ -81,7 +80,7 @@ def test_a_rank_is_started_with_exactly_these_words(name: str, rank: int) -> Non
     assert text == file.read_text()
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_rendered_flags_exist_in_the_engine(name: str) -> None:
     """Nothing that render writes is unknown to the engine's wheel."""
     recipe, where, context = CASES[name]
@@ -89,7 +88,7 @@ def test_rendered_flags_exist_in_the_engine(name: str) -> None:
         assert check_flags(recipe.engine.name, read_for(recipe), spec.engine_words) == ()
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_every_option_of_ours_is_listed_with_the_version_read(name: str) -> None:
     """`emits` is complete: an option is either the recipe's own or one whose source was read."""
     recipe, where, context = CASES[name]

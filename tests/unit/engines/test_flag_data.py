@@ -7,6 +7,7 @@ from sparkwright.domain.finding import Severity
 from sparkwright.engines.flag_data import flag_data, nearest, raw_data, read_data, versions, versions_in
 from sparkwright.engines.trtllm.args import EMITS
 from sparkwright.engines.version import version_key
+from unit.for_each import for_each
 
 VLLM = ("0.19.0", "0.20.2", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
 SGLANG = ("0.5.10", "0.5.12", "0.5.16", "0.5.20", "0.5.23")
@@ -40,8 +41,8 @@ def test_what_no_wheel_gave_claims_none() -> None:
     assert flag_data("trtllm", "1.3.0rc13")[1][0].code == "ENG005"
 
 
-@pytest.mark.parametrize(
-    ("engine", "version", "option", "kind", "kept"),
+@for_each(
+    "engine, version, option, kind, kept",
     [
         ("vllm", "0.19.0", "gpu-memory-utilization", "float", {"range"}),
         ("vllm", "0.33.0", "tool-call-parser", "str", {"known"}),
@@ -66,8 +67,8 @@ def test_values_that_sglang_takes_differ_by_version() -> None:
     assert "nvfp4" in read_data("sglang", "0.5.16").options["kv-cache-dtype"].choices
 
 
-@pytest.mark.parametrize(
-    ("engine", "version", "near"),
+@for_each(
+    "engine, version, near",
     [
         ("vllm", "0.21.1", "0.21.0"),
         ("vllm", "0.22.0", "0.21.0"),

@@ -9,6 +9,7 @@ from sparkwright.domain.finding import Finding, Severity
 from sparkwright.engines.flag_data import flag_data, versions
 from sparkwright.engines.flags import check_flags
 from unit.engines.samples import DATA, shipped
+from unit.for_each import for_each
 
 SEED_003 = """serve deepseek-ai/DeepSeek-V4-Flash --served-model-name deepseek-v4-flash --host 0.0.0.0 --port 8000
  --trust-remote-code --tensor-parallel-size 2 --pipeline-parallel-size 1 --kv-cache-dtype fp8 --block-size 256
@@ -55,8 +56,8 @@ def test_an_unknown_flag_names_the_right_one() -> None:
     assert finding.remedy == "did you mean --kv-cache-dtype?"
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
+@for_each(
+    "words, code, says",
     [
         ("--kv-cache-dtype fp9", "ENG002", "did you mean fp8?"),
         ("--speculative-config.method mpt", "ENG002", "did you mean mtp?"),
@@ -78,7 +79,7 @@ def test_a_wrong_value_says_what_is_allowed(words: str, code: str, says: str) ->
     assert says in finding.remedy
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words",
     ["--max-model-len 1M", "-tp 2", "--tensor_parallel_size=2", "--no-enable-prefix-caching", "--moe-backend MARLIN",
      "--attention-backend triton_attn", "--served-model-name a b c", "--max-model-len -1", "-O3 -tp 2",
@@ -107,16 +108,16 @@ SEED_000 = [
 ]
 
 
-@pytest.mark.parametrize(("words", "remedy"), SEED_000)
-@pytest.mark.parametrize("version", versions("sglang"))
+@for_each("words, remedy", SEED_000)
+@for_each("version", versions("sglang"))
 def test_every_row_of_the_published_table_holds_in_every_version(version: str, words: str, remedy: str) -> None:
     """Seed 000's table for 0.5.12, asked of all wheels: each old word is refused, and the right one is named."""
     finding = one(f"--model-path m {words}", "sglang", version)
     assert (finding.severity, finding.remedy) == (Severity.OVERRIDE, remedy)
 
 
-@pytest.mark.parametrize(
-    ("engine", "version", "words", "remedy"),
+@for_each(
+    "engine, version, words, remedy",
     [
         ("vllm", "0.33.0", "--mem-fraction-static 0.8", "did you mean --gpu-memory-utilization?"),
         ("vllm", "0.21.0", "--tp_size 2", "did you mean --tensor-parallel-size?"),

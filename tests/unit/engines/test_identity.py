@@ -8,6 +8,7 @@ from sparkwright.domain.facts import EngineFound, Identity, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime
 from sparkwright.engines.identity import check_identity, difference, question
+from unit.for_each import for_each
 
 RECIPE = Recipe("r", "R", Model("org/name"), EngineChoice("vllm", "0.21.1", image="acme/vllm:1"))
 HERE = {"spark-1": NodeFacts("spark-1", 0.0, identity=Identity("spark-1", "m", "aarch64", "b", "u", "/home/u"))}
@@ -23,8 +24,8 @@ def findings(seen: EngineFound | Unknown, **engine: object) -> list[Finding]:
     return [*check_identity(recipe, {"spark-1": seen}, HERE, {})]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "there", "severity"),
+@for_each(
+    "wanted, there, severity",
     [
         ("0.21.1", "0.21.1", None),
         ("0.21.1", "0.21.1+cu130", None),
@@ -82,8 +83,8 @@ def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
     assert "expected 0.21.1, found vllm 0.22.0" in finding.evidence and "0.22.0" in finding.remedy
 
 
-@pytest.mark.parametrize(
-    ("engine", "wanted"),
+@for_each(
+    "engine, wanted",
     [
         ({"name": "vllm"}, ("", "vllm", "vllm")),
         ({"name": "vllm-ray"}, ("", "vllm", "vllm", "ray")),

@@ -9,11 +9,12 @@ from sparkwright.domain.recipe import EngineChoice
 from sparkwright.engines.flag_data import versions
 from sparkwright.engines.identity import check_quantization
 from unit.engines.samples import small
+from unit.for_each import for_each
 
 VLLM = small(EngineChoice("vllm", "0.21.0"))
 
 
-@pytest.mark.parametrize("method", ["", "fp8", "modelopt", "gptq", "compressed-tensors", "auto-round", "mxfp4"])
+@for_each("method", ["", "fp8", "modelopt", "gptq", "compressed-tensors", "auto-round", "mxfp4"])
 def test_methods_that_the_engine_has(method: str) -> None:
     """Guards checkpoints that vLLM 0.21.0 loads."""
     assert check_quantization(VLLM, method) == ()

@@ -4,11 +4,12 @@ import pytest
 
 from sparkwright.engines.catalog import ENGINES, routes
 from sparkwright.recipes.schema import GatewayPart
+from unit.for_each import for_each
 
 POWER = ("lora", "load", "weights", "health", "metrics", "control", "hints", "profile", "sleep", "rpc", "cache")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@for_each("engine", ENGINES)
 def test_no_engine_lists_what_steers_the_server(engine: str) -> None:
     """Guards that a list names calls of clients only, and chats and models in each."""
     found = routes(engine)

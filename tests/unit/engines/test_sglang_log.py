@@ -5,6 +5,7 @@ import pytest
 from sparkwright.domain.deployment import Phase
 from sparkwright.engines.catalog import engine
 from sparkwright.facts.engine_log import read_log
+from unit.for_each import for_each
 
 READ = engine("sglang").read
 AT = "[2026-05-12 10:11:1{} TP0] "
@@ -81,7 +82,7 @@ def test_the_old_wording_of_a_capture_is_understood() -> None:
     assert (event.phase, event.text, event.facts) == (Phase.GRAPHS, "captured in 9.10 s", (("graphs_gib+", "0.50"),))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         AT.format(1) + "Scheduler hit an exception: Traceback (most recent call last):",

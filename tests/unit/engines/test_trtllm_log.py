@@ -5,6 +5,7 @@ import pytest
 from sparkwright.domain.deployment import Phase
 from sparkwright.engines.trtllm import read_trtllm
 from sparkwright.facts.engine_log import read_log
+from unit.for_each import for_each
 
 AT = "[12/20/2025-04:21:10] [TRT-LLM]"
 HEAD = f"""
@@ -55,7 +56,7 @@ def test_a_worker_that_has_joined_holds_nobody_up() -> None:
     assert (joined.phase, joined.ready) == (Phase.SERVER, False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "mpi: agent on 192.168.100.11: refused: it does not know the key of this launch",

@@ -12,6 +12,7 @@ from sparkwright.engines.catalog import ENGINES, engine
 from sparkwright.engines.vllm import log as vllm_log
 from sparkwright.facts.engine_log import LogStory, read_log
 from unit.engines.samples import DATA
+from unit.for_each import for_each
 
 LOGS = DATA / "captures_logs"
 READ = cache(engine("vllm").read)  # several tests read the same recordings
@@ -51,7 +52,7 @@ FAILED = {
 }
 
 
-@pytest.mark.parametrize("name", READY)
+@for_each("name", READY)
 def test_a_good_start_gives_its_figures(name: str) -> None:
     """Time to ready, KV pool, weights and concurrency come out as the engine printed them."""
     told = story(name)
@@ -61,7 +62,7 @@ def test_a_good_start_gives_its_figures(name: str) -> None:
     assert facts["version"] == "0.21.0"
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("[!dl]*.log")))
+@for_each("name", sorted(path.stem for path in LOGS.glob("[!dl]*.log")))
 def test_phases_come_in_order_and_ready_only_where_it_was(name: str) -> None:
     """No recording goes back a phase before it is ready, and only those that served report it."""
     told = story(name)
@@ -73,7 +74,7 @@ def test_phases_come_in_order_and_ready_only_where_it_was(name: str) -> None:
     assert (told.ready_after is not None) == (name in READY)
 
 
-@pytest.mark.parametrize("name", FAILED)
+@for_each("name", FAILED)
 def test_a_failed_start_names_its_root(name: str) -> None:
     """The line that explains comes first, not the exceptions that follow from it."""
     assert FAILED[name] in story(name).root
@@ -184,6 +185,7 @@ def test_a_talkative_log_tells_what_the_pool_was_made_of() -> None:
     assert dict(event(later).facts) == {"activations_gib": "1.52"}
 
 
+@pytest.mark.full
 def test_every_fact_has_a_documented_name() -> None:
     """Others look facts up by name: none is invented that the module's docstring does not list."""
     names = {name for log in LOGS.glob("*.log") for name, _ in read_log(lines(log.stem), READ).facts}

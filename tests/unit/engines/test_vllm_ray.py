@@ -3,14 +3,13 @@
 import json
 from dataclasses import replace
 
-import pytest
-
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.engines.catalog import engine
 from unit.engines.samples import hub_context, placement, ray_recipe
+from unit.for_each import for_each
 
 TWO = ray_recipe(Runtime.DOCKER)
 CONTEXT = replace(hub_context(), launch_key=Secret("l-456"))
@@ -61,8 +60,8 @@ def test_what_does_not_go_with_ray_is_named() -> None:
     assert codes(replace(TWO, nodes=1, parallelism=Parallelism())) == ["ENG031"]
 
 
-@pytest.mark.parametrize(
-    ("line", "phase", "text"),
+@for_each(
+    "line, phase, text",
     [
         ("ray: 1 of 2 nodes active, 1 of 2 GPUs", Phase.START, "1 of 2 nodes in Ray"),
         ("ray: cluster is complete: 2 nodes, 2 GPUs", Phase.START, "cluster is complete: 2 nodes, 2 GPUs"),

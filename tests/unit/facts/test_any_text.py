@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.facts.fact import decimal, whole
 from unit.facts.subjects import ALL_FACTS, SUBJECTS, samples
+from unit.for_each import for_each
 
 TEXTS = [sample.done.stdout for sample in samples()]
 PIECES = sorted({piece for text in TEXTS for piece in re.findall(r"\S+\s?", text) if len(piece) < 60})[:2000]
@@ -36,7 +36,7 @@ def test_no_text_makes_a_parser_raise(text: str, stderr: str, code: int) -> None
         assert read(done) is not None
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "something else entirely\n", "{}", "[]", "null"])
+@for_each("text", ["", "\n\n", "something else entirely\n", "{}", "[]", "null"])
 def test_nothing_understood_is_unknown(text: str) -> None:
     """Guards that an answer without any known word is Unknown, not an empty fact (no process listed is an answer)."""
     read = {name: fact.read(Completed(0, text, "")) for name, fact in ALL_FACTS.items()}

@@ -11,6 +11,7 @@ from sparkwright.domain.finding import Change, Fix, Rights
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.changes import RIGHTS, recorded, text
 from sparkwright.remote import repair
+from unit.for_each import for_each
 
 FIXES = (
     repair.sysctl_fix("spark-1", "vm.min_free_kbytes", 3145728, 67584),
@@ -29,14 +30,14 @@ def read(content: str, code: int = 0) -> tuple[Change, ...] | Unknown:
     return FACT.read(Completed(code, content, ""))
 
 
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.look.argv[-1])
+@for_each("fix", FIXES, ids=lambda fix: fix.look.argv[-1])
 def test_what_is_written_is_read_again_whole(fix: Fix) -> None:
     """Guards the way back of every kind of fix: not a word of its commands is lost, blanks and newlines included."""
     changes = (Change("A001", fix, "was\nthat", 1795233000.25, "anna@laptop"), Change("A001", fix, "", 1.0, "é", True))
     assert read(text(changes).decode()) == changes
 
 
-@pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.look.argv[-1])
+@for_each("fix", FIXES, ids=lambda fix: fix.look.argv[-1])
 def test_every_fix_can_be_typed_and_looked_at(fix: Fix) -> None:
     """Guards what the user is shown: no script, sudo where root is needed; and that the look changes nothing."""
     for command in (*fix.do, *fix.undo):

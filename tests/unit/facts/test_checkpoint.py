@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.checkpoint import parse
+from unit.for_each import for_each
 
 CONFIG = json.dumps({"num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 4096})
 A, B = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[list[str], dict[str, Defect]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each("case", CASES)
 def test_each_flaw_is_named(case: str) -> None:
     """Guards that one thing wrong is one flaw, and that files are missing only when an engine cannot load."""
     rows, expected = CASES[case]
@@ -100,7 +100,7 @@ DOUBTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", DOUBTS)
+@for_each("case", DOUBTS)
 def test_what_is_half_known_is_said(case: str) -> None:
     """Guards that a figure which leaves something out never passes for the whole."""
     added, words = DOUBTS[case]

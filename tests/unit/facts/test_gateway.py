@@ -1,11 +1,10 @@
 """What the head says about a gateway's needs; the texts are as the real tools print them."""
 
-import pytest
-
 from sparkwright.domain.command import Completed
 from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
 from sparkwright.facts.gateway import parse
+from unit.for_each import for_each
 
 PATHS = ("/etc/ssl/c.pem", "/etc/ssl/k.pem")
 BARE = """@@ keys
@@ -68,7 +67,7 @@ def test_another_users_listener_has_no_name() -> None:
     assert isinstance(found, GatewayFacts) and found.holder == "?"
 
 
-@pytest.mark.parametrize("trouble", [t for t in PairTrouble if t is not PairTrouble.EARLY])
+@for_each("trouble", [t for t in PairTrouble if t is not PairTrouble.EARLY])
 def test_each_word_of_trouble_is_understood(trouble: PairTrouble) -> None:
     """Guards that what the node's script reports is what the rule knows."""
     assert pair(f"{trouble}\nmode=600\n").trouble is trouble

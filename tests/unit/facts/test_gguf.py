@@ -13,6 +13,7 @@ from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf
+from unit.for_each import for_each
 
 U32, F32, BOOL, TEXT, LIST = 4, 6, 7, 8, 9
 
@@ -90,7 +91,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@for_each("family", FAMILIES)
 def test_families(family: str) -> None:
     """Guards that llama.cpp's keys report the same as those of config.json."""
     metadata, expected = FAMILIES[family]

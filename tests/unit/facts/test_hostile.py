@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
-
 from sparkwright.app.cluster_state import _image
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
@@ -16,6 +14,7 @@ from sparkwright.facts.fact import Plain, address
 from sparkwright.facts.store import parse_supervised
 from sparkwright.remote.docker import LABEL
 from sparkwright.remote.node_ssh import authorized_line, config
+from unit.for_each import for_each
 
 HOSTILE = (
     "me\n  ProxyCommand sh -c 'id > /tmp/x'",
@@ -173,7 +172,7 @@ def strings(found: object) -> Iterator[str]:
         yield from strings([getattr(found, field.name) for field in dataclasses.fields(found)])
 
 
-@pytest.mark.parametrize(("case", "name"), NAMED)
+@for_each("case, name", NAMED)
 def test_what_a_node_says_is_itself_or_nothing(case: str, name: str) -> None:
     """Guards each word that goes into a command, an ssh configuration, a unit or a variable of an engine."""
     honest = CASES[case].with_(name, CASES[case].said[name])
@@ -187,7 +186,7 @@ def test_what_a_node_says_is_itself_or_nothing(case: str, name: str) -> None:
             assert folder or not set(text) & set("$`'\"{}%\u202e"), (hostile, text)
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
+@for_each("hostile", HOSTILE)
 def test_no_line_is_added_to_an_ssh_configuration(hostile: str) -> None:
     """Guards the head's ssh configuration and a worker's authorized_keys against what the worker and the head say."""
     for name in REACH_SAID:

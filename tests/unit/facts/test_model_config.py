@@ -14,6 +14,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.facts.model_config import parse
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.schema import ShapePart
+from unit.for_each import for_each
 
 DATA = Path(__file__).parents[2] / "data" / "models"
 # Fields of real files, cut to what says something about the shape.
@@ -145,7 +146,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@for_each("family", FAMILIES)
 def test_families(family: str) -> None:
     """Guards that each family's own keys are understood: a wrong count makes a wrong split."""
     config, expected = FAMILIES[family]

@@ -9,11 +9,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts.checkpoint import doubts
 from sparkwright.facts.model_config import parse
+from unit.for_each import for_each
 
 DATA = Path(__file__).parents[2] / "data" / "models"
 
@@ -92,7 +91,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@for_each("name", FAMILIES)
 def test_kinds_of_attention(name: str) -> None:
     """Guards what each kind of attention is reported to keep: a cache of the wrong size is off by up to 25 times."""
     shape = read(name)
@@ -107,7 +106,7 @@ def test_every_dimension_is_read_from_some_file() -> None:
     assert unread == {"window_value_dim", "tables_unknown"}
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("*.config.json")), ids=lambda path: path.name)
+@for_each("path", sorted(DATA.glob("*.config.json")), ids=lambda path: path.name)
 def test_nothing_is_doubted_in_what_is_understood(path: Path) -> None:
     """Guards that a figure about a known kind of attention is not called a bound."""
     assert doubts(path.read_text(), parse(path.read_text())) == ()
@@ -177,7 +176,7 @@ ODD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ODD)
+@for_each("case", ODD)
 def test_ways_to_say_which_layer_is_which(case: str) -> None:
     """Guards the rarer ways of writing it down, and that a window or a state which nobody describes is not made up."""
     added, expected = ODD[case]

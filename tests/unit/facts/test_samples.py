@@ -2,16 +2,15 @@
 
 import dataclasses
 
-import pytest
-
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Driver, Unknown
 from unit.facts.subjects import ALL_FACTS, DATA, SUBJECTS, Sample, picked, plain, samples
+from unit.for_each import for_each
 
 SAMPLES = samples()
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.subject}/{s.name}")
+@for_each("sample", SAMPLES, ids=lambda s: f"{s.subject}/{s.name}")
 def test_sample_is_read_as_its_file_says(sample: Sample) -> None:
     """Guards what the sample's own `guards` sentence reports."""
     found = plain(SUBJECTS[sample.subject](sample.done))
@@ -33,7 +32,7 @@ def test_serial_number_never_leaves_the_parser() -> None:
     assert "S3CR3T" not in repr(ALL_FACTS["identity"].read(dataclasses.replace(done, stdout=done.stdout[80:])))
 
 
-@pytest.mark.parametrize("name", ALL_FACTS)
+@for_each("name", ALL_FACTS)
 def test_a_command_killed_at_its_timeout_is_unknown(name: str) -> None:
     """Guards that half an answer is not taken for a whole one."""
     fact = ALL_FACTS[name]

@@ -22,6 +22,7 @@ from sparkwright.gateway.decide import (
     retry_after,
     unavailable,
 )
+from unit.for_each import for_each
 
 NOW = 1_000_000.0
 LIVE = Live(NOW - 1, "big", DeploymentState.LOADING, NOW - 65, refusing=True, why="rank 1 exited with 137.")
@@ -29,7 +30,7 @@ GOOD = Request("POST", "/v1/chat/completions", known=True, shown=True, length=10
 ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v1/responses/{id}/cancel"))
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics", "/v1", "/v1x", "/V1/models", "", "//v1/models"])
+@for_each("path", ["/", "/metrics", "/v1", "/v1x", "/V1/models", "", "//v1/models"])
 def test_nothing_beside_v1(path: str) -> None:
     """Guards that also the key check, and not Caddy alone, knows what is served; a key changes nothing."""
     answer = refused(replace(GOOD, path=path), 100, ROUTES)
@@ -48,8 +49,8 @@ def test_nothing_beside_the_list(text: str) -> None:
     assert (refused(asked, 100, ROUTES) is None) is plain
 
 
-@pytest.mark.parametrize(
-    ("call", "served"),
+@for_each(
+    "call, served",
     [
         ("GET /v1/models/org/name-7B.v1", True),
         ("HEAD /v1/models/a%2Fb", True),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import UsageError
 from sparkwright.gateway.keys import Key, Keys, added, digest, key_from, owner, parse, shown_in, text_of, without
+from unit.for_each import for_each
 
 ONE, TWO = key_from(bytes(24)), key_from(bytes([1]) * 24)
 KNOWN = Keys((Key("laptop", digest(ONE.reveal()), 5.0, "ann@desk"), Key("ci", digest(TWO.reveal()), deployment="big")))
@@ -49,8 +50,8 @@ def test_no_other_text_is_a_key(text: str) -> None:
     assert owner(KNOWN.keys, "big", [text, KNOWN.keys[0].sha256]) is None
 
 
-@pytest.mark.parametrize(
-    ("headers", "shown"),
+@for_each(
+    "headers, shown",
     [
         ({"authorization": "Bearer k"}, ("k",)),
         ({"authorization": "bearer  k "}, ("k",)),

@@ -7,6 +7,7 @@ import pytest
 from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe, Runtime, Source
 from sparkwright.images.dockerfile import archive
 from sparkwright.images.name import PREFIX, content_hash, image_name, labels, own, served
+from unit.for_each import for_each
 
 BUILD = Build("base:1", "a test", sources=(Source("vllm", "https://example.org/vllm", "ab" * 20),))
 RECIPE = Recipe("mine", "A build", Model("org/name"), EngineChoice("vllm", "0.21.0"), build=BUILD)
@@ -18,7 +19,7 @@ def test_the_name_is_the_hash_of_what_goes_in() -> None:
     assert image_name(replace(RECIPE, title="Another title"), BUILD) == image_name(RECIPE, BUILD)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changed",
     [
         {"base": "base:2"},

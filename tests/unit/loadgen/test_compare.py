@@ -12,6 +12,7 @@ from sparkwright.domain.workload import Length, Single, Slo
 from sparkwright.loadgen.comparable import pairs
 from sparkwright.loadgen.compare import compare, verdict
 from sparkwright.loadgen.stats import summarize
+from unit.for_each import for_each
 
 
 def measured(ttft: float, seed: int = 1, noise: float = 0.05, **given: object) -> Run:
@@ -55,8 +56,8 @@ def test_a_run_against_itself_differs_in_nothing() -> None:
     assert {one.verdict for one in compare(summarize(steady), summarize(steady)).rows} == {"same"}
 
 
-@pytest.mark.parametrize(
-    ("ratio", "wanted"),
+@for_each(
+    "ratio, wanted",
     [
         (Interval(1.02, 1.015, 1.025), "same"),  # surely slower, and by nothing that matters
         (Interval(1.025, 1.01, 1.04), "unclear"),
@@ -84,6 +85,7 @@ def test_a_base_of_zero_has_no_ratio() -> None:
     assert (goodput.base.value, goodput.ratio, goodput.verdict) == (0.0, None, "unclear")
 
 
+@pytest.mark.full
 def test_tails_are_compared_where_there_are_enough_values() -> None:
     """The 99th percentile of 40 requests is their slowest one."""
     few = summarize(measured(0.1))
@@ -93,8 +95,8 @@ def test_tails_are_compared_where_there_are_enough_values() -> None:
     assert "p99" in {one.statistic for one in found.rows if one.metric == "ttft"}
 
 
-@pytest.mark.parametrize(
-    ("other", "why"),
+@for_each(
+    "other, why",
     [
         (run(level([row()]), version=2), "the workloads differ: check@1 and check@2"),
         (run(level([row()], plan=replace(PLAN, shape=Single(Length(9, 9), Length(4, 4))))), "level c1 asks for"),

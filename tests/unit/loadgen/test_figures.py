@@ -6,6 +6,7 @@ from fakes.measured import PLAN, row
 from sparkwright.domain.run import Reads
 from sparkwright.domain.workload import Arrival, Pace
 from sparkwright.loadgen import figures
+from unit.for_each import for_each
 
 
 def test_tokens_of_the_first_read_took_no_time() -> None:
@@ -56,7 +57,7 @@ def test_a_closed_loop_counts_from_the_send() -> None:
     assert "ttft_sent" not in told
 
 
-@pytest.mark.parametrize("arrival", list(Arrival))
+@for_each("arrival", list(Arrival))
 def test_every_arrival_by_the_clock_is_an_open_loop(arrival: Arrival) -> None:
     """Only one kind waits until others have ended."""
     plan = type(PLAN)("x", PLAN.shape, Pace(arrival, rate=1.0))

@@ -11,6 +11,7 @@ from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Single, 
 from sparkwright.loadgen.gate_lines import Gate, sizes
 from sparkwright.loadgen.gates import VALID, judge, parse
 from sparkwright.loadgen.stats import summarize
+from unit.for_each import for_each
 
 DEEP = replace(PLAN, name="deep", shape=Single(Length(100, 100), Length(4, 4), depth=32768), pace=Pace(concurrency=8))
 
@@ -26,8 +27,8 @@ def one(line: str, summary: RunSummary, baseline: RunSummary | None = None) -> G
     return result
 
 
-@pytest.mark.parametrize(
-    ("line", "gate"),
+@for_each(
+    "line, gate",
     [
         ("ttft.p99 < 2s @ depth=32k", Gate("", "ttft", "p99", "<", 2.0, False, (("depth", "32k"),))),
         ("ttft<=250ms", Gate("", "ttft", "median", "<=", 0.25)),
@@ -50,8 +51,8 @@ def test_a_line_means_what_it_says(line: str, gate: Gate) -> None:
     assert replace(found, line="", limit=pytest.approx(gate.limit)) == replace(gate, limit=found.limit)
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
+@for_each(
+    "line, why",
     [
         ("ttft < 3", "has the unit none"),
         ("ttft < 3 tokens/s", "has the unit tokens/s"),

@@ -10,12 +10,13 @@ from sparkwright.domain.workload import Agent, Length, LevelPlan, Replay, Single
 from sparkwright.loadgen import profiles
 from sparkwright.loadgen.agentic import planned
 from sparkwright.recipes.workload_file import load_workload
+from unit.for_each import for_each
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "guides" / "workloads.md"
 ISSUED = {"quick", "agentic", "agentic-quick", "seed-003", "seed-004", "sweep", "goodput", "open", "long-context"}
 
 
-@pytest.mark.parametrize("name", profiles.names())
+@for_each("name", profiles.names())
 def test_each_is_good_and_says_what_it_is(name: str) -> None:
     """It can be loaded, is called by its file's name, and begins with why one would run it."""
     text = profiles.text(name)

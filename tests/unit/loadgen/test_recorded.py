@@ -7,6 +7,7 @@ import pytest
 from sparkwright.domain.errors import UsageError
 from sparkwright.loadgen.profiles import shipped_file
 from sparkwright.loadgen.recorded import Recorded, parse
+from unit.for_each import for_each
 
 SHAREGPT = [
     {"id": "a", "conversations": [{"from": "human", "value": "Hi?"}, {"from": "gpt", "value": "Hello."}]},
@@ -51,8 +52,8 @@ def test_a_limit_stops_reading() -> None:
     assert len(parse(lines({"prompt": "1"}, {"prompt": "2"}) + "no json", "f", limit=2)) == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
+@for_each(
+    "text, told",
     [
         ('{"prompt": "fine"}\n{"prompt": ', "f:2: this is no JSON"),
         ('{"prompt": "fine"}\n\n[1]', "f:3: a request is a JSON object, observed list"),

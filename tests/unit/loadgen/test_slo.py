@@ -1,16 +1,15 @@
 """Which requests meet their limits."""
 
-import pytest
-
 from fakes.measured import failed, level, row
 from sparkwright.domain.run import Row
 from sparkwright.domain.workload import Slo
 from sparkwright.loadgen.samples import of_repeats
 from sparkwright.loadgen.slo import meets, share
+from unit.for_each import for_each
 
 
-@pytest.mark.parametrize(
-    ("one", "limits", "met"),
+@for_each(
+    "one, limits, met",
     [
         (row(0.5), Slo(ttft=0.5), True),
         (row(0.51), Slo(ttft=0.5), False),

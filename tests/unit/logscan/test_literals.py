@@ -8,11 +8,12 @@ import pytest
 
 from sparkwright.causes.diagnose import book, known
 from sparkwright.logscan.literals import all_required, required
+from unit.for_each import for_each
 from unit.logscan.matching import matching
 
 
-@pytest.mark.parametrize(
-    ("pattern", "words"),
+@for_each(
+    "pattern, words",
     [
         (r"Gloo (connect|full)Mesh failed .*127\.0", ("gloo connectmesh failed ", "gloo fullmesh failed ")),
         (r"(?=.*autotun).*(?:hangs?\b|accept(?:ed)? rate)", ("autotun",)),
@@ -47,6 +48,7 @@ def test_what_else_a_line_must_have() -> None:
 PATTERNS = sorted({text for cause in known().values() for sign in cause.signatures for text in sign.patterns})
 
 
+@pytest.mark.full
 def test_whatever_matches_has_one_of_the_words() -> None:
     """Guards correctness for the patterns of all rules: a line without any word cannot match."""
     dice, not_made = random.Random(5), []

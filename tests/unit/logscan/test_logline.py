@@ -2,15 +2,15 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkwright.logscan.logline import decoded, when, who
+from unit.for_each import for_each
 
 
-@pytest.mark.parametrize(
-    ("line", "name"),
+@for_each(
+    "line, name",
     [
         ("(EngineCore pid=412) INFO 11-02 10:11:12 [core.py:109] x", "EngineCore pid=412"),
         ("(Worker_TP1 pid=4385) ERROR 11-21 04:10:41 [a.py:1] x", "Worker_TP1 pid=4385"),
@@ -30,8 +30,8 @@ def at(*parts: int) -> float:
     return datetime(*parts, tzinfo=UTC).timestamp()  # type: ignore[misc,arg-type]
 
 
-@pytest.mark.parametrize(
-    ("line", "moment"),
+@for_each(
+    "line, moment",
     [
         ("INFO 11-21 04:13:35 [utils.py:306] x", at(2026, 11, 21, 4, 13, 35)),
         ("[W1121 04:14:00.500000000 socket.cpp:207] x", at(2026, 11, 21, 4, 14) + 0.5),
@@ -56,7 +56,7 @@ def test_no_text_raises(text: str) -> None:
     assert when(text, 2026) is None or when(text, 2026)
 
 
-@pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e", "\u2066", "\u200f"])
+@for_each("letter", ["\x1b", "\x07", "\x08", "\x9b", "\x90", "\u202e", "\u2066", "\u200f"])
 def test_nothing_of_a_line_speaks_to_the_terminal(letter: str) -> None:
     """Guards what `diagnose` shows of a log: no escape sequence in one character, no text turned round."""
     assert decoded(f"one{letter}31mtwo 内".encode()) == "one 31mtwo 内"

@@ -7,6 +7,7 @@ import pytest
 from sparkwright.domain.recipe import Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.planner.activations import Peak, peak, spread
+from unit.for_each import for_each
 from unit.planner.memory_samples import recipe, shape
 
 DENSE = shape("qwen3-8b")
@@ -45,8 +46,8 @@ def test_logits_of_many_sequences_are_the_peak_of_a_small_model() -> None:
     assert drafting.sampler - many.sampler == pytest.approx(4 * 1024 * DENSE.vocab)
 
 
-@pytest.mark.parametrize(
-    ("engine", "env", "method", "second"),
+@for_each(
+    "engine, env, method, second",
     [
         ("vllm 0.27.1", {}, "", False),
         ("vllm 0.27.1", {}, "dspark", True),

@@ -8,6 +8,7 @@ from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB, MIB
 from sparkwright.planner.calibrate import choose, conditions, holding, loading, measured, onto, told
+from unit.for_each import for_each
 
 RECIPE = Recipe(
     "v4",
@@ -83,7 +84,7 @@ def test_the_likest_start_wins_then_the_newest() -> None:
     assert chosen(start(at=1.0), start(at=2.0)).at == 2.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changed",
     [
         replace(RECIPE, model=Model("org/v4", "def")),

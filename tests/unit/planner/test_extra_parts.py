@@ -17,6 +17,7 @@ from sparkwright.planner.parts import (
     parts,
 )
 from sparkwright.planner.weights import beside, repacked, spread_encoder
+from unit.for_each import for_each
 from unit.planner.memory_samples import recipe, shape
 
 V4 = shape("deepseek-v4-flash")
@@ -55,8 +56,8 @@ def test_state_layers_by_what_their_convolution_sees() -> None:
     assert named(main(hybrid))["state layers"] == pytest.approx(2 * numbers)
 
 
-@pytest.mark.parametrize(
-    ("method", "options", "own", "other"),
+@for_each(
+    "method, options, own, other",
     [
         ("", {}, False, False),
         ("mtp", {}, True, False),

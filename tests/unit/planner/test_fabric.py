@@ -3,13 +3,12 @@
 import dataclasses
 from collections.abc import Sequence
 
-import pytest
-
 from sparkwright.domain.cluster import Fabric, Node
 from sparkwright.domain.fabric_facts import cage
 from sparkwright.domain.facts import Address, Gid, Gpu, Interface, NodeFacts, RdmaPort, Unknown
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.planner.fabric import Decision, choose_fabric, choose_fabrics
+from unit.for_each import for_each
 
 LO = Interface("lo", True, 65536, (Address("127.0.0.1", 8),))
 DOCKER0 = Interface("docker0", True, 1500, (Address("172.17.0.1", 16),))
@@ -203,8 +202,8 @@ def test_all_ports_down() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("wish", "code", "evidence"),
+@for_each(
+    "wish, code, evidence",
     [
         ({"interface": "enp1s0f9np9"}, "FAB001", "enp1s0f0np0 10.40.0.1"),
         ({"address": "10.40.0.77"}, "FAB002", "enp1s0f0np0 10.40.0.1"),
@@ -332,8 +331,8 @@ def test_a_node_that_did_not_answer_blocks_only_what_needs_it() -> None:
     assert three["three"].choice is None
 
 
-@pytest.mark.parametrize(
-    ("name", "shared"),
+@for_each(
+    "name, shared",
     [
         ("roceP2p1s0f1", "rocep1s0f1"),
         ("rocep1s0f0", "rocep1s0f0"),

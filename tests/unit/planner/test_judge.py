@@ -149,6 +149,7 @@ def test_what_is_proposed_fits(taken: float, serving: dict[str, object]) -> None
         assert all(entry.lack is None and entry.left >= 0 for entry in ledgers), remedy.change
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("goal", Goal)
 def test_a_search_asks_within_its_budget_and_finds_what_fits(goal: Goal) -> None:
     """Guards the number of evaluations, with the real arithmetic."""

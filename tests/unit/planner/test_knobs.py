@@ -3,13 +3,12 @@
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
-
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, Speculation
 from sparkwright.domain.verdict import Variant
 from sparkwright.planner.knobs import Knob, contexts, eight_bits, knobs, setting
 from sparkwright.planner.search import changed, written, yaml_lines
+from unit.for_each import for_each
 from unit.planner.toy import RECIPE, SHAPE, TWO_NODES, WORLD, recipe
 
 
@@ -36,8 +35,8 @@ def test_batched_tokens_stay_above_the_sequences() -> None:
     assert knob and [step.variant.keys["serving.batched_tokens"] for step in knob.steps] == [4096, 2048]
 
 
-@pytest.mark.parametrize(
-    ("now", "types", "name"),
+@for_each(
+    "now, types, name",
     [("", ("auto", "fp8"), "fp8"), ("bfloat16", ("fp8_e4m3",), "fp8_e4m3"), ("f16", ("q8_0",), "q8_0"),
      ("fp8", ("fp8",), ""), ("fp8_ds_mla", ("fp8",), ""), ("", (), ""), ("nvfp4", ("fp8",), "")],
 )  # fmt: skip

@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
-import pytest
-
 from sparkwright.domain.model import ModelShape
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.kv_layout import gap
+from unit.for_each import for_each
 from unit.planner.kv_samples import CONFIGS, recipe, shape
 
 V41 = shape("deepseek-v4.1-flash")
 
 
-@pytest.mark.parametrize(("model", "missing"), [
+@for_each("model, missing", [
     (replace(V41, compress=(), index_layers=0), "how KV is compressed"),
     (replace(V41, compress=(), index_layers=0, rope_dim=0), "how many tokens share an entry"),
     (replace(shape("glm-5.2"), latent=0), "the width of a latent row"),
@@ -28,7 +27,7 @@ def test_what_is_left_out_of_a_shape_is_missed(model: ModelShape, missing: str) 
     assert missing in found.unknown
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.config.json")), ids=lambda path: path.name.split(".config")[0])
+@for_each("path", sorted(CONFIGS.glob("*.config.json")), ids=lambda path: path.name.split(".config")[0])
 def test_a_whole_config_leaves_no_gap(path) -> None:
     """Guards the remedies against crying wolf: what is read from a config is complete, but for V4.1's ratios."""
     missing = gap(shape(path.name.removesuffix(".config.json")))

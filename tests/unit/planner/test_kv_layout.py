@@ -3,12 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.ledger import CacheKind, CacheLayers
 from sparkwright.domain.model import ModelShape
 from sparkwright.planner.kv_layout import layers
+from unit.for_each import for_each
 from unit.planner.kv_samples import recipe, shape
 
 V4 = shape("deepseek-v4-flash")
@@ -53,7 +52,7 @@ GROWING: dict[str, tuple[str, dict[str, Any], float]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "how", "expected"), GROWING.values(), ids=GROWING)
+@for_each("model, how, expected", GROWING.values(), ids=GROWING)
 def test_bytes_a_token(model: str, how: dict[str, Any], expected: float) -> None:
     """Guards the part of the cache that grows with the context."""
     assert growing(shape(model), **how) == expected
@@ -78,7 +77,7 @@ def test_a_stage_keeps_its_own_layers() -> None:
     assert [kind.layers for kind in kept(shape("minimax-m2.7-nvfp4"), pp=4)] == [16]
 
 
-@pytest.mark.parametrize(("model", "more", "size"), [
+@for_each("model, more, size", [
     (NEMOTRON, {}, 10240 * 3 * 2 + 128 * 64 * 128 * 4),
     (NEMOTRON, {"draft": ("mtp", 3)}, 8432 * 512),
     (QWEN36, {"draft": ("dflash", 15)}, 1168 * 2048),
@@ -127,7 +126,7 @@ def test_compressors_keep_what_open_groups_need() -> None:
     assert drafting == [46]
 
 
-@pytest.mark.parametrize(("model", "kv", "why"), [
+@for_each("model, kv, why", [
     (QWEN8, "turboquant_4bit", "nobody here knows the width of KV type turboquant_4bit"),
     (shape("deepseek-v4.1-flash"), "", "its pages are not known"),
     (replace(QWEN36, state_matrix=0, state_conv=0), "", "the size of the state layers' states is not known"),

@@ -11,6 +11,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.planner.kv_cache import capacity, needed
+from unit.for_each import for_each
 from unit.planner.kv_samples import recipe, shape
 
 TINY = ModelShape(4, 8, 4, head_dim=64, positions=131072)
@@ -69,7 +70,7 @@ def size_for(log: Log) -> int:
     return sizes[min(at, len(sizes) - 1)]
 
 
-@pytest.mark.parametrize("log", [*OURS.values(), *THEIRS.values()], ids=[*OURS, *THEIRS])
+@for_each("log", [*OURS.values(), *THEIRS.values()], ids=[*OURS, *THEIRS])
 def test_the_engines_own_lines(log: Log) -> None:
     """Guards `GPU KV cache size` and `Maximum concurrency` to the last printed digit."""
     found = capacity(log.run, log.model, size_for(log))

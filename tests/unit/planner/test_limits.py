@@ -7,6 +7,7 @@ import pytest
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.engines.options import number
 from sparkwright.planner import limits
+from unit.for_each import for_each
 from unit.planner.memory_samples import recipe
 
 PLAIN = recipe(None)
@@ -34,8 +35,8 @@ def test_sequences_are_capped_by_tokens() -> None:
     assert limits.sequences(recipe(None, serving={"batched_tokens": 512, "sequences": 600})) == 600
 
 
-@pytest.mark.parametrize(
-    ("flags", "eager"),
+@for_each(
+    "flags, eager",
     [
         ({}, False),
         ({"enforce_eager": True}, True),
@@ -52,8 +53,8 @@ def test_eager(flags: dict[str, object], eager: bool) -> None:
     assert limits.eager(replace(PLAIN, flags=flags)) is eager
 
 
-@pytest.mark.parametrize(
-    ("made", "wanted"),
+@for_each(
+    "made, wanted",
     [
         (PLAIN, (51, 512)),
         (recipe(None, serving={"sequences": 64}), (19, 128)),
@@ -68,7 +69,7 @@ def test_captured_sizes(made: Recipe, wanted: tuple[int, int]) -> None:
     assert limits.captures(made) == wanted
 
 
-@pytest.mark.parametrize(("value", "wanted"), [(4, 4), ("4", 4), (True, 0), (-1, 0), (2.0, 0), (None, 0), ("x", 0)])
+@for_each("value, wanted", [(4, 4), ("4", 4), (True, 0), (-1, 0), (2.0, 0), (None, 0), ("x", 0)])
 def test_number(value: object, wanted: int) -> None:
     """Guards that odd values of options count as not given."""
     assert number(value) == wanted

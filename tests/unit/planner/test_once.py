@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.planner.ledger import ledger, ledgers
 from sparkwright.planner.once import once
+from unit.for_each import for_each
 from unit.planner.memory_samples import node, recipe, shape
 
 BASE = Recipe("m", "", Model("org/m"), EngineChoice("vllm", "0.21.0"), flags={"enforce-eager": True})
@@ -31,7 +30,7 @@ def test_the_same_is_worked_out_once() -> None:
     assert [kept(BASE), kept(BASE), kept(replace(BASE, serving=serving)), kept(BASE, 5)] == [1, 1, 1, 6]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "changes",
     [
         {"nodes": 2},

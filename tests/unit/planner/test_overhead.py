@@ -20,6 +20,7 @@ from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.overhead import before, load_peak, overhead
+from unit.for_each import for_each
 from unit.planner.memory_samples import recipe, shape
 
 DENSE = shape("qwen3-8b")
@@ -29,8 +30,8 @@ def lines(made: Recipe, unified: bool = True) -> dict[str, LedgerLine]:
     return {line.name: line for line in overhead(made, made.model.shape, unified)}
 
 
-@pytest.mark.parametrize(
-    ("made", "unified", "names"),
+@for_each(
+    "made, unified, names",
     [
         (recipe(DENSE), True, [PROCESSES, CONTEXT, ACTIVATIONS, GRAPHS]),
         (recipe(DENSE), False, [CONTEXT, ACTIVATIONS, GRAPHS]),

@@ -24,6 +24,7 @@ from sparkwright.planner.split_cost import busiest, collectives, cost, held, tou
 from sparkwright.recipes.load import load_recipe
 from unit.checks.samples import CLUSTER, found
 from unit.facts.test_model_config import GLM52, GPT_OSS, GPTQ, KIMI, NEMOTRON, QWEN35, read
+from unit.for_each import for_each
 
 DATA = Path(__file__).parents[2] / "data" / "models"
 
@@ -60,8 +61,8 @@ def refused(made: Advice) -> str:
     return "; ".join(made.chosen.refused)
 
 
-@pytest.mark.parametrize(
-    ("made", "why"),
+@for_each(
+    "made, why",
     [
         (advice(DSV4, 3), "tp 3 does not divide 64 query heads"),
         (advice(MINIMAX, 3), "tp 3 neither divides 8 KV heads nor is a multiple of them"),
@@ -86,7 +87,7 @@ def test_what_cannot_work(made: Advice, why: str) -> None:
     assert why in refused(made)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "made",
     [
         advice(MINIMAX, 2),
@@ -159,8 +160,8 @@ def test_parameters_are_those_of_the_model_cards(name: str, billions: float) -> 
     assert sum(part.bytes for part in parts(shape(name))) / 2e9 == pytest.approx(billions, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("model", "split", "kv", "expected"),
+@for_each(
+    "model, split, kv, expected",
     [
         (MINIMAX, (2,), "", 126_976),  # measured on two nodes, bf16
         (MINIMAX, (16,), "", 31_744),  # 8 KV heads: one each, no less
@@ -277,7 +278,7 @@ def test_the_recipes_own_comes_first() -> None:
 SHIPPED = sorted((files("sparkwright.recipes") / "shipped").iterdir(), key=str)
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name.removesuffix(".yaml"))
+@for_each("path", SHIPPED, ids=lambda path: path.name.removesuffix(".yaml"))
 def test_shipped_recipes_can_be_split_as_they_say(path: Traversable) -> None:
     """Guards what we ship: no profile of any recipe is refused for its split, by what it reports of its model."""
     base = load_recipe(path.read_text(), path.name)

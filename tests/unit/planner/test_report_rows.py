@@ -21,6 +21,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.facts.model_config import parse
 from sparkwright.planner.parts import main
+from unit.for_each import for_each
 from unit.planner.report_samples import FACTS, MIXED, ROOT, ROW, row
 
 
@@ -127,8 +128,8 @@ def test_packings_without_a_size_of_a_number_stay_unknown(tmp_path: Path) -> Non
     assert shape(case(tmp_path, quant="exl3 3.5bpw")).format == ""
 
 
-@pytest.mark.parametrize(
-    ("engine", "said", "date", "version"),
+@for_each(
+    "engine, said, date, version",
     [
         ("vllm", "maker/image:0.1.1 (0.25.2.dev0+g752a3a504)", "", "0.25.2.dev0"),
         ("vllm", "vllm/vllm-openai:v0.26.0-aarch64-cu129", "", "0.26.0"),

@@ -10,6 +10,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.verdict import Estimate, Load, Speed
 from sparkwright.planner.speed import Measured, speed
+from unit.for_each import for_each
 from unit.planner.speed_samples import (
     GB,
     GEMMA,
@@ -49,7 +50,7 @@ def measured(shape: ModelShape, made: Recipe, size: float = 0, anchor: Measured 
     return speed(made, shape, int(size), Load(**load), anchor)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@for_each("name", PUBLISHED)
 def test_published_decoding_is_met(name: str) -> None:
     """One stream without drafts, from dimensions alone: within a fifth, and inside the interval."""
     shape, nodes, size, tokens = PUBLISHED[name]

@@ -7,6 +7,7 @@ import pytest
 from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.planner.parts import Spread, Weights
 from sparkwright.planner.weights import tensor_parts
+from unit.for_each import for_each
 from unit.planner.memory_samples import shape
 
 DENSE = shape("qwen3-8b")
@@ -17,8 +18,8 @@ def spread(name: str, of: object = DENSE, drafts: bool = False) -> tuple[Weights
     return tensor_parts((TensorGroup(name, "BF16", 2800, 1),), of, drafts)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"),
+@for_each(
+    "name, wanted",
     [
         ("model.layers.#.self_attn.q_proj.weight", Spread.HEADS),
         ("model.layers.#.self_attn.k_proj.weight_scale_inv", Spread.KV),

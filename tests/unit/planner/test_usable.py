@@ -10,6 +10,7 @@ from sparkwright.domain.facts import NOT_ASKED, GpuProcess, NodeFacts, RankStatu
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Speculation
 from sparkwright.planner.usable import other_checkpoints, stoppable, use, uses
+from unit.for_each import for_each
 
 SHAPE = ModelShape(62, 48, 8, "MiniMaxM2ForCausalLM", hidden=3072, experts=256, format="fp8", mtp_layers=1)
 NVFP4 = replace(SHAPE, format="bf16", expert_format="nvfp4", mtp_layers=0)
@@ -40,8 +41,8 @@ def test_the_recipes_own_is_its_own() -> None:
     assert found(stored("MiniMaxAI/M2"), pinned).change == (("model.revision", "abc"),)
 
 
-@pytest.mark.parametrize(
-    ("path", "place", "same"),
+@for_each(
+    "path, place, same",
     [
         ("/models/m2", "/models/m2", True),
         ("/models/m2/", "/models/m2", True),

@@ -15,6 +15,7 @@ from sparkwright.domain.units import GIB, gib
 from sparkwright.planner.parts import settled
 from sparkwright.planner.weights import Fit, checkpoint_size, fitted, rank_weights
 from unit.checks.samples import ABSENT, WHOLE
+from unit.for_each import for_each
 from unit.planner.memory_samples import recipe, shape
 
 MINIMAX = shape("minimax-m2.7-nvfp4")
@@ -104,8 +105,8 @@ def test_published_sizes() -> None:
     assert more / counted == pytest.approx(131.4 / 125.2, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("size", "exact", "wanted"),
+@for_each(
+    "size, exact, wanted",
     [
         (0, False, Fit()),
         (20, True, Fit()),

@@ -4,6 +4,7 @@
 import pytest
 
 from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
 from unit.recipes.samples import GOOD, errors, recipe_errors
 
 TWIN = GOOD.replace("name: vllm", "name: twin")
@@ -191,8 +192,8 @@ def test_env_names():
     assert silent("env: {HF_TOKEN: '', RAY_memory_monitor_refresh_ms: 0, F: 1.50}\n").env["F"] == "1.50"
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
+@for_each(
+    "flag, message",
     [
         ("--foo: 1", "`flags.--foo`: write flags without dashes, as in `foo`"),
         ("max-model-len: 1", "`flags.max-model-len` is set by `serving.context`; leave it out here"),

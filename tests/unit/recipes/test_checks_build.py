@@ -1,8 +1,7 @@
 """`build` refuses what moves, by line, with the way to pin it."""
 
-import pytest
-
 from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
 from unit.recipes.samples import GOOD, recipe_errors
 
 DOCKER = GOOD.replace("runtime: process", "runtime: docker")
@@ -18,8 +17,8 @@ def test_a_pinned_build_is_good():
     assert recipe.engine.image.startswith("sparkwright/mine:") and recipe.build and recipe.build.base == DIGEST
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
+@for_each(
+    "more, words",
     [
         ("build:\n  base: nvidia/cuda:13.0.2\n", ("r.yaml:8:", "a tag, which can move", "build.unpinned")),
         ("build:\n  base: ''\n", ("build.base` is empty",)),

@@ -1,10 +1,9 @@
 # ruff: noqa: E501 (whole messages, one a line)
 """The cluster file: short and long form, and every mistake told with its line."""
 
-import pytest
-
 from sparkwright.domain.cluster import Fabric, NodePaths
 from sparkwright.recipes.cluster_file import load_cluster
+from unit.for_each import for_each
 from unit.recipes.samples import cluster_errors
 
 LONG = """\
@@ -52,9 +51,7 @@ def test_no_hcas_on_purpose():
     assert load("nodes: [{name: a, fabric: {hcas: []}}]").nodes[0].fabric == Fabric(hcas=())
 
 
-@pytest.mark.parametrize(
-    "ssh", ["h", "me@h", "10.0.0.1", "ssh://me@h:2222", "local", "fe80::1", "me@::1", "spark-1.lab.local"]
-)
+@for_each("ssh", ["h", "me@h", "10.0.0.1", "ssh://me@h:2222", "local", "fe80::1", "me@::1", "spark-1.lab.local"])
 def test_ssh_destinations(ssh):
     """What OpenSSH takes."""
     assert load(f"nodes: [{{name: a, ssh: '{ssh}'}}]").nodes[0].ssh == ssh
@@ -71,8 +68,8 @@ def test_local_nodes():
 SSH = "allowed: what OpenSSH takes: a host, user@host, an alias of ~/.ssh/config, ssh://user@host:port, or `local`"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@for_each(
+    "text, message",
     [
         ("nodes: []", "1: `nodes`: found an empty list; a cluster has at least one node"),
         ("nodes: spark-1", "1: `nodes`: found 'spark-1'; expected a list, one `- item` a line"),

@@ -1,8 +1,7 @@
 """The recipe hash: the same for the same service."""
 
-import pytest
-
 from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
 from unit.recipes.samples import GOOD
 
 BASE = GOOD + "name: t\nserving: {context: 4096}\nenv: {A: 1}\nflags: {block-size: 256}\n"
@@ -17,7 +16,7 @@ def test_shape():
     assert digest(BASE) == "25e44de1d0b7"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "more",
     [
         "# a comment\n",
@@ -55,8 +54,8 @@ def test_other_writing_keeps_it():
     assert digest(BASE.replace("4096", "4_096")) == digest(BASE)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
+@for_each(
+    "old, new",
     [
         ("4096", "4097"),
         ("0.21.0", "0.21.1"),

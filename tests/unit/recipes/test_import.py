@@ -7,6 +7,7 @@ from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.recipes.importers.draft import ImportOptions
 from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
 from unit.recipes import import_samples as samples
 
 ALL = {name: text for name, text in vars(samples).items() if name.isupper()}
@@ -106,8 +107,8 @@ def test_what_cannot_load_says_why() -> None:
     assert error.startswith("theirs.yaml:") and "memory_fraction" in error and "0.97" in error
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
+@for_each(
+    "text, word",
     [
         ("- a\n- b\n", "a mapping was expected"),
         ("a: [\n", "is no YAML"),

@@ -5,6 +5,7 @@ import pytest
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
 from unit.recipes.samples import GOOD, errors, recipe_errors
 
 FRACTION = (
@@ -19,8 +20,8 @@ def test_the_good_one_is_silent():
     assert load_recipe(GOOD, "r.yaml").title == "A test"
 
 
-@pytest.mark.parametrize(
-    ("more", "near"),
+@for_each(
+    "more, near",
     [
         ("max_model_len: 1", "unknown key `max_model_len`; did you mean `serving.context`?"),
         ("max-model-len: 1", "unknown key `max-model-len`; did you mean `serving.context`?"),
@@ -52,8 +53,8 @@ def test_known_and_free_keys_are_silent():
     load_recipe(GOOD + "x-a: 1\nserving: {x-b: {c: 1}, context: 4096}\nprofiles: {p: {x-c: 1}, x-d: 2}\n", "r.yaml")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
+@for_each(
+    "more, message",
     [
         ("serving: {memory_fraction: 0.95}", FRACTION),
         ("serving: {port: 80}", "r.yaml:7: `serving.port`: found 80; allowed 1024..65535: ports below 1024 belong to root, and TCP ends at 65535"),
@@ -98,7 +99,7 @@ def test_wrong_engines(engine, message):
     assert errors(f"title: t\nmodel: {{id: a/b}}\nengine: {engine}\n") == [message]
 
 
-@pytest.mark.parametrize("version", ["0.21.0", "0.23.1rc1.dev407+g28fef2c70", "b10269", "2026.10.11549", "0.20", "1"])
+@for_each("version", ["0.21.0", "0.23.1rc1.dev407+g28fef2c70", "b10269", "2026.10.11549", "0.20", "1"])
 def test_exact_versions_pass_as_written(version):
     """Versions keep their trailing zeros."""
     text = f"title: t\nmodel: {{id: a/b}}\nengine: {{name: vllm, version: {version}, runtime: process}}\n"

@@ -5,6 +5,7 @@ import pytest
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.load import load_recipe
+from unit.for_each import for_each
 from unit.recipes.samples import GOOD, errors, recipe_errors
 
 TWO = GOOD + (
@@ -44,8 +45,8 @@ def test_a_wrong_profile_lists_the_existing():
         load_recipe(GOOD, "r.yaml", "huge")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
+@for_each(
+    "more, message",
     [
         ("profiles: {p: {serving: {ctx: 1}}}", "r.yaml:7: unknown key `serving.ctx`; did you mean `serving.context`? (profile p)"),
         ("profiles: [a]", "r.yaml:7: `profiles`: found a list of 1; expected a mapping of profiles by name"),

@@ -21,6 +21,7 @@ from sparkwright.planner.parts import missing
 from sparkwright.recipes.load import load_recipe
 from unit.checks.samples import context, healthy, memory
 from unit.engines.samples import hub_context, local_context
+from unit.for_each import for_each
 
 NOWHERE = Places(Path("/nonexistent"), Path("/nonexistent"))
 NAMES = recipe_names(NOWHERE)
@@ -74,27 +75,27 @@ def test_what_is_shipped():
     ) == NAMES  # fmt: skip
 
 
-@pytest.mark.parametrize("recipe", READY)
+@for_each("recipe", READY)
 def test_what_is_ready_is_right_for_its_engine(recipe):
     """Every flag and variable of a ready recipe is one that its engine's version has, with a value that it takes."""
     found = review(recipe, rendered(recipe))
     assert not [f for f in found if f.code in OF_FLAGS or f.severity.stops]
 
 
-@pytest.mark.parametrize("recipe", [p for p in VARIANTS if p.values[0].state is RecipeState.DOCUMENTED])
+@for_each("recipe", [p for p in VARIANTS if p.values[0].state is RecipeState.DOCUMENTED])
 def test_what_is_documented_can_be_tried(recipe):
     """Nothing in a documented recipe is known to be wrong; what only a private build has is a warning at most."""
     assert not [f for f in review(recipe, rendered(recipe)) if f.severity.stops]
 
 
-@pytest.mark.parametrize("recipe", READY)
+@for_each("recipe", READY)
 def test_what_is_ready_has_a_figure_of_somebody(recipe):
     """`ready` rests on a published measurement; the tiny ones rest on the tests."""
     served = shipped(recipe.name).published + recipe.published
     assert served or recipe.name in TINY
 
 
-@pytest.mark.parametrize("recipe", [p for p in VARIANTS if p.values[0].state is not RecipeState.REFUSED])
+@for_each("recipe", [p for p in VARIANTS if p.values[0].state is not RecipeState.REFUSED])
 def test_what_is_shipped_fits(recipe):
     """On nodes that were just started there is memory for it and for one request of full length; weights are known."""
     found = ledger(recipe, healthy("spark-1", memory=memory(7)), None, recipe.nodes)
@@ -138,7 +139,7 @@ def test_minimax_profiles():
     assert (stable.engine.name, stable.parallelism.tp, stable.serving.memory_fraction) == ("vllm-ray", 2, 0.82)
 
 
-@pytest.mark.parametrize("recipe", VARIANTS)
+@for_each("recipe", VARIANTS)
 def test_a_shape_can_be_counted(recipe):
     """Who gives dimensions gives all that the estimate of a split needs."""
     assert recipe.model.shape is None or missing(recipe.model.shape) == ""
@@ -152,7 +153,7 @@ def test_minimax_has_the_shape_of_its_published_config():
     assert "MODEL003" not in {finding.code for finding in found}
 
 
-@pytest.mark.parametrize("recipe", VARIANTS)
+@for_each("recipe", VARIANTS)
 def test_every_variant_is_complete(recipe):
     """A shipped recipe reports its licence, its conditions, and why it has its state."""
     assert recipe.name in NAMES and recipe.title and recipe.license_note and recipe.conditions and recipe.state_reason
@@ -160,7 +161,7 @@ def test_every_variant_is_complete(recipe):
     assert recipe.engine.runtime is Runtime.PROCESS or "@sha256:" in recipe.engine.image or recipe.engine.image_note
 
 
-@pytest.mark.parametrize("recipe", VARIANTS)
+@for_each("recipe", VARIANTS)
 def test_figures_have_public_sources(recipe):
     """Nobody can read our own folders: sources are names or URLs."""
     for figure in recipe.published:

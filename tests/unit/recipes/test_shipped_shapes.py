@@ -2,14 +2,13 @@
 
 from dataclasses import asdict
 
-import pytest
-
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Load
 from sparkwright.planner.kv_cache import capacity
 from sparkwright.planner.parts import main, settled
 from sparkwright.planner.speed import speed
+from unit.for_each import for_each
 from unit.planner.memory_samples import shape
 from unit.recipes.test_shipped import NAMES, TINY, VARIANTS, shipped
 
@@ -44,7 +43,7 @@ NOT_COUNTED = ("deepseek-v4-flash-sglang", "deepseek-v4.1-flash")
 REAL = [p for p in VARIANTS if p.values[0].name not in TINY]
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@for_each("name", CONFIGS)
 def test_a_shape_is_that_of_the_models_config(name: str) -> None:
     """A key that was forgotten or mistyped would make every figure of the plan wrong without a word."""
     config, other = CONFIGS[name]
@@ -56,7 +55,7 @@ def test_a_shape_is_that_of_the_models_config(name: str) -> None:
     assert all(mine[key] != file[key] for key in other if key not in WRITTEN)
 
 
-@pytest.mark.parametrize("recipe", REAL)
+@for_each("recipe", REAL)
 def test_kv_tokens_and_speed_can_be_counted(recipe: Recipe) -> None:
     """A plan of a shipped recipe reports how much context fits and how fast it is, or why not."""
     found, model = capacity(recipe, _shape(recipe), 10 * GIB), _shape(recipe)
@@ -65,7 +64,7 @@ def test_kv_tokens_and_speed_can_be_counted(recipe: Recipe) -> None:
     assert bool(found.unknown) == (found.tokens == 0) == (recipe.name in NOT_COUNTED)
 
 
-@pytest.mark.parametrize("recipe", [p for p in REAL if p.values[0].model.size])
+@for_each("recipe", [p for p in REAL if p.values[0].model.size])
 def test_dimensions_explain_the_published_size(recipe: Recipe) -> None:
     """A wrong width or count of layers shows here, where no config is at hand; draft layers are the rest."""
     published = recipe.model.size - recipe.model.on_disk

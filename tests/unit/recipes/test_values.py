@@ -4,17 +4,16 @@ import pytest
 
 from sparkwright.recipes.values import is_secret_name, looks_secret, seconds, shown, size
 from sparkwright.recipes.yaml_lines import read_yaml
+from unit.for_each import for_each
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("230s", 230), ("4min", 240), ("1.5h", 5400), ("90", 90), (" 2 min ", 120), (7, 7)]
-)
+@for_each("text, value", [("230s", 230), ("4min", 240), ("1.5h", 5400), ("90", 90), (" 2 min ", 120), (7, 7)])
 def test_durations(text, value):
     """Durations are human: s, min, h, or bare seconds."""
     assert seconds(text) == value
 
 
-@pytest.mark.parametrize("text", ["4m", "", "fast", "-3s", True, None, [1], "1e9s", "4 minutes"])
+@for_each("text", ["4m", "", "fast", "-3s", True, None, [1], "1e9s", "4 minutes"])
 def test_durations_that_are_refused(text):
     """`4m` could be metres, months or milli: it is refused, not guessed."""
     with pytest.raises(ValueError, match="a duration is a number with s, min or h, as in 230s or 4min"):
@@ -29,16 +28,14 @@ def test_sizes(text, value):
     assert size(text) == value
 
 
-@pytest.mark.parametrize("text", ["64 gigs", "-1g", True, None, [], "1" * 40, "9e999", "1._.g"])
+@for_each("text", ["64 gigs", "-1g", True, None, [], "1" * 40, "9e999", "1._.g"])
 def test_sizes_that_are_refused(text):
     """Whatever is no size raises ValueError, also what overflows."""
     with pytest.raises(ValueError, match="a size is a number with k, m, g, GiB or GB, as in 64g or 149GB"):
         size(text)
 
 
-@pytest.mark.parametrize(
-    "name", ["HF_TOKEN", "OPENAI_API_KEY", "hf-token", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "TOKEN"]
-)
+@for_each("name", ["HF_TOKEN", "OPENAI_API_KEY", "hf-token", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "TOKEN"])
 def test_secret_names(name):
     """Names that hold keys."""
     assert is_secret_name(name)

@@ -1,13 +1,12 @@
 """What an engine's option is called in a recipe."""
 
-import pytest
-
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.recipes.vocabulary import in_recipe
+from unit.for_each import for_each
 
 
-@pytest.mark.parametrize(
-    ("engine", "subject", "remedy", "more"),
+@for_each(
+    "engine, subject, remedy, more",
     [
         ("sglang", "--gpu-memory-utilization", "did you mean --mem-fraction-static?", "serving.memory_fraction"),
         ("sglang", "--kv-cache-dtype", "write --kv-cache-dtype fp8_e4m3", "serving.kv_dtype"),

@@ -19,6 +19,7 @@ from sparkwright.domain.workload import (
 )
 from sparkwright.recipes.workload_file import load_workload
 from sparkwright.recipes.workload_levels import short
+from unit.for_each import for_each
 
 ALL = """\
 name: mine
@@ -100,16 +101,14 @@ def test_little_is_enough() -> None:
     assert [level.name for level in made.levels] == ["pp5 tg6", "pp8 tg6 2/s"]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "text"), [(0, "0"), (4096, "4K"), (240000, "240K"), (384000, "384K"), (1000000, "1M"), (777, "777")]
-)
+@for_each("tokens, text", [(0, "0"), (4096, "4K"), (240000, "240K"), (384000, "384K"), (1000000, "1M"), (777, "777")])
 def test_depths_are_called_as_people_call_them(tokens: int, text: str) -> None:
     """Both ways of counting thousands are used for contexts."""
     assert short(tokens) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
+@for_each(
+    "text, told",
     [
         ("levels: [", "f.yaml:1:"),
         ("- a\n", "f.yaml:1: found a list of 1; a workload is a mapping"),

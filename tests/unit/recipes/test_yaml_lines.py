@@ -5,6 +5,7 @@ import pytest
 
 from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.yaml_lines import MAX_NODES, dotted, read_yaml
+from unit.for_each import for_each
 from unit.recipes.samples import errors
 
 
@@ -16,8 +17,8 @@ def failure(text):
     return errors(text, lambda t, s: read_yaml(t, s), "f.yaml")
 
 
-@pytest.mark.parametrize(
-    ("written", "value"),
+@for_each(
+    "written, value",
     [
         ("true", True), ("False", False), ("yes", "yes"), ("on", "on"), ("1:30", "1:30"), ("2026-11-21", "2026-11-21"),
         ("1_000", 1000), ("0x10", 16), ("-3", -3), ("2.5", 2.5), ("1e3", 1000.0), (".5", 0.5), ("~", None), ("", None),
@@ -72,8 +73,8 @@ def test_merge_of_something_else_is_a_problem():
     assert [p.text for p in read("a: {<<: 3}").problems] == ["`<<` takes an alias of a mapping, as in `<<: *common`"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@for_each(
+    "text, message",
     [
         ("a: [1, 2\nb: 3", "f.yaml:2:2: this is no YAML: expected ',' or ']', but got ':'; check the indentation, the colon and the quotes of this line and of the one before"),
         ("a: 1\n\tb: 2", "f.yaml:2:1: this is no YAML: found character '\\t' that cannot start any token; indent with spaces, not with tabs"),
@@ -92,6 +93,7 @@ def test_text_that_is_no_yaml(text, message):
     assert failure(text) == [message]
 
 
+@pytest.mark.full
 def test_aliases_cannot_blow_up():
     """A few lines of nested aliases would fill the memory."""
     levels = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))
@@ -124,7 +126,8 @@ def test_dotted():
     assert dotted(("published", 0, "value")) == "published[0].value"
 
 
-@pytest.mark.parametrize("end", ["x", ".x", "e", "_x", ".1.1", ""])
+@pytest.mark.full
+@for_each("end", ["x", ".x", "e", "_x", ".1.1", ""])
 def test_a_long_number_is_read_at_once(end: str) -> None:
     """Guards 200,000 digits with something behind them, which once took longer than anybody waits."""
     text = f"a: {'1' * 200_000}{end}"
@@ -134,7 +137,7 @@ def test_a_long_number_is_read_at_once(end: str) -> None:
         assert "x.yaml:1" in str(error)
 
 
-@pytest.mark.parametrize("text", ["0.20", "1.", ".5", "-1.5e3", "1_000.5", "1e5", "+2.5E-3"])
+@for_each("text", ["0.20", "1.", ".5", "-1.5e3", "1_000.5", "1e5", "+2.5E-3"])
 def test_numbers_with_a_point_stay_numbers(text: str) -> None:
     """Guards the spellings that recipes use."""
     found = read_yaml(f"a: {text}", "x.yaml").value["a"]

@@ -5,12 +5,11 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.plan import Mount, RankFile, RankSpec
 from sparkwright.domain.recipe import Runtime
 from sparkwright.remote import docker
+from unit.for_each import for_each
 
 DATA = Path(__file__).parents[2] / "data" / "argv"
 SECRETS = "/home/ai/.local/state/sparkwright/deployments/demo/rank0/secrets.env"
@@ -54,7 +53,7 @@ def written(command: Command) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_docker_run_is_exactly_this(name: str) -> None:
     """What starts a rank is what the snapshot shows: host network and IPC, limits, devices, labels, log limits."""
     file = DATA / f"{name}.txt"
@@ -63,7 +62,7 @@ def test_docker_run_is_exactly_this(name: str) -> None:
     assert written(CASES[name]) == file.read_text()
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_each("name", CASES)
 def test_every_container_can_be_found_and_stays_as_evidence(name: str) -> None:
     """--init reaps, --restart no leaves the decision to us, no --rm keeps the logs; the call says that it changes."""
     words = CASES[name].argv

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from fakes.runs import agent_plans, depth_plans, user_plans
 from sparkwright.report.markdown import escaped, markdown
+from unit.for_each import for_each
 from unit.report.made import compared, level, loop, summary
 from unit.report.test_agentic import TTFT
 
@@ -49,8 +48,8 @@ def test_agents_and_comparisons_follow() -> None:
     assert "| d0 | decode | 40.0 (38.0 to 44.0) | 30.0 (28.5 to 33.0) | 0.75 (0.71 to 0.83) | worse |" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
+@for_each(
+    "name, text",
     [
         ("a|b", "a\\|b"),
         ("a\nb", "a b"),

@@ -2,18 +2,17 @@
 
 from dataclasses import replace
 
-import pytest
-
 from fakes.runs import agent_plans, depth_plans, rate_plans, user_plans
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Text
 from sparkwright.report.traits import curve_names, field_name, traits
+from unit.for_each import for_each
 
 DEEP = depth_plans((4096,))[0]
 SHAPE = Single(Length(2048, 2048), Length(128, 128), 4096)
 
 
-@pytest.mark.parametrize(
-    ("plan", "name"),
+@for_each(
+    "plan, name",
     [
         (DEEP, "tg128 @ d4096"),
         (user_plans((4,))[0], "tg128 (c4)"),

@@ -4,10 +4,11 @@ import pytest
 
 from sparkwright.domain.summary import METRICS, Interval
 from sparkwright.report.words import TITLES, between, figure, number, seconds, tokens, with_percent
+from unit.for_each import for_each
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@for_each(
+    "value, text",
     [(1188.4, "1,188"), (45.72, "45.7"), (6.0, "6.00"), (0.6123, "0.612"), (0.0, "0.00"), (0.00266, "0.00266")],
 )
 def test_numbers_keep_three_digits(value: float, text: str) -> None:
@@ -24,9 +25,7 @@ def test_times_have_the_unit_that_fits(value: float, text: str) -> None:
     assert seconds(value) == text
 
 
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0"), (4096, "4K"), (1_048_576, "1M"), (240_000, "240k"), (1000, "1k"), (300, "300")]
-)
+@for_each("count, text", [(0, "0"), (4096, "4K"), (1_048_576, "1M"), (240_000, "240k"), (1000, "1k"), (300, "300")])
 def test_depths_read_as_people_write_them(count: int, text: str) -> None:
     """Powers of two with a large letter, thousands with a small one: they are not the same."""
     assert tokens(count) == text

@@ -22,6 +22,7 @@ from unit.checks import fabric_cases, host_cases, recipe_cases, test_rules
 from unit.checks.recipe_cases import DSV4, KV8, MARLIN, NGC, NVFP4, RAY, SGLANG, UCX, planned, recipe, uneven
 from unit.checks.samples import NODES
 from unit.engines.samples import hub_context, placement, shipped
+from unit.for_each import for_each
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/rules/seeds.md"
 CODE = re.compile(r"\b[A-Z]+\d{3}\b")
@@ -183,14 +184,14 @@ def test_what_is_named_before_a_start_fires(line: Line) -> None:
     assert not BEFORE.get(line.number) or found & set(codes(line.before))
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: line.number)
+@for_each("line", LINES, ids=lambda line: line.number)
 def test_what_is_named_after_a_failure_is_the_diagnosis(line: Line) -> None:
     """Guards the column `after`: the report's own line is diagnosed as that cause."""
     found = {cause.code for both in named(LOGS.get(line.number, "")) for cause in both}
     assert set(codes(line.after)) <= found
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if "`" in line.ours], ids=lambda line: line.number)
+@for_each("line", [line for line in LINES if "`" in line.ours], ids=lambda line: line.number)
 def test_what_we_set_is_in_the_commands(line: Line) -> None:
     """Guards the last column: the launcher sets it for the report's recipe without being reported."""
     specs = list(ranks(line.number))

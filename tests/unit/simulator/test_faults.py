@@ -11,10 +11,11 @@ import pytest
 
 from sparkwright.simulator.rank import Hoard
 from sparkwright.simulator.settings import Fault, Faults, parse
+from unit.for_each import for_each
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
+@for_each(
+    "text, fault",
     [
         ("die@load", Fault("die", "load")),
         ("die@graphs:exit=3", Fault("die", "graphs", exit_code=3)),
@@ -31,7 +32,7 @@ def test_a_fault_is_what_it_says(text: str, fault: Fault) -> None:
     assert parse(text) == (fault,)
 
 
-@pytest.mark.parametrize("text", ["die", "die@nowhere", "explode", "leak", "die_after=x", "rank=x:garbage"])
+@for_each("text", ["die", "die@nowhere", "explode", "leak", "die_after=x", "rank=x:garbage"])
 def test_a_misspelt_fault_is_refused(text: str) -> None:
     """A fault that would silently not happen makes a test pass for nothing."""
     with pytest.raises(ValueError):
@@ -64,6 +65,7 @@ def test_counted_faults_wait_for_their_count() -> None:
     assert [bool(faults.due("die_after", n)) for n in (0, 1, 2, 3)] == [False, False, True, True]
 
 
+@pytest.mark.full
 def test_a_leak_is_real() -> None:
     """Leaked pages are written, so resident memory grows by what was asked."""
     # in a process of its own: one that has freed much before gets the pages back without growing

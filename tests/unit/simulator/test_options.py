@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.simulator import options
+from unit.for_each import for_each
 
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -43,8 +44,8 @@ def test_a_wrong_value_is_named(capsys: pytest.CaptureFixture[str], argv: list[s
     assert text.startswith("usage: vllm serve [model_tag] [options]\nmain.py serve: error: ") and words in text
 
 
-@pytest.mark.parametrize(
-    ("argv", "name", "value"),
+@for_each(
+    "argv, name, value",
     [
         (["--max_model_len", "32k"], "max_model_len", 32_000),
         (["--max-model-len=32K"], "max_model_len", 32_768),

@@ -2,12 +2,11 @@
 
 from itertools import pairwise
 
-import pytest
-
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.supervision import guard
 from sparkwright.supervision.policy import Policy
 from sparkwright.supervision.state import Recovery, State
+from unit.for_each import for_each
 
 POLICY = Policy()
 
@@ -21,8 +20,8 @@ def test_waits_grow_and_end() -> None:
     assert [guard.wait(n, POLICY) for n in range(7)] == [0.0, 5.0, 30.0, 120.0, 600.0, 600.0, 600.0]
 
 
-@pytest.mark.parametrize(
-    ("state", "at", "limit"),
+@for_each(
+    "state, at, limit",
     [
         (tried(100.0, 200.0), 300.0, ""),
         (tried(100.0, 200.0, 300.0), 1899.0, "4 faults within 30 min 00 s"),

@@ -36,6 +36,7 @@ from sparkwright.supervision.events import (
 )
 from sparkwright.supervision.machine import NEVER, TABLE, row, step
 from sparkwright.supervision.state import RESTING, Recovery, State, Work
+from unit.for_each import for_each
 from unit.supervision.life import BOOTS, NEW_BOOTS, POLICY, T0, Life, kinds, resumed
 
 EVENTS = get_args(Event)
@@ -67,7 +68,7 @@ ANY = {
 }
 
 
-@pytest.mark.parametrize(("phase", "work"), list(product(D, Work)))
+@for_each("phase, work", list(product(D, Work)))
 def test_every_pair_is_in_the_table(phase, work) -> None:
     """No phase, work and event is left to a default: each has a handler, or a sentence that says why it is ignored."""
     cells = row(phase, work)
@@ -78,7 +79,7 @@ def test_every_pair_is_in_the_table(phase, work) -> None:
     assert all(cell.startswith("ignored: ") and len(cell) > 20 for cell in ignored)
 
 
-@pytest.mark.parametrize(("phase", "work"), list(product(D, Work)))
+@for_each("phase, work", list(product(D, Work)))
 def test_every_step_ends_in_a_state_of_the_table(phase, work) -> None:
     """No pair raises, and none leads out of the states that are known; a file that was edited leads back to them."""
     state = State(phase, T0, "why", work, turn=0, gone=True)
@@ -426,10 +427,9 @@ def test_a_reboot_that_failed_asks_for_a_person() -> None:
     assert life.state.reason == "Xid 79; the reboot failed: spark-2 did not come back"
 
 
-@pytest.mark.parametrize("situation", list(TABLE))
-def test_a_person_who_takes_over_ends_it_all(situation) -> None:
+@for_each("phase, work", list(TABLE))
+def test_a_person_who_takes_over_ends_it_all(phase, work) -> None:
     """Disarmed from anywhere is stopped, closes what is open, and nothing that comes later starts anything."""
-    phase, work = situation
     state = State(phase, T0, "why", work, turn=5, fault="frozen", incident=3, gone=True, refusing=True)
     life = Life(state=state)
     effects = life.tell(Disarmed(T0 + 1))

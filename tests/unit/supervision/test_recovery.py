@@ -1,7 +1,5 @@
 """What mends what, against the rules that name it."""
 
-import pytest
-
 from sparkwright.causes.diagnose import known
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.checks.catalog import CHECKS
@@ -9,6 +7,7 @@ from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.supervision import recovery
 from sparkwright.supervision.recovery import NOTHING, Recovery, of_diagnosis, of_findings, of_kernel, worst
+from unit.for_each import for_each
 
 
 def cause(key: str, confidence: float = 0.95) -> Cause:
@@ -38,8 +37,8 @@ def test_every_entry_says_why_and_by_whom() -> None:
     assert all(needs.why and needs.source for needs in entries)
 
 
-@pytest.mark.parametrize(
-    ("causes", "wanted"),
+@for_each(
+    "causes, wanted",
     [
         ((cause("gpu-fell-off-bus-xid79"),), Recovery.POWER_CYCLE),
         ((cause("nic-hotplug-power-cap"),), Recovery.REBOOT),
@@ -55,8 +54,8 @@ def test_of_a_diagnosis_only_what_is_nearly_certain(causes: tuple[Cause, ...], w
     assert of_diagnosis(Diagnosis(causes, (), ())).recovery is wanted
 
 
-@pytest.mark.parametrize(
-    ("findings", "wanted"),
+@for_each(
+    "findings, wanted",
     [
         ([finding("GPU011")], Recovery.POWER_CYCLE),
         ([finding("RDMA001", Severity.WARN)], Recovery.REBOOT),

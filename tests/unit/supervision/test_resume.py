@@ -9,6 +9,7 @@ from sparkwright.supervision.effects import Admit, Announce, Capture, Close, Lau
 from sparkwright.supervision.events import Captured, Fault, Launched, LaunchFailed, Ready, Stopped, Tick
 from sparkwright.supervision.machine import TABLE, first, step
 from sparkwright.supervision.state import Recovery, State, Work
+from unit.for_each import for_each
 from unit.supervision.life import BOOTS, NEW_BOOTS, POLICY, T0, Life, kinds, resumed
 
 D = DeploymentState
@@ -210,7 +211,7 @@ def test_what_was_to_be_announced_when_it_was_killed_is_announced() -> None:
     assert life.tell(resumed(T0 + 903, running=ALL)) == (Admit(),)
 
 
-@pytest.mark.parametrize("situation", [pair for pair in TABLE if pair[0] is not D.STOPPED])
+@for_each("situation", [pair for pair in TABLE if pair[0] is not D.STOPPED])
 def test_the_gateway_is_told_in_every_phase(situation) -> None:
     """Whoever begins again need not know what the gateway was told last."""
     phase, work = situation

@@ -305,6 +305,7 @@ async def test_a_record_has_the_first_and_the_last_events(kept: Kept, monkeypatc
     assert kept.rows("SELECT count(*) FROM events") == [(9,)]
 
 
+@pytest.mark.full
 async def test_only_the_newest_folders_stay(kept: Kept) -> None:
     """The last 20 of a deployment; another deployment's are not counted with them."""
     store = kept.open()

@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 
+import pytest
+
 from sparkwright.domain.live import LiveEngine
 from sparkwright.supervision.state import Recovery
 from unit.supervision.detect.figures import (
@@ -100,6 +102,7 @@ def test_an_api_that_falls_silent_soon_after_the_start_compiles_nothing() -> Non
     assert [kv for kv, _ in told] == [0.0] and 60 < told[0][1] <= 80
 
 
+@pytest.mark.full
 def test_an_api_that_answers_nothing_while_gpus_work_has_longer() -> None:
     """A long step may hold an engine that answers its metrics between two steps (llama.cpp)."""
     after = silence(SETTLED, 3000, None, WORKING)

@@ -1,9 +1,8 @@
 """Garbage output against answers that merely differ."""
 
-import pytest
-
 from sparkwright.supervision.detect.garbage import Garbage, babble, foreign
 from sparkwright.supervision.state import Recovery
+from unit.for_each import for_each
 
 RECORDED = ["two three four five six", "Two, three, four, five, six,"]
 
@@ -17,9 +16,7 @@ def judged(said: list[str], recorded: list[str]) -> str:
     return "".join(one.kind for one in found if one)
 
 
-@pytest.mark.parametrize(
-    "said", ["!!!!!!", "!!!!!!!!", "the the the the", "????? ?", "nan nan nan nan", "\ufffd\ufffd a"]
-)
+@for_each("said", ["!!!!!!", "!!!!!!!!", "the the the the", "????? ?", "nan nan nan nan", "\ufffd\ufffd a"])
 def test_babble_is_garbage_twice_in_a_row(said: str) -> None:
     """Whatever was recorded: no language repeats one sign, and one answer is not enough."""
     assert judged([said], RECORDED) == ""
@@ -28,7 +25,7 @@ def test_babble_is_garbage_twice_in_a_row(said: str) -> None:
     assert judged([said, RECORDED[0], said], RECORDED) == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     "said",
     [
         "two three four five six",
@@ -76,7 +73,7 @@ def test_the_evidence_shows_both() -> None:
     assert "'!' over and over" in fault.what
 
 
-@pytest.mark.parametrize("said", ["", "7", "OK", "....", "aaa", "no no", "1 2 3 4 5 6 7 8"])
+@for_each("said", ["", "7", "OK", "....", "aaa", "no no", "1 2 3 4 5 6 7 8"])
 def test_short_text_is_no_babble(said: str) -> None:
     """Too little to report anything."""
     assert babble(said) == ""

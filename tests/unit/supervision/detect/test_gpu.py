@@ -1,10 +1,9 @@
 """What a GPU's figures say."""
 
-import pytest
-
 from sparkwright.domain.sample import GpuSample
 from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
+from unit.for_each import for_each
 from unit.supervision.detect.figures import IDLE, SPINNING, START, WEDGED, WORKING, sample
 
 NA = Unknown("[N/A]", "nvidia-smi does not report it")
@@ -17,8 +16,8 @@ def looked(*readings: GpuSample | Unknown, working: bool = False) -> GpuWatch:
     return watch
 
 
-@pytest.mark.parametrize(
-    ("gpu", "doing"),
+@for_each(
+    "gpu, doing",
     [
         (IDLE, Doing.IDLE),
         (WORKING, Doing.WORKING),

@@ -22,6 +22,7 @@ def announced(trace: Trace, hours: float, a_request: float = 0.0, every: float =
     return None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("per_hour", "within_part"), [(13.3, 0.3), (40.0, 0.3), (4.0, 0.3), (1.0, 0.35)])
 def test_a_leak_is_announced_early(per_hour: float, within_part: float) -> None:
     """UCX's 10 -> 6 GB in 18 minutes, one three times as fast, and slow ones: much of the headroom is left."""
@@ -113,6 +114,7 @@ def test_a_slow_drift_with_days_left_is_not_announced() -> None:
     assert announced(lambda time: 12 * GIB - time / 3600 * 0.1 * GIB, 24, every=30.0) is None
 
 
+@pytest.mark.full
 def test_it_is_over_when_it_stops() -> None:
     """A leak whose cause has gone is taken back after a while."""
     leak, held = Leak("spark-1"), []

@@ -1,8 +1,7 @@
 """Nodes of one deployment against each other."""
 
-import pytest
-
 from sparkwright.supervision.detect.ranks import Uneven, uneven
+from unit.for_each import for_each
 from unit.supervision.detect.figures import GIB, TOTAL, memory
 
 
@@ -17,7 +16,7 @@ def test_a_rank_that_has_not_loaded_is_seen() -> None:
     assert found.what.startswith("spark-2 uses 9.0 GiB where the others use 79.0 GiB")
 
 
-@pytest.mark.parametrize("gib", [(79, 76), (100, 60), (20, 6), (79,), (9, 9), (79, 78, 60)])
+@for_each("gib", [(79, 76), (100, 60), (20, 6), (79,), (9, 9), (79, 78, 60)])
 def test_what_differs_a_little_is_even(gib: tuple[float, ...]) -> None:
     """A draft model, an embedding, a desktop: less than half, or less than 16 GiB."""
     assert uneven(used(*gib), 1.0) is None  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from sparkwright.supervision.detect.setting import Patience, Setting
 from sparkwright.supervision.detect.stuck import allowance
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
+from unit.for_each import for_each
 from unit.supervision.detect.figures import (
     IDLE,
     NODES,
@@ -156,8 +157,8 @@ def test_what_is_frozen_is_told_once() -> None:
     assert sum(bool(one) for one in told) == 1
 
 
-@pytest.mark.parametrize(
-    ("setting", "kv", "doing", "fresh", "seconds"),
+@for_each(
+    "setting, kv, doing, fresh, seconds",
     [
         (KNOWN, 0.5, [Doing.WORKING], False, 60.0),
         (KNOWN, 0.5, [Doing.WORKING], True, 300.0),
@@ -180,6 +181,7 @@ def test_the_allowance_rests_on_what_is_known(
     assert found.why
 
 
+@pytest.mark.full
 def test_the_recorded_pages_of_vllm() -> None:
     """From idle to 30 running requests and back nothing is wrong; the busy page for ever is a frozen engine."""
     if not CAPTURES.is_dir():
