@@ -87,7 +87,11 @@ async def build(services: Services, recipe: Recipe, options: Options) -> Built:
             about = await _about(services, job)
             record = await _record(services, job, about)
     except BaseException as error:
-        _say_undone(services, job, error)
+        if not isinstance(error, Exception):
+            nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
+            rest = f"image {job.name} is on {job.there}; the next call only does what is left"
+            text = f"interrupted: {rest if job.there else nothing}"
+            services.sink.tell(Notice(text, warning=True))
         raise
     return Built(job.name, ids, made, copied, record, about, services.clock.monotonic() - began)
 
@@ -222,11 +226,3 @@ def _unfit(services: Services, job: Job) -> Iterator[Finding]:
 def _refuse(job: Job, findings: Iterable[Finding]) -> None:
     if stops := tuple(findings):
         raise Refused(f"{job.name}: not built: {prevented(stops)}", stops)
-
-
-def _say_undone(services: Services, job: Job, error: BaseException) -> None:
-    if not isinstance(error, Exception):
-        nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
-        rest = f"image {job.name} is on {job.there}; the next call only does what is left"
-        text = f"interrupted: {rest if job.there else nothing}"
-        services.sink.tell(Notice(text, warning=True))

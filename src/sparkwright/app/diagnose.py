@@ -16,7 +16,7 @@ from sparkwright.causes.whole_log import ends
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.errors import NodeError
-from sparkwright.domain.facts import FabricChoice, RankStatus, Unknown
+from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.live import Live
 from sparkwright.facts.store import supervised_fact
@@ -100,9 +100,10 @@ async def examine_deployment(services: Services, deployment: str) -> Examined:
     (around, trouble), checked = asked.result(), looking.result()
     year = year_of(services)
     kernels = [_kernel(one, year, (since or -inf) + clocks[one.node].ahead) for one in around]
+    way = checked.fabric.get(nodes[0])
     told, earlier = _judged(
         _Read(logs.result(), kernels, around, ranks, answered),
-        words_of(ranks) | _fabric(checked.fabric, nodes[0]),
+        words_of(ranks) | ({"iface": way.interface, "hca": ",".join(way.hcas)} if way else {}),
         {name_of(rank): -clocks[rank.node].ahead for rank in ranks},
         year,
     )
@@ -229,11 +230,6 @@ def words_of(ranks: Sequence[RankStatus]) -> dict[str, str]:
 def reading(deployment: str) -> dict[str, str]:
     """How to read logs and ends of a deployment of ours, whatever runs it."""
     return {"logs": f"sparkwright logs {deployment} --tail 200", "ends": "sparkwright status"}
-
-
-def _fabric(ways: Mapping[str, FabricChoice | None], node: str) -> dict[str, str]:
-    way = ways.get(node)
-    return {"iface": way.interface, "hca": ",".join(way.hcas)} if way else {}
 
 
 async def _rank_logs(

@@ -69,6 +69,12 @@ async def optimum(services: Services, request: LaunchRequest, goal: Goal) -> Opt
 
 def judge_of(request: LaunchRequest, cluster_state: ClusterState, nodes: Sequence[Node]) -> RealJudge:
     names = tuple(node.name for node in nodes)
+    # Checkpoints on any disk by what a recipe calls them, without the one that this recipe means
+    found: dict[tuple[str, str], Checkpoint] = {}
+    for stored in cluster_state.stored:
+        one = stored.checkpoint
+        found |= {key: one for key in ((stored.id, ""), (stored.id, one.revision), (one.path, "")) if key[0]}
+    found.pop((request.recipe.model.label, request.recipe.model.revision), None)
     return RealJudge(
         Ground(
             names,
@@ -76,19 +82,9 @@ def judge_of(request: LaunchRequest, cluster_state: ClusterState, nodes: Sequenc
             cluster_state.facts,
             cluster_state.checkpoints,
             cluster_state.calibrations,
-            _others(request, cluster_state),
+            found,
         )
     )
-
-
-def _others(request: LaunchRequest, cluster_state: ClusterState) -> dict[tuple[str, str], Checkpoint]:
-    """Checkpoints on any disk by what a recipe calls them, without the one that this recipe means."""
-    found: dict[tuple[str, str], Checkpoint] = {}
-    for stored in cluster_state.stored:
-        one = stored.checkpoint
-        found |= {key: one for key in ((stored.id, ""), (stored.id, one.revision), (one.path, "")) if key[0]}
-    found.pop((request.recipe.model.label, request.recipe.model.revision), None)
-    return found
 
 
 def surroundings(

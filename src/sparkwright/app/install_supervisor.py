@@ -12,7 +12,6 @@ from sparkwright.app.lease import holding
 from sparkwright.app.remove_supervisor import did, pause, remove_supervisor, tag_of, taken_down
 from sparkwright.app.services import LaunchRequest, Services
 from sparkwright.app.tasks import finished
-from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
@@ -142,7 +141,15 @@ async def _arm(services: Services, launch_request: LaunchRequest, plan: Plan, op
     service_host = await _seat(services, plan)
     if not service_host.python:
         return InstallResult(findings=(no_python(plan.head, service_host),))
-    where = await _brought(services, plan, service_host)
+    # The program is there afterwards
+    assert services.program, "supervising needs the program"
+    digest = services.program.digest
+    if digest not in service_host.runtimes:
+        await did(services, plan.head, service.unpack(service_host.state, digest, services.program.archive()))
+    home = f"{service_host.state}/supervision/{plan.deployment}"
+    where = Installation(
+        plan.head, home, service_host.state, service_host.python, f"{service_host.state}/runtime/{digest}"
+    )
     workers = _remote_workers(plan)
     lost = await open_ways(services, where, service_host, workers, tag_of(services, plan.deployment)) if workers else ()
     if lost:
@@ -190,18 +197,6 @@ async def _seat(services: Services, plan: Plan) -> ServiceHost:
     return service_host
 
 
-async def _brought(services: Services, plan: Plan, service_host: ServiceHost) -> Installation:
-    """The program is there afterwards."""
-    assert services.program, "supervising needs the program"
-    digest = services.program.digest
-    if digest not in service_host.runtimes:
-        await did(services, plan.head, service.unpack(service_host.state, digest, services.program.archive()))
-    home = f"{service_host.state}/supervision/{plan.deployment}"
-    return Installation(
-        plan.head, home, service_host.state, service_host.python, f"{service_host.state}/runtime/{digest}"
-    )
-
-
 def _remote_workers(plan: Plan) -> tuple[str, ...]:
     """Nodes that are this very machine are that for a supervisor on it, too."""
     head_local = plan.cluster.node(plan.head).is_local
@@ -211,9 +206,16 @@ def _remote_workers(plan: Plan) -> tuple[str, ...]:
 
 def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, options: InstallOptions) -> Desired:
     speeds = {"prefill_tokens_s": plan.speeds[0].prefill.value} if plan.speeds else {}
+    # The head's own cluster file: itself local, the others by the names in its ssh configuration
+    remote = _remote_workers(plan)
+    nodes = tuple(
+        replace(node, ssh=node.name if node.name in remote else "local")
+        for node in plan.cluster.nodes
+        if node.name in plan.placement.nodes
+    )
     return Desired(
         deployment=plan.deployment,
-        cluster=_as_seen_there(plan),
+        cluster=replace(plan.cluster, nodes=nodes, head=plan.head),
         recipe=launch_request.recipe,
         force=launch_request.force,
         by=services.who,
@@ -223,17 +225,6 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
         python=services.python_on(services.cluster.node(plan.head)),
         speeds=speeds,
     )
-
-
-def _as_seen_there(plan: Plan) -> Cluster:
-    """The head's own cluster file: itself local, the others by the names in its ssh configuration."""
-    remote = _remote_workers(plan)
-    nodes = tuple(
-        replace(node, ssh=node.name if node.name in remote else "local")
-        for node in plan.cluster.nodes
-        if node.name in plan.placement.nodes
-    )
-    return replace(plan.cluster, nodes=nodes, head=plan.head)
 
 
 async def _ordered(services: Services, where: Installation, desired: Desired, options: InstallOptions) -> None:

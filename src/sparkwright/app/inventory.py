@@ -30,7 +30,9 @@ class Inventory:
 
 async def inventory(services: Services, nodes: Sequence[Node], recipes: Iterable[Recipe]) -> Inventory:
     """recipes: their model paths tell where else models may lie. Changes nothing."""
-    folders = _folders(recipes)
+    # The parents of models that recipes look for at absolute paths or below home
+    paths = (recipe.model.path.rstrip("/") for recipe in recipes)
+    folders = tuple(dict.fromkeys(path.rpartition("/")[0] or "/" for path in paths if path.startswith(("/", "~/"))))
     answers = await together(_ask(services, node, folders) for node in nodes)
     found = dict(zip((node.name for node in nodes), answers, strict=True))
     lost = {name: answer for name, answer in found.items() if isinstance(answer, str)}
@@ -46,9 +48,3 @@ async def _ask(services: Services, node: Node, folders: Sequence[str]) -> tuple[
     except NodeError as error:
         return error.message
     return f"{node.name}: {found.why} {found.raw}".rstrip() if isinstance(found, Unknown) else found
-
-
-def _folders(recipes: Iterable[Recipe]) -> tuple[str, ...]:
-    """The parents of models that recipes look for at absolute paths or below home."""
-    paths = (recipe.model.path.rstrip("/") for recipe in recipes)
-    return tuple(dict.fromkeys(path.rpartition("/")[0] or "/" for path in paths if path.startswith(("/", "~/"))))

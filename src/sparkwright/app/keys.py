@@ -9,7 +9,6 @@ from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import CommandFailed, UsageError
 from sparkwright.gateway.keys import FIRST, Key, Keys, added, digest, key_from, parse, text_of, without
-from sparkwright.ports import Keyring
 from sparkwright.remote import gateway as commands
 from sparkwright.remote.host import script
 
@@ -33,7 +32,9 @@ async def listed(services: Services) -> Keys:
 
 async def add(services: Services, name: str, deployment: str = "") -> Made:
     """Raises UsageError when the name is taken."""
-    ring = _ring(services)
+    if services.keyring is None:
+        raise UsageError("no place to keep a key on this machine")
+    ring = services.keyring
     secret = key_from(ring.fresh())
     key = Key(name, digest(secret.reveal()), services.clock.now(), services.who, deployment)
     await _change(services, lambda keys: added(keys, key), f"key {name} made")
@@ -70,12 +71,6 @@ async def revoke(services: Services, name: str, deployment: str = "") -> tuple[K
 
     await _change(services, change, f"key {name} revoked")
     return gone
-
-
-def _ring(services: Services) -> Keyring:
-    if services.keyring is None:
-        raise UsageError("no place to keep a key on this machine")
-    return services.keyring
 
 
 async def _change(services: Services, change: Callable[[Keys], Keys], why: str) -> None:

@@ -87,7 +87,11 @@ async def _deployment(
     live = supervised.current if supervised else None
     found = _as_watched(supervised, live) if supervised and live else await _as_seen(services, ordered, probe)
     if supervised and not live:
-        found = _unwatched(found, supervised)
+        # It may serve all the same, and nobody would notice its end
+        state = DeploymentState.DEGRADED if found.state is DeploymentState.READY else found.state
+        name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
+        problems = (*found.problems, supervised.trouble)
+        found = replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
     simulated = found.simulated or any(rank.simulated for rank in ordered)
     return replace(found, ranks=ordered, supervised=supervised, simulated=simulated)
 
@@ -104,14 +108,6 @@ def _as_watched(supervised: Supervised, live: Live) -> Deployment:
     )
 
 
-def _unwatched(found: Deployment, supervised: Supervised) -> Deployment:
-    """It may serve all the same, and nobody would notice its end."""
-    state = DeploymentState.DEGRADED if found.state is DeploymentState.READY else found.state
-    name, endpoint = supervised.deployment, supervised.endpoint or found.endpoint
-    problems = (*found.problems, supervised.trouble)
-    return replace(found, name=name, state=state, endpoint=endpoint, problems=problems)
-
-
 async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: bool) -> Deployment:
     if not ordered:
         return Deployment("", DeploymentState.STOPPED, ())
@@ -125,7 +121,7 @@ async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: b
         name=first.deployment,
         state=state,
         ranks=ordered,
-        endpoint=_endpoint(first),
+        endpoint=f"http://{first.bind}:{first.port}/v1" if first.port else "",
         answer=answer,
         problems=(*problems, *((said,) if said else ())),
         simulated=any(r.simulated for r in ordered),
@@ -175,10 +171,6 @@ async def _token(services: Services, head: RankStatus, url: str, key: Secret | N
         return None, f"no token within {PROBE_SECONDS:.0f} s: busy with a long prefill, or stuck"
     except NotReady as error:
         return None, error.message
-
-
-def _endpoint(rank: RankStatus) -> str:
-    return f"http://{rank.bind}:{rank.port}/v1" if rank.port else ""
 
 
 async def logs(

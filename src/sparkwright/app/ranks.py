@@ -142,7 +142,12 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
     if spec.secrets or spec.files:
         await _place(services, spec, where)
     secrets = await _put_secrets(services, spec, where)
-    files = await _put_files(services, spec, where)
+    # A container may run as another user than ours: only files with a secret are closed to it
+    folder = process.files_dir(where)
+    for file in spec.files:
+        text = file.secret.reveal() if file.secret else file.text
+        await services.hosts[spec.node].put(text.encode(), f"{folder}/{file.name}", 0o600 if file.secret else 0o644)
+    files = folder
     if spec.runtime is Runtime.DOCKER:
         # Docker would make a missing folder root's, and the engine could not write its caches there.
         await host.run(docker.make_folders(spec))
@@ -174,15 +179,6 @@ async def _put_secrets(services: Services, spec: RankSpec, where: str) -> str:
     path = f"{where}/secrets.env"
     await services.hosts[spec.node].put(_env_file(spec.secrets.items()), path, 0o600)
     return path
-
-
-async def _put_files(services: Services, spec: RankSpec, where: str) -> str:
-    """A container may run as another user than ours: only files with a secret are closed to it."""
-    folder = process.files_dir(where)
-    for file in spec.files:
-        text = file.secret.reveal() if file.secret else file.text
-        await services.hosts[spec.node].put(text.encode(), f"{folder}/{file.name}", 0o600 if file.secret else 0o644)
-    return folder
 
 
 def _env_file(secrets: Iterable[tuple[str, Secret]]) -> bytes:

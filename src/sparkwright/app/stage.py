@@ -66,7 +66,14 @@ async def stage_image(services: Services, plan: Plan, cluster_state: ClusterStat
     if not needs.lacking:
         return False
     await _stage_image(services, plan, needs, cluster_state)
-    await _verify_image(services, plan, needs)
+    # What was brought is looked at again: two ranks of one deployment never run two images
+    source, reference = needs.source or plan.head, plan.recipe.engine.image
+    now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
+    for node in needs.lacking:
+        if node not in now:
+            raise CommandFailed(node, f"image {reference} is still not there after staging")
+        if source in now and now[node][0] != now[source][0]:
+            raise other_image(node, reference, now[node][0], f"{now[source][0]} on {source}")
     return True
 
 
@@ -76,28 +83,13 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     if not needs.lacking:
         return False
     await _stage_model(services, plan, needs, cluster_state)
-    await _verify_model(services, plan, needs)
-    return True
-
-
-async def _verify_image(services: Services, plan: Plan, needs: Needs) -> None:
-    """What was brought is looked at again: two ranks of one deployment never run two images."""
-    source, reference = needs.source or plan.head, plan.recipe.engine.image
-    now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
-    for node in needs.lacking:
-        if node not in now:
-            raise CommandFailed(node, f"image {reference} is still not there after staging")
-        if source in now and now[node][0] != now[source][0]:
-            raise other_image(node, reference, now[node][0], f"{now[source][0]} on {source}")
-
-
-async def _verify_model(services: Services, plan: Plan, needs: Needs) -> None:
-    """As for the image: an engine would find a gap only after minutes of loading."""
+    # As for the image: an engine would find a gap only after minutes of loading
     now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
         if not _complete(now, node):
             what = f"{plan.recipe.model.label} is still not complete after staging: {_lack(now, node)}"
             raise CommandFailed(node, what, "remove the model's folder there and call `up` again")
+    return True
 
 
 async def _stage_image(services: Services, plan: Plan, needs: Needs, cluster_state: ClusterState) -> None:

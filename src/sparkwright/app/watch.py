@@ -14,7 +14,7 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
-from sparkwright.engines.engine import Engine
+from sparkwright.engines.engine import Engine, phase_times
 from sparkwright.engines.stuck import lost_a_peer, why_stuck
 from sparkwright.facts.engine_log import Figures
 
@@ -206,7 +206,7 @@ _HINT = (
 
 def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
     """The engine's usual times, with what the recipe says in their place."""
-    times = dict(engine.phases())
+    times = dict(phase_times(engine.name))
     for name, given in plan.recipe.phases.items():
         phase = Phase(name)
         base = times.get(phase, PhaseTime())

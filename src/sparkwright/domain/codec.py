@@ -47,7 +47,10 @@ def _made(kind: Any, tree: Any, where: str) -> Any:
         found = _typed(tree, dict, where)
         return {str(key): _made(inside[1], value, f"{where}.{key}") for key, value in found.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return _enum(kind, tree, where)
+        try:
+            return kind(tree)
+        except ValueError:
+            raise Unreadable(f"{where}: {tree!r} is none of {', '.join(str(one.value) for one in kind)}") from None
     return _plain(kind, tree, where)
 
 
@@ -84,26 +87,15 @@ def _tuple(inside: tuple[Any, ...], items: list[Any], where: str) -> tuple[Any, 
     return tuple(_made(kind, item, f"{where}[{n}]") for n, (kind, item) in enumerate(zip(kinds, items, strict=True)))
 
 
-def _enum(kind: type[Enum], tree: Any, where: str) -> Enum:
-    try:
-        return kind(tree)
-    except ValueError:
-        raise Unreadable(f"{where}: {tree!r} is none of {', '.join(str(one.value) for one in kind)}") from None
-
-
 def _plain(kind: Any, tree: Any, where: str) -> Any:
     if kind is Any:
         return tree
     if kind is float and isinstance(tree, int) and not isinstance(tree, bool):
-        return _float(tree, where)
+        try:
+            return float(tree)
+        except OverflowError:
+            raise Unreadable(f"{where}: a number of {tree.bit_length()} bits") from None
     return _typed(tree, kind, where)
-
-
-def _float(number: int, where: str) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        raise Unreadable(f"{where}: a number of {number.bit_length()} bits") from None
 
 
 def _typed(tree: Any, kind: type[T], where: str) -> T:

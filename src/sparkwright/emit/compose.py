@@ -75,7 +75,7 @@ def _service(source: Source, spec: RankSpec) -> tuple[str, Mapping[str, str]]:
         "logging": {"driver": "json-file", "options": {"max-size": "64m", "max-file": "4"}},
         **({"deploy": _GPU} if spec.gpu else {}),
         **({"devices": ["/dev/infiniband:/dev/infiniband"], "cap_add": ["IPC_LOCK"]} if spec.rdma else {}),
-        "environment": _environment(spec, shared),
+        "environment": {k: _literal(v) if k in shared else f"${{{k}}}" for k, v in spec.env.items()},
         "volumes": _volumes(spec, alike),
         **({"secrets": [{"source": "rank", "target": docker.SECRETS_AT}]} if secret else {}),
     }
@@ -108,10 +108,6 @@ def _entrypoint(spec: RankSpec, secret: bool) -> list[str] | None:
     if secret:
         return ["/bin/sh", "-c", _literal(_SOURCED)]
     return None if spec.entrypoint is None else [_literal(word) for word in spec.entrypoint[:1]]
-
-
-def _environment(spec: RankSpec, shared: Mapping[str, str]) -> dict[str, str]:
-    return {k: _literal(v) if k in shared else f"${{{k}}}" for k, v in spec.env.items()}
 
 
 def _volumes(spec: RankSpec, alike: Sequence[RankSpec]) -> list[dict[str, Any]]:

@@ -165,7 +165,8 @@ def _container(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
     first = specs[0]
     shared = common([spec.env for spec in source.specs])
     secrets = dict.fromkeys(key for spec in specs for key in spec.secrets)
-    env: list[dict[str, Any]] = [{"name": key, "value": _literal(value)} for key, value in shared.items()]
+    # Kubernetes takes `$(NAME)` for a variable
+    env: list[dict[str, Any]] = [{"name": key, "value": value.replace("$(", "$$(")} for key, value in shared.items()]
     env += [{"name": key, "valueFrom": {"secretKeyRef": {"name": name(source), "key": key}}} for key in secrets]
     env += [{"name": _NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
     devices = {**({"nvidia.com/gpu": 1} if first.gpu else {}), **({RDMA: 1} if first.rdma else {})}
@@ -236,8 +237,3 @@ def _service(source: Source) -> list[dict[str, Any]]:
         "ports": ports, "endpoints": [{"addresses": [source.plan.bind]}],
     }  # fmt: skip
     return [service | {"spec": {"ports": ports}}, slice_]
-
-
-def _literal(value: str) -> str:
-    """Kubernetes takes `$(NAME)` for a variable."""
-    return value.replace("$(", "$$(")

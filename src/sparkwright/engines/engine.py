@@ -3,8 +3,11 @@
 Adding an engine is one file and one row in the catalog.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Protocol
 
 from sparkwright.domain.cluster import NodePaths
@@ -64,18 +67,11 @@ class Stop:
     grace: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseDefault:
-    """usual and stuck_after in seconds, and where the figures come from."""
-
-    phase: Phase
-    usual: float
-    stuck_after: float
-    source: str
-
-
-def phase_times(defaults: tuple[PhaseDefault, ...]) -> Mapping[Phase, PhaseTime]:
-    return {d.phase: PhaseTime(d.usual, d.stuck_after) for d in defaults}
+@cache
+def phase_times(engine: str) -> Mapping[Phase, PhaseTime]:
+    """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
+    table = tomllib.loads(files("sparkwright.engines").joinpath("data/phases.toml").read_text(encoding="utf-8"))
+    return {Phase(name): PhaseTime(*seconds) for name, seconds in table[engine].items()}
 
 
 class Engine(Protocol):
@@ -105,10 +101,6 @@ class Engine(Protocol):
     @property
     def traits(self) -> Traits:
         """What memory, splits and speed are planned by."""
-        ...
-
-    def phases(self) -> Mapping[Phase, PhaseTime]:
-        """Usual seconds of each start-up phase and the silence after which it counts as stuck."""
         ...
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:

@@ -1,10 +1,9 @@
-"""The environment of a distributed rank, each variable with its reason, and what a recipe gets wrong without any node.
+"""The environment of a distributed rank, and what a recipe gets wrong without any node.
 
 Findings ENG010-ENG016 and ENG033.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from sparkwright.domain.facts import FabricChoice
 from sparkwright.domain.finding import Finding
@@ -14,6 +13,8 @@ from sparkwright.engines.findings import ENG
 from sparkwright.engines.options import option_name
 
 LOOPBACK = "127.0.0.1"
+# Bootstrap goes over the fabric. Otherwise NCCL takes the first interface up, Gloo loopback (connection refused,
+# or a hang without a line), TensorPipe what the image has baked in, UCX (Ray, MPI, NIXL) all of them, MPI docker0.
 SOCKETS = (
     "NCCL_SOCKET_IFNAME",
     "GLOO_SOCKET_IFNAME",
@@ -21,7 +22,7 @@ SOCKETS = (
     "UCX_NET_DEVICES",
     "OMPI_MCA_btl_tcp_if_include",
 )
-# Differ from node to node and are taken from its facts: one value for all ranks is always wrong (field guide B4, E35).
+# Differ from node to node and are taken from its facts: one value for all ranks is always wrong.
 IDENTITY = (
     "VLLM_HOST_IP",
     "SGLANG_HOST_IP",
@@ -36,79 +37,30 @@ IDENTITY = (
 SECRETS = ("VLLM_API_KEY", "LLAMA_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY", "RAY_AUTH_TOKEN")
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """One variable of a rank: why it has that value, and the source (field guide section, seed, or engine source)."""
-
-    name: str
-    value: str
-    why: str
-    source: str
-
-
-def as_env(variables: tuple[Variable, ...]) -> dict[str, str]:
-    return {v.name: v.value for v in variables}
-
-
-def fabric(choice: FabricChoice) -> tuple[Variable, ...]:
+def fabric(choice: FabricChoice) -> dict[str, str]:
     """What the communication libraries need on this node: bootstrap over its fabric interface, payload over RDMA."""
-    return (*_sockets(choice.interface), *(_rdma(choice.hcas) if choice.hcas else _no_rdma()), *_nccl())
-
-
-def _sockets(interface: str) -> tuple[Variable, ...]:
-    reasons = {
-        "NCCL_SOCKET_IFNAME": (
-            "bootstrap over the fabric; otherwise NCCL takes the first interface up",
-            "B5; capture m4",
-        ),
-        "GLOO_SOCKET_IFNAME": (
-            "Gloo takes loopback otherwise: Connection refused, or a hang without a line",
-            "B5, seed 000",
-        ),
-        "TP_SOCKET_IFNAME": ("TensorPipe; some base images bake the management interface in", "B5"),
-        "UCX_NET_DEVICES": ("UCX (Ray, MPI, NIXL) scans every interface otherwise", "B5"),
-        "OMPI_MCA_btl_tcp_if_include": ("MPI's TCP transport picks docker0 otherwise", "B5"),
+    rdma = {
+        "NCCL_NET": "IB",  # a missing verbs device becomes an error, not a silent fall-back to TCP
+        "NCCL_IB_DISABLE": "0",  # some images set 1
+        "NCCL_IB_HCA": ",".join(choice.hcas),  # both ports of the pair: one gives 12-14 GB/s, two 20-24
+        # The GID is chosen by meaning, RoCE v2 and IPv4: its index changes while the node runs.
+        "NCCL_IB_ROCE_VERSION_NUM": "2",
+        "NCCL_IB_ADDR_FAMILY": "AF_INET",
+        "NCCL_CROSS_NIC": "1",  # rings may go from one port of a pair to the other
     }
-    return tuple(Variable(name, interface, *reasons[name]) for name in SOCKETS)
+    return {
+        **dict.fromkeys(SOCKETS, choice.interface),
+        **(rdma if choice.hcas else {"NCCL_IB_DISABLE": "1"}),
+        "NCCL_NET_PLUGIN": "none",  # plugins in base images reroute or fall back to TCP
+        "NCCL_CUMEM_ENABLE": "0",  # most recipes on GB10; 1 only after the DMA-BUF fix
+        "NCCL_NVLS_ENABLE": "0",  # there is no NVLink
+        "NCCL_IGNORE_CPU_AFFINITY": "1",  # big and little cores: the inherited mask may be little
+        "NCCL_DEBUG": "WARN",  # the cause of a failed start is in the log
+    }
 
 
-def _rdma(hcas: tuple[str, ...]) -> tuple[Variable, ...]:
-    return (
-        Variable("NCCL_NET", "IB", "a missing verbs device becomes an error, not a silent fall-back to TCP", "B5"),
-        Variable("NCCL_IB_DISABLE", "0", "some images set 1", "B5, seed 002"),
-        Variable("NCCL_IB_HCA", ",".join(hcas), "both ports of the pair: one gives 12-14 GB/s, two 20-24", "B5"),
-        Variable("NCCL_IB_ROCE_VERSION_NUM", "2", "the GID is chosen by meaning: RoCE v2 ...", "B3, B5"),
-        Variable("NCCL_IB_ADDR_FAMILY", "AF_INET", "... and IPv4. Its index drifts, so it is never given", "B3, E31"),
-        Variable("NCCL_CROSS_NIC", "1", "rings may go from one port of a pair to the other", "B5, seed 003"),
-    )
-
-
-def _no_rdma() -> tuple[Variable, ...]:
-    return (Variable("NCCL_IB_DISABLE", "1", "no usable RDMA device on this node: TCP on purpose", "B5"),)
-
-
-def _nccl() -> tuple[Variable, ...]:
-    return (
-        Variable("NCCL_NET_PLUGIN", "none", "plugins in base images reroute or fall back to TCP", "B5, seed 002"),
-        Variable("NCCL_CUMEM_ENABLE", "0", "most recipes on GB10; 1 only after the DMA-BUF fix", "B5, seed 003"),
-        Variable("NCCL_NVLS_ENABLE", "0", "there is no NVLink", "B5"),
-        Variable(
-            "NCCL_IGNORE_CPU_AFFINITY",
-            "1",
-            "big and little cores: the inherited mask may be little",
-            "B5",
-        ),
-        Variable("NCCL_DEBUG", "WARN", "the cause of a failed start is in the log", "B5"),
-    )
-
-
-def offline() -> tuple[Variable, ...]:
-    """No egress: weights are staged before, and nothing is reported home."""
-    return (
-        Variable("HF_HUB_OFFLINE", "1", "weights were staged and verified on every node before", "B5"),
-        Variable("TRANSFORMERS_OFFLINE", "1", "the same for configuration and tokenizer", "B5"),
-        Variable("DO_NOT_TRACK", "1", "no telemetry", "product.md"),
-    )
+# No egress: weights are staged and verified on every node before, and no telemetry is sent.
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "DO_NOT_TRACK": "1"}
 
 
 def check_env(recipe: Recipe) -> tuple[Finding, ...]:

@@ -85,14 +85,6 @@ def _held(names: Sequence[str], row: Mapping[str, Any]) -> Sequence[str]:
     return names[first : names.index(row["until"]) + 1 if "until" in row else None]
 
 
-def load_flags(raw: Mapping[str, Any]) -> FlagData:
-    """Of one version's own data. Raises KeyError where something is missing."""
-    options = {name: _option(name, row) for name, row in raw["options"].items()}
-    names = {spelling: option.name for option in options.values() for spelling in option.spellings}
-    env, replaced = frozenset(raw.get("env", ())), raw.get("env-deprecated", {})
-    return FlagData(raw["engine"], raw["version"], raw["wheel"], raw["sha256"], options, names, env, replaced)
-
-
 def _option(name: str, row: Mapping[str, Any]) -> Option:
     listed = {key: tuple(row.get(key, ())) for key in ("choices", "known", "aliases", "negatives")}
     return Option(
@@ -128,14 +120,25 @@ def raw_data(engine: str, version: str) -> Mapping[str, Any]:
 @cache
 def read_data(engine: str, version: str) -> FlagData:
     """The data of a version that has some. Raises KeyError otherwise."""
-    return load_flags(raw_data(engine, version))
+    # Of one version's own data. Raises KeyError where something is missing.
+    raw = raw_data(engine, version)
+    options = {name: _option(name, row) for name, row in raw["options"].items()}
+    names = {spelling: option.name for option in options.values() for spelling in option.spellings}
+    env, replaced = frozenset(raw.get("env", ())), raw.get("env-deprecated", {})
+    return FlagData(raw["engine"], raw["version"], raw["wheel"], raw["sha256"], options, names, env, replaced)
 
 
 def flag_data(engine: str, version: str) -> tuple[FlagData | None, tuple[Finding, ...]]:
     """The data to use, and a finding about that choice: this version's, else the nearest version's."""
     known = versions(engine)
     if not known:
-        return None, (_no_data(engine, version),)
+        return None, (
+            ENG["ENG006"].on(
+                "engine.version",
+                "there is data for no version of it",
+                title=f"no flag data for {engine} {version or '(no version given)'}",
+            ),
+        )
     plain = _SAME.sub("", version.removeprefix("v"))
     if plain in known:
         return read_data(engine, plain), ()
@@ -187,11 +190,3 @@ def _distance(mine: Key, near: Key, name: str) -> str:
         )
     series = abs(mine[1] - near[1]) if mine[0] == near[0] else 0
     return f"{name} is the nearest known, " + (f"{series} series {side}" if series else f"a major version {side}")
-
-
-def _no_data(engine: str, version: str) -> Finding:
-    return ENG["ENG006"].on(
-        "engine.version",
-        "there is data for no version of it",
-        title=f"no flag data for {engine} {version or '(no version given)'}",
-    )

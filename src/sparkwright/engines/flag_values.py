@@ -98,19 +98,15 @@ def _value(option: Option, value: str) -> Iterator[Problem]:
             "ENG003", f"takes {_kind_name(option.type)}, not {value!r}", f"as in --{option.name} {_example(option)}"
         )
         return
-    yield from _among(option, value)
-    for name, limit in option.limits.items():
-        words, holds = _BOUNDS[name]
-        if _is_number(value) and not holds(float(value), limit):
-            yield Problem("ENG003", f"must be {words} {limit:g}, not {value}", f"choose a value {words} {limit:g}")
-
-
-def _among(option: Option, value: str) -> Iterator[Problem]:
-    """Enforced choices, or the names that are built in."""
+    # Enforced choices, or the names that are built in
     if option.choices and not _is_one_of(value, option.choices, option.folded) and value != "None":
         yield Problem("ENG002", f"does not take {value!r}", _allowed(value, option.choices), value=value)
     if option.known and not _is_one_of(value, option.known, folded=True):
         yield Problem("ENG009", f"has no built-in {value!r}", _allowed(value, option.known))
+    for name, limit in option.limits.items():
+        words, holds = _BOUNDS[name]
+        if _is_number(value) and not holds(float(value), limit):
+            yield Problem("ENG003", f"must be {words} {limit:g}, not {value}", f"choose a value {words} {limit:g}")
 
 
 def _is_one_of(value: str, names: Sequence[Any], folded: bool) -> bool:

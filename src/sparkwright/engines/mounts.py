@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from sparkwright.domain.plan import Mount
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.engine import RenderContext
-from sparkwright.engines.environment import Variable
 
 HUB_AT = "/models/hub"
 MODELS_AT = "/models"
@@ -26,13 +25,12 @@ def container_folder(folder: str) -> str:
     return f"{MODELS_AT}/{PurePosixPath(folder).name}"
 
 
-def caches(recipe: Recipe, node: str, context: RenderContext, folders: Mapping[str, str]) -> tuple[Variable, ...]:
-    """Compile caches that outlive the rank. One root per image: a stale kernel cache gives garbled text (E62)."""
-    root = CACHE_AT if recipe.engine.runtime is Runtime.DOCKER else cache_root(recipe, node, context)
-    why = "compiled kernels outlive the rank; one root per image, for stale ones garble output"
-    hub = HUB_AT if recipe.engine.runtime is Runtime.DOCKER else context.paths[node].hub
-    found = (Variable("HF_HUB_CACHE", hub, "where the staged weights lie", "C1"),) if context.from_hub else ()
-    return (*found, *(Variable(name, f"{root}/{folder}", why, "E62") for name, folder in folders.items()))
+def caches(recipe: Recipe, node: str, context: RenderContext, folders: Mapping[str, str]) -> dict[str, str]:
+    """Compile caches that outlive the rank. One root per image: a stale kernel cache gives garbled text."""
+    docker = recipe.engine.runtime is Runtime.DOCKER
+    root = CACHE_AT if docker else cache_root(recipe, node, context)
+    hub = {"HF_HUB_CACHE": HUB_AT if docker else context.paths[node].hub} if context.from_hub else {}
+    return {**hub, **{name: f"{root}/{folder}" for name, folder in folders.items()}}
 
 
 def cache_root(recipe: Recipe, node: str, context: RenderContext) -> str:

@@ -50,14 +50,10 @@ def _option(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, Mapping):
         return (f"--{name}", compact_json(value))
     if isinstance(value, (list, tuple)):
-        return _listed(name, value)
+        if value and all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in value):
+            return (f"--{name}", *(text(v) for v in value))
+        return (f"--{name}", compact_json(list(value)))
     return (f"--{name}", text(value))
-
-
-def _listed(name: str, values: list[Any] | tuple[Any, ...]) -> tuple[str, ...]:
-    if values and all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in values):
-        return (f"--{name}", *(text(v) for v in values))
-    return (f"--{name}", compact_json(list(values)))
 
 
 def compact_json(value: Any) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, phase_times
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.engine import RenderContext, Stop
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint
@@ -20,17 +20,6 @@ from sparkwright.engines.vllm.releases import TRAITS
 VERSION = "0.21.0"
 SHM_BYTES = 64 * 1024**2
 MODULE = ("-m", "sparkwright.simulator")
-_SOURCE = "simulator/settings.py: its boot follows the captures' phases, shortened by SPARKWRIGHT_TWIN_TIME_SCALE"
-PHASES = (
-    PhaseDefault(Phase.START, 1, 30, _SOURCE),
-    PhaseDefault(Phase.RENDEZVOUS, 1, 20, _SOURCE),
-    PhaseDefault(Phase.LOAD, 2, 30, _SOURCE),
-    PhaseDefault(Phase.COMPILE, 1, 30, _SOURCE),
-    PhaseDefault(Phase.WARMUP, 1, 30, _SOURCE),
-    PhaseDefault(Phase.GRAPHS, 1, 30, _SOURCE),
-    PhaseDefault(Phase.SERVER, 1, 20, _SOURCE),
-    PhaseDefault(Phase.ANSWER, 1, 30, _SOURCE),
-)
 _TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the simulator's own processes")
 
 
@@ -51,9 +40,6 @@ class Twin:
         media="",
         owned_by="",
     )
-
-    def phases(self) -> Mapping[Phase, PhaseTime]:
-        return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
         return check_distributed(recipe, args.PER_RANK)

@@ -63,8 +63,10 @@ class Peak:
 def peak(recipe: Recipe, shape: ModelShape, unified: bool = True) -> Peak:
     """Of the fullest rank, at the batch that the engine profiles with."""
     tokens = limits.batched_tokens(recipe, unified)
+    # One buffer for all that need one, as large as the largest wants it, and the sampler's tables
+    tables = limits.sequences(recipe, unified) * shape.vocab * _COUNTED if traits(recipe).second_runner(recipe) else 0.0
     return Peak(
-        workspace=_kept(recipe, shape, tokens, unified),
+        workspace=max(_experts(recipe, shape, tokens), _sparse(recipe, shape, tokens, unified)) + tables,
         encoder=_encoder(recipe, shape, tokens),
         layers=_layers(recipe, shape, tokens) + _streams(recipe, shape, tokens, unified),
         sampler=_sampler(recipe, shape, tokens, unified),
@@ -78,12 +80,6 @@ def _sampler(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float
         return rows * s.vocab * _LOGIT_V2 + tokens * s.hidden * _NUMBER
     each = _LOGIT + (_DRAFTED_LOGIT if recipe.speculation.method else 0)
     return rows * s.vocab * each + 2 * tokens * s.hidden * _NUMBER
-
-
-def _kept(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
-    """One buffer for all that need one, as large as the largest wants it, and the sampler's tables."""
-    tables = limits.sequences(recipe, unified) * s.vocab * _COUNTED if traits(recipe).second_runner(recipe) else 0.0
-    return max(_experts(recipe, s, tokens), _sparse(recipe, s, tokens, unified)) + tables
 
 
 def _experts(recipe: Recipe, s: ModelShape, tokens: int) -> float:

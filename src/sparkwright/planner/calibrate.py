@@ -44,11 +44,12 @@ def conditions(recipe: Recipe, simulated: bool, **where: str | int) -> Condition
 
 def measured(facts: Mapping[str, str], under: Conditions, **more: object) -> Calibration:
     """The figures of one rank's log (facts.figures) as bytes and tokens; a figure that is no number is left out."""
+    value = _number(facts.get("kv_tokens", ""))
     return Calibration(
         under,
         weights=_bytes(facts, "weights"),
         kv=_bytes(facts, "kv"),
-        kv_tokens=_whole(facts.get("kv_tokens", "")),
+        kv_tokens=None if value is None else int(value),
         graphs=_bytes(facts, "graphs") or _bytes(facts, "graphs_estimate"),
         activations=_bytes(facts, "activations"),
         other=_bytes(facts, "other"),
@@ -165,11 +166,6 @@ def _bytes(facts: Mapping[str, str], figure: str) -> int | None:
         if value is not None:
             return round(value * size)
     return None
-
-
-def _whole(text: str) -> int | None:
-    value = _number(text)
-    return None if value is None else int(value)
 
 
 def _number(text: str) -> float | None:

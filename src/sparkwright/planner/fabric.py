@@ -69,40 +69,28 @@ def choose_fabric(node: Node, facts: NodeFacts, peers: Sequence[NodeFacts]) -> D
     wish = node.fabric
     if not peers and not (wish.address or wish.interface):
         return Decision(LOOPBACK)
-    unread = _unread(node.name, wish, facts)
-    if unread:
-        return _as_given(wish, unread)
-    view = _view(node, facts, peers)
-    wrong = _wrong_wishes(view)
-    if wrong:
-        return Decision(None, tuple(wrong))
-    return _given(view) if wish.address or wish.interface else _found(view)
-
-
-def _unread(node: str, wish: Fabric, facts: NodeFacts) -> list[Finding]:
     read: dict[str, object] = {"addresses": facts.interfaces}
     if wish.hcas != ():
         read["RDMA devices"] = facts.rdma
-    return [say.not_read(node, what, value) for what, value in read.items() if isinstance(value, Unknown)]
-
-
-def _as_given(wish: Fabric, unread: list[Finding]) -> Decision:
-    """A wholly given fabric is used unchecked; a part that has to be found cannot be."""
-    if wish.address is None or wish.interface is None or wish.hcas is None:
-        return Decision(None, tuple(unread))
-    notes = ("as the cluster file gives it; not checked",)
-    choice = FabricChoice(
-        wish.address, wish.interface, wish.hcas, notes=notes, gids=tuple((h, None) for h in wish.hcas)
-    )
-    return Decision(choice, tuple(say.softened(finding) for finding in unread))
-
-
-def _view(node: Node, facts: NodeFacts, peers: Sequence[NodeFacts]) -> _View:
+    unread = [say.not_read(node.name, what, value) for what, value in read.items() if isinstance(value, Unknown)]
+    if unread:
+        # A wholly given fabric is used unchecked; a part that has to be found cannot be
+        if wish.address is None or wish.interface is None or wish.hcas is None:
+            return Decision(None, tuple(unread))
+        notes = ("as the cluster file gives it; not checked",)
+        choice = FabricChoice(
+            wish.address, wish.interface, wish.hcas, notes=notes, gids=tuple((h, None) for h in wish.hcas)
+        )
+        return Decision(choice, tuple(say.softened(finding) for finding in unread))
     links = _known(facts.interfaces)
     rdma = () if node.fabric.hcas == () else _known_ports(facts.rdma)
     theirs = {peer.node: _ways(_known(peer.interfaces), _known_ports(peer.rdma)) for peer in peers}
     has_gpu = bool(facts.gpus)
-    return _View(node.name, node.fabric, links, rdma, _ways(links, rdma), theirs, has_gpu)
+    view = _View(node.name, node.fabric, links, rdma, _ways(links, rdma), theirs, has_gpu)
+    wrong = _wrong_wishes(view)
+    if wrong:
+        return Decision(None, tuple(wrong))
+    return _given(view) if wish.address or wish.interface else _found(view)
 
 
 def _known(value: tuple[Interface, ...] | Unknown) -> tuple[Interface, ...]:

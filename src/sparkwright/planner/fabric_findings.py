@@ -30,24 +30,20 @@ _FAB = by_code(CHECKS)
 
 
 def no_interface(node: str, wanted: str, links: Iterable[Interface]) -> Finding:
-    """FAB001: the cluster file names an interface that the node does not have."""
     return _FAB["FAB001"].on(node, f"interfaces: {_links(links)}", title=f"no interface {wanted}")
 
 
 def no_address(node: str, wanted: str, interface: str | None, links: Iterable[Interface]) -> Finding:
-    """FAB002: the given address is not on the node, or not on the given interface."""
     return _FAB["FAB002"].on(
         node, f"interfaces: {_links(links)}", title=f"{wanted} is not on {interface or 'any interface that is up'}"
     )
 
 
 def no_hca(node: str, wanted: str, ports: Iterable[RdmaPort]) -> Finding:
-    """FAB003: the cluster file names an RDMA device that the node does not have."""
     return _FAB["FAB003"].on(node, f"RDMA devices: {_ports(ports)}", title=f"no HCA {wanted}")
 
 
 def not_active(node: str, port: RdmaPort) -> Finding:
-    """FAB004: a given HCA has no link."""
     return _FAB["FAB004"].on(
         node,
         f"{port.device}/{port.port} state {port.state} physical_state {port.physical_state} netdev {port.netdev}",
@@ -56,7 +52,6 @@ def not_active(node: str, port: RdmaPort) -> Finding:
 
 
 def not_read(node: str, what: str, value: Unknown) -> Finding:
-    """FAB005: without these facts nothing can be chosen."""
     return _FAB["FAB005"].on(
         node,
         value.raw or value.why,
@@ -67,17 +62,14 @@ def not_read(node: str, what: str, value: Unknown) -> Finding:
 
 
 def softened(finding: Finding) -> Finding:
-    """FAB005 where everything is given: a warning that it was not checked."""
     return replace(finding, severity=WARN, cause=finding.cause + "; the cluster file's values are not checked")
 
 
 def all_down(node: str, ports: Iterable[RdmaPort]) -> Finding:
-    """FAB006: RDMA devices, and none of them ACTIVE."""
     return _FAB["FAB006"].on(node, _ports(ports))
 
 
 def unreachable(node: str, own: Sequence[str], peers: Mapping[str, Sequence[str]]) -> Finding:
-    """FAB007: no subnet of this node is one of every peer."""
     return _FAB["FAB007"].on(
         node,
         f"{node}: {', '.join(own) or 'no address'}; {_theirs(peers)}",
@@ -88,7 +80,6 @@ def unreachable(node: str, own: Sequence[str], peers: Mapping[str, Sequence[str]
 
 
 def peers_elsewhere(node: str, address: str, peers: Mapping[str, Sequence[str]]) -> Finding:
-    """FAB007, softer: the given address shares no subnet with the peers."""
     return _FAB["FAB007"].on(
         node,
         _theirs(peers),
@@ -100,7 +91,6 @@ def peers_elsewhere(node: str, address: str, peers: Mapping[str, Sequence[str]])
 
 
 def no_ipv4(node: str, interface: str, links: Iterable[Interface]) -> Finding:
-    """FAB013: the given interface is there and cannot be used."""
     return _FAB["FAB013"].on(
         node,
         f"interfaces: {_links(links)}",
@@ -110,12 +100,10 @@ def no_ipv4(node: str, interface: str, links: Iterable[Interface]) -> Finding:
 
 
 def several(node: str, ways: Sequence[str]) -> Finding:
-    """FAB008: more than one cage, or plain interface, reaches all peers."""
     return _FAB["FAB008"].on(node, ", ".join(ways))
 
 
 def no_gid(node: str, port: RdmaPort, address: str) -> Finding:
-    """FAB009: the GID table is known and lacks the entry that RoCE v2 over this address needs."""
     rows = ", ".join(f"{gid.index} {gid.version} {gid.ipv4 or 'link-local'}" for gid in port.gids)
     return _FAB["FAB009"].on(
         node,
@@ -126,12 +114,10 @@ def no_gid(node: str, port: RdmaPort, address: str) -> Finding:
 
 
 def one_port(node: str, port: RdmaPort, ports: Iterable[RdmaPort]) -> Finding:
-    """FAB010: one of the cage's two HCAs. 12-13.9 GB/s instead of 20-24 GB/s (field guide B5)."""
     return _FAB["FAB010"].on(node, _ports(ports), title=f"only {port.device} of its cage is used")
 
 
 def one_subnet(node: str, interface: str, mates: Sequence[str], network: str) -> Finding:
-    """FAB011: both twins in one subnet, so that the kernel answers for one on the other."""
     return _FAB["FAB011"].on(
         node,
         f"{', '.join((interface, *mates))} in {network}",
@@ -140,14 +126,12 @@ def one_subnet(node: str, interface: str, mates: Sequence[str], network: str) ->
 
 
 def same_address(node: str, address: str, peers: Sequence[str]) -> Finding:
-    """FAB012: two nodes hold one address."""
     return _FAB["FAB012"].on(
         node, f"{address} on {', '.join((node, *peers))}", title=f"{address} is also on {', '.join(peers)}"
     )
 
 
 def no_rdma(node: str, interface: str, ports: Iterable[RdmaPort]) -> Finding:
-    """FAB014: a GPU node that talks to its peers by plain TCP although nobody asked for it."""
     return _FAB["FAB014"].on(
         node, f"RDMA devices: {_ports(ports)}", title=f"no HCA: the ranks will talk by plain TCP over {interface}"
     )

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint
-from sparkwright.domain.facts import Memory, NodeFacts, Unknown
+from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, WEIGHTS, Lack, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
@@ -99,7 +99,7 @@ def _done(facts: NodeFacts, action: Action) -> NodeFacts:
     if isinstance(memory, Unknown):
         return facts
     if action.kind is ActionKind.DROP_CACHE:
-        return replace(facts, memory=_dropped(memory))
+        return replace(facts, memory=replace(memory, free=max(memory.free, memory.available), cached=0))
     # A live process's pages are among those that no counter explains; once it has gone they are plainly free.
     after = replace(
         memory,
@@ -116,10 +116,6 @@ def _done(facts: NodeFacts, action: Action) -> NodeFacts:
 
 def _left(found: tuple[T, ...] | Unknown, ended: Callable[[T], bool]) -> tuple[T, ...] | Unknown:
     return found if isinstance(found, Unknown) else tuple(one for one in found if not ended(one))
-
-
-def _dropped(memory: Memory) -> Memory:
-    return replace(memory, free=max(memory.free, memory.available), cached=0)
 
 
 def calibrated(

@@ -157,13 +157,9 @@ def group(recipe: Recipe, shape: ModelShape, page: Page) -> Group:
     if page.kind is CacheKind.WINDOW:
         # A window need not begin where a block does: one block more.
         return Group(-(-min(page.window - 1 + in_flight(recipe), context) // page.tokens) + 1, page.tokens)
-    own = -(-context // _ranks_of_context(recipe))
+    # Decode context parallelism: each rank keeps its share of the tokens
+    own = -(-context // (number(flag(recipe, "decode-context-parallel-size")) or 1))
     return Group(-(-own // page.tokens), page.tokens)
-
-
-def _ranks_of_context(recipe: Recipe) -> int:
-    """Decode context parallelism: each rank keeps its share of the tokens."""
-    return number(flag(recipe, "decode-context-parallel-size")) or 1
 
 
 def _single(recipe: Recipe, shape: ModelShape, found: Sequence[Page]) -> Pool:

@@ -35,7 +35,13 @@ def _held(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], kv_
     if layout is Cache.TOKENS:
         return kv_sglang.capacity(recipe, shape, kv_bytes)
     if layout is Cache.SEQUENCES:
-        return _plain(recipe, shape, kinds, kv_bytes)
+        # TensorRT-LLM and llama.cpp: rows of whole blocks; windows and states are what a sequence takes besides them.
+        context, each = recipe.serving.context or shape.positions, _sequence(recipe, shape, kinds)
+        block = traits(recipe).block
+        fit = max(0, kv_bytes) / each if each else 0.0
+        tokens = int(fit * context) // block * block
+        why = f"{kv_bytes} B / {each} B for a sequence of {context} tokens, in blocks of {block}"
+        return KvCapacity(kv_bytes, tokens, tokens, fit, block, each, why=(why,))
     return kv_vllm.capacity(recipe, shape, kinds, kv_bytes)
 
 
@@ -74,16 +80,6 @@ def _kinds(recipe: Recipe, shape: ModelShape) -> tuple[CacheLayers, ...] | Unkno
     if shape.compress and traits(recipe).cache is Cache.TOKENS:
         return Unknown("", "SGLang's pools for compressed KV are not modelled")
     return layers(recipe, shape)
-
-
-def _plain(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers], size: int) -> KvCapacity:
-    """TensorRT-LLM and llama.cpp: rows of whole blocks; windows and states are what a sequence takes besides them."""
-    context, each = recipe.serving.context or shape.positions, _sequence(recipe, shape, kinds)
-    block = traits(recipe).block
-    fit = max(0, size) / each if each else 0.0
-    tokens = int(fit * context) // block * block
-    why = f"{size} B / {each} B for a sequence of {context} tokens, in blocks of {block}"
-    return KvCapacity(size, tokens, tokens, fit, block, each, why=(why,))
 
 
 def _sequence(recipe: Recipe, shape: ModelShape, kinds: Sequence[CacheLayers]) -> int:

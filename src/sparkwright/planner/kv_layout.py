@@ -72,13 +72,6 @@ def drafted(recipe: Recipe) -> int:
     return recipe.speculation.tokens if recipe.speculation.method else 0
 
 
-def indexed_layers(recipe: Recipe, shape: ModelShape) -> int:
-    """Drafted layers that are like the model's own: they have rows of its indexer, too."""
-    method = recipe.speculation.method.lower()
-    inside = "mtp" in method or method == "nextn" or (method == "eagle" and traits(recipe).eagle_inside)
-    return own_layers(recipe, shape) if inside else 0
-
-
 def own_layers(recipe: Recipe, shape: ModelShape) -> int:
     """Drafted layers that cache like the model's: MTP inside the checkpoint, one of EAGLE, three of DSpark."""
     method = recipe.speculation.method.lower()
@@ -197,7 +190,10 @@ def _index(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     if not shape.index_layers:
         return
     row, ratio = index_row(shape, _fp4_index(recipe)), shape.index_ratio or 1
-    count = _here(shape.index_layers, recipe) + indexed_layers(recipe, shape)
+    # Drafted layers that are like the model's own: they have rows of its indexer, too
+    method = recipe.speculation.method.lower()
+    inside = "mtp" in method or method == "nextn" or (method == "eagle" and traits(recipe).eagle_inside)
+    count = _here(shape.index_layers, recipe) + (own_layers(recipe, shape) if inside else 0)
     why = f"the indexer's row of {shape.index_dim} for {ratio} tokens"
     yield CacheLayers(CacheKind.INDEX, count, row, ratio=ratio, why=why)
 
@@ -214,34 +210,25 @@ def _states(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:
     """A convolution's last inputs (and those of drafted tokens) in the model's type, and a matrix, both over tp."""
     beside = shape.state_kind == "sconv" and not shape.state_layers
     if beside and not traits(recipe).convolutions:
-        yield _beside(recipe, shape)
+        # Convolutions next to each attention (Inkling): vLLM keeps them as windows, in pages of as many tokens. A
+        # head's numbers are rounded up to a power of two. Windows count the tokens in flight, too: they take most of
+        # it.
+        each = -(-shape.state_conv_width // max(1, shape.kv_heads))
+        row = kv_heads(shape.kv_heads, recipe.parallelism.tp) * (1 << max(0, each - 1).bit_length()) * _BF16
+        layers, few = _here(shape.attention_layers, recipe), shape.state_conv
+        yield CacheLayers(CacheKind.WINDOW, layers, row, window=few, why=f"convolutions over {few} tokens", block=few)
         return
     count = shape.attention_layers if beside else shape.state_layers
     inputs = max(0, shape.state_conv - 1) + drafted(recipe) if shape.state_conv else 0
     tp = recipe.parallelism.tp
     conv = inputs * -(-shape.state_conv_width // tp) * _BF16
-    matrix = -(-shape.state_matrix // tp) * _matrix_bytes(recipe, shape)
-    name = shape.state_kind or "state"
-    why = f"{name}: {inputs} x {shape.state_conv_width} and {shape.state_matrix} numbers / tp {tp}"
-    yield CacheLayers(CacheKind.STATE, _here(count, recipe), state=conv + matrix, why=why)
-
-
-def _beside(recipe: Recipe, shape: ModelShape) -> CacheLayers:
-    """Convolutions next to each attention (Inkling): vLLM keeps them as windows, in pages of as many tokens.
-
-    A head's numbers are rounded up to a power of two. Windows count the tokens in flight, too: they take most of it.
-    """
-    each = -(-shape.state_conv_width // max(1, shape.kv_heads))
-    row = kv_heads(shape.kv_heads, recipe.parallelism.tp) * (1 << max(0, each - 1).bit_length()) * _BF16
-    layers, few = _here(shape.attention_layers, recipe), shape.state_conv
-    return CacheLayers(CacheKind.WINDOW, layers, row, window=few, why=f"convolutions over {few} tokens", block=few)
-
-
-def _matrix_bytes(recipe: Recipe, shape: ModelShape) -> int:
     asked = flag(recipe, "mamba-ssm-cache-dtype") or flag(recipe, "mamba-ssm-dtype")
     exact = shape.state_kind in _EXACT or shape.single_blocks or traits(recipe).exact_states
     usual = _STATE_BYTES.get(shape.state_format, _FP32 if exact else _BF16)
-    return _STATE_BYTES.get(str(asked), usual)
+    matrix = -(-shape.state_matrix // tp) * _STATE_BYTES.get(str(asked), usual)
+    name = shape.state_kind or "state"
+    why = f"{name}: {inputs} x {shape.state_conv_width} and {shape.state_matrix} numbers / tp {tp}"
+    yield CacheLayers(CacheKind.STATE, _here(count, recipe), state=conv + matrix, why=why)
 
 
 def _compressed(recipe: Recipe, shape: ModelShape) -> Iterator[CacheLayers]:

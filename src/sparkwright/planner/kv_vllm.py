@@ -33,6 +33,8 @@ def capacity(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], 
     blocks, context = max(0, size) // made.block, recipe.serving.context or shape.positions
     # The first block stands for no content: nothing is ever written there.
     fit = max(0, blocks - 1) / made.held
+    alike = Counter((group.blocks, group.tokens) for group in made.groups)
+    parts = [f"{many} x {held:,} blocks of {tokens:,} tokens" for (held, tokens), many in alike.items()]
     return KvCapacity(
         bytes=size,
         reported=_reported(recipe, made, blocks, context),
@@ -40,7 +42,12 @@ def capacity(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], 
         sequences=fit,
         block=made.groups[0].tokens,
         per_sequence=made.held * made.block,
-        why=_why(made, blocks, context),
+        why=(
+            (
+                f"{blocks:,} blocks of {made.block:,} B",
+                f"a sequence of {context:,} tokens holds {made.held:,}: {', '.join(parts)}",
+            )
+        ),
     )
 
 
@@ -63,15 +70,6 @@ def _reported(recipe: Recipe, made: Pool, blocks: int, context: int) -> int:
     if prints_contexts(recipe):
         return int(blocks / (made.counted or made.held) * context)
     return blocks // len(made.groups) * made.tokens * (number(flag(recipe, "decode-context-parallel-size")) or 1)
-
-
-def _why(made: Pool, blocks: int, context: int) -> tuple[str, ...]:
-    alike = Counter((group.blocks, group.tokens) for group in made.groups)
-    parts = [f"{many} x {held:,} blocks of {tokens:,} tokens" for (held, tokens), many in alike.items()]
-    return (
-        f"{blocks:,} blocks of {made.block:,} B",
-        f"a sequence of {context:,} tokens holds {made.held:,}: {', '.join(parts)}",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,11 @@ def ledger(recipe: Recipe, facts: NodeFacts, checkpoint: Found, world: int, depl
         return MemoryLedger(facts.node, LedgerLine(POOL, 0, Origin.ASSUMED, why), ())
     if simulated(recipe):
         real = replace(recipe, engine=replace(recipe.engine, name=traits(recipe).plays or recipe.engine.name))
-        return _imagined(_counted(real, facts.node, here, checkpoint), recipe)
+        # What a real engine would take, as lines of nothing; and what the played one does
+        found = _counted(real, facts.node, here, checkpoint)
+        lines = [_nothing(line) for line in found.lines if line.name in (WEIGHTS, KV_POOL)]
+        own = overhead(recipe, None) if traits(recipe).plays else ()
+        return replace(found, lines=(found.lines[0], lines[0], *own, *lines[1:]), claim=0, loading=None)
     return _counted(recipe, facts.node, here, checkpoint)
 
 
@@ -86,7 +90,8 @@ def _fixed(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, sharing:
 
 
 def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> MemoryLedger:
-    shape = _shape(recipe, checkpoint)
+    own = checkpoint.shape if isinstance(checkpoint, Checkpoint) else None
+    shape = own if isinstance(own, ModelShape) else recipe.model.shape
     fixed = _fixed(recipe, shape, checkpoint, here.sharing, here.unified)
     taken, known = fixed.taken, fixed.taken[0].known
     kv = _cut(recipe, shape, _kv_line(recipe, shape, here, taken))
@@ -104,11 +109,6 @@ def _counted(recipe: Recipe, node: str, here: Pool, checkpoint: Found) -> Memory
 
 def simulated(recipe: Recipe) -> bool:
     return recipe.model.simulated or simulator(recipe)
-
-
-def _shape(recipe: Recipe, checkpoint: Found) -> ModelShape | None:
-    own = checkpoint.shape if isinstance(checkpoint, Checkpoint) else None
-    return own if isinstance(own, ModelShape) else recipe.model.shape
 
 
 def _times(line: LedgerLine, ranks: int) -> LedgerLine:
@@ -145,21 +145,17 @@ def _kv_line(recipe: Recipe, shape: ModelShape | None, here: Pool, taken: Sequen
         )
     engine = traits(recipe)
     if engine.claim is Claim.NONE:
-        return _slots(recipe, shape)
+        # llama.cpp takes the cache of every slot when it starts.
+        slots = recipe.serving.sequences or 1
+        size = kv_cache.needed(recipe, shape, slots) if shape else Unknown("", "the model's dimensions are not known")
+        if isinstance(size, Unknown):
+            why = f"not known: {size.why}; taken at start for every slot"
+            return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
+        return LedgerLine(KV_POOL, size, Origin.COMPUTED, f"{slots} slots of full length, taken at start")
     if engine.claim is Claim.REST:
         return _rest(memory_fraction(recipe), here, taken)
     apart = engine.outside(recipe)
     return _within(recipe, here, [line for line in taken if line.name not in apart])
-
-
-def _slots(recipe: Recipe, shape: ModelShape | None) -> LedgerLine:
-    """llama.cpp takes the cache of every slot when it starts."""
-    slots = recipe.serving.sequences or 1
-    size = kv_cache.needed(recipe, shape, slots) if shape else Unknown("", "the model's dimensions are not known")
-    if isinstance(size, Unknown):
-        why = f"not known: {size.why}; taken at start for every slot"
-        return LedgerLine(KV_POOL, 0, Origin.ASSUMED, why, known=False)
-    return LedgerLine(KV_POOL, size, Origin.COMPUTED, f"{slots} slots of full length, taken at start")
 
 
 def _rest(fraction: float, here: Pool, taken: Sequence[LedgerLine]) -> LedgerLine:
@@ -210,13 +206,6 @@ def _needed(recipe: Recipe, shape: ModelShape | None) -> int | None:
         return None
     size = kv_cache.needed(recipe, shape)
     return size if isinstance(size, int) else None
-
-
-def _imagined(found: MemoryLedger, recipe: Recipe) -> MemoryLedger:
-    """What a real engine would take, as lines of nothing; and what the played one does."""
-    lines = [_nothing(line) for line in found.lines if line.name in (WEIGHTS, KV_POOL)]
-    own = overhead(recipe, None) if traits(recipe).plays else ()
-    return replace(found, lines=(found.lines[0], lines[0], *own, *lines[1:]), claim=0, loading=None)
 
 
 def _nothing(line: LedgerLine) -> LedgerLine:

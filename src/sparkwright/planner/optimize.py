@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB
-from sparkwright.domain.verdict import Choice, Goal, Load, Optimum, Speed, Variant, Verdict
+from sparkwright.domain.verdict import Choice, Goal, Load, Optimum, Speed, Variant
 from sparkwright.planner import limits
 from sparkwright.planner.knobs import (
     LEAST_FRACTION,
@@ -159,7 +159,8 @@ def _allowed(recipe: Recipe) -> bool:
 def _scored(search: _Search, goal: Goal, variant: Variant) -> Choice:
     recipe, verdict = changed(search.recipe, variant), search.ask(variant)
     alone = search.judge.speed(recipe, Load(prompt=PROMPT))
-    busy = max(1, min(limits.sequences(recipe), _held(verdict)))
+    # Requests of that prompt and answer that the KV pool holds at once
+    busy = max(1, min(limits.sequences(recipe), verdict.kv.tokens // (PROMPT + ANSWER) if verdict.kv else 1))
     together = search.judge.speed(recipe, Load(depth=PROMPT, concurrency=busy, prompt=PROMPT)) if busy > 1 else alone
     score = float(context_of(recipe, search.world.shape))
     if goal is Goal.LATENCY:
@@ -167,11 +168,6 @@ def _scored(search: _Search, goal: Goal, variant: Variant) -> Choice:
     elif goal is Goal.THROUGHPUT:
         score = _answers(together, busy)
     return Choice(variant, recipe, verdict, alone, together, score)
-
-
-def _held(verdict: Verdict) -> int:
-    """Requests of that prompt and answer that the KV pool holds at once."""
-    return verdict.kv.tokens // (PROMPT + ANSWER) if verdict.kv else 1
 
 
 def _answers(speed: Speed | None, busy: int) -> float:

@@ -3,7 +3,7 @@
 Pure search: how memory is counted is the judge's business, a function of a recipe and of what is done on the nodes.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -21,17 +21,13 @@ def changed(recipe: Recipe, variant: Variant) -> Recipe:
     for key, value in variant.changes:
         section, _, name = key.partition(".")
         if section == "flags":
-            recipe = replace(recipe, flags=_flags(recipe.flags, name, value))
+            kept = {n: v for n, v in recipe.flags.items() if n.lstrip("-").replace("_", "-") != name}
+            recipe = replace(recipe, flags=kept if value is None else {**kept, name: value})
         elif section in _OWN and name:
             recipe = replace(recipe, **{section: replace(getattr(recipe, section), **{name: value})})
         else:
             recipe = replace(recipe, **{section: value})
     return recipe
-
-
-def _flags(given: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:
-    kept = {n: v for n, v in given.items() if n.lstrip("-").replace("_", "-") != name}
-    return kept if value is None else {**kept, name: value}
 
 
 def written(variant: Variant) -> str:

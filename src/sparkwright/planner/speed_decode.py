@@ -114,12 +114,13 @@ def step(model: Model, load: Load, rates: Rates, tokens: int = 1) -> Step:
     """One step in which each of the running sequences decodes or verifies so many tokens."""
     shape, split = model.shape, model.recipe.parallelism
     running, count = together(model.recipe, load), kernels(shape)
+    # Whether the CPU launches each kernel: no graphs, or none for so many tokens
     return Step(
         weights=_weights(model, rates, running, tokens),
         cache=_cache(model, load, rates, tokens),
         kernels=count * rates.kernel,
         exchanges=_waits(model) * rates.exchange + sent(shape, split, running * tokens) / rates.link,
-        host=count * rates.host if _launched(model.recipe, running * tokens) else 0.0,
+        host=count * rates.host if (eager(model.recipe) or (running * tokens) > captures(model.recipe)[1]) else 0.0,
         fixed=rates.step * split.pp,
     )
 
@@ -161,11 +162,6 @@ def _cache(model: Model, load: Load, rates: Rates, tokens: int) -> float:
     one = held.bytes / rate * (rates.unsaid if unsaid else 1.0) + held.state / rates.read
     turns = split.pp * -(-together(model.recipe, load) // (split.pp * split.dp))
     return turns * (one + tokens * held.flop / rates.scan)
-
-
-def _launched(recipe: Recipe, batch: int) -> bool:
-    """Whether the CPU launches each kernel: no graphs, or none for so many tokens."""
-    return eager(recipe) or batch > captures(recipe)[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,9 @@ def beside(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
         found.append(Weights("kernels loaded meanwhile", engine.loaded, Spread.COPY, ends=True))
     if drafter(recipe, shape):
         # Split like the target unless draft_tensor_parallel_size says otherwise (0.21.0, config/speculative.py).
-        found.append(Weights(DRAFT, _drafter(recipe.speculation.method.lower(), shape), Spread.HEADS, ends=True))
+        method = recipe.speculation.method.lower()
+        layers = next((n for word, n in _DRAFT_LAYERS.items() if word in method), _DRAFT_OTHERS)
+        found.append(Weights(DRAFT, layers * 16 * shape.hidden**2 * 2.0, Spread.HEADS, ends=True))
     return tuple(found)
 
 
@@ -254,11 +256,6 @@ def _positions(s: ModelShape) -> float:
     """cos and sin of every position: FP32 where YaRN makes them, twice where two bases are in use."""
     width = s.rope_dim or min(s.head_dim, 128)
     return s.positions * width * (4.0 if s.latent or s.compress else 2.0) * (2 if s.compress else 1)
-
-
-def _drafter(method: str, s: ModelShape) -> float:
-    layers = next((n for word, n in _DRAFT_LAYERS.items() if word in method), _DRAFT_OTHERS)
-    return layers * 16 * s.hidden**2 * 2.0
 
 
 def repacked(everything: tuple[Weights, ...], recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:

@@ -19,7 +19,12 @@ def build_checks(recipe: Recipe) -> Iterator[Complaint]:
         yield from _base(recipe.build)
         yield from _python(recipe.build)
         yield from _commands(recipe.build)
-        yield from _environment(recipe.build)
+        for name, value in recipe.build.env.items():
+            path = ("build", "env", name)
+            if is_secret_name(name) or looks_secret(value):
+                yield path, f"`build.env.{name}`: a key would stay in the image for everybody who has it; leave it out"
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\n" in value or has_control(value):
+                yield path, f"`build.env`: found {shown(name)}; allowed: NAME to a text of one line"
         yield from _addresses(recipe.build)
 
 
@@ -71,15 +76,6 @@ def _commands(build: Build) -> Iterator[Complaint]:
         if found := _FETCHES.search(line):
             hint = "name code in `build.sources`, wheels in `build.python`, and check a download with sha256sum"
             yield path, f"a command of `build` fetches what nothing pins: {shown(found[0].strip())}; {hint}"
-
-
-def _environment(build: Build) -> Iterator[Complaint]:
-    for name, value in build.env.items():
-        path = ("build", "env", name)
-        if is_secret_name(name) or looks_secret(value):
-            yield path, f"`build.env.{name}`: a key would stay in the image for everybody who has it; leave it out"
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\n" in value or has_control(value):
-            yield path, f"`build.env`: found {shown(name)}; allowed: NAME to a text of one line"
 
 
 def _addresses(build: Build) -> Iterator[Complaint]:

@@ -14,7 +14,7 @@ from sparkwright.recipes.overlay import clean
 from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
 from sparkwright.recipes.secrets import env_complaints
 from sparkwright.recipes.values import Matching, Part, Text, shown
-from sparkwright.recipes.yaml_lines import Document, Path, Problem, dotted, read_yaml
+from sparkwright.recipes.yaml_lines import Path, Problem, dotted, read_yaml
 
 _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, at most 63, as in spark-1")
 _SSH = Matching(
@@ -86,7 +86,13 @@ def load_cluster(text: str, source: str) -> Cluster:
     Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
     """
     document = read_yaml(text, source)
-    part, found = validated(_tree(document, source), ClusterPart, valid_keys(ClusterPart))
+    # The file with each node written in full: `- spark-1` is short for `- name: spark-1`
+    if not isinstance(document.value, Mapping):
+        raise RecipeError(f"{source}:1: found {shown(document.value)}; a cluster file is a mapping with `nodes:`")
+    tree = clean(document.value)
+    if isinstance(tree.get("nodes"), list):
+        tree["nodes"] = [{"name": n} if not isinstance(n, Mapping) else n for n in tree["nodes"]]
+    part, found = validated(tree, ClusterPart, valid_keys(ClusterPart))
     cluster = _cluster(part, source) if part else None
     if part and cluster and not any(path[:1] == ("nodes",) for path, _ in found):
         found += tuple(_checks(cluster, part))
@@ -95,16 +101,6 @@ def load_cluster(text: str, source: str) -> Cluster:
         hint = "`sparkwright recipes show --reference cluster` explains every key"
         raise RecipeError(report(problems, source), hint=hint)
     return cluster
-
-
-def _tree(document: Document, source: str) -> Any:
-    """The file with each node written in full: `- spark-1` is short for `- name: spark-1`."""
-    if not isinstance(document.value, Mapping):
-        raise RecipeError(f"{source}:1: found {shown(document.value)}; a cluster file is a mapping with `nodes:`")
-    tree = clean(document.value)
-    if isinstance(tree.get("nodes"), list):
-        tree["nodes"] = [{"name": n} if not isinstance(n, Mapping) else n for n in tree["nodes"]]
-    return tree
 
 
 def _cluster(part: ClusterPart, source: str) -> Cluster:

@@ -25,7 +25,6 @@ from sparkwright.recipes.schema import (
     EnginePart,
     GatewayPart,
     ModelPart,
-    PhasesPart,
     RecipePart,
     ServingPart,
     ShapePart,
@@ -58,7 +57,7 @@ def to_recipe(part: RecipePart, source: str) -> Recipe:
         mounts=tuple(part.mounts),
         shm_bytes=part.shm,
         build=_build(part.build),
-        phases=_phases(part.phases),
+        phases={name: PhaseTime(**value) for name, value in part.phases.model_dump(exclude_unset=True).items()},
         published=tuple(Figure(**figure.model_dump()) for figure in part.published),
         notes=tuple(part.notes),
         source=source,
@@ -94,10 +93,6 @@ def _gateway(part: GatewayPart) -> Gateway:
 
 def _speculation(part: SpeculationPart | None) -> Speculation:
     return Speculation(part.method, part.tokens, plain(part.options)) if part else Speculation()
-
-
-def _phases(part: PhasesPart) -> dict[str, PhaseTime]:
-    return {name: PhaseTime(**value) for name, value in part.model_dump(exclude_unset=True).items()}
 
 
 def _build(part: BuildPart | None) -> Build | None:

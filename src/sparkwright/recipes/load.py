@@ -54,7 +54,13 @@ def load_recipe(text: str, source: str, profile: str = "") -> Recipe:
     source: the file's name as messages show it. Every profile of the file is checked, not only the chosen one.
     Raises RecipeError: one line per mistake, each beginning with `FILE:LINE:`.
     """
-    return _chosen(_file(text, source), profile, source)
+    file = _file(text, source)
+    wanted = profile or file.default
+    for variant in file.variants:
+        if variant.profile == wanted and variant.recipe:
+            return variant.recipe
+    names = (v.profile for v in file.variants)
+    raise RecipeError(f"{source}:{file.line}: profile {shown(wanted)} does not exist; {existing(names)}")
 
 
 def what_is_left(text: str, source: str) -> tuple[Recipe, ...]:
@@ -138,15 +144,6 @@ def _line(document: Document, profile: str, path: Path) -> int:
             if place in document.lines:
                 return document.lines[place]
     return 1
-
-
-def _chosen(file: _File, profile: str, source: str) -> Recipe:
-    wanted = profile or file.default
-    for variant in file.variants:
-        if variant.profile == wanted and variant.recipe:
-            return variant.recipe
-    names = (v.profile for v in file.variants)
-    raise RecipeError(f"{source}:{file.line}: profile {shown(wanted)} does not exist; {existing(names)}")
 
 
 def digest(recipe: Recipe) -> str:

@@ -62,7 +62,8 @@ def _complaint(detail: ErrorDetails, keys: tuple[str, ...]) -> Complaint:
 
 
 def _sentence(detail: ErrorDetails, path: Path) -> str:
-    kind, observed = detail["type"], _observed(detail["input"], path)
+    secret = any(is_secret_name(str(part)) for part in path)
+    kind, observed = detail["type"], ("a value that is not shown" if secret else shown(detail["input"]))
     if kind == "value_error":
         return str(detail["ctx"]["error"])
     if kind == "literal_error":
@@ -70,11 +71,6 @@ def _sentence(detail: ErrorDetails, path: Path) -> str:
     if kind in _WANTED:
         return f"found {observed}; expected {_WANTED[kind]}{_advice(kind, detail['input'], path)}"
     return f"found {observed}; {detail['msg']}"
-
-
-def _observed(value: Any, path: Path) -> str:
-    secret = any(is_secret_name(str(part)) for part in path)
-    return "a value that is not shown" if secret else shown(value)
 
 
 def _advice(kind: str, value: Any, path: Path) -> str:

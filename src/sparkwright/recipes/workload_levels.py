@@ -122,13 +122,11 @@ def _paces(level: LevelPart) -> Iterator[Complaint]:
 
 def _single(part: SinglePart) -> Iterator[Complaint]:
     for name in ("prompt", "output"):
-        yield from _spans(getattr(part, name), ("single", name))
+        length = getattr(part, name)
+        path = ("single", name)
+        if length.low > length.high:
+            yield path, f"`{'.'.join(path)}`: found from {length.low} to {length.high}; `from` is the smaller one"
+        elif length.median and not length.low < length.median < length.high:
+            yield path, f"`{'.'.join(path)}.median`: found {length.median}; it lies between `from` and `to`"
     if part.warm and 0 in part.depth:
         yield ("single", "warm"), "`warm: true` needs a `depth` above 0: it is the context that is sent before"
-
-
-def _spans(length: LengthPart, path: tuple[str, str]) -> Iterator[Complaint]:
-    if length.low > length.high:
-        yield path, f"`{'.'.join(path)}`: found from {length.low} to {length.high}; `from` is the smaller one"
-    elif length.median and not length.low < length.median < length.high:
-        yield path, f"`{'.'.join(path)}.median`: found {length.median}; it lies between `from` and `to`"

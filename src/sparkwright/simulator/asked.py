@@ -54,10 +54,6 @@ def too_long(context: int, wanted: int, prompt: int) -> ApiError:
     )
 
 
-def unknown_model(name: str) -> ApiError:
-    return ApiError(404, f"The model `{name}` does not exist.", "NotFoundError", "model")
-
-
 def invalid(path: str, function: str, problems: list[dict[str, Any]]) -> ApiError:
     """A body that does not validate: FastAPI's errors as vLLM words them."""
     count = len(problems)
@@ -142,7 +138,11 @@ def chat(body: Body, rules: Rules) -> Asked:
     template = {**rules.template, **(body.get("chat_template_kwargs") or {})}
     thinks = rules.reasoning and all(template.get(k, True) for k in ("enable_thinking", "thinking"))
     tool = _tool(body, rules)
-    text = _render(body)
+    # A chat template of the usual shape, so that counts and shared prefixes behave
+    tools = body.get("tools") or []
+    head = f"<|im_start|>system\n# Tools\n{json.dumps(tools)}<|im_end|>\n" if tools else ""
+    turns = "".join(f"<|im_start|>{m.get('role', 'user')}\n{_content(m)}<|im_end|>\n" for m in body["messages"])
+    text = f"{head}{turns}<|im_start|>assistant\n"
     return _asked(body, rules, rules.tokenizer.encode(text), limit, (thinks, tool))
 
 
@@ -160,7 +160,7 @@ def completion(body: Body, rules: Rules) -> Asked:
 def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape: tuple[bool, Body | None]) -> Asked:
     name = body.get("model") or rules.names[0]
     if name not in rules.names and not rules.any_name:
-        raise unknown_model(name)
+        raise ApiError(404, f"The model `{name}` does not exist.", "NotFoundError", "model")
     if limit is not None and limit < 1:
         raise refused(f"max_tokens must be at least 1, got {limit}.", "max_tokens", limit)
     if int(body.get("n") or 1) != 1:
@@ -194,14 +194,6 @@ def _schema(body: Body) -> Body | None:
         return {"type": "object", "required": ["answer"]}
     stated = (body.get("structured_outputs") or {}).get("json")
     return stated if isinstance(stated, dict) else None
-
-
-def _render(body: Body) -> str:
-    """A chat template of the usual shape, so that counts and shared prefixes behave."""
-    tools = body.get("tools") or []
-    head = f"<|im_start|>system\n# Tools\n{json.dumps(tools)}<|im_end|>\n" if tools else ""
-    turns = "".join(f"<|im_start|>{m.get('role', 'user')}\n{_content(m)}<|im_end|>\n" for m in body["messages"])
-    return f"{head}{turns}<|im_start|>assistant\n"
 
 
 def _content(message: Body) -> str:

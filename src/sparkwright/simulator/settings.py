@@ -71,6 +71,7 @@ def settings_from(env: Mapping[str, str]) -> Settings:
     """Raises ValueError, naming the variable, when a number is not one."""
     scale = _number(env, "TIME_SCALE", None)
     memory = _number(env, "MEMORY_GIB", 119.7) or 119.7
+    home = env.get("HF_HOME") or env.get("HOME", "/root") + "/.cache/huggingface"
     return Settings(
         memory_gib=memory,
         free_gib=_number(env, "FREE_GIB", max(memory - 8.0, 0.0)) or 0.0,
@@ -94,7 +95,7 @@ def settings_from(env: Mapping[str, str]) -> Settings:
         control=env.get(PREFIX + "CONTROL", ""),
         api_keys=tuple(k for k in (env.get("VLLM_API_KEY"),) if k),
         wrong_interface=_wrong_interface(env),
-        hub=_hub(env),
+        hub=env.get("HF_HUB_CACHE") or home + "/hub",
         version=env.get(PREFIX + "VERSION", ""),
         long_context_allowed=env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "0") not in ("0", ""),
     )
@@ -122,11 +123,6 @@ def _wrong_interface(env: Mapping[str, str]) -> str:
     host = env.get("VLLM_HOST_IP", "")
     # Simulated nodes on one machine have fabric addresses like 127.0.100.1; those do reach each other.
     return f"VLLM_HOST_IP={host}" if host in ("127.0.0.1", "localhost") else ""
-
-
-def _hub(env: Mapping[str, str]) -> str:
-    home = env.get("HF_HOME") or env.get("HOME", "/root") + "/.cache/huggingface"
-    return env.get("HF_HUB_CACHE") or home + "/hub"
 
 
 PHASES = ("join", "load", "compile", "kv", "graphs", "serve")

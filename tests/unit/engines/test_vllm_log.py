@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.engines.catalog import ENGINES, engine
+from sparkwright.engines.engine import phase_times
 from sparkwright.engines.vllm import log as vllm_log
 from sparkwright.facts.engine_log import LogStory, read_log
 from unit.engines.samples import DATA
@@ -91,7 +92,7 @@ def test_a_dead_peer_is_the_root_not_the_cancelled_step() -> None:
 def test_a_missing_or_deaf_peer_leaves_the_rank_at_the_rendezvous(name: str) -> None:
     """Nothing is printed while a peer is missing, so the last phase must be the one with the short patience."""
     assert story(name).phases[-1][0] is Phase.RENDEZVOUS
-    assert engine("vllm").phases()[Phase.RENDEZVOUS].stuck_after == 90
+    assert phase_times("vllm")[Phase.RENDEZVOUS].stuck_after == 90
 
 
 def test_a_worker_leaves_the_rendezvous_when_all_have_joined() -> None:

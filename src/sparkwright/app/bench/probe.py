@@ -36,12 +36,15 @@ async def identify(asker: Endpoint, root: str, key: Secret | None) -> Probed:
     at, engine = _vocabulary(figures)
     props_tree, info_tree = _tree(props), _tree(info)
     engine = engine or next((n for n in SEPARATE if (own := ENGINES[n].traits.property) and own in props_tree), "")
+    # llama.cpp's is of one slot.
+    settings = props_tree.get("default_generation_settings")
+    found = (settings.get("n_ctx") if isinstance(settings, dict) else 0) or info_tree.get("context_length") or 0
     return Probed(
         url=root,
         model="",
         engine=engine,
         engine_version=_version(_tree(told), props_tree, info_tree),
-        context=_served_context(props_tree, info_tree),
+        context=found if isinstance(found, int) else 0,
         metrics=_PAGES[at] if at >= 0 else "",
         names=VOCABULARIES[engine] if at >= 0 else {},
     )
@@ -68,13 +71,6 @@ def _version(told: Mapping[str, Any], props: Mapping[str, Any], info: Mapping[st
     """Only what looks like one: a proxy may answer anything."""
     found = told.get("version") or props.get("build_info") or info.get("version") or ""
     return str(found) if _BUILD.match(str(found)) else ""
-
-
-def _served_context(props: Mapping[str, Any], info: Mapping[str, Any]) -> int:
-    """llama.cpp's is of one slot."""
-    settings = props.get("default_generation_settings")
-    found = (settings.get("n_ctx") if isinstance(settings, dict) else 0) or info.get("context_length") or 0
-    return found if isinstance(found, int) else 0
 
 
 _TOKENS = 8
@@ -114,7 +110,9 @@ async def send_probe(asker: Endpoint, clock: Clock, target: Target, model: str) 
 
     accepted, reply = tuple(OPTIONS), await ask(tuple(OPTIONS))
     if reply.status in _REFUSED:
-        accepted, reply = await _narrowed(ask)
+        # Each option for itself: what is taken alone is taken together
+        taken = [name for name in OPTIONS if (await ask((name,))).status == 200]
+        accepted, reply = tuple(taken), await ask(tuple(taken))
     if reply.status != 200:
         raise _refusal(target, model, reply)
     return replace(_read(target, reply), accepted=accepted)
@@ -126,12 +124,6 @@ def _body(model: str, options: tuple[str, ...]) -> str:
     for name in options:
         body |= OPTIONS[name]
     return json.dumps(body)
-
-
-async def _narrowed(ask: Ask) -> tuple[tuple[str, ...], Reply]:
-    """Each option for itself: what is taken alone is taken together."""
-    taken = [name for name in OPTIONS if (await ask((name,))).status == 200]
-    return tuple(taken), await ask(tuple(taken))
 
 
 def _refusal(target: Target, model: str, reply: Reply) -> UsageError | NotReady:

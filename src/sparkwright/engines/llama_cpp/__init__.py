@@ -15,10 +15,10 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
-from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
+from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.engines.dialect import first, most_telling, pieces, rule
-from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times, served_name
-from sparkwright.engines.environment import Variable, as_env, check_distributed, offline
+from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, served_name
+from sparkwright.engines.environment import OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.llama_cpp import rpc
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS
@@ -32,13 +32,6 @@ LAUNCHER = ("-m", "sparkwright.adapters.llama_server")
 DOCKER_PROGRAM = ("/app/llama-server",)  # ghcr.io/ggml-org/llama.cpp:server*, not on the image's PATH
 # `--load-mode` took the place of `--no-mmap` before b10114 (ggml-org/llama.cpp#20834); for a while both worked.
 LOAD_MODE_SINCE = 10114
-PHASES = (
-    PhaseDefault(Phase.START, 2, 60, "measured: 0.01 s on the CPU, CUDA context a few seconds"),
-    PhaseDefault(Phase.LOAD, 120, 900, "field guide C5: 13-25 min for 194 GB, and the loader prints nothing meanwhile"),
-    PhaseDefault(Phase.WARMUP, 10, 120, "one empty run after loading"),
-    PhaseDefault(Phase.SERVER, 1, 60, "measured: listening the moment the model is loaded"),
-    PhaseDefault(Phase.ANSWER, 5, 300, "first prompt"),
-)
 EMITS = (
     *("model", "host", "port", "alias", "ctx-size", "parallel", "load-mode", "batch-size"),
     *("cache-type-k", "cache-type-v", "metrics", "jinja", "rpc", "n-gpu-layers"),
@@ -81,9 +74,6 @@ class LlamaCpp:
     stop = Stop("SIGTERM", 15.0)
     traits = TRAITS
 
-    def phases(self) -> Mapping[Phase, PhaseTime]:
-        return phase_times(PHASES)
-
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
         workers = rpc.check_rpc(recipe, on_cpu(recipe))
         return (*check_distributed(recipe, PER_RANK), *_check_model(recipe), *workers)
@@ -105,7 +95,7 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
         rank=0,
         node=node,
         argv=(*program, *words(_options(recipe, placement, context))),
-        env={**as_env(_variables()), **{k: str(v) for k, v in recipe.env.items()}},
+        env={**OFFLINE, "LLAMA_ARG_OFFLINE": "1", **{k: str(v) for k, v in recipe.env.items()}},
         runtime=recipe.engine.runtime,
         image=recipe.engine.image,
         entrypoint=docker_entrypoint(recipe, DOCKER_PROGRAM) if docker else None,
@@ -192,10 +182,6 @@ def _mounted(node: str, path: str, context: RenderContext) -> tuple[str, str]:
 def _mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
     host, inside = _mounted(node, context.models.get(node, "") or recipe.model.path, context)
     return (Mount(host, inside, read_only=True), *(parse_mount(text) for text in recipe.mounts))
-
-
-def _variables() -> tuple[Variable, ...]:
-    return (*offline(), Variable("LLAMA_ARG_OFFLINE", "1", "no download behind our back", "--offline, 2026.10.11549"))
 
 
 _PREFIX = re.compile(r"(?:\d+\.\d\d\.\d{3}\.\d{3} )?(?:(?P<level>[DIWE]) )?")

@@ -6,13 +6,13 @@ entrypoints/engine.py. Field guide C3.
 
 from collections.abc import Mapping
 
-from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
+from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.domain.units import GIB
-from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, files_at, phase_times
+from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, files_at
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
@@ -26,17 +26,6 @@ from sparkwright.engines.traits import Cache, Claim, Range, Traits
 READ_FOR = "0.5.23"
 MODULE = ("-m", "sglang.launch_server")
 KEEPS_SECRETS = "sglang_server.py"
-PHASES = (
-    PhaseDefault(Phase.START, 60, 300, "imports of torch and kernels; GB10 cores are slow"),
-    PhaseDefault(Phase.RENDEZVOUS, 20, 120, "seed 000: a rank on the wrong interface waits here without a line"),
-    PhaseDefault(Phase.DOWNLOAD, 1800, 300, "engines start offline; only for recipes that switch that off"),
-    PhaseDefault(Phase.LOAD, 300, 300, "field guide C3: 508-604 s in all on four nodes; a shard every few seconds"),
-    PhaseDefault(Phase.COMPILE, 60, 600, "kernels built on first use"),
-    PhaseDefault(Phase.WARMUP, 60, 600, "KV pool and attention backend; FlashInfer tunes itself"),
-    PhaseDefault(Phase.GRAPHS, 60, 180, "seed 001: a capture stuck at 0 of 36 was dead, seen after 34 minutes"),
-    PhaseDefault(Phase.SERVER, 10, 300, "one warm-up request through all ranks"),
-    PhaseDefault(Phase.ANSWER, 10, 300, "first request: kernels for its shape are compiled"),
-)
 _OUTSIDE = (PROCESSES, COMMUNICATION, CONTEXT, ACTIVATIONS, GRAPHS)
 
 
@@ -83,9 +72,6 @@ class Sglang:
     # A worker ignores SIGTERM until rank 0 tells it to stop (0.5.20 and later): all ranks are stopped together.
     stop = Stop("SIGTERM", 30.0)
     traits = TRAITS
-
-    def phases(self) -> Mapping[Phase, PhaseTime]:
-        return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
         return (*check_distributed(recipe, args.PER_RANK), *check_sglang(recipe))

@@ -7,7 +7,7 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.plan import Placement, RankFile
 from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.engines.engine import RenderContext, files_at, served_name
-from sparkwright.engines.environment import LOOPBACK, Variable, as_env, fabric, offline
+from sparkwright.engines.environment import LOOPBACK, OFFLINE, fabric
 from sparkwright.engines.mounts import caches, model_word
 from sparkwright.engines.options import Options, merge, words
 
@@ -67,22 +67,18 @@ def listens(recipe: Recipe, placement: Placement, context: RenderContext, rank: 
 
 def environment(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
     """Ours, then the recipe's over it; what identifies the rank stays ours."""
-    ours = as_env(_variables(recipe, placement, context, rank))
-    return {**ours, **{k: str(v) for k, v in recipe.env.items()}, "SGLANG_HOST_IP": ours["SGLANG_HOST_IP"]}
-
-
-def _variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[Variable, ...]:
-    node = placement.nodes[rank]
-    many = placement.world > 1
-    address = placement.fabric[node].address if many else LOOPBACK
-    why = "peers reach this rank at its fabric address, not at the default route's"
-    return (
-        Variable("SGLANG_HOST_IP", address, why, "B4; srt/utils/network.py"),
-        Variable("HOST_IP", address, "the same for what SGLang imports", "B4; srt/utils/network.py"),
-        *(fabric(placement.fabric[node]) if many else ()),
-        *offline(),
-        *caches(recipe, node, context, CACHES),
-    )
+    node, many = placement.nodes[rank], placement.world > 1
+    # Peers reach this rank at its fabric address, not at the default route's (srt/utils/network.py).
+    address = {"SGLANG_HOST_IP": placement.fabric[node].address if many else LOOPBACK}
+    return {
+        **address,
+        "HOST_IP": address["SGLANG_HOST_IP"],  # the same for what SGLang imports
+        **(fabric(placement.fabric[node]) if many else {}),
+        **OFFLINE,
+        **caches(recipe, node, context, CACHES),
+        **{k: str(v) for k, v in recipe.env.items()},
+        **address,
+    }
 
 
 def _identity(recipe: Recipe) -> Options:

@@ -19,9 +19,9 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
-from sparkwright.domain.recipe import Parallelism, PhaseTime, Recipe, Runtime
+from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.engines.dialect import EXCEPTION, first, most_telling, pieces, progress, rule
-from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, files_at, phase_times
+from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, files_at
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.launchers import script
 from sparkwright.engines.metrics import TRTLLM_METRICS
@@ -37,15 +37,6 @@ KEY = "SPARKWRIGHT_LAUNCH_KEY"
 # What mpirun starts on every node. Its transport's interface is named here, on the node itself, for mpirun hands the
 # head's OMPI_MCA_ variables to all.
 _ON_THE_NODE = f'unset {KEY}; export OMPI_MCA_btl_tcp_if_include="${args.INTERFACE}"; exec "$@"'
-PHASES = (
-    PhaseDefault(Phase.START, 60, 300, "imports of torch and kernels; GB10 cores are slow"),
-    PhaseDefault(Phase.RENDEZVOUS, 10, 120, "mpirun reaches the agents, then MPI_Init"),
-    PhaseDefault(Phase.LOAD, 300, 600, "published logs: a bar over modules; prefetching shards prints little"),
-    PhaseDefault(Phase.WARMUP, 60, 900, "published logs: autotuner 28 s on one GPU; 15 minutes on a cold cache"),
-    PhaseDefault(Phase.GRAPHS, 60, 600, "published logs: 10 s for the largest batch, then less"),
-    PhaseDefault(Phase.SERVER, 5, 120, "uvicorn"),
-    PhaseDefault(Phase.ANSWER, 10, 300, "first request"),
-)
 _RESERVE = "one project's reserve for TensorRT-LLM (chenboju/dgx-spark-serving); not measured here"
 
 
@@ -75,9 +66,6 @@ class Trtllm:
     emits: Mapping[str, str] = dict.fromkeys(args.EMITS, READ_FOR)
     stop = Stop("SIGTERM", 30.0)
     traits = TRAITS
-
-    def phases(self) -> Mapping[Phase, PhaseTime]:
-        return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
         return (*check_distributed(recipe, args.PER_RANK), *check_trtllm(recipe))
@@ -110,7 +98,13 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
     spec = _rank(recipe, placement, context, 0)
     files = files_at(recipe, context, spec.node, 0)
     words = args.serve_words(recipe, placement, context)
-    mpirun = _mpirun(recipe, placement, files)
+    # Daemons stay in the foreground: the agent's connection is what ends them
+    rsh = f"{_python(recipe)} {files}/{LAUNCHER} rsh --port {recipe.serving.master_port}"
+    mpirun = (
+        *("mpirun", "--hostfile", f"{files}/{HOSTFILE}", "-np", str(placement.world), "--map-by", "ppr:1:node"),
+        *("--leave-session-attached", "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "plm_rsh_agent", rsh),
+        *("sh", "-c", _ON_THE_NODE, "sh"),
+    )
     hosts = "".join(f"{placement.fabric[node].address} slots=1\n" for node in placement.nodes)
     return replace(
         _launched(spec, recipe, context, ("head", "--", *mpirun, *_serve(recipe, many=True), *words)),
@@ -141,16 +135,6 @@ def _launched(spec: RankSpec, recipe: Recipe, context: RenderContext, words: tup
         argv=program[1:] if docker else program,
         entrypoint=program[:1] if docker else None,
         secrets={KEY: context.launch_key} if context.launch_key else {},
-    )
-
-
-def _mpirun(recipe: Recipe, placement: Placement, files: str) -> tuple[str, ...]:
-    """Daemons stay in the foreground: the agent's connection is what ends them."""
-    rsh = f"{_python(recipe)} {files}/{LAUNCHER} rsh --port {recipe.serving.master_port}"
-    return (
-        *("mpirun", "--hostfile", f"{files}/{HOSTFILE}", "-np", str(placement.world), "--map-by", "ppr:1:node"),
-        *("--leave-session-attached", "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "plm_rsh_agent", rsh),
-        *("sh", "-c", _ON_THE_NODE, "sh"),
     )
 
 

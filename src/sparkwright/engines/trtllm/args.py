@@ -6,7 +6,7 @@ Its options are click's, spelled with underscores. What it has no option for goe
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
@@ -15,7 +15,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankFile
 from sparkwright.domain.recipe import Recipe, Runtime, Speculation
 from sparkwright.engines.engine import RenderContext, files_at
-from sparkwright.engines.environment import Variable, as_env, fabric, offline
+from sparkwright.engines.environment import OFFLINE, fabric
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.mounts import HUB_AT, caches, model_word
 from sparkwright.engines.options import Options, merge, text
@@ -105,14 +105,10 @@ def options_file(recipe: Recipe) -> RankFile:
     """
     import yaml
 
-    options = _deep(_file_options(recipe), extra_options(recipe))
-    return RankFile(OPTIONS_FILE, yaml.safe_dump(options, sort_keys=False, allow_unicode=True))
-
-
-def extra_options(recipe: Recipe) -> Mapping[str, Any]:
-    """What the recipe has in `flags.extra_llm_api_options`; empty when that is no mapping (a finding reports it)."""
+    # What the recipe has in `flags.extra_llm_api_options`; empty when that is no mapping (a finding reports it).
     given = merge({}, recipe.flags).get(EXTRA)
-    return given if isinstance(given, Mapping) else {}
+    options = _deep(_file_options(recipe), given if isinstance(given, Mapping) else {})
+    return RankFile(OPTIONS_FILE, yaml.safe_dump(options, sort_keys=False, allow_unicode=True))
 
 
 def _file_options(recipe: Recipe) -> Options:
@@ -143,50 +139,35 @@ def _deep(below: Mapping[str, Any], above: Mapping[str, Any]) -> Options:
 
 def environment(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
     """Ours, then the recipe's over it; where MPI finds its peers stays ours."""
-    ours = as_env(_variables(recipe, placement, context, rank))
+    node = placement.nodes[rank]
+    # Kernels are compiled at start; Triton's own ptxas does not know sm_121.
+    cuda = {"CPATH": "/usr/local/cuda/include", "TRITON_PTXAS_PATH": "/usr/local/cuda/bin/ptxas"}
+    ours = {
+        **(_many_nodes(placement, node) if placement.world > 1 else {}),
+        **OFFLINE,
+        **(cuda if recipe.engine.runtime is Runtime.DOCKER else {}),
+        **caches(recipe, node, context, CACHES),
+    }
     mpi = {name: value for name, value in ours.items() if name.startswith("OMPI_")}
     return {**ours, **{k: str(v) for k, v in recipe.env.items()}, **mpi}
 
 
-def _variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[Variable, ...]:
-    node = placement.nodes[rank]
-    many = placement.world > 1
-    return (
-        *(_many_nodes(placement, node) if many else ()),
-        *offline(),
-        *(_cuda() if recipe.engine.runtime is Runtime.DOCKER else ()),
-        *caches(recipe, node, context, CACHES),
-    )
-
-
-def _many_nodes(placement: Placement, node: str) -> tuple[Variable, ...]:
+def _many_nodes(placement: Placement, node: str) -> dict[str, str]:
     """mpirun hands its own OMPI_ variables to every daemon, so they must be right on all nodes: addresses, no names."""
-    network = _common([placement.fabric[name].address for name in placement.nodes])
-    interface = placement.fabric[node].interface
-    return (
-        *(variable for variable in fabric(placement.fabric[node]) if not variable.name.startswith("OMPI_")),
-        Variable(
-            INTERFACE, interface, "becomes OMPI_MCA_btl_tcp_if_include on this node: else MPI takes docker0", "B5"
-        ),
-        Variable("OMPI_MCA_oob_tcp_if_include", network, "daemons meet over the fabric; names differ per node", "B5"),
-        Variable("OMPI_ALLOW_RUN_AS_ROOT", "1", "the image's user is root, inside its container", "C4"),
-        Variable("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", "it asks for confirmation", "C4"),
-    )
-
-
-def _common(addresses: Sequence[str]) -> str:
-    """The smallest network that holds them all; Open MPI 4.1 takes a /32 for all interfaces."""
+    # The smallest network that holds them all; Open MPI 4.1 takes a /32 for all interfaces.
+    addresses = [placement.fabric[name].address for name in placement.nodes]
     bits = 31
     while len({ip_network(f"{address}/{bits}", strict=False) for address in addresses}) > 1:
         bits -= 1
-    return str(ip_network(f"{addresses[0]}/{bits}", strict=False))
-
-
-def _cuda() -> tuple[Variable, ...]:
-    return (
-        Variable("CPATH", "/usr/local/cuda/include", "kernels are compiled at start", "C4"),
-        Variable("TRITON_PTXAS_PATH", "/usr/local/cuda/bin/ptxas", "Triton's own ptxas does not know sm_121", "C4"),
-    )
+    network = str(ip_network(f"{addresses[0]}/{bits}", strict=False))
+    choice = placement.fabric[node]
+    return {
+        **{name: value for name, value in fabric(choice).items() if not name.startswith("OMPI_")},
+        INTERFACE: choice.interface,  # becomes OMPI_MCA_btl_tcp_if_include on this node: else MPI takes docker0
+        "OMPI_MCA_oob_tcp_if_include": network,  # daemons meet over the fabric; names differ per node
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",  # the image's user is root, inside its container
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
 
 
 def check_trtllm(recipe: Recipe) -> tuple[Finding, ...]:

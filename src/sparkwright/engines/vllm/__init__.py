@@ -5,11 +5,11 @@ Read for 0.21.0; field guide C1. Ray is another engine.
 
 from collections.abc import Mapping
 
-from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
-from sparkwright.engines.engine import SHM_BYTES, PhaseDefault, RenderContext, Stop, phase_times
+from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, mounts
@@ -18,17 +18,6 @@ from sparkwright.engines.vllm.log import read_vllm
 from sparkwright.engines.vllm.releases import TRAITS
 
 READ_FOR = "0.21.0"
-PHASES = (
-    PhaseDefault(Phase.START, 45, 180, "captures: 13-36 s: imports and model config; GB10 cores are slower"),
-    PhaseDefault(Phase.RENDEZVOUS, 20, 90, "captures m1, m2: 2-18 s; m3, m4 hang here without a line"),
-    PhaseDefault(Phase.DOWNLOAD, 1800, 300, "engines start offline; only for recipes that switch that off"),
-    PhaseDefault(Phase.LOAD, 230, 300, "field guide C1: 80-552 s for 160 GB on two nodes; a shard every few seconds"),
-    PhaseDefault(Phase.COMPILE, 60, 600, "captures: 4-24 s; 600 s covers a cold cache on GB10 (C1: 12 min in all)"),
-    PhaseDefault(Phase.WARMUP, 120, 600, "capture v4-1m: 308 s of DeepGEMM and TileLang, with progress every 2-8 s"),
-    PhaseDefault(Phase.GRAPHS, 30, 300, "captures: 4-8 s; E67, E69: a capture without progress is a deadlock"),
-    PhaseDefault(Phase.SERVER, 5, 120, "captures: 1-4 s"),
-    PhaseDefault(Phase.ANSWER, 10, 300, "first request: Triton compiles kernels (jit_monitor lines in the captures)"),
-)
 EMITS = (
     "served-model-name", "revision", "host", "port", "tensor-parallel-size", "pipeline-parallel-size",
     "data-parallel-size", "enable-expert-parallel", "distributed-executor-backend", "nnodes", "node-rank",
@@ -45,9 +34,6 @@ class Vllm:
     emits: Mapping[str, str] = dict.fromkeys(EMITS, READ_FOR)
     stop = Stop("SIGTERM", 30.0)
     traits = TRAITS
-
-    def phases(self) -> Mapping[Phase, PhaseTime]:
-        return phase_times(PHASES)
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
         return check_distributed(recipe, args.PER_RANK)

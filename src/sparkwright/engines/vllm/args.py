@@ -8,7 +8,7 @@ from typing import Any
 from sparkwright.domain.plan import Placement
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import RenderContext, served_name
-from sparkwright.engines.environment import LOOPBACK, Variable, as_env, fabric, offline
+from sparkwright.engines.environment import LOOPBACK, OFFLINE, fabric
 from sparkwright.engines.mounts import caches, model_word
 from sparkwright.engines.options import Options, compact_json, merge, words
 
@@ -117,26 +117,18 @@ def listens(recipe: Recipe, placement: Placement, context: RenderContext, rank: 
     return (*api, (master, recipe.serving.master_port), *rpc)
 
 
-def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[Variable, ...]:
-    """The rank's environment as a table with reasons, without what the recipe adds."""
-    node = placement.nodes[rank]
-    many = placement.world > 1
-    address = placement.fabric[node].address if many else LOOPBACK
-    why = (
-        "peers reach this rank at its fabric address, not at the default route's" if many else "nothing beyond loopback"
-    )
-    return (
-        Variable("VLLM_HOST_IP", address, why, "B4, E35"),
-        *(fabric(placement.fabric[node]) if many else ()),
-        *offline(),
-        Variable("VLLM_NO_USAGE_STATS", "1", "no telemetry", "vllm/envs.py 0.21.0"),
-        Variable("VLLM_ENGINE_READY_TIMEOUT_S", "3600", "600 s are less than a cold start of a 1M profile", "B5 (GK)"),
-        *caches(recipe, node, context, CACHES),
-    )
-
-
 def environment(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
     """Ours, then the recipe's over it; what identifies the rank stays ours."""
-    table = variables(recipe, placement, context, rank)
-    ours = as_env(table)
-    return {**ours, **{k: str(v) for k, v in recipe.env.items()}, "VLLM_HOST_IP": ours["VLLM_HOST_IP"]}
+    node, many = placement.nodes[rank], placement.world > 1
+    # Peers reach this rank at its fabric address, not at the default route's; without peers nothing beyond loopback.
+    address = {"VLLM_HOST_IP": placement.fabric[node].address if many else LOOPBACK}
+    return {
+        **address,
+        **(fabric(placement.fabric[node]) if many else {}),
+        **OFFLINE,
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_ENGINE_READY_TIMEOUT_S": "3600",  # 600 s are less than a cold start of a 1M profile
+        **caches(recipe, node, context, CACHES),
+        **{k: str(v) for k, v in recipe.env.items()},
+        **address,
+    }

@@ -16,24 +16,23 @@ from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import PROCESSES
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
-from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.dialect import first, most_telling, pieces, rule
-from sparkwright.engines.engine import PhaseDefault, RenderContext, Stop, files_at, phase_times
-from sparkwright.engines.environment import SECRETS, Variable, as_env, check_distributed
+from sparkwright.engines.engine import RenderContext, Stop, files_at
+from sparkwright.engines.environment import SECRETS, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
 from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import model_word
 from sparkwright.engines.options import option_name
 from sparkwright.engines.traits import Range
-from sparkwright.engines.vllm import EMITS, PHASES, READ_FOR, Vllm, args, process_program
+from sparkwright.engines.vllm import EMITS, READ_FOR, Vllm, args, process_program
 from sparkwright.engines.vllm.log import read_vllm
 from sparkwright.engines.vllm.releases import TRAITS
 
 # What belongs to vLLM's own way to span nodes.
 NATIVE = ("nnodes", "node-rank", "master-addr", "master-port", "headless")
 PER_RANK = (*(name for name in args.PER_RANK if name not in NATIVE), "distributed-executor-backend")
-START = PhaseDefault(Phase.START, 75, 300, "Ray's cluster (measured: 6 s a node), then vLLM's imports")
 _PROCESSES = Range(PROCESSES, 4.0, 1.0, 6.0, "as without Ray, and its 1 GiB of object store and its processes")
 
 
@@ -44,9 +43,6 @@ class VllmRay:
     emits: Mapping[str, str] = dict.fromkeys((name for name in EMITS if name not in NATIVE), READ_FOR)
     stop = Stop("SIGTERM", 30.0)
     traits = replace(TRAITS, processes=_PROCESSES, faults=TRAITS.faults | {"RCP004", "RCP020"}, owned_by="")
-
-    def phases(self) -> Mapping[Phase, PhaseTime]:
-        return phase_times((*PHASES, START))
 
     def check(self, recipe: Recipe) -> tuple[Finding, ...]:
         return (*check_distributed(recipe, PER_RANK), *_native(recipe), *_replicas(recipe), *_alone(recipe))
@@ -62,8 +58,16 @@ class VllmRay:
 
 def _on_ray(spec: RankSpec, recipe: Recipe, placement: Placement, context: RenderContext) -> RankSpec:
     words = () if spec.rank else _serve(recipe, placement, context)
-    env = {**as_env(variables(recipe, placement, context, spec.rank)), **spec.env}
-    launcher = launcher_words(recipe, placement, context, spec.rank)
+    env = {**variables(recipe, placement, context, spec.rank), **spec.env}
+    # The interpreter (process runtime), the script in the rank's folder and its own options
+    own = placement.fabric[placement.nodes[spec.rank]].address
+    head = placement.fabric[placement.head].address
+    nodes = ",".join(placement.fabric[node].address for node in placement.nodes)
+    mode = ("worker", "--head", head) if spec.rank else ("head", "--nodes", nodes)
+    place = ("--listen", own, "--port", str(recipe.serving.master_port), "--wait", str(WAIT))
+    node = placement.nodes[spec.rank]
+    program, files = _interpreter(recipe, node, context), files_at(recipe, context, node, spec.rank)
+    launcher = (*program, f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
     return replace(
         spec,
         argv=(*launcher, *(("--", *_program(recipe), *words) if words else ())),
@@ -71,7 +75,7 @@ def _on_ray(spec: RankSpec, recipe: Recipe, placement: Placement, context: Rende
         entrypoint=("python3",) if recipe.engine.runtime is Runtime.DOCKER else None,
         secrets={**spec.secrets, **secrets(context)},
         files=rank_files(tuple(env), spec.rank),
-        listens=(*_api(spec, context), *listens(recipe, placement, spec.rank)),
+        listens=(*(() if spec.rank else ((context.bind, context.port),)), *listens(recipe, placement, spec.rank)),
         engine_argv=words,
     )
 
@@ -86,10 +90,6 @@ def _program(recipe: Recipe) -> tuple[str, ...]:
     if recipe.engine.runtime is Runtime.DOCKER:
         return recipe.engine.entrypoint or ("vllm",)
     return process_program(recipe)
-
-
-def _api(spec: RankSpec, context: RenderContext) -> tuple[tuple[str, int], ...]:
-    return () if spec.rank else ((context.bind, context.port),)
 
 
 def _native(recipe: Recipe) -> tuple[Finding, ...]:
@@ -128,18 +128,6 @@ _OF_A_NODE = (
 )  # fmt: skip
 
 
-def launcher_words(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[str, ...]:
-    """The interpreter (process runtime), the script in the rank's folder and its own options."""
-    own = placement.fabric[placement.nodes[rank]].address
-    head = placement.fabric[placement.head].address
-    nodes = ",".join(placement.fabric[node].address for node in placement.nodes)
-    mode = ("worker", "--head", head) if rank else ("head", "--nodes", nodes)
-    place = ("--listen", own, "--port", str(recipe.serving.master_port), "--wait", str(WAIT))
-    node = placement.nodes[rank]
-    program, files = _interpreter(recipe, node, context), files_at(recipe, context, node, rank)
-    return (*program, f"{files}/{LAUNCHER}", *mode, *place, "--folder", folder(context))
-
-
 def _interpreter(recipe: Recipe, node: str, context: RenderContext) -> tuple[str, ...]:
     return () if recipe.engine.runtime is Runtime.DOCKER else (context.python(recipe, node),)
 
@@ -162,26 +150,19 @@ def secrets(context: RenderContext) -> dict[str, Secret]:
     return {"RAY_AUTH_TOKEN": context.launch_key} if context.launch_key else {}
 
 
-def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> tuple[Variable, ...]:
+def variables(recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> dict[str, str]:
     files = files_at(recipe, context, placement.nodes[rank], rank)
-    token = Variable(
-        "RAY_AUTH_MODE", "token", "Ray listens on all interfaces; 2.52 and later ask for a token", "2.60.0"
-    )
-    config = Variable("VLLM_CONFIG_ROOT", files, f"where vLLM finds {NOT_CARRIED}", "vllm/ray/ray_env.py")
-    return (
-        Variable(
-            "RAY_memory_monitor_refresh_ms", "0", "it kills workers when the load peaks: the model is there", "B5"
-        ),
+    return {
+        "RAY_memory_monitor_refresh_ms": "0",  # it kills workers when the load peaks: the model is there
         # Measured with vLLM 0.21.0 on Ray 2.55.1: without it all phases came at once, 50 s late.
-        Variable(
-            "PYTHONUNBUFFERED", "1", "the engine core prints its Ray workers' lines, into a pipe", "docs/acceptance"
-        ),
+        "PYTHONUNBUFFERED": "1",
         # Seen with Ray 2.60.0: of lines that differ in numbers only it prints one; a rank's figures were missing.
-        Variable("RAY_DEDUP_LOGS", "0", "each rank's lines are needed", "ray/_private/ray_logging 2.60.0"),
-        Variable("RAY_USAGE_STATS_ENABLED", "0", "no telemetry", "ray/_common/usage/usage_lib.py 2.60.0"),
-        *((token,) if context.launch_key else ()),
-        *(() if rank else (config,)),
-    )
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray listens on all interfaces; 2.52 and later ask for a token.
+        **({"RAY_AUTH_MODE": "token"} if context.launch_key else {}),
+        **({} if rank else {"VLLM_CONFIG_ROOT": files}),  # where vLLM finds NOT_CARRIED (vllm/ray/ray_env.py)
+    }
 
 
 def listens(recipe: Recipe, placement: Placement, rank: int) -> tuple[tuple[str, int], ...]:
@@ -214,10 +195,6 @@ def _log_event(piece: str) -> LogEvent | None:
         return LogEvent(Phase.START, f"Ray: {found['why'] or found['sick']}"[:500], error=True)
     if piece.startswith("ray: "):
         return first(_OURS, piece)
-    return read_vllm(_REPEATED.sub("", _bare(piece)))
-
-
-def _bare(piece: str) -> str:
-    """Without Ray's prefix; vLLM's own `(Worker pid=1) ` looks alike and is understood by vLLM's dialect as well."""
+    # Without Ray's prefix; vLLM's own `(Worker pid=1) ` looks alike and is understood by vLLM's dialect as well
     prefix = _OF_A_WORKER.match(piece)
-    return piece[prefix.end() :] if prefix else piece
+    return read_vllm(_REPEATED.sub("", piece[prefix.end() :] if prefix else piece))

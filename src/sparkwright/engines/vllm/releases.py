@@ -146,13 +146,9 @@ def second_runner(recipe: Recipe) -> bool:
 
 def outside(recipe: Recipe) -> tuple[str, ...]:
     """Lines on top of the memory fraction: what starts before the engine measures, and graphs before 0.21.0."""
-    return (PROCESSES, COMMUNICATION, *(() if graphs_inside(recipe) else (GRAPHS,)))
-
-
-def graphs_inside(recipe: Recipe) -> bool:
-    """Whether an estimate of the graphs is taken off the KV pool: since 0.21.0 unless its variable changes that."""
+    # Whether an estimate of the graphs is taken off the KV pool: since 0.21.0 unless its variable changes that.
     asked = str(recipe.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", ""))
-    return asked == "1" if asked else newer(recipe, 0, 21)
+    return (PROCESSES, COMMUNICATION, *(() if (asked == "1" if asked else newer(recipe, 0, 21)) else (GRAPHS,)))
 
 
 def expert_tile(recipe: Recipe) -> tuple[int, int]:

@@ -52,18 +52,14 @@ def parse(words: Sequence[str], engine: str) -> tuple[str, dict[str, Any]]:
     for word in words:
         if word.startswith("-") and not _NUMBER.match(word):
             name, equals, value = word.partition("=")
-            current = _long(name, engine)
+            bare = name.lstrip("-")
+            current = _SHORT[engine].get(bare, bare)
             flags[current] = [value] if equals else []
         elif current:
             flags[current].append(word)
         else:
             model = model or word
     return model, {name: _value(values) for name, values in flags.items()}
-
-
-def _long(name: str, engine: str) -> str:
-    bare = name.lstrip("-")
-    return _SHORT[engine].get(bare, bare)
 
 
 def _value(words: Sequence[str]) -> Any:
@@ -99,7 +95,11 @@ def put_flags(draft: Draft, engine: str, flags: Mapping[str, Any]) -> None:
             draft.note(f"{word}: left out, secrets are not imported; name a variable in serving.api_key_env")
         else:
             _put(draft, engine, word, value)
-    _whole_speculation(draft)
+    # Method and tokens belong together: one without the other is no speculation that could be checked
+    given = draft.get("speculation")
+    if given and not {"method", "tokens"} <= set(given):
+        del draft.tree["speculation"]
+        draft.note(f"speculation: {given} lacks the method or the number of drafted tokens and is left out")
     note_powers(draft)
 
 
@@ -159,14 +159,6 @@ def _sglang_speculation(draft: Draft, words: Mapping[str, Any]) -> dict[str, Any
     if options:
         draft.put("speculation.options", options)
     return {k: v for k, v in words.items() if not k.startswith("speculative_")}
-
-
-def _whole_speculation(draft: Draft) -> None:
-    """Method and tokens belong together: one without the other is no speculation that could be checked."""
-    given = draft.get("speculation")
-    if given and not {"method", "tokens"} <= set(given):
-        del draft.tree["speculation"]
-        draft.note(f"speculation: {given} lacks the method or the number of drafted tokens and is left out")
 
 
 def _implied(draft: Draft, value: Any) -> None:

@@ -51,7 +51,13 @@ def from_sparkrun(tree: Mapping[str, Any], options: ImportOptions) -> Draft:
     if engine == "vllm-ray":
         draft.note("engine: sparkrun runs this one on Ray; vLLM's own multi-node mode is engine.name vllm")
     put_engine(draft, engine, options.version or _version(tree), str(tree.get("container") or ""))
-    _put_model(draft, tree, engine)
+    model, _, quant = str(tree["model"]).partition(":")
+    draft.put("model.path" if model.startswith("/") else "model.id", model)
+    draft.put("model.revision", tree.get("model_revision") or "")
+    if quant:
+        draft.note(f"model: of {model} only the {quant} files are meant; put that GGUF's place into model.path")
+    if engine == "llama-cpp" and not model.startswith("/"):
+        draft.note("model: llama.cpp serves one GGUF file; give its place on the nodes in model.path")
     if start and start[1] is not None:
         put_flags(draft, engine, {k: v for k, v in parse(start[1], engine)[1].items() if k not in _MODEL_FLAGS})
     else:
@@ -134,16 +140,6 @@ def _nodes(tree: Mapping[str, Any], draft: Draft) -> int:
         draft.tree.pop("parallelism", None)
         return int(tree.get("min_nodes") or (2 if tree.get("cluster_only") else 1))
     return 0
-
-
-def _put_model(draft: Draft, tree: Mapping[str, Any], engine: str) -> None:
-    model, _, quant = str(tree["model"]).partition(":")
-    draft.put("model.path" if model.startswith("/") else "model.id", model)
-    draft.put("model.revision", tree.get("model_revision") or "")
-    if quant:
-        draft.note(f"model: of {model} only the {quant} files are meant; put that GGUF's place into model.path")
-    if engine == "llama-cpp" and not model.startswith("/"):
-        draft.note("model: llama.cpp serves one GGUF file; give its place on the nodes in model.path")
 
 
 def _put_rest(draft: Draft, tree: Mapping[str, Any], values: Mapping[str, Any]) -> None:
