@@ -96,7 +96,7 @@ def _lanes(one: NodeFacts, other: NodeFacts) -> Iterator[_Lane]:
         if met and ends[0] and ends[1]:
             way = ends[0].ipv4, ends[1].ipv4
             yield _Lane(rail, met, (ends[0].index, ends[1].index), way)
-            yield from _bare(rail.twin(rails(one)), met.twin(far), way)
+            yield from _bare(rail.pair_mate(rails(one)), met.pair_mate(far), way)
 
 
 def _end(rail: Rail, peer: Rail) -> Gid | None:

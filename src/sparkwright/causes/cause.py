@@ -59,5 +59,5 @@ class WholeLogRule(Protocol):
         ...
 
     def judge(self, stories: tuple[Story, ...]) -> Iterable[Verdict]:
-        """Looks at all sources at once, when they have been read. Never raises."""
+        """Reads all sources at once, when they have been read. Never raises."""
         ...

@@ -7,7 +7,7 @@ from functools import cache
 from sparkwright.causes.align import BARRIERS, shifts
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.load import families, needs
-from sparkwright.causes.ranking import Words, found_by_signs, found_by_stories, ranked
+from sparkwright.causes.ranking import Slots, found_by_signs, found_by_stories, ranked
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
 from sparkwright.logscan.book import Book
@@ -138,7 +138,7 @@ def diagnosis(
     causes, harmless = ranked([one for one in found if one.known.key not in impossible], words)
     sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
     untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
-    return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Words(words)) for step in collect))
+    return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Slots(words)) for step in collect))
 
 
 def _sources(parts: Sequence[Source]) -> tuple[Source, ...]:
@@ -197,7 +197,7 @@ _NO_KERNEL_LOG = (
     "on each node: sudo journalctl -k -b -o short-iso > kernel.log   # then name it, too",
 )
 _NOTHING_FOUND = (
-    "the log from its very beginning: causes often stand long before the last exception",
+    "the log from its very beginning: causes often are long before the last exception",
     "on each node: nvidia-smi; nvidia-smi dmon -s u -c 5; free -m; ss -ltnp",
     "start again with NCCL_DEBUG=INFO where several nodes take part",
     "sparkwright check   # what is known to be wrong with the nodes",

@@ -132,7 +132,7 @@ def _cause(values: Mapping[str, Any]) -> LogCause:
 
 
 def _known(kind: str, names: Iterable[str], known: Collection[str], before: str = r"^['\"]?") -> None:
-    """Raises _Wrong for a name that is not known; before: what stands in front of it in its line."""
+    """Raises _Wrong for a name that is not known; before: what is in front of it in its line."""
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, 1)

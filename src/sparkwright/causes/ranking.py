@@ -25,7 +25,7 @@ _ELSEWHERE = {
 }
 
 
-class Words(dict[str, str]):
+class Slots(dict[str, str]):
     """For the `{name}` in a step; `<name>` for a word that is not known."""
 
     def __missing__(self, name: str) -> str:
@@ -94,7 +94,7 @@ def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Caus
 
 
 def _excused(one: Found, found: Sequence[Found]) -> bool:
-    """Whether a harmless line, surely known as such, is all that this cause stands on."""
+    """Whether a harmless line, surely known as such, is all that this cause rests on."""
     sure = (other for other in found if other.known.severity is Severity.INFO and other.sure >= CERTAIN)
     return one.sure <= POSSIBLE and any(one.known.key in other.known.consequences for other in sure)
 
@@ -118,7 +118,7 @@ def _once(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
 
 def _cause(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
-    named = Words({**words, **one.groups})
+    named = Slots({**words, **one.groups})
     return Cause(
         one.known.key,
         one.known.code,

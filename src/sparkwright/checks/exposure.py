@@ -46,7 +46,7 @@ def likely(listener: Listener, *programs: str) -> bool:
     return not listener.process or listener.process.startswith((*programs, *_ANYTHING))
 
 
-def said(listener: Listener) -> str:
+def shown(listener: Listener) -> str:
     return f"ss: {listener.address}:{listener.port} {listener.process or '(unknown process)'}"
 
 
@@ -68,7 +68,7 @@ def engine_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     what = _engine(listener)
     if what and (listener.port in _ENGINE_PORTS or not running(facts)):
         yield Found(
-            said(listener), title=f"port {listener.port} ({what}) is open to the network", severity=judged(facts, WARN)
+            shown(listener), title=f"port {listener.port} ({what}) is open to the network", severity=judged(facts, WARN)
         )
 
 
@@ -83,7 +83,7 @@ _OLLAMA = 11434
 
 def ollama_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.process.startswith("ollama") or (listener.port == _OLLAMA and likely(listener)):
-        yield Found(said(listener), severity=judged(facts, WARN))
+        yield Found(shown(listener), severity=judged(facts, WARN))
 
 
 _RAY_PORTS = {8265: "dashboard", 10001: "client port"}
@@ -94,7 +94,7 @@ _RAY = ("gcs_server", "raylet", "ray::", "ray-")
 def ray_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     what = "" if runs(facts, "ray") else _ray_service(listener)
     if what:
-        yield Found(said(listener), title=f"Ray {what} open to the network", severity=judged(facts, WARN))
+        yield Found(shown(listener), title=f"Ray {what} open to the network", severity=judged(facts, WARN))
 
 
 def _ray_service(listener: Listener) -> str:
@@ -111,7 +111,7 @@ _LLAMA = ("rpc-server", "ggml-rpc")
 def llama_rpc_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     foreign = listener.process.startswith(_LLAMA) or (listener.port == _LLAMA_PORT and likely(listener))
     if foreign and not runs(facts, "rpc"):
-        yield Found(said(listener), severity=judged(facts, WARN))
+        yield Found(shown(listener), severity=judged(facts, WARN))
 
 
 _JUPYTER = 8888
@@ -120,7 +120,7 @@ _JUPYTER = 8888
 def notebook_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.process.startswith("jupyter") or (listener.port == _JUPYTER and not listener.process):
         yield Found(
-            said(listener),
+            shown(listener),
             title=f"port {listener.port} ({listener.process or 'usual for Jupyter'}) is open to the network",
             severity=judged(facts, WARN),
         )
@@ -131,7 +131,7 @@ _DOCKERD = 2375
 
 def docker_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.port == _DOCKERD:
-        yield Found(said(listener))
+        yield Found(shown(listener))
 
 
 _SAFE = (1, 17, 8)
@@ -175,7 +175,7 @@ _SSHD = (2222, 2233)
 def container_sshd(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
     if listener.port in _SSHD and listener.process in ("", "sshd"):
         yield Found(
-            said(listener),
+            shown(listener),
             title=f"SSH server open to the network on port {listener.port}",
             fix=f"see whose it is: docker ps; sudo ss -ltnp 'sport = :{listener.port}'; end what is not needed",
         )

@@ -24,17 +24,13 @@ def machine_id_shared(context: Context) -> Iterator[Found]:
     rows = sorted((row for row in rows if row[1].machine_id), key=lambda row: row[1].machine_id)
     for machine_id, group in groupby(rows, key=lambda row: row[1].machine_id):
         same = list(group)
-        if not context.cluster.simulated and len({_machine(identity) for _, identity in same}) > 1:
+        if not context.cluster.simulated and len({(identity.boot_id, identity.hostname) for _, identity in same}) > 1:
             nodes = [node for node, _ in same]
             yield Found(
                 f"machine-id {machine_id} on {' and '.join(nodes)}",
                 fix=f"on {nodes[-1]}: {NEW_IDENTITY}",
                 subject=", ".join(nodes),
             )
-
-
-def _machine(identity: Identity) -> tuple[str, str]:
-    return identity.boot_id, identity.hostname
 
 
 def same_machine(context: Context) -> Iterator[Found]:

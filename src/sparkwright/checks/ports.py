@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from sparkwright.checks.rails import Rail, compared, netplan, rails, twins, wired
+from sparkwright.checks.rails import Rail, compared, netplan, port_pairs, rails, wired
 from sparkwright.checks.reading import per_node, running
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import cage
@@ -22,7 +22,7 @@ def raised(context: Context, rail: Rail, mtu: int) -> Fix | None:
 
 
 def second_port_bare(context: Context) -> Iterator[Found]:
-    pairs = [pair for facts in compared(context) for pair in twins(facts) if pair[0].link.addresses]
+    pairs = [pair for facts in compared(context) for pair in port_pairs(facts) if pair[0].link.addresses]
     if any(twin.link.addresses for _, twin in pairs):
         return
     for first, twin in pairs:
@@ -33,7 +33,7 @@ def second_port_bare(context: Context) -> Iterator[Found]:
 
 def pair_mtu(context: Context) -> Iterator[Found]:
     for facts in wired(context):
-        for pair in twins(facts):
+        for pair in port_pairs(facts):
             low, high = sorted(pair, key=lambda rail: rail.link.mtu)
             if low.link.mtu < high.link.mtu:
                 yield _lower_in_pair(context, low, high)
@@ -105,7 +105,7 @@ def second_cage(facts: NodeFacts) -> Iterator[Found]:
 
 
 def pair_subnets(context: Context) -> Iterator[Found]:
-    pairs = [pair for facts in wired(context) for pair in twins(facts)]
+    pairs = [pair for facts in wired(context) for pair in port_pairs(facts)]
     for (first, twin), (other, far) in combinations(pairs, 2):
         addressed = bool(twin.networks and far.networks)
         if first.node != other.node and _meet(first, other) and addressed and not _meet(twin, far):
@@ -122,7 +122,7 @@ def _meet(one: Rail, other: Rail) -> bool:
 
 
 def pair_one_sided(context: Context) -> Iterator[Found]:
-    seconds = [twin for facts in wired(context) for first, twin in twins(facts) if first.networks]
+    seconds = [twin for facts in wired(context) for first, twin in port_pairs(facts) if first.networks]
     bare = [twin for twin in seconds if not twin.networks]
     addressed = [twin for twin in seconds if twin.networks and twin.node not in {b.node for b in bare}]
     for twin in bare if addressed else ():

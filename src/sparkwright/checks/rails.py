@@ -32,7 +32,7 @@ class Rail:
     def networks(self) -> tuple[IPv4Network, ...]:
         return tuple(found for address in self.link.addresses if (found := network_of(address)))
 
-    def twin(self, others: tuple["Rail", ...]) -> "Rail | None":
+    def pair_mate(self, others: tuple["Rail", ...]) -> "Rail | None":
         return next((rail for rail in others if rail.name != self.name and cage(rail.name) == cage(self.name)), None)
 
     @property
@@ -74,11 +74,11 @@ def rails(facts: NodeFacts) -> tuple[Rail, ...]:
     return tuple(sorted(found, key=lambda rail: (cage(rail.name), not rail.first)))
 
 
-def twins(facts: NodeFacts) -> Iterator[tuple[Rail, Rail]]:
+def port_pairs(facts: NodeFacts) -> Iterator[tuple[Rail, Rail]]:
     """Cages of which both rails are up: the one of PCI domain 0, and the other port of its pair."""
     here = rails(facts)
     for rail in here:
-        twin = rail.twin(here)
+        twin = rail.pair_mate(here)
         if rail.first and twin:
             yield rail, twin
 
@@ -101,10 +101,10 @@ def netplan(rail: Rail, what: str) -> str:
 
 
 def roce_index(port: RdmaPort) -> int | None:
-    """Where the first RoCE v2 GID with an IPv4 stands; None without one."""
+    """Where the first RoCE v2 GID with an IPv4 is; None without one."""
     return next((gid.index for gid in port.gids if gid.version.endswith("v2") and gid.ipv4), None)
 
 
 def link_local_index(port: RdmaPort) -> int | None:
-    """Where the first RoCE v2 GID without an IPv4 stands; None without one."""
+    """Where the first RoCE v2 GID without an IPv4 is; None without one."""
     return next((gid.index for gid in port.gids if gid.version.endswith("v2") and not gid.ipv4), None)

@@ -179,7 +179,7 @@ def driver_versions(context: Context) -> Iterator[tuple[str, str, int]]:
 
 
 def driver_package(facts: NodeFacts) -> Package | None:
-    """The package that stands for the driver as a whole: `nvidia-driver-580-open`."""
+    """The package that represents the driver as a whole: `nvidia-driver-580-open`."""
     return next((p for p in known(facts.packages) or () if _PACKAGE.fullmatch(p.name)), None)
 
 

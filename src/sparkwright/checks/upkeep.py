@@ -141,12 +141,8 @@ def asus_bios_old(facts: NodeFacts) -> Iterator[Found]:
         yield Found(
             f"bios_version: {told[0]}; expected: GX10DGX.{_GOOD:04} or later",
             title=f"outdated BIOS {told[1]} on ASUS GX10",
-            severity=WARN if _second_cage(facts) else INFO,
+            severity=WARN if any(rail.port.device.endswith("f1") for rail in rails(facts)) else INFO,
         )
-
-
-def _second_cage(facts: NodeFacts) -> bool:
-    return any(rail.port.device.endswith("f1") for rail in rails(facts))
 
 
 CHECKS = explained(

@@ -23,7 +23,7 @@ from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen
 from sparkwright.cli.bench_words import found_text, plan_json, plan_text
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import gates_of
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
@@ -61,7 +61,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     if wanted and not ctx.resilient_parsing:
         found = [(name, open_workload(name, places())) for name in profiles.names()]
         width = max(len(name) for name, _ in found)
-        say("\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found))
+        echo("\n".join(f"{name:<{width}}  {workload.title}" for name, workload in found))
         ctx.exit()
 
 
@@ -139,7 +139,7 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
     baseline, measured = asyncio.run(_all(targets, said, how))
     end = importlib.import_module("sparkwright.cli.bench_done")  # with numpy, which measuring has no use for
     done = end.Done(measured, gates, how["allow_simulated"], baseline)
-    shared.print_json(end.done_json(done)) if as_json else say(end.done_text(done))
+    shared.print_json(end.done_json(done)) if as_json else echo(end.done_text(done))
     raise click.exceptions.Exit(end.exit_code(done))
 
 
@@ -165,7 +165,7 @@ async def _planned(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) 
             async with _ready(made, named, said) as (_, ready):
                 plans.append(plan_json(ready))
                 if not said.quiet:
-                    say(_opening(ready))
+                    echo(_opening(ready))
     return plans
 
 
@@ -204,7 +204,7 @@ def _filled(request: BenchRequest, workload: Workload) -> BenchRequest:
 async def _one(made: Bench, named: str, said: _Asked) -> Run:
     async with _ready(made, named, said) as (able, ready):
         if not said.quiet:
-            say(_opening(ready), err=True)
+            echo(_opening(ready), err=True)
         order, simulated = ready.order, ready.conditions.simulated
         with bench_screen(order.levels, order.workload.repeats, said.quiet, simulated) as screen:
             return await go(able, ready, screen, said.request.resume)

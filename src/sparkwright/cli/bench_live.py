@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING
 
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.domain.run import Lag, Row
 from sparkwright.domain.units import duration
 from sparkwright.domain.workload import Agent, LevelPlan, Single
-from sparkwright.report.words import number, seconds
+from sparkwright.report.texts import number, seconds
 
 _BAR = 24
 # Tokens of prompt that take a GB10 about as long as one token of output: 2,000 and 40 tokens/s.
@@ -158,37 +158,37 @@ _EVERY = 10.0
 
 
 class Screen:
-    """Prints progress. say: where lines go; told_every: seconds between lines inside of a level, 0 for none."""
+    """Prints progress. print_line: where lines go; every: seconds between lines inside of a level, 0 for none."""
 
-    def __init__(self, progress: Progress, say: Callable[[str], None], told_every: float = 0.0) -> None:
-        self._progress, self._say, self._every = progress, say, told_every
-        self._told = 0.0
+    def __init__(self, progress: Progress, print_line: Callable[[str], None], every: float = 0.0) -> None:
+        self._progress, self._print, self._every = progress, print_line, every
+        self._printed = 0.0
 
     def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
         self._progress.begin(plan, repeat, of, time.monotonic())
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
         if self._every:
-            self._say(level_line(self._progress))
+            self._print(level_line(self._progress))
 
     def row(self, row: Row) -> None:
         now = time.monotonic()
         self._progress.take(row)
-        if self._every and now - self._told >= self._every:
-            self._told = now
-            self._say(f"  {summary_line(self._progress)}")
+        if self._every and now - self._printed >= self._every:
+            self._printed = now
+            self._print(f"  {summary_line(self._progress)}")
 
     def lag(self, lag: Lag) -> None:
         self._progress.lag = lag
 
-    def say(self, text: str) -> None:
-        self._say(text)
+    def note(self, text: str) -> None:
+        self._print(text)
 
     def done(self) -> None:
         """One repeat is over: what it showed scrolls up."""
         now = time.monotonic()
         self._progress.end(now)
         head = "" if self._every else f"{level_line(self._progress)}\n"
-        self._say(f"{head}  {summary_line(self._progress)}")
+        self._print(f"{head}  {summary_line(self._progress)}")
 
 
 class Block:
@@ -215,8 +215,8 @@ class Quiet:
     def lag(self, lag: Lag) -> None:
         pass
 
-    def say(self, text: str) -> None:
-        say(text, err=True)
+    def note(self, text: str) -> None:
+        echo(text, err=True)
 
     def done(self) -> None:
         pass
@@ -231,7 +231,7 @@ def bench_screen(
     if quiet:
         yield Quiet()
     elif not sys.stderr.isatty():
-        yield Screen(progress, lambda text: say(text, err=True), _EVERY)
+        yield Screen(progress, lambda text: echo(text, err=True), _EVERY)
     else:
         from rich.console import Console
         from rich.live import Live
@@ -239,7 +239,7 @@ def bench_screen(
         # click writes past rich's redirection: what scrolls up is printed by the console that draws the block.
         console = Console(stderr=True, highlight=False)
         if console.is_dumb_terminal:  # nothing can be drawn again there
-            yield Screen(progress, lambda text: say(text, err=True), _EVERY)
+            yield Screen(progress, lambda text: echo(text, err=True), _EVERY)
             return
         with Live(
             console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False

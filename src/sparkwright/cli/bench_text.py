@@ -21,7 +21,7 @@ from sparkwright.report.tables import (
     server_table,
     verdict,
 )
-from sparkwright.report.words import engine_text, with_percent
+from sparkwright.report.texts import engine_text, with_percent
 
 _MISSED_LEAST = ("accepted a step", "cached", "TPOT", "goodput, requests/s", "TTFT p99", "output, tokens/s")
 _SHORT_OF_CPU = (

@@ -9,7 +9,7 @@ from sparkwright.adapters.files import open_recipe
 from sparkwright.app.build import Built, Options, section_of
 from sparkwright.app.build import build as make
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.domain.recipe import Build, Recipe
 from sparkwright.domain.units import duration, gib
 from sparkwright.images.dockerfile import context
@@ -49,7 +49,7 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
     if rest["as_json"]:
         shared.print_json(built_json(built))
     else:
-        say(built_text(opened, built))
+        echo(built_text(opened, built))
 
 
 def _show(recipe: Recipe, section: Build, as_json: bool) -> None:
@@ -60,9 +60,9 @@ def _show(recipe: Recipe, section: Build, as_json: bool) -> None:
         del marks["sparkwright.build.date"]
         shared.print_json({"image": name, "platform": section.platform, "labels": marks, "files": files})
         return
-    say(f"# image {name} for {section.platform}")
+    echo(f"# image {name} for {section.platform}")
     for file, text in files.items():
-        say(f"\n# ---- {file}\n{text.rstrip()}")
+        echo(f"\n# ---- {file}\n{text.rstrip()}")
 
 
 def built_text(recipe: Recipe, built: Built) -> str:

@@ -15,7 +15,7 @@ from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
 from sparkwright.cli.check_text import quiet_lines, shown, summary
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.facts_text import facts_text
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark
@@ -118,18 +118,18 @@ def _look(cluster: Cluster, where: ClusterOptions, rest: Mapping[str, Any]) -> N
 
 
 def _fix(cluster: Cluster, where: ClusterOptions, how: How, least: Severity) -> None:
-    mended = fix(cluster, where, how)
-    after = _attended(cluster, mended.after)
+    fixed = fix(cluster, where, how)
+    after = _attended(cluster, fixed.after)
     if how.as_json:
-        changes = wanted_json(mended.wanted, mended.results)
+        changes = wanted_json(fixed.wanted, fixed.results)
         shared.print_json({"dry_run": how.dry_run, "changes": changes, **_check_json(cluster, after)})
     elif how.dry_run:
-        say(mark(cluster.simulated) + summary(after))
+        echo(mark(cluster.simulated) + summary(after))
     else:
-        told = results_text(mended.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
-        say(f"{told}\n")
-        _say(cluster, after, least, mended.results)
-    _leave(after, any(one.outcome is Outcome.FAILED for one in mended.results))
+        told = results_text(fixed.results) or f"{mark(cluster.simulated)}nothing to change by --fix"
+        echo(f"{told}\n")
+        _say(cluster, after, least, fixed.results)
+    _leave(after, any(one.outcome is Outcome.FAILED for one in fixed.results))
 
 
 def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
@@ -140,9 +140,9 @@ def _undo(cluster: Cluster, where: ClusterOptions, how: How) -> None:
         shared.print_json({**head, "changes": wanted_json(wanted, results), "unreachable": unreachable})
     else:
         if results:
-            say(results_text(results))
+            echo(results_text(results))
         elif not wanted:
-            say(f"{mark(cluster.simulated)}nothing is recorded that --fix has changed")
+            echo(f"{mark(cluster.simulated)}nothing is recorded that --fix has changed")
         _say_lost(lost)
     if lost:
         raise click.exceptions.Exit(max(error.exit_code for error in lost))
@@ -172,17 +172,17 @@ def _check_json(cluster: Cluster, checked: Checked) -> dict[str, Any]:
 
 def _say(cluster: Cluster, checked: Checked, least: Severity, results: Sequence[Result] = ()) -> None:
     if told := shown(checked.findings, least):
-        say(findings_text(told, checked.facts, fixes=True) + "\n")
+        echo(findings_text(told, checked.facts, fixes=True) + "\n")
     for line in quiet_lines(checked):
-        say(line)
+        echo(line)
     _say_lost(checked.lost)
-    say(mark(cluster.simulated) + summary(checked, least, results))
+    echo(mark(cluster.simulated) + summary(checked, least, results))
 
 
 def _say_lost(lost: Sequence[NodeError]) -> None:
     for error in lost:
-        say(click.style(f"error: {error.message}", fg="red"), err=True)
-        say(f"hint:  {error.hint}", err=True)
+        echo(click.style(f"error: {error.message}", fg="red"), err=True)
+        echo(f"hint:  {error.hint}", err=True)
 
 
 @click.command()
@@ -204,7 +204,7 @@ def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
         nodes = {name: _json(value) for name, value in found.items()}
         shared.print_json({"cluster": opened.name, "simulated": opened.simulated, "nodes": nodes})
     else:
-        say("\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items()))
+        echo("\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items()))
     if any(isinstance(value, NodeError) for value in found.values()):
         raise click.exceptions.Exit(3)
 

@@ -14,7 +14,7 @@ from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import fold, say
+from sparkwright.cli.columns import echo, fold
 from sparkwright.cli.text import mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
@@ -38,23 +38,23 @@ class How:
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
-    """wanted: the proposed changes; results: how it went, () for a dry run; after: the nodes then."""
+class Fixed:
+    """The proposed changes (`wanted`); results: how it went, () for a dry run; after: the nodes then."""
 
     wanted: tuple[Wanted, ...]
     results: tuple[Result, ...]
     after: Checked
 
 
-def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Mended:
+def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
     """Looks, asks, makes the changes, looks again. Raises click.Abort when the answer is no."""
     _must_be_able_to_ask("--fix", how)
     before, wanted = shared.drive_on(cluster, where, lambda services: _look(services, how.only), quiet=True)
     wanted = _with_password(cluster, where, how, wanted)
     if not _agreed(cluster, wanted, how, "check --fix"):
-        return Mended(wanted, _untouched(wanted, how), before)
+        return Fixed(wanted, _untouched(wanted, how), before)
     results, after = shared.drive_on(cluster, where, lambda services: mend(services, wanted, how.seize), how.as_json)
-    return Mended(wanted, results, after)
+    return Fixed(wanted, results, after)
 
 
 def take_back(
@@ -107,7 +107,7 @@ def _agreed(cluster: Cluster, wanted: Sequence[Wanted], how: How, verb: str) -> 
     """Shows what would be done; whether it is to be done."""
     ready = [one for one in wanted if not one.by_hand]
     if wanted and not (how.as_json and (how.yes or how.dry_run)):
-        say(mark(cluster.simulated) + proposal_text(wanted), err=how.as_json)
+        echo(mark(cluster.simulated) + proposal_text(wanted), err=how.as_json)
     if how.dry_run or not ready:
         return False
     nodes = len({one.fix.node for one in ready})
@@ -170,7 +170,7 @@ def _result(outcome: Outcome, code: str, says: str, why: str, nodes: str) -> str
 
 
 def wanted_json(wanted: Sequence[Wanted], results: Sequence[Result]) -> list[dict[str, Any]]:
-    """An object for each: node, code, says, root, commands as typed, outcome (`proposed`: nothing was done), why."""
+    """An object for each: node, code, text, root, commands as typed, outcome (`proposed`: nothing was done), why."""
     told = {id(one.wanted): one for one in results}
     return [_row(one, told.get(id(one))) for one in wanted]
 

@@ -13,7 +13,7 @@ from sparkwright.domain.printable import printable
 _COLORS = re.compile(r"(\x1b\[(?:0|1|3[1-6])m)")
 
 
-def say(text: str, err: bool = False) -> None:
+def echo(text: str, err: bool = False) -> None:
     """Prints text that may come from nodes: of control sequences only the colors of `click.style` pass."""
     click.echo(shown(text), err=err)
 

@@ -11,7 +11,7 @@ from sparkwright.app.compare_runs import Against
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_done import gates_text
 from sparkwright.cli.bench_text import comparison_text
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.cli.text import mark
@@ -51,7 +51,7 @@ def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulat
         told = [_against_json(one) for one in found]
         shared.print_json({"schema": SCHEMA, "base": first.run.id, "compared": told, "passed": _passed(found)})
     else:
-        say("\n\n".join(_against_text(first, one) for one in found))
+        echo("\n\n".join(_against_text(first, one) for one in found))
     if not _passed(found):
         raise click.exceptions.Exit(1)
 
@@ -103,6 +103,6 @@ def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bo
         shared.print_json({"schema": SCHEMA, **told, **gone})
     else:
         text = gates_text(summary.run.id, results, refused)
-        say(mark(summary.run.conditions.simulated) + text)
+        echo(mark(summary.run.conditions.simulated) + text)
     if not passed:
         raise click.exceptions.Exit(1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.printable import printable
 from sparkwright.domain.progress import Happening, Notice, Progress, RankPhase, StepDone, StepStarted
@@ -24,11 +24,11 @@ class Quiet:
 
     def tell(self, happening: Happening) -> None:
         if isinstance(happening, Notice) and happening.warning:
-            say(f"warning: {happening.text}", err=True)
+            echo(f"warning: {happening.text}", err=True)
 
 
 def _to_stderr(text: str) -> None:
-    say(text, err=True)
+    echo(text, err=True)
 
 
 class Lines:

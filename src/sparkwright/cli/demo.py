@@ -22,7 +22,7 @@ from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import down
 from sparkwright.cli import options as shared
 from sparkwright.cli.check_text import summary
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import answer_text, deployment_text, plan_text
 from sparkwright.domain.cluster import Cluster, Node
@@ -55,9 +55,9 @@ class Show:
     keep: bool
     quiet: bool
 
-    def say(self, text: str) -> None:
+    def echo(self, text: str) -> None:
         if not self.quiet:
-            say(text)
+            echo(text)
 
 
 @click.command()
@@ -92,7 +92,7 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
     if as_json:
         shared.print_json(result | kept)
     else:
-        say(_farewell(kept, recipe))
+        echo(_farewell(kept, recipe))
 
 
 def _simulated(wanted: str) -> Recipe:
@@ -107,23 +107,23 @@ def _simulated(wanted: str) -> Recipe:
 
 def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
     """check, plan, up, status, down, each as the verb of that name does it. What fails is taken down all the same."""
-    say, recipe, done = show.say, show.recipe, False
+    echo, recipe, done = show.echo, show.recipe, False
     began, request = time.monotonic(), LaunchRequest(recipe, recipe.deployment)
     verb = _Verb(cluster, show)
-    say(f"SIMULATED: {WHAT}")
-    say(_checked(verb("check", check_nodes)))
+    echo(f"SIMULATED: {WHAT}")
+    echo(_checked(verb("check", check_nodes)))
     planned = verb("plan", lambda services: prepare(services, request))
-    say(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
+    echo(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
     try:
         outcome = verb("up", lambda services: up(services, request, Options()))
-        say(_told(outcome))
+        echo(_told(outcome))
         found, _ = verb("status", status)
-        say("\n".join(deployment_text(d) for d in found))
+        echo("\n".join(deployment_text(d) for d in found))
         done = True
     finally:
         if not (show.keep and done):
             verb("down", lambda services: down(services, recipe.deployment, seize=True))
-    say(f"\n{duration(time.monotonic() - began)} in all{'' if show.keep else '; nothing is left of it'}")
+    echo(f"\n{duration(time.monotonic() - began)} in all{'' if show.keep else '; nothing is left of it'}")
     return _json(outcome, found)
 
 
@@ -135,7 +135,7 @@ class _Verb:
     show: Show
 
     def __call__(self, title: str, use: Callable[[Services], Awaitable[T]]) -> T:
-        self.show.say(click.style(f"\n--- sparkwright {title} ".ljust(WIDTH, "-"), bold=True))
+        self.show.echo(click.style(f"\n--- sparkwright {title} ".ljust(WIDTH, "-"), bold=True))
         return shared.drive_on(self.cluster, ClusterOptions(), use, quiet=self.show.quiet or title == "plan")
 
 

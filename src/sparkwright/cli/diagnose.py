@@ -15,7 +15,7 @@ from sparkwright.app.diagnose import Examined, examine, examine_deployment
 from sparkwright.app.diagnose_watch import QUIET, Watching, watch_deployment
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.diagnose_text import cause_text, examined_text
 from sparkwright.cli.failure import cause_json
 from sparkwright.domain.deployment import is_deployment_name
@@ -64,7 +64,7 @@ def _examined(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) ->
     if as_json:
         shared.print_json(_document(examined))
     else:
-        say(examined_text(examined))
+        echo(examined_text(examined))
     return bool(examined.diagnosis.causes)
 
 
@@ -92,7 +92,7 @@ def _deployment(word: str, where: ClusterOptions) -> Examined:
         folder = last_evidence(name)
         if folder is None:
             raise UsageError(f"{word}: no such file, and {error.message}", error.hint) from None
-        say(f"nothing of {name} is on the nodes; this is its last saved evidence, {folder}", err=True)
+        echo(f"nothing of {name} is on the nodes; this is its last saved evidence, {folder}", err=True)
         return _files((str(folder),))
 
 
@@ -138,7 +138,7 @@ def _from_stdin(watching: Watching) -> Iterator[Cause]:
 
 def _from_files(watching: Watching, targets: tuple[str, ...]) -> Iterator[Cause]:
     files = {str(path): Growing(path) for word in targets for path in log_files(Path(word))}
-    say(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
+    echo(f"following {', '.join(files)}; Ctrl-C ends it", err=True)
     heard = time.monotonic()
     while True:
         news = [(name, chunk) for name, file in files.items() if (chunk := file.new())]
@@ -155,4 +155,4 @@ def _tell(cause: Cause, as_json: bool, number: int) -> None:
     if as_json:
         shared.print_line({"schema": SCHEMA, **cause_json(cause)})
     else:
-        say(cause_text(cause, number))
+        echo(cause_text(cause, number))

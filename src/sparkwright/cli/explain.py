@@ -8,7 +8,7 @@ from itertools import groupby
 
 import click
 
-from sparkwright.cli.columns import aligned, fold, say
+from sparkwright.cli.columns import aligned, echo, fold
 from sparkwright.cli.explain_pages import FORMER, Page, pages
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.domain.errors import UsageError
@@ -35,7 +35,7 @@ def explain(code: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"codes": [asdict(page) for page in found]})
     else:
-        say("\n\n".join(page_text(page) for page in found))
+        echo("\n\n".join(page_text(page) for page in found))
 
 
 def _list(as_json: bool) -> None:
@@ -45,7 +45,7 @@ def _list(as_json: bool) -> None:
         return
     for family, group in groupby(listed, key=lambda page: page.family):
         rows = [(page.code, page.severity, page.title) for page in group]
-        say(f"{family}\n{aligned(rows)}\n")
+        echo(f"{family}\n{aligned(rows)}\n")
 
 
 def _found(asked: str) -> tuple[Page, ...]:

@@ -88,7 +88,7 @@ def _log(cause: LogCause, family: str) -> Page:
     parts = {
         "Why": cause.why,
         "Log line": _example(cause),
-        "Brings about": ", ".join(cause.consequences),
+        "Consequences": ", ".join(cause.consequences),
         "See": " ".join(cause.see),
     }
     given = {name: text for name, text in parts.items() if text}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from sparkwright.cli.columns import fold
-from sparkwright.cli.facts_words import each, known, listed, told, unknown
+from sparkwright.cli.facts_words import each, known, lines_of, listed, unknown
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
 from sparkwright.domain.facts import (
     Disk,
@@ -33,17 +33,17 @@ _SLEEP = "sleep.target"
 def system_rows(facts: NodeFacts) -> tuple[tuple[str, Sequence[str]], ...]:
     """(label, lines) in the order of the block."""
     return (
-        ("board", told(facts.board, _board)),
-        ("packages", told(facts.packages, _packages)),
-        ("settings", told(facts.upkeep, _upkeep)),
-        ("activity", told(facts.activity, _activity)),
-        ("clock", told(facts.times, _times)),
-        ("kernel log", told(facts.kernel_log, _kernel_log)),
-        ("nic", told(facts.nic, _nic)),
-        ("network", told(facts.network, _network)),
-        ("variables", told(facts.settings, _variables)),
-        ("containers", told(facts.containers, _containers)),
-        ("stores", told(facts.stores, each(_store))),
+        ("board", lines_of(facts.board, _board)),
+        ("packages", lines_of(facts.packages, _packages)),
+        ("settings", lines_of(facts.upkeep, _upkeep)),
+        ("activity", lines_of(facts.activity, _activity)),
+        ("clock", lines_of(facts.times, _times)),
+        ("kernel log", lines_of(facts.kernel_log, _kernel_log)),
+        ("nic", lines_of(facts.nic, _nic)),
+        ("network", lines_of(facts.network, _network)),
+        ("variables", lines_of(facts.settings, _variables)),
+        ("containers", lines_of(facts.containers, _containers)),
+        ("stores", lines_of(facts.stores, each(_store))),
     )
 
 
@@ -142,18 +142,18 @@ _LABEL = 12
 def facts_text(facts: NodeFacts, title: str) -> str:
     """title: the first line of the block."""
     rows = (
-        ("machine", told(facts.identity, _machine)),
-        ("system", told(facts.kernel, _system)),
-        ("memory", told(facts.memory, _memory)),
-        ("gpu", told(facts.gpus, each(_gpu))),
-        ("gpu use", told(facts.gpu_processes, each(_gpu_process))),
-        ("driver", told(facts.driver, _driver)),
-        ("interfaces", told(facts.interfaces, each(_interface))),
-        ("rdma", told(facts.rdma, each(_port))),
-        ("docker", told(facts.docker, _docker)),
-        ("disks", told(facts.disks, lambda found: _disks(found, _home(facts)))),
-        ("listening", told(facts.listeners, _listeners)),
-        ("ranks", told(facts.ranks, each(_rank))),
+        ("machine", lines_of(facts.identity, _machine)),
+        ("system", lines_of(facts.kernel, _system)),
+        ("memory", lines_of(facts.memory, _memory)),
+        ("gpu", lines_of(facts.gpus, each(_gpu))),
+        ("gpu use", lines_of(facts.gpu_processes, each(_gpu_process))),
+        ("driver", lines_of(facts.driver, _driver)),
+        ("interfaces", lines_of(facts.interfaces, each(_interface))),
+        ("rdma", lines_of(facts.rdma, each(_port))),
+        ("docker", lines_of(facts.docker, _docker)),
+        ("disks", lines_of(facts.disks, lambda found: _disks(found, _home(facts)))),
+        ("listening", lines_of(facts.listeners, _listeners)),
+        ("ranks", lines_of(facts.ranks, each(_rank))),
         *system_rows(facts),
     )
     return "\n".join([title, *(line for label, lines in rows for line in _row(label, lines))])

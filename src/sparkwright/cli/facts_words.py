@@ -8,7 +8,7 @@ from sparkwright.domain.unknown import Unknown
 T = TypeVar("T")
 
 
-def told(fact: T | Unknown, read: Callable[[T], Sequence[str]]) -> Sequence[str]:
+def lines_of(fact: T | Unknown, read: Callable[[T], Sequence[str]]) -> Sequence[str]:
     """The lines of a fact, or the reason why it is unknown."""
     return [unknown(fact)] if isinstance(fact, Unknown) else read(fact)
 

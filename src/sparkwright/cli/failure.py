@@ -42,7 +42,7 @@ def _other(error: BaseException) -> dict[str, Any]:
 
 
 def hint_json(hint: str) -> dict[str, str]:
-    """`cure` is the older name of the same key."""
+    """With the older name of the same key."""
     return {"hint": hint, "cure": hint}
 
 

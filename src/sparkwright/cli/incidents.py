@@ -7,7 +7,7 @@ import click
 
 from sparkwright.app import incidents as use
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.incidents_text import list_text, shown_text
 from sparkwright.domain.deployment import is_deployment_name
 from sparkwright.domain.incident import Incident
@@ -60,8 +60,8 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
         shared.print_json(told)
     else:
         for line in found.trouble:
-            say(line, err=True)
-        say(list_text(found) or "no incidents")
+            echo(line, err=True)
+        echo(list_text(found) or "no incidents")
     if found.lost:
         raise click.exceptions.Exit(3)
 
@@ -82,7 +82,7 @@ def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
         ClusterOptions(cluster, ssh_config), lambda services: use.incident(services, number), quiet=True
     )
     if not as_json:
-        say(shown_text(shown))
+        echo(shown_text(shown))
         return
     files = [{"name": name, "bytes": size} for name, size in shown.files]
     told = {**_json(shown.incident), "on": shown.node, "files": files, "diagnosis": shown.diagnosis}

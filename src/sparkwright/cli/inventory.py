@@ -9,7 +9,7 @@ import click
 from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.inventory import Inventory, inventory
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, fold, say
+from sparkwright.cli.columns import aligned, echo, fold
 from sparkwright.cli.text import mark
 from sparkwright.domain.checkpoint import How, Stored, Use
 from sparkwright.domain.cluster import Cluster
@@ -58,9 +58,9 @@ def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool)
     if as_json:
         shared.print_json(_json(seen))
     else:
-        say(_text(seen))
+        echo(_text(seen))
     for why in found.lost.values():
-        say(click.style(f"error: {why}", fg="red"), err=True)
+        echo(click.style(f"error: {why}", fg="red"), err=True)
     if found.lost:
         raise click.exceptions.Exit(3)
 

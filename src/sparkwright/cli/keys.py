@@ -7,7 +7,7 @@ import click
 
 from sparkwright.app import keys as use
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, say
+from sparkwright.cli.columns import aligned, echo
 from sparkwright.domain.units import duration
 from sparkwright.gateway.keys import Key
 from sparkwright.wiring import ClusterOptions
@@ -45,8 +45,8 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
     if as_json:
         shared.print_json({**_json(made.key), "file": made.path} | ({"key": key} if show else {}))
         return
-    say(f"key {name} for {made.key.opens}: {made.path}")
-    say(key if key else f'export OPENAI_API_KEY="$(cat {made.path})"')
+    echo(f"key {name} for {made.key.opens}: {made.path}")
+    echo(key if key else f'export OPENAI_API_KEY="$(cat {made.path})"')
 
 
 @keys.command("list")
@@ -62,9 +62,9 @@ def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
     if as_json:
         shared.print_json({"keys": [_json(key) for key in found]})
     elif found:
-        say(aligned([_row(key) for key in found]))
+        echo(aligned([_row(key) for key in found]))
     else:
-        say("no keys; `sparkwright keys add NAME` adds one")
+        echo("no keys; `sparkwright keys add NAME` adds one")
 
 
 @keys.command(short_help="Revoke a key: requests with it get 401.")
@@ -88,7 +88,7 @@ def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: b
     if as_json:
         shared.print_json({"revoked": [_json(key) for key in gone]})
     else:
-        say(f"revoked: {', '.join(f'{key.name} for {key.opens}' for key in gone)}")
+        echo(f"revoked: {', '.join(f'{key.name} for {key.opens}' for key in gone)}")
 
 
 def _json(key: Key) -> dict[str, object]:

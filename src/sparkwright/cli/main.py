@@ -104,7 +104,7 @@ class Voice:
     debug: bool
     color: bool | None = None
 
-    def say(self, text: str, **style: str) -> None:
+    def echo(self, text: str, **style: str) -> None:
         from sparkwright.cli.columns import shown  # with what only an error needs
 
         click.secho(shown(text), err=True, color=self.color, **style)  # type: ignore[arg-type]
@@ -163,11 +163,11 @@ def _failed(error: BaseException, voice: Voice) -> int:
             return 0
         case OSError(errno=errno.ENOSPC):
             _write_nowhere()
-            voice.say(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}", fg="red")
+            voice.echo(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}", fg="red")
             return StoreError.exit_code
         case Exception() if not isinstance(error, click.Abort):
             return _bug(error, voice)
-    voice.say("stopped")
+    voice.echo("stopped")
     return STOPPED
 
 
@@ -196,11 +196,11 @@ def _misused(error: click.ClickException, voice: Voice) -> int:
     """A usage error, printed as every other error."""
     context, message = getattr(error, "ctx", None), error.format_message()
     if message.startswith("Usage:"):  # a group without a verb: click's message is the whole help
-        voice.say(message)
+        voice.echo(message)
         return 2
-    voice.say(f"error: {message}", fg="red")
+    voice.echo(f"error: {message}", fg="red")
     if context:
-        voice.say(f"hint:  {context.command_path} --help")
+        voice.echo(f"hint:  {context.command_path} --help")
     return 2
 
 
@@ -208,7 +208,7 @@ def _bug(error: Exception, voice: Voice) -> int:
     import traceback
 
     traceback.print_exception(error)
-    voice.say(f"sparkwright {__version__}: {ISSUE_HINT}")
+    voice.echo(f"sparkwright {__version__}: {ISSUE_HINT}")
     return 70
 
 
@@ -221,23 +221,23 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
     if isinstance(error, Refused) and error.findings:
         from sparkwright.cli.findings import findings_text
 
-        voice.say(findings_text(error.findings))
+        voice.echo(findings_text(error.findings))
         if error.remedies:
             from sparkwright.cli.plan_outlook import remedies_text
 
-            voice.say(remedies_text(error.remedies))
+            voice.echo(remedies_text(error.remedies))
     if isinstance(error, NotReady):
         for line in error.tail:
-            voice.say(f"  | {line}")
+            voice.echo(f"  | {line}")
         if error.causes:
             from sparkwright.cli.diagnose_text import causes_text
 
-            voice.say(causes_text(error.causes))
-    voice.say(f"error: {error.message}", fg="red")
+            voice.echo(causes_text(error.causes))
+    voice.echo(f"error: {error.message}", fg="red")
     if isinstance(error, NotReady) and error.logs:
-        voice.say(f"logs:  {error.logs}")
+        voice.echo(f"logs:  {error.logs}")
     if error.hint:
-        voice.say(f"hint:  {error.hint}")
+        voice.echo(f"hint:  {error.hint}")
     return error.exit_code
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.domain.errors import UsageError
 
 FILES = ("prometheus.yaml", "alerts.yaml", "dashboard.json")
@@ -41,7 +41,7 @@ def monitoring(out: str, overwrite: bool, as_json: bool) -> None:
     if as_json:
         shared.print_json({"files": [str(folder / name) for name in FILES]})
     else:
-        say("\n".join([*(f"wrote {folder / name}" for name in FILES), NEXT]))
+        echo("\n".join([*(f"wrote {folder / name}" for name in FILES), NEXT]))
 
 
 def _differs(path: Path, text: str) -> bool:

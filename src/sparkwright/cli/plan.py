@@ -16,7 +16,7 @@ from sparkwright.app.services import LaunchRequest, Services, resolved_paths
 from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import standing
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.failure import remedy_json
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.measured import from_log_option, from_logs, measured_json, measured_text, rank_option
@@ -109,7 +109,7 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None
       sparkwright plan deepseek-v4-flash@1m --why
       sparkwright plan deepseek-v4-flash@1m deepseek-v4-flash@256k
       sparkwright plan deepseek-v4-flash@1m --optimize throughput
-      sparkwright plan twin --json
+      sparkwright plan tiny-llama-cpp --json
       sparkwright plan deepseek-v4-flash@1m --from-log rank-0.log
       sparkwright plan deepseek-v4-flash --emit compose --out ./v4
     """
@@ -148,7 +148,7 @@ def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> 
     if as_json:
         shared.print_json(comparison_json(found, lambda made: plan_json(made, ())))
     else:
-        say(comparison_text(found))
+        echo(comparison_text(found))
     if not any(one.outcome and not stopping(one.outcome.plan, "") for one in found):
         raise click.exceptions.Exit(1)
 
@@ -158,7 +158,7 @@ def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json
     if as_json:
         shared.print_json(optimum_json(found))
     else:
-        say(optimum_text(found))
+        echo(optimum_text(found))
     if not found.best.verdict.fits:
         raise click.exceptions.Exit(1)
 
@@ -179,7 +179,7 @@ def _tell(outcome: Outcome, rest: Mapping[str, Any]) -> None:
     else:
         known = measured_text(outcome.cluster_state.calibrations)
         told = (known, plan_text(outcome.plan, staged, rest["why"]), running)
-        say("\n\n".join(filter(None, told)))
+        echo("\n\n".join(filter(None, told)))
 
 
 def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
@@ -189,11 +189,11 @@ def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json:
     else:
         deliver(files, out)
     told = [finding for finding in outcome.plan.findings if finding.severity is not Severity.INFO]
-    for line in (*([findings_text(told)] if told else []), *still_to_bring(outcome.plan, staged)):
-        say(line, err=True)
+    for line in (*([findings_text(told)] if told else []), *still_to_copy(outcome.plan, staged)):
+        echo(line, err=True)
 
 
-def still_to_bring(made: Plan, staged: Sequence[str]) -> list[str]:
+def still_to_copy(made: Plan, staged: Sequence[str]) -> list[str]:
     """What `up` would copy to the nodes; these files do not."""
     told = [f"to be copied there before the start: {line.partition(';')[0]}" for line in staged]
     if any(_UNNAMED in word for spec in made.specs for word in spec.argv):

@@ -18,7 +18,7 @@ _DECODE = "decode"
 def comparison_text(planned: Sequence[Planned]) -> str:
     """One column a recipe; what cannot be planned is listed below."""
     head = ("", *(one.recipe.label for one in planned))
-    rows = [(name, *(_cell(one, tell) for one in planned)) for name, tell in _ROWS]
+    rows = [(name, *(read(one.outcome.plan) if one.outcome else "-" for one in planned)) for name, read in _ROWS]
     notes = [f"{one.recipe.label}: {one.trouble}" for one in planned if one.trouble]
     return "\n".join([aligned([head, *(row for row in rows if any(row[1:]))]), *(["", *notes] if notes else [])])
 
@@ -31,10 +31,6 @@ def comparison_json(planned: Sequence[Planned], told: Callable[[Plan], dict[str,
             for one in planned
         ]
     }
-
-
-def _cell(one: Planned, tell: Callable[[Plan], str]) -> str:
-    return tell(one.outcome.plan) if one.outcome else "-"
 
 
 def _fits(plan: Plan) -> str:
@@ -52,15 +48,15 @@ def _up(plan: Plan) -> str:
 def _line(name: str) -> Callable[[Plan], str]:
     """A line of the ledger on the node that has most of it."""
 
-    def tell(plan: Plan) -> str:
+    def read(plan: Plan) -> str:
         lines = [line for ledger in plan.ledgers if (line := ledger.line(name))]
         return gib(max(line.bytes for line in lines)) if lines and all(line.known for line in lines) else "not known"
 
-    return tell
+    return read
 
 
-def _kv(tell: Callable[[Any], str]) -> Callable[[Plan], str]:
-    return lambda plan: tell(plan.verdict.kv) if plan.verdict and plan.verdict.kv else "not known"
+def _kv(read: Callable[[Any], str]) -> Callable[[Plan], str]:
+    return lambda plan: read(plan.verdict.kv) if plan.verdict and plan.verdict.kv else "not known"
 
 
 def _context(plan: Plan) -> str:

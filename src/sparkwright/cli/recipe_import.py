@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.options import json_option, print_json
-from sparkwright.cli.recipe_validate import Said, rehearsed
+from sparkwright.cli.recipe_validate import Rehearsed, rehearsed
 from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.recipes.importers.draft import ImportOptions
@@ -38,7 +38,7 @@ def import_command(file: str, out: str, strict: bool, as_json: bool, **options: 
     source = file if file != "-" else "stdin"
     made = import_recipe(_text(file), source, ImportOptions(options["name"], options["version"], options["nodes"] or 0))
     path = out or f"{made.name}.yaml"
-    said = Said(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
+    said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
     if out:
         _write(Path(out), made.text)
     if as_json:
@@ -71,13 +71,13 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="give another --out") from None
 
 
-def _say(made: Imported, said: Said, path: str, shown: bool) -> None:
+def _say(made: Imported, said: Rehearsed, path: str, shown: bool) -> None:
     if shown:
         click.echo(made.text, nl=False)
     for note in made.notes:
-        say(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     for line in (*said.softly(), *said.errors):
-        say(line, err=True)
+        echo(line, err=True)
     todo = f"{len(said.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"
     good = "valid, state documented: nobody has served it with sparkwright"
-    say(f"{path}: {todo if said.errors else good}", err=True)
+    echo(f"{path}: {todo if said.errors else good}", err=True)

@@ -13,7 +13,7 @@ from sparkwright.cli.recipe_text import describe
 from sparkwright.compat.combination import combination
 from sparkwright.compat.schema import Row
 from sparkwright.compat.table import known_of, unheard
-from sparkwright.compat.verdicts import told
+from sparkwright.compat.verdicts import row_text
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import RecipeError
@@ -81,7 +81,7 @@ def known_lines(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """(verdict, what is known and its source)."""
     for row in _rows(recipe):
         instead = f"; instead: {row.alternative}" if row.alternative and row.verdict != "works" else ""
-        yield "disputed" if row.otherwise else row.verdict, f"{told(row)}{instead}"
+        yield "disputed" if row.otherwise else row.verdict, f"{row_text(row)}{instead}"
     asked = combination(_context(recipe))
     if asked and unheard(asked):
         yield "unknown", f"nothing is known of {asked.engine} with {asked.architecture} on {asked.chip}"

@@ -10,7 +10,7 @@ import click
 from sparkwright.adapters.files import Places, SourceText, find_recipe, split_profile
 from sparkwright.checks import deployment
 from sparkwright.checks.catalog import RECIPE
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.failure import hint_json
 from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.recipe_text import first_sentence
@@ -28,7 +28,7 @@ _CHECKS = (*(check for check in deployment.CHECKS if check.code == "PAR001"), *R
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Rehearsed:
     """errors: lines that would stop a start; warnings and notes: lines that would not. Each begins with the file."""
 
     errors: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def validate(names: tuple[str, ...], as_json: bool) -> None:
         raise click.exceptions.Exit(2)
 
 
-def rehearsed(variants: Sequence[Recipe], source: str) -> Said:
+def rehearsed(variants: Sequence[Recipe], source: str) -> Rehearsed:
     """Findings on flags, variables, the model's shape and known reports of a recipe and its profiles, each once."""
     found: dict[Finding, str] = {}
     for recipe in variants:
@@ -76,7 +76,7 @@ def rehearsed(variants: Sequence[Recipe], source: str) -> Said:
     for finding, profile in found.items():
         kind = "errors" if finding.severity.stops else "warnings" if finding.severity is Severity.WARN else "notes"
         lines[kind].append(f"{source}{profile}: {_line(finding)}")
-    return Said(**{kind: tuple(told) for kind, told in lines.items()})
+    return Rehearsed(**{kind: tuple(told) for kind, told in lines.items()})
 
 
 def _line(finding: Finding) -> str:
@@ -86,14 +86,14 @@ def _line(finding: Finding) -> str:
 
 def _validated(name: str, places: Places) -> dict[str, Any]:
     """One row: name, source, valid, profiles, hash; refused: why, or empty; errors, warnings and notes: lines."""
-    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", **asdict(Said())}
+    base: dict[str, Any] = {"name": name, "valid": True, "profiles": [], "hash": "", **asdict(Rehearsed())}
     found: SourceText | None = None
     try:
         bare, profile = split_profile(name, places)
         found = find_recipe(bare, places)
         recipe = load_recipe(found.text, found.source, profile)
     except RecipeError as error:
-        more = _rest(found) if found else Said()
+        more = _rest(found) if found else Rehearsed()
         errors = [*error.message.splitlines(), *more.errors]
         return base | asdict(more) | {"valid": False, "errors": errors} | hint_json(error.hint)
     variants = [recipe] if profile else [recipe, *(load_recipe(found.text, found.source, p) for p in recipe.profiles)]
@@ -103,24 +103,24 @@ def _validated(name: str, places: Places) -> dict[str, Any]:
     return base | {"profiles": list(recipe.profiles), "hash": recipe.hash, "refused": refused}
 
 
-def _rest(found: SourceText) -> Said:
+def _rest(found: SourceText) -> Rehearsed:
     """Further findings of a file with mistakes: one class would otherwise hide the next."""
     try:
         return rehearsed(what_is_left(found.text, found.source), found.source)
     except RecipeError:
-        return Said()
+        return Rehearsed()
 
 
 def _say(result: dict[str, Any]) -> None:
-    for line in Said(warnings=result["warnings"], notes=result["notes"]).softly():
-        say(line, err=True)
+    for line in Rehearsed(warnings=result["warnings"], notes=result["notes"]).softly():
+        echo(line, err=True)
     if result["valid"]:
         profiles = f", profiles {', '.join(result['profiles'])}" if result["profiles"] else ""
         but = f", and refused by `up`: {result['refused']}" if result.get("refused") else ""
-        say(f"{result['name']}: valid (hash {result['hash']}{profiles}){but}")
+        echo(f"{result['name']}: valid (hash {result['hash']}{profiles}){but}")
         return
     for line in result["errors"]:
-        say(line)
+        echo(line)
     count = len(result["errors"])
     hint = f"; {result['hint']}" if result.get("hint") else ""
-    say(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)
+    echo(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import Places, find_recipe, recipe_names, recipe_of
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.options import print_json
 from sparkwright.cli.recipe_text import first_sentence, listing
 from sparkwright.domain.errors import RecipeError
@@ -62,9 +62,9 @@ def list_recipes(as_json: bool) -> None:
     if as_json:
         print_json({"recipes": rows, "broken": broken})
     else:
-        say(listing(rows))
+        echo(listing(rows))
     for entry in broken:
-        say("\n".join(entry["errors"]), err=True)
+        echo("\n".join(entry["errors"]), err=True)
 
 
 def _rows(places: Places) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -13,7 +13,7 @@ from sparkwright.app.runs import Kept
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_done import summary_json
 from sparkwright.cli.bench_text import next_text, summary_text
-from sparkwright.cli.columns import aligned, say
+from sparkwright.cli.columns import aligned, echo
 from sparkwright.cli.incidents_text import when
 from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
@@ -101,7 +101,7 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
     if as_json:
         shared.print_json({"schema": SCHEMA, "runs": [listed_json(one) for one in found]})
     else:
-        say(list_text(found) or "no runs")
+        echo(list_text(found) or "no runs")
 
 
 @runs.command()
@@ -120,7 +120,7 @@ def show(run: str, as_json: bool) -> None:
         shared.print_json({"schema": SCHEMA, "run": summary_json(summary)})
         return
     parts = [summary_text(summary), tags_text(summary.run), next_text(summary.run.id)]
-    say("\n\n".join(part for part in parts if part))
+    echo("\n\n".join(part for part in parts if part))
 
 
 @runs.command()
@@ -142,7 +142,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     if as_json:
         shared.print_json({"schema": SCHEMA, "run": listed_json(one)})
     else:
-        say(f"{one.id}: {', '.join(one.tags) or 'no tags'}")
+        echo(f"{one.id}: {', '.join(one.tags) or 'no tags'}")
 
 
 @runs.command()
@@ -165,7 +165,7 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
     if as_json:
         shared.print_json({"schema": SCHEMA, "deleted": [one.id for one in found]})
     else:
-        say("\n".join(f"deleted {one.id}, {one.requests} requests" for one in found))
+        echo("\n".join(f"deleted {one.id}, {one.requests} requests" for one in found))
 
 
 @runs.command()
@@ -214,7 +214,7 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
     if as_json:
         shared.print_json({"schema": SCHEMA, "imported": [_imported(run) for run in found]})
     else:
-        say("\n".join(map(_imported_text, found)))
+        echo("\n".join(map(_imported_text, found)))
 
 
 def _imported_text(run: Run) -> str:

@@ -10,7 +10,7 @@ from sparkwright.app import queries
 from sparkwright.app.incidents import incident, incident_logs
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.text import deployment_text
 from sparkwright.domain.deployment import Deployment, DeploymentState
 from sparkwright.wiring import ClusterOptions
@@ -79,11 +79,11 @@ def _nothing(deployment: str, trouble: tuple[str, ...], by: str) -> str:
 
 def _say(shown: list[Deployment], trouble: tuple[str, ...], nothing: str) -> None:
     for line in trouble:
-        say(line, err=True)
+        echo(line, err=True)
     for found in shown:
-        say(deployment_text(found))
+        echo(deployment_text(found))
     if not shown:
-        say(nothing)
+        echo(nothing)
 
 
 def _json(found: Deployment) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
             elif how["raw"]:
                 click.echo(f"{rank}| {line}")
             else:
-                say(f"{rank}| {line}")
+                echo(f"{rank}| {line}")
 
     shared.drive(ClusterOptions(cluster, ssh_config), read, quiet=True)
 

@@ -17,7 +17,7 @@ from sparkwright.app.standing import the_only_one
 from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import say
+from sparkwright.cli.columns import echo
 from sparkwright.cli.plan import plan_json
 from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.recipe import Recipe
@@ -61,7 +61,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     Examples:
       sparkwright up deepseek-v4-flash@256k
       sparkwright up ./my-recipe.yaml --dry-run
-      sparkwright up twin --cluster demo.yaml --json
+      sparkwright up tiny-llama-cpp --cluster demo.yaml --json
       sparkwright up qwen3-coder --replace gpt-oss
     """
     began = time.monotonic()
@@ -77,7 +77,7 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     if rest["as_json"]:
         shared.print_json(outcome_json(outcome))
     else:
-        say(outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"]))
+        echo(outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"]))
     if outcome.done == "planned" and stopping(outcome.plan, rest["force"]):
         raise click.exceptions.Exit(1)
 
@@ -135,12 +135,12 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
     if as_json:
         shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
     elif removed.ranks:
-        say(f"{removed.deployment}: {len(removed.ranks)} rank(s) removed")
+        echo(f"{removed.deployment}: {len(removed.ranks)} rank(s) removed")
     elif removed.files:
         left = ", ".join(removed.files)
-        say(f"{removed.deployment}: no rank ran; its files on {left} are removed")
+        echo(f"{removed.deployment}: no rank ran; its files on {left} are removed")
     else:
-        say(f"{removed.deployment}: nothing to remove")
+        echo(f"{removed.deployment}: nothing to remove")
 
 
 @click.command()
@@ -165,4 +165,4 @@ def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> No
     if as_json:
         shared.print_json({"deployment": name, "seconds": round(seconds, 3)})
     else:
-        say(f"{name}: ready again after {duration(seconds)}")
+        echo(f"{name}: ready again after {duration(seconds)}")

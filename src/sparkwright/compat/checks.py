@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sparkwright.compat.combination import combination
 from sparkwright.compat.table import unheard
-from sparkwright.compat.verdicts import named, rows_with, told
+from sparkwright.compat.verdicts import named, row_text, rows_with
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import RecipeState
@@ -14,7 +14,7 @@ def blocked(context: Context) -> Iterator[Found]:
     for asked, row in rows_with(context, "blocked"):
         severity = OVERRIDE if "+" in asked.version else BLOCK
         yield Found(
-            told(row),
+            row_text(row),
             title=f"{named(asked)} is known not to work",
             fix=row.alternative,
             severity=severity,
@@ -26,7 +26,7 @@ def degraded(context: Context) -> Iterator[Found]:
     for asked, row in rows_with(context, "degraded"):
         contradicted = bool(row.otherwise)
         yield Found(
-            told(row),
+            row_text(row),
             title=f"{named(asked)}: " + ("sources contradict each other" if contradicted else "known to work badly"),
             fix=row.alternative,
             severity=INFO if contradicted else WARN,
@@ -40,7 +40,7 @@ _ADVICE = "the first real request decides; keep the log of the first start"
 def unknown(context: Context) -> Iterator[Found]:
     for asked, row in rows_with(context, "unknown"):
         yield Found(
-            told(row),
+            row_text(row),
             title=f"{named(asked)}: not known to work",
             cause="",
             fix=row.alternative or _ADVICE,

@@ -97,15 +97,12 @@ def combination(context: Context) -> Combination | None:
         recipe.engine.name,
         recipe.engine.version,
         recipe,
-        (shape.architecture if shape else "") or _architecture(recipe.model.label),
+        (shape.architecture if shape else "")
+        or next((name for pattern, name in _NAMES if re.search(pattern, recipe.model.label, re.IGNORECASE)), ""),
         _formats(shape, recipe.model.label),
         _chip(context.facts),
         variables(context),
     )
-
-
-def _architecture(label: str) -> str:
-    return next((name for pattern, name in _NAMES if re.search(pattern, label, re.IGNORECASE)), "")
 
 
 def _formats(shape: ModelShape | None, label: str) -> frozenset[str]:

@@ -26,7 +26,7 @@ def cited(row: Row) -> str:
     return f"{row.source}, {row.date}"
 
 
-def told(row: Row) -> str:
+def row_text(row: Row) -> str:
     """The reason, the other side where there is one, and who reports it."""
     other = f"; other side: {row.otherwise}" if row.otherwise else ""
     return f"{row.reason}{other} [{cited(row)}]"

@@ -56,7 +56,7 @@ def context(recipe: Recipe, build: Build) -> Mapping[str, str]:
     files = {"Dockerfile": "".join(_dockerfile(recipe, build)), **_python_files(build)}
     files |= {_script(source): _source_text(source, bool(build.python)) for source in build.sources}
     if build.cuda_arch:
-        files["ptxas.sh"] = _ptxas_text(build.cuda_arch)
+        files["ptxas.sh"] = _PTXAS.replace("{arch}", _digits(build.cuda_arch))
     if build.steps:
         files["steps.sh"] = "\n".join(("#!/bin/sh", "set -eux", *build.steps, ""))
     return files
@@ -98,10 +98,6 @@ def environment(build: Build) -> dict[str, str]:
 def _digits(arch: str) -> str:
     """`12.1a` -> `121a`; of several the first."""
     return arch.split()[0].replace(".", "")
-
-
-def _ptxas_text(arch: str) -> str:
-    return _PTXAS.replace("{arch}", _digits(arch))
 
 
 def _python_files(build: Build) -> dict[str, str]:

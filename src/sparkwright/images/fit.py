@@ -26,21 +26,21 @@ def wrong_machine(build: Build, facts: NodeFacts) -> Iterator[Finding]:
     if isinstance(facts.identity, Identity) and facts.identity.arch != wanted:
         yield Finding(
             "ENG020", Severity.BLOCK, facts.node, f"build.platform is {build.platform}, and the node is not",
-            f"uname -m: observed {facts.identity.arch}, wanted {wanted}",
+            f"uname -m: expected {wanted}, found {facts.identity.arch}",
             "a build emulates nothing: what it compiles would not run here, or take days",
             "build on a node of that kind (--node), or write the platform of your nodes into the recipe",
         )  # fmt: skip
 
 
-def no_room(nodes: Iterable[str], facts: Mapping[str, NodeFacts], wanted: int) -> Iterator[Finding]:
-    """DISK001 for each node whose Docker has less than `wanted` bytes; silent where it is not known."""
-    needed = int(wanted * (1 + _SPARE_SHARE))
+def no_room(nodes: Iterable[str], facts: Mapping[str, NodeFacts], size: int) -> Iterator[Finding]:
+    """DISK001 for each node whose Docker has less than `size` bytes; silent where it is not known."""
+    needed = int(size * (1 + _SPARE_SHARE))
     for node in nodes:
         disk = _docker_disk(facts[node])
         if disk and disk.available < needed:
             yield Finding(
                 "DISK001", Severity.BLOCK, node, f"no room for the image on {disk.mount}",
-                f"{gib(needed)} wanted, {gib(disk.available)} free on {disk.mount}",
+                f"{gib(needed)} needed, {gib(disk.available)} free on {disk.mount}",
                 "an image takes 20 to 30 GB, and its build as much again",
                 "make room (`docker image prune`, `docker builder prune`), or move Docker's data-root",
             )  # fmt: skip

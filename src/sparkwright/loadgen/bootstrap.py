@@ -1,7 +1,7 @@
 """How sure a figure is: the same statistics over resamples of the repeats, and of the requests in each.
 
 Requests are drawn whole, so that the tokens of one answer stay together: they are anything but independent. A resample
-is kept as how often each request was drawn, which makes a statistic of it a weighted one.
+is stored as how often each request was drawn, which makes a statistic of it a weighted one.
 """
 
 from collections.abc import Sequence

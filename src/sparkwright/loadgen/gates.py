@@ -108,7 +108,7 @@ def _level(gate: Gate, level: LevelSummary, partner: LevelSummary | None) -> Jud
         wanted *= base
     if observed is None:
         return False, None, wanted, f"{_named(level)} has no {gate.metric}"
-    told = f"at {_named(level)}: observed {figure(observed, gate)}, wanted {_text(gate, wanted)}"
+    told = f"at {_named(level)}: expected {_text(gate, wanted)}, found {figure(observed, gate)}"
     return _SIGNS[gate.sign](observed, wanted), observed, wanted, told
 
 

@@ -1,7 +1,7 @@
 """Prompts of an exact number of tokens, put together from pieces whose tokens were counted before.
 
 Every text begins with a salt: words of one token each, others for every seed, level, repeat and number, so that no
-cache knows it. As many more of these words fill what the pieces leave over.
+cache knows it. As many more of these fill what the pieces leave over.
 """
 
 import json

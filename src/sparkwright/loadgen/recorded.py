@@ -70,7 +70,7 @@ def _loaded(text: str, where: str) -> Any:
 def _mapping(record: Any, where: str) -> Mapping[str, Any]:
     if isinstance(record, Mapping):
         return record
-    raise UsageError(f"{where}: a request is a JSON object, observed {type(record).__name__}", _HINT)
+    raise UsageError(f"{where}: a request is a JSON object, found {type(record).__name__}", _HINT)
 
 
 def _recorded(record: Mapping[str, Any], where: str) -> Recorded | None:
@@ -125,10 +125,10 @@ def _mooncake(record: Mapping[str, Any], where: str) -> Recorded:
 def _tokens(value: Any, where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise UsageError(f"{where}: tokens are a whole number, observed {str(value)[:40]}", _HINT)
+    raise UsageError(f"{where}: tokens are a whole number, found {str(value)[:40]}", _HINT)
 
 
 def _seconds(value: Any, where: str) -> float | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
         return value
-    raise UsageError(f"{where}: a time is a number that is not negative, observed {str(value)[:40]}", _HINT)
+    raise UsageError(f"{where}: a time is a number that is not negative, found {str(value)[:40]}", _HINT)

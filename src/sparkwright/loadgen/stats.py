@@ -1,7 +1,7 @@
 """A run's rows as figures: each metric of each level, with how sure it is."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sparkwright.domain.run import Level, Row, Run
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, Metric, RunSummary
-from sparkwright.domain.workload import Agent, Slo
+from sparkwright.domain.workload import Agent
 from sparkwright.loadgen import bootstrap, figures, samples, slo, validity
 from sparkwright.loadgen.bootstrap import Counts, Floats, Sample
 
@@ -87,24 +87,16 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
         seconds=sum(samples.span(samples.counted(level)) for level in repeats),
         metrics=_metrics(made),
         errors=dict(Counter(row.kind or "error" for row in rows if row.error)),
-        met=_met(rows, run.workload.slo, figures.is_open(repeats[0].plan)),
-        doubts=_once((*validity.late(repeats), *_doubts(repeats))),
+        met=slo.share(rows, run.workload.slo, figures.is_open(repeats[0].plan)) if run.workload.slo else None,
+        doubts=tuple(dict.fromkeys((*validity.late(repeats), *_doubts(repeats)))),
         server={} if part else samples.engine_figures(repeats),
         notes=validity.notes(run, repeats),
     )
 
 
-def _met(rows: Sequence[Row], limits: Slo | None, open_loop: bool) -> float | None:
-    return slo.share(rows, limits, open_loop) if limits else None
-
-
 def _doubts(repeats: Sequence[Level]) -> Iterator[str]:
     for level in repeats:
         yield from (*level.doubts, *validity.doubts(level))
-
-
-def _once(reasons: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(reasons))
 
 
 def _metrics(made: Group) -> dict[str, Metric]:

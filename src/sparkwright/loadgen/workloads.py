@@ -19,7 +19,7 @@ def starts(pace: Pace, count: int, seed: str | int = 0) -> tuple[float, ...] | N
     if pace.arrival is Arrival.CLOSED:
         return None
     if pace.rate <= 0:
-        raise ValueError(f"an open loop needs a rate above 0, observed {pace.rate:g}")
+        raise ValueError(f"an open loop needs a rate above 0, found {pace.rate:g}")
     if pace.arrival is Arrival.POISSON:
         return _poisson(pace.rate, count, dice)
     if pace.arrival is Arrival.BURSTS:
@@ -103,7 +103,7 @@ class _Making:
         """The same in every run."""
         return dice_of(self.workload, self.level, self.repeat, number)
 
-    def words(self, *more: object) -> Random:
+    def dice_for(self, *more: object) -> Random:
         return dice_of(self.workload, self.level, self.repeat, self.texts.salt, *more)
 
     def turn(self, content: str, output: int, planned: Turn) -> Turn:
@@ -127,7 +127,7 @@ def _single(level: LevelPlan, shape: Single, making: _Making) -> tuple[Session, 
 def _contexts(level: LevelPlan, shape: Single, making: _Making) -> list[str]:
     """One for each that asks at a time: each comes back to its own."""
     count = min(level.pace.concurrency or 8, level.requests)
-    return [written(making.texts, shape.depth, making.words("context", n), shape.text) for n in range(count)]
+    return [written(making.texts, shape.depth, making.dice_for("context", n), shape.text) for n in range(count)]
 
 
 def _primed(number: int, context: str, shape: Single, making: _Making) -> Session:
@@ -139,6 +139,6 @@ def _one(number: int, shape: Single, making: _Making, context: str) -> Session:
     lengths, texts = making.lengths(number), making.texts
     prompt, output = sample(shape.prompt, lengths), sample(shape.output, lengths)
     added = shape.depth if context else 0
-    asked = asking(texts, shape.depth - added + prompt - texts.frames.user, making.words(number), shape.text)
+    asked = asking(texts, shape.depth - added + prompt - texts.frames.user, making.dice_for(number), shape.text)
     planned = Turn("", "", "", prompt_tokens=shape.depth + prompt, cached_tokens=added)
     return Session(number, (making.turn(context + asked, output, planned),))

@@ -5,7 +5,7 @@ import shlex
 from sparkwright.domain.run import Run
 from sparkwright.domain.units import duration
 from sparkwright.domain.workload import Slo
-from sparkwright.report.words import engine_text, limit_text, moment, percent, tokens
+from sparkwright.report.texts import engine_text, limit_text, moment, percent, tokens
 
 UNKNOWN = "not known"
 

@@ -16,8 +16,8 @@ from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.page_parts import compared, head_of, plot_section, run_details, timeline_section
 from sparkwright.report.series import Axis, Curve, Plot, Point, depth_plots, load_plots
 from sparkwright.report.tables import names
+from sparkwright.report.texts import letter, percent
 from sparkwright.report.timelines import Timeline, timelines
-from sparkwright.report.words import letter, percent
 
 # Inside <script>, these would end the element, open a comment, or break a line of old JavaScript.
 _UNSAFE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}

@@ -8,8 +8,8 @@ from sparkwright.domain.workload import Single
 from sparkwright.report.agentic import gap_words, turns_table
 from sparkwright.report.conditions import conditions
 from sparkwright.report.tables import Table, comparison_table, doubts, errors_table, levels_table, verdict, whole
+from sparkwright.report.texts import engine_text
 from sparkwright.report.traits import field_name
-from sparkwright.report.words import engine_text
 
 _FIELD_HEAD = ("model", "test", "t/s", "TTFT (ms)", "TPOT (ms)")
 _SPECIAL = re.compile(r"[\\`*_\[\]<>|#~$&]|@(?=\w)")
@@ -46,12 +46,8 @@ def _main(summary: RunSummary) -> str:
         else []
     )
     if other:
-        parts.append(_table(levels_table(_only(summary, other))))
+        parts.append(_table(levels_table(RunSummary(summary.run, tuple(other), summary.invalid, summary.best_rate))))
     return "\n\n".join(parts)
-
-
-def _only(summary: RunSummary, levels: list[LevelSummary]) -> RunSummary:
-    return RunSummary(summary.run, tuple(levels), summary.invalid, summary.best_rate)
 
 
 def field_table(summary: RunSummary, levels: Sequence[LevelSummary]) -> Table:

@@ -21,9 +21,9 @@ from sparkwright.report.tables import (
     verdict,
     whole,
 )
+from sparkwright.report.texts import between, engine_text, figure, letter, moment, number, seconds, times, tokens
 from sparkwright.report.timelines import Timeline
 from sparkwright.report.traits import field_name, load_text
-from sparkwright.report.words import between, engine_text, figure, letter, moment, number, seconds, times, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +225,7 @@ def timeline_section(requests: Sequence[Timeline], called: Sequence[str]) -> Htm
         "section",
         tag("h2", "One request, token by token"),
         tag("p", "Tokens received since it was sent; a flat stretch is a pause.", class_="says"),
-        tag(
-            "p", _select("request", "Request", options), _select("beside", "Beside it", [none, *options]), class_="pick"
-        ),
+        tag("p", _select("request", "Request", options), _select("second", "Second", [none, *options]), class_="pick"),
         tag("div", id_="plot-timeline", class_="plot"),
         class_="figure wide needs-script",
     )

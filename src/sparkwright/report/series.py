@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, RunSummary
 from sparkwright.domain.workload import Arrival, LevelPlan, Single
 from sparkwright.report.tables import whole
+from sparkwright.report.texts import TITLES, figure, head, letter, limit_text, percent, tokens
 from sparkwright.report.traits import DEPTH, LOAD, Traits, curve_names, traits
-from sparkwright.report.words import TITLES, figure, head, letter, limit_text, percent, tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """limits: horizontal lines with their names. says: what the plot shows, as a sentence."""
+    """limits: horizontal lines with their names. The rest: what the plot shows, as a sentence."""
 
     id: str
     title: str

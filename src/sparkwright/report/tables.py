@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from sparkwright.domain.summary import Compared, Comparison, Interval, LevelSummary, RunSummary
 from sparkwright.domain.units import gib
-from sparkwright.report.words import TITLES, engine_text, figure, head, number, percent, with_interval
+from sparkwright.report.texts import TITLES, engine_text, figure, head, number, percent, with_interval
 
 Write = Callable[[str, Interval], str]  # a metric's name and its figure, as a cell
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns: the first is a name, all others are figures. says: a note for the reader."""
+    """Columns: the first is a name, all others are figures."""
 
     title: str
     head: tuple[str, ...]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from sparkwright.domain.run import Level, Row, Run
-from sparkwright.report.words import seconds
+from sparkwright.report.texts import seconds
 
 # Points of all timelines of a page together: about 12 bytes each.
 _POINTS = 12_000

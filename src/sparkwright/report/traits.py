@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Text
-from sparkwright.report.words import number, percent
+from sparkwright.report.texts import number, percent
 
 Traits = Mapping[str, str]
 DEPTH, LOAD = "depth", "load"

@@ -21,7 +21,7 @@ def test_without_a_terminal_each_level_is_two_lines_on_stderr(capsys: pytest.Cap
             screen.row(Row(0, 0, 0.0, 0.0, first=0.3, output_tokens=128))
             screen.lag(Lag(p99=0.0004))
             screen.done()
-        screen.say("the server told no /metrics")
+        screen.note("the server told no /metrics")
     told = capsys.readouterr()
     lines = told.err.splitlines()
     assert told.out == "" and len(lines) == 5
@@ -53,7 +53,7 @@ def test_quiet_tells_notes_only(capsys: pytest.CaptureFixture[str]) -> None:
         screen.level(PLANS[0], 0, 1)
         screen.row(Row(0, 0, 0.0, 0.0))
         screen.done()
-        screen.say("a note")
+        screen.note("a note")
     told = capsys.readouterr()
     assert told.out == "" and told.err == "a note\n"
 

@@ -12,7 +12,7 @@ from fakes.endpoint import FakeEndpoint
 from fakes.rank_node import Exit
 from sparkwright.app.services import Services
 from sparkwright.cli.main import run
-from sparkwright.cli.plan import still_to_bring
+from sparkwright.cli.plan import still_to_copy
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.errors import NotReady, Unreachable
@@ -245,7 +245,7 @@ def test_what_nobody_brings_for_the_files_is_said() -> None:
     spec = RankSpec(0, "spark-1", argv, {}, Runtime.DOCKER)
     recipe = Recipe("r", "R", Model("a/b"), EngineChoice("trtllm", "1"))
     made = Plan("r", recipe, cluster(), Placement((), {}), (spec,), (), (), "127.0.0.1", 8000, "b")
-    first, second = still_to_bring(made, ("weights: on no node; fetched once on spark-1, then copied",))
+    first, second = still_to_copy(made, ("weights: on no node; fetched once on spark-1, then copied",))
     assert first == "to be copied there before the start: weights: on no node"
     assert second.startswith("then write the files again: /snapshots/main")
 

@@ -88,7 +88,7 @@ def test_a_gate_holds_for_every_level() -> None:
     """The worst one decides, and is named."""
     result = one("ttft < 2s", two_levels())
     assert (result.passed, result.observed) == (False, 3.0)
-    assert result.why == "at deep: observed 3 s, wanted < 2 s"
+    assert result.why == "at deep: expected < 2 s, found 3 s"
 
 
 def test_a_gate_for_some_levels_asks_no_others() -> None:

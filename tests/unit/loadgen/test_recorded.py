@@ -56,11 +56,11 @@ def test_a_limit_stops_reading() -> None:
     "text, told",
     [
         ('{"prompt": "fine"}\n{"prompt": ', "f:2: this is no JSON"),
-        ('{"prompt": "fine"}\n\n[1]', "f:3: a request is a JSON object, observed list"),
+        ('{"prompt": "fine"}\n\n[1]', "f:3: a request is a JSON object, found list"),
         ('{"question": "?"}', "f:1: neither prompt"),
         ('{"prompt": ""}', "f:1: `prompt` is a text"),
         ('{"messages": []}', "f:1: `messages` is a list"),
-        ('{"prompt": "x", "output_tokens": -3}', "f:1: tokens are a whole number, observed -3"),
+        ('{"prompt": "x", "output_tokens": -3}', "f:1: tokens are a whole number, found -3"),
         ('{"prompt": "x", "at": "noon"}', "f:1: a time is a number"),
         ('{"input_length": 512, "hash_ids": [1, 2, 3]}', "f:1: 3 blocks of 512 tokens are not 512 tokens"),
         ('{"input_length": 512, "hash_ids": ["a"]}', "f:1: `hash_ids` is a list of whole numbers"),

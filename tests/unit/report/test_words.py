@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.domain.summary import METRICS, Interval
-from sparkwright.report.words import TITLES, between, figure, number, seconds, tokens, with_percent
+from sparkwright.report.texts import TITLES, between, figure, number, seconds, tokens, with_percent
 from unit.for_each import for_each
 
 

@@ -118,9 +118,9 @@ async def go(bench: Bench, ready: Ready, screen: Screen, resume: Run | None = No
     run = resumed(resume) if resume else await run_of(bench, order, ready.conditions)
     given = Given(f"{run.id}/{bench.machine.nonce}", ready.files)
     fitting = replace(order.workload, levels=order.levels)
-    texts = await prepare(fitting, order.probed, ready.tokenizer, screen.say, given)
+    texts = await prepare(fitting, order.probed, ready.tokenizer, screen.note, given)
     await (bench.runs.end(run.id, "running", 0.0) if resume else bench.runs.begin(run))
-    screen.say(f"{'resuming' if resume else 'stored as'} {run.id}")
+    screen.note(f"{'resuming' if resume else 'stored as'} {run.id}")
     return await measure(bench, order, screen, run, texts)
 
 

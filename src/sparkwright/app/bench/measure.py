@@ -43,7 +43,7 @@ async def measure(bench: Bench, order: Order, screen: Screen, run: Run, texts: T
         whole = await _all(_Going(bench, order, screen, run, texts))
         state = DONE if whole else STOPPED
     except asyncio.CancelledError:
-        screen.say(f"stopped; what was measured is kept: sparkwright bench --resume {run.id}")
+        screen.note(f"stopped; what was measured is kept: sparkwright bench --resume {run.id}")
         raise
     finally:
         await finished(bench.runs.end(run.id, state, bench.clock.now()))
@@ -90,7 +90,7 @@ async def _search(going: _Going, ends: float) -> bool:
             return False
         points.append((wanted.rate, (share(rows, slo, True) or 0.0) >= slo.share))
     found = f"{wanted.rate:.3g} requests/s meet the SLO" if wanted.rate else "no rate meets the SLO"
-    going.screen.say(f"search: {found}; {wanted.why}")
+    going.screen.note(f"search: {found}; {wanted.why}")
     return True
 
 
@@ -115,7 +115,7 @@ async def _within(going: _Going, repeat: int, plan: LevelPlan, ends: float) -> L
     """None when the time that is left is too short to begin."""
     left = ends - going.bench.clock.monotonic()
     if left < _LEAST:
-        going.screen.say(
+        going.screen.note(
             f"time is up after {going.order.workload.deadline:.0f} s: {plan.name} and the rest are left out"
         )
         return None
@@ -130,7 +130,7 @@ async def _one(going: _Going, repeat: int, plan: LevelPlan, left: float) -> Leve
     level = await _shown(going, step)
     pause = sent_away(level)
     if pause is not None and pause <= min(PATIENCE, seconds):
-        going.screen.say(f"{plan.name}: the server sent all requests away for {pause:.0f} s; once more after that")
+        going.screen.note(f"{plan.name}: the server sent all requests away for {pause:.0f} s; once more after that")
         await going.bench.clock.sleep(pause)
         level = await _shown(going, step)
     return level
@@ -140,7 +140,7 @@ async def _shown(going: _Going, step: Step) -> Level:
     going.screen.level(step.plan, step.repeat, going.order.workload.repeats)
     level = await measured(going.bench, going.order, going.screen, step)
     for doubt in level.doubts[len(step.doubts) :]:
-        going.screen.say(f"{step.plan.name}: {doubt}")
+        going.screen.note(f"{step.plan.name}: {doubt}")
     going.screen.done()
     return level
 

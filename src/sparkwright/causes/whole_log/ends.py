@@ -99,7 +99,7 @@ WITNESSED = (
             severity=Severity.BLOCK,
             why=(
                 "a reboot, a crash of the node or a power cut ends its ranks; the others only lose their peer. What "
-                "logs say from before is no cause of that."
+                "logs show from before is no cause of that."
             ),
             fix=(
                 "on the node: last -x reboot shutdown | head   # no shutdown before the reboot: a crash or the power",
@@ -135,7 +135,7 @@ WITNESSED = (
             severity=Severity.BLOCK,
             why=(
                 "an engine that cannot write (logs, compiled kernels, temporary files) fails with ENOSPC, and does not "
-                "always say so. The supervisor saw no room on that node when the rank ended of its own."
+                "always report it. The supervisor saw no room on that node when the rank ended of its own."
             ),
             fix=(
                 "on the node: df -h ~ /tmp /var; du -xhd1 ~ | sort -h | tail",

@@ -18,7 +18,7 @@ CAUSE = LogCause(
     severity=Severity.BLOCK,
     why=(
         "the cable was pulled or is loose, or the other node went off. `Link down` alone proves nothing: an "
-        "empty cage says so at every boot."
+        "empty cage logs it at every boot."
     ),
     fix=(
         "on each node: rdma link; ethtool {iface} | grep -E 'Speed|Link detected'",

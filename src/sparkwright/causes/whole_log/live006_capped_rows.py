@@ -15,7 +15,7 @@ CAUSE = LogCause(
     severity=Severity.WARN,
     why=(
         "a card that was attached while the node ran is held at that speed, whatever is tuned. The row has "
-        "no word of its own, so it is read below its header."
+        "no name of its own, so it is read below its header."
     ),
     fix=(
         "on all nodes: sudo mv /etc/nvidia/cx7-hotplug-enabled /etc/nvidia/cx7-hotplug-enabled.off   "

@@ -19,8 +19,7 @@ CAUSE = LogCause(
     ),
     fix=(
         "the logs of all ranks, named together: sparkwright diagnose head.log worker.log",
-        "on each node: nvidia-smi dmon -s u -c 5   "
-        "# sm above 90 beside mem 0: it spins; 0 on one node: look there first",
+        "on each node: nvidia-smi dmon -s u -c 5   # sm above 90 with mem 0: it spins; 0 on one node: look there first",
         "on each node: py-spy dump --pid <worker pid>   # where it is",
         "sparkwright down {deployment} && sparkwright up {recipe}   # FlashInfer: --no-enable-flashinfer-autotune",
     ),

@@ -549,7 +549,7 @@
   const timelines = () => {
     const host = document.getElementById("plot-timeline");
     if (!host) return;
-    const [first, beside] = ["request", "beside"].map((name) => document.getElementById(`timeline-${name}`));
+    const [first, beside] = ["request", "second"].map((name) => document.getElementById(`timeline-${name}`));
     const plot = () => {
       const chosen = [first.value, beside.value].filter((value) => value !== "");
       return {

@@ -73,7 +73,7 @@ class Told:
     def lag(self, lag: Lag) -> None:
         pass
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         self.said.append(text)
 
     def done(self) -> None:

@@ -18,7 +18,7 @@ CAUSE = LogCause(
     why=(
         "the graph holds a collective, and both ranks spin in it: it was seen to stay at 0/36 for 34 minutes "
         "with two busy GPUs. The first size may also compile kernels for minutes, and a log that was cut "
-        "there looks the same: dmon tells."
+        "there looks the same: dmon shows which."
     ),
     fix=(
         "on each node: nvidia-smi dmon -s u -c 5   # sm above 90 with mem 0: it spins, and never ends",
