@@ -47,7 +47,7 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[Testbed]:
 
 @pytest.fixture(autouse=True)
 def fresh_nodes(testbed: Testbed) -> None:
-    """Before each test, so that the remains of a failed one can still be looked at when it was the last."""
+    """Before each test, so that the remains of a failed one can still be inspected when it was the last."""
     testbed.reset()
 
 

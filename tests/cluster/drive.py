@@ -168,7 +168,7 @@ class Drive:
         return self._write("cluster.yaml", {"name": "testbed", "nodes": nodes, **mark})
 
     def recipe(self, runtime: str, env: Mapping[str, str] = QUICK, **changes: Any) -> str:
-        """A recipe of the twin; changes replace whole top-level keys, or are merged into mappings."""
+        """A recipe of the simulator; changes replace whole top-level keys, or are merged into mappings."""
         engine = {"name": "twin", "version": "0.21.0", "runtime": runtime}
         if runtime == "docker":
             engine |= {"image": self.testbed.engine_image, "image_note": "made by the tests"}
@@ -232,12 +232,12 @@ def _twins(node: Node) -> list[Process]:
 
 
 def engines(node: Node) -> list[str]:
-    """Command lines of the twin's ranks that run, in containers or not."""
+    """Command lines of the simulator's ranks that run, in containers or not."""
     return [p.command for p in _twins(node)]
 
 
 def running(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """What tells one start of the ranks from another: container ids or engine pids."""
+    """What distinguishes one start of the ranks from another: container ids or engine pids."""
     return {n.name: n.sh("docker ps --quiet --no-trunc").split() or [str(p.pid) for p in _twins(n)] for n in nodes}
 
 
@@ -260,7 +260,7 @@ def lease(node: Node) -> str:
 def slowed(node: Node, program: str, seconds: float, when: str = "*") -> Iterator[None]:
     """While open, `program` on the node waits before it does anything, if its words match the sh pattern `when`."""
     real = node.sh(f"command -v {program}")
-    assert real != f"/usr/local/bin/{program}", "a shim stands where the slow one would"
+    assert real != f"/usr/local/bin/{program}", "a shim is where the slow one would"
     text = f'#!/bin/sh\ncase "$*" in {when}) sleep {seconds} ;; esac\nexec {real} "$@"\n'
     node.write(f"/usr/local/bin/{program}", text, mode="755")
     try:

@@ -1,4 +1,4 @@
-"""Bad input that only nodes can tell: one clear message, the right exit code, and nodes as they were."""
+"""Bad input that only nodes can show: one clear message, the right exit code, and nodes as they were."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,13 +37,13 @@ def test_a_node_whose_sshd_does_not_answer(drive: Drive) -> None:
 
 
 def test_a_user_whom_the_node_does_not_know(drive: Drive) -> None:
-    """Keys that open no gateway: reported with how to bring the key there."""
+    """Keys that are not accepted: reported with how to copy the key there."""
     drive.cluster("spark-1", {"name": "spark-2", "ssh": "root@spark-2"})
     drive.up(SIMULATED).is_one_message(3, "spark-2: it accepts none of your keys", "ssh-copy-id")
 
 
 def test_a_host_that_is_in_no_known_hosts(drive: Drive, nodes: list[Node]) -> None:
-    """An unknown host key is never accepted on the way; the user is told to compare it."""
+    """An unknown host key is never accepted on the way; the user is asked to compare it."""
     drive.cluster("spark-1", {"name": "spark-2", "ssh": f"spark@{nodes[1].mgmt}"})
     (drive.folder / "config").write_text(
         f"Include {drive.ssh_config}\nHost *\n  UserKnownHostsFile {drive.folder}/known\n  StrictHostKeyChecking yes\n"

@@ -81,7 +81,7 @@ def bench(drive: Drive, *words: str, home: str = "home") -> Done:
 
 
 def shown(drive: Drive, *words: str) -> str:
-    """What a command says that needs no cluster."""
+    """What a command reports that needs no cluster."""
     env = {**os.environ, "HOME": str(drive.folder / "home")}
     done = Call((*SPARKWRIGHT, *words), env, drive.folder).finish()
     assert done.code == 0, str(done)
@@ -93,7 +93,7 @@ def requests(drive: Drive) -> list[str]:
     return shown(drive, "runs", "export", "last", "--format", "csv").splitlines()[1:]
 
 
-def test_the_gateway_is_measured_with_all_that_the_engine_tells(drive: Drive, nodes: list[Node]) -> None:
+def test_the_gateway_is_measured_with_all_that_the_engine_reports(drive: Drive, nodes: list[Node]) -> None:
     """The gateway lets neither figures nor tokenizer through: they come from the engine behind it, all the rest too.
 
     Its key and its authority are found where `up` left them.
@@ -128,7 +128,8 @@ def test_a_gateway_on_the_heads_loopback_is_measured_through_ssh(drive: Drive, n
 
 
 def test_a_run_outlives_a_restart_of_what_it_measures(drive: Drive, nodes: list[Node]) -> None:
-    """A rank is killed in the middle: requests fail and are counted, the run ends in time and says what it is worth."""
+    """A rank is killed in the middle: requests fail and are counted, the run ends in time and reports what it is
+    worth."""
     url = f"https://{nodes[0].mgmt}:{GATEWAY}/v1"
     drive.good("up", drive.recipe("docker", STEADY, serving={"expose": "all"}))
     going = drive.start("bench", url, "--profile", "./long.yaml", "--gate", "gates.txt").saw("1 of 1")

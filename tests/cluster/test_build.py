@@ -1,4 +1,4 @@
-"""An image built on one node and brought to the other over the fabric: the same one, and ranks serve from it."""
+"""An image built on one node and copied to the other over the fabric: the same one, and ranks serve from it."""
 
 import json
 import platform
@@ -11,7 +11,7 @@ PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}[platform.machine(
 
 
 def recipe(drive: Drive, testbed: Testbed, **build: Any) -> str:
-    """The twin in an image of its own: the testbed's engine image, and a file more."""
+    """The simulator in an image of its own: the testbed's engine image, and a file more."""
     section = {"base": testbed.engine_image, "unpinned": "made by the testbed", "platform": PLATFORM, "cuda_arch": ""}
     steps = {"steps": ["echo built > /opt/built"]}
     return drive.recipe("docker", engine={"image": None, "image_note": ""}, build={**section, **steps, **build})

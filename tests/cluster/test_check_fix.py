@@ -30,7 +30,7 @@ ls /etc/sysctl.d; ls -l /etc/systemd/system/*sleep*; exit 0"""
 
 @pytest.fixture
 def here(drive: Drive, nodes: list[Node]) -> Iterator[Drive]:
-    """The nodes with their own /proc and systemd, a user whom sudo asks for no password, and four things to mend."""
+    """The nodes with their own /proc and systemd, a user whom sudo asks for no password, and four things to fix."""
     drive.node_env = {"SPARKWRIGHT_SYSROOT": ""}
     for node in nodes:
         node.write(SUDOERS, "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
@@ -57,7 +57,7 @@ def every(nodes: list[Node], outcome: str) -> set[tuple[str, str, str]]:
     return {(node.name, code, outcome) for node in nodes for code in CODES}
 
 
-def test_mended_once_and_taken_back(here: Drive, nodes: list[Node]) -> None:
+def test_fixed_once_and_taken_back(here: Drive, nodes: list[Node]) -> None:
     """Guards the whole loop on real nodes: all made, none left to make, and all as it was to the letter."""
     before = states(nodes)
     fixed = here.run("check", "--fix", "--yes", "--json", *ONLY)
@@ -158,7 +158,8 @@ def test_a_wrong_password_is_tried_once_on_each_node(asking: Drive, nodes: list[
 
 
 def test_what_the_kernel_refuses_leaves_nothing_behind(here: Drive, nodes: list[Node]) -> None:
-    """Guards real sysctl on a node whose /proc/sys is read-only: told, taken back, not written for the next boot."""
+    """Guards real sysctl on a node whose /proc/sys is read-only: reported, taken back, not written for the next
+    boot."""
     if " ro," not in nodes[0].sh("grep ' /proc/sys ' /proc/mounts", check=False):
         pytest.skip("hardware: here the nodes could change the machine's own kernel")
     before = states(nodes)

@@ -1,4 +1,4 @@
-"""The quick half of the drills: each fault is noticed, answered for at the gateway, and mended, with nothing lost."""
+"""The quick half of the drills: each fault is noticed, answered for at the gateway, and fixed, with nothing lost."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `plan --emit` writes, carried to two nodes and started there as its own instructions say: without us.
+"""What `plan --emit` writes, carried to two nodes and started there as its own instructions state: without us.
 
 Commands and their order come out of the written texts; systemd, Docker Compose, dockerd and sh are the real ones.
 """

@@ -1,7 +1,7 @@
 """Every engine that spans nodes, on two of them: started by its renderer's own commands, serving, hurt, taken down.
 
-Ray and mpirun are the real ones, sshd and dockerd too; vLLM, SGLang, TensorRT-LLM and llama.cpp are the twin, which
-takes their flags, joins as they do and says that it is simulated.
+Ray and mpirun are the real ones, sshd and dockerd too; vLLM, SGLang, TensorRT-LLM and llama.cpp are the simulator,
+which takes their flags, joins as they do and states that it is simulated.
 """
 
 import re
@@ -105,7 +105,7 @@ def test_the_mpi_agent_waits_on_the_fabric_only(drive: Drive, nodes: list[Node])
 def test_a_killed_rank_is_named_and_down_leaves_nothing(
     drive: Drive, nodes: list[Node], engine: str, runtime: str, rank: int
 ) -> None:
-    """SIGKILL leaves no time to tell anybody: `status` reports who is gone, and `down` clears both nodes."""
+    """SIGKILL leaves no time for a message: `status` reports who is gone, and `down` clears both nodes."""
     drive.good("up", recipe(drive, engine, runtime))
     began = time.monotonic()
     kill(nodes[rank], (HEADS, WORKERS)[rank][engine])

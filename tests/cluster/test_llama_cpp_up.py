@@ -28,7 +28,7 @@ def drive(tmp_path: Path, ssh_config: Path) -> Drive:
 
 @pytest.fixture
 def derived() -> dict[str, Any]:
-    """The shipped recipe, as its conditions say: with the virtual environment that holds xllamacpp."""
+    """The shipped recipe, as its conditions state: with the virtual environment that holds xllamacpp."""
     shipped: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
     shipped["engine"]["venv"] = VENV
     return shipped
@@ -117,7 +117,7 @@ def test_the_shipped_recipe_wants_llama_server_on_the_path(drive: Drive, nodes: 
 
 @contextmanager
 def forwarded(ssh_config: Path, name: str) -> Iterator[str]:
-    """The tunnel that `up` tells the user to open."""
+    """The tunnel that `up` asks the user to open."""
     argv = ["ssh", "-F", str(ssh_config), "-o", "ExitOnForwardFailure=yes", "-L", f"18080:127.0.0.1:{PORT}"]
     tunnel = subprocess.Popen([*argv, name, "echo open; cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -128,7 +128,7 @@ def forwarded(ssh_config: Path, name: str) -> Iterator[str]:
 
 
 def streamed_tokens(base: str) -> int:
-    """Completion tokens by the server's own usage, after a stream that brought text."""
+    """Completion tokens by the server's own usage, after a stream that contained text."""
     body = {"model": "tiny", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 8, "stream": True}
     body |= TO_THE_LIMIT | {"stream_options": {"include_usage": True}}
     with httpx.stream("POST", f"{base}/v1/chat/completions", json=body, timeout=20) as answer:

@@ -53,7 +53,7 @@ def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: lis
         done = drive.run("up", drive.recipe(runtime, OOM, serving=OPEN), timeout=120)
         assert done.code == 5, str(done)
         client.wait(200)
-    assert "env.SPARKWRIGHT_TWIN_FAULT: none -> oom@load" in done.err, "told before anything stops"
+    assert "env.SPARKWRIGHT_TWIN_FAULT: none -> oom@load" in done.err, "reported before anything stops"
     assert f"rolled back: {NAME} serves again" in done.err
     all_along(client, f"being replaced by recipe {NAME}", "out of memory" if runtime == "none" else "")
     (one,) = drive.good("status", "--json").json["deployments"]
@@ -82,7 +82,7 @@ def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: li
 
 
 def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: list[Node]) -> None:
-    """It is failed, and reports it to clients and in `status`; the old recipe brings it back."""
+    """It is failed, and reports it to clients and in `status`; the old recipe restores it."""
     drive.good("up", drive.recipe("process", serving=OPEN))
     with asking(nodes[0], home(drive)) as client:
         done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback", timeout=120)
@@ -96,7 +96,7 @@ def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: li
 
 
 @pytest.mark.parametrize("step", ["start ranks", "engine"])
-def test_ctrl_c_during_the_swap_brings_the_old_one_back(drive: Drive, nodes: list[Node], step: str) -> None:
+def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node], step: str) -> None:
     """Guards the person who sees the wrong recipe name scroll by."""
     drive.good("up", drive.recipe("process", serving=OPEN))
     with asking(nodes[0], home(drive)) as client:
@@ -109,7 +109,7 @@ def test_ctrl_c_during_the_swap_brings_the_old_one_back(drive: Drive, nodes: lis
     assert drive.good("status", "--json").json["deployments"][0]["supervised"]["live"]["incidents"] == 0
 
 
-def test_an_up_that_is_killed_during_the_swap_brings_the_old_one_back(drive: Drive, nodes: list[Node]) -> None:
+def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node]) -> None:
     """Nobody is left to roll back but the supervisor, which misses the renewals."""
     drive.good("up", drive.recipe("process", serving=OPEN))
     with asking(nodes[0], home(drive)) as client:
@@ -163,7 +163,7 @@ def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node]
 
 
 @RUNTIME
-def test_without_a_supervisor_the_caller_brings_it_back(drive: Drive, nodes: list[Node], runtime: str) -> None:
+def test_without_a_supervisor_the_caller_restores_it(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """What `up --no-supervise` recorded on the head is the way back."""
     drive.supervise = False
     drive.good("up", drive.recipe(runtime))

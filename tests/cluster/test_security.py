@@ -1,4 +1,4 @@
-"""What docs/guides/security.md says, on two real nodes: who can reach what, and where no secret is."""
+"""What docs/guides/security.md states, on two real nodes: who can reach what, and where no secret is."""
 
 import json
 from collections.abc import Iterator, Sequence

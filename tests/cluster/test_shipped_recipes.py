@@ -1,6 +1,7 @@
-"""Every shipped recipe of a real engine that is called ready starts as it is written, with the twin as its engine.
+"""Every shipped recipe of a real engine that is called ready starts as it is written, with the simulator as its engine.
 
-Nothing is changed but what the test nodes cannot have: the image, the weights (none are read) and the twin's clock.
+Nothing is changed but what the test nodes cannot have: the image, the weights (none are read) and the simulator's
+clock.
 """
 
 import json
@@ -27,7 +28,7 @@ ANY = {**CONFIG, **EXPERTS, "max_position_embeddings": 1 << 21}
 
 
 def ready() -> list[str]:
-    """The twin's own recipes are rehearsed elsewhere."""
+    """The simulator's own recipes are rehearsed elsewhere."""
     found = {name: find_recipe(name, NOWHERE) for name in recipe_names(NOWHERE)}
     loaded = {name: load_recipe(text.text, text.source) for name, text in found.items()}
     real = {name: recipe for name, recipe in loaded.items() if not recipe.model.simulated}
@@ -55,7 +56,7 @@ def as_shipped(name: str, drive: Drive) -> tuple[str, int]:
 
 @pytest.mark.parametrize("name", ready())
 def test_a_ready_recipe_starts_as_it_is_written(drive: Drive, nodes: list[Node], tmp_path: Path, name: str) -> None:
-    """Its flags, variables, parallelism and runtime bring up ranks that answer, and `down` clears them."""
+    """Its flags, variables, parallelism and runtime start ranks that answer, and `down` clears them."""
     drive.simulated = True
     put_models(nodes, tmp_path)
     for node in nodes:

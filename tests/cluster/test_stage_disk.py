@@ -1,4 +1,4 @@
-"""Room for the weights: refused before anything is copied, and told plainly when it runs out on the way."""
+"""Room for the weights: refused before anything is copied, and reported plainly when it runs out on the way."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def drive(tmp_path: Path, ssh_config: Path) -> Drive:
 
 
 def test_a_node_without_room_is_refused_before_a_byte_moves(drive: Drive, nodes: list[Node]) -> None:
-    """DISK001 says what is wanted and what is free, on which file system; both nodes stay as they are."""
+    """DISK001 reports what is expected and what is free, on which file system; both nodes stay as they are."""
     here, there = nodes
     put_folder(there, size=20 * MIB)
     here.fill_disk(MODELS, leave_bytes=8 * MIB)

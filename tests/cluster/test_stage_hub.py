@@ -91,7 +91,7 @@ def test_an_unfinished_download_is_finished(drive: Drive, hub: Node, nodes: list
 def test_a_model_that_the_hub_does_not_give(
     drive: Drive, hub: Node, nodes: list[Node], model: str, reason: str
 ) -> None:
-    """Gated or unknown: the hub's own words, where the token is to be set, and no ranks."""
+    """Gated or unknown: the hub's own text, where the token is to be set, and no ranks."""
     told = up(drive, model)
     told.is_one_message(1, f"{model} is complete on no node", "`hf download` failed", "HF_TOKEN")
     assert reason in told.err.lower()

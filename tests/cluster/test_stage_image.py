@@ -81,7 +81,7 @@ def test_an_image_known_by_its_digest_keeps_a_name(drive: Drive, nodes: list[Nod
 
 
 def test_an_image_that_nobody_has(drive: Drive, nodes: list[Node]) -> None:
-    """`docker pull` is tried on the head, its own words are passed on, and nothing is started."""
+    """`docker pull` is tried on the head, its own text is passed on, and nothing is started."""
     before = [everything(node) for node in nodes]
     told = drive.up(recipe("registry.invalid/acme/absent:1"))
     told.is_one_message(

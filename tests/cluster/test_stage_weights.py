@@ -44,7 +44,8 @@ def slow(nodes: list[Node]) -> Iterator[Node]:
 
 
 def test_a_hub_model_goes_over_the_fabric(drive: Drive, nodes: list[Node]) -> None:
-    """The whole entry arrives identical, links kept, by the fast network, told as it goes, and leaves no page cache."""
+    """The whole entry arrives identical, links kept, by the fast network, reported as it goes, and leaves no page
+    cache."""
     here, there = nodes
     put_hub_model(there, size=12 * MIB)
     before = received(here)
@@ -111,7 +112,7 @@ def loaded(node: Node) -> str:
 
 
 def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[Node], slow: Node) -> None:
-    """Ctrl-C leaves no lease and no half model that counts as whole; the next start brings only the rest."""
+    """Ctrl-C leaves no lease and no half model that counts as whole; the next start copies only the rest."""
     here, there = nodes
     put_hub_model(there, shards=2, size=24 * MIB)
     with drive.running("up", drive.write("tiny.yaml", TWIN), "--detach") as first:
@@ -130,7 +131,7 @@ def test_an_interrupted_copy_goes_on_where_it_stopped(drive: Drive, nodes: list[
 
 
 def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed: Testbed) -> None:
-    """Nodes without keys of their own are let into each other by the user's ssh agent, lent for the copy."""
+    """Nodes without keys of their own are let into each other by the user's ssh agent, reserved for the copy."""
     put_hub_model(nodes[1])
     without_keys(nodes)
     agent = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
@@ -146,7 +147,7 @@ def test_the_copy_uses_the_users_agent(drive: Drive, nodes: list[Node], testbed:
     assert tree(nodes[0], ROOT) == tree(nodes[1], ROOT)
 
 
-def test_no_way_between_the_nodes_is_said_with_its_hint(drive: Drive, nodes: list[Node]) -> None:
+def test_no_way_between_the_nodes_is_reported_with_its_hint(drive: Drive, nodes: list[Node]) -> None:
     """Without agent and without keys: exit 1, both ways out are named, and the nodes are as they were."""
     put_hub_model(nodes[1])
     without_keys(nodes)

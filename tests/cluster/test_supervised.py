@@ -1,4 +1,4 @@
-"""`up` leaves a supervisor on the head: the laptop may go, nodes may go, and it comes back by itself."""
+"""`up` leaves a supervisor on the head: the laptop may go, nodes may go, and it comes back automatically."""
 
 import json
 import shutil
@@ -122,7 +122,7 @@ def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node],
     assert drive.run("status", "--json").json["deployments"][0]["state"] in SERVING
 
 
-def test_what_is_wrong_with_its_own_files_and_its_gateway_stands_in_status(drive: Drive, nodes: list[Node]) -> None:
+def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Drive, nodes: list[Node]) -> None:
     """One sentence each with its hint, the engine serves on, and it is over as soon as it is fixed."""
     head = nodes[0]
     drive.good("up", drive.recipe("docker"))
@@ -233,7 +233,7 @@ def test_ranks_that_the_supervisor_launched_outlive_its_unit(drive: Drive, nodes
 
 
 def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes: list[Node]) -> None:
-    """The same wish restarts nothing; another one ends the old supervisor before it touches a rank."""
+    """The same request restarts nothing; another one ends the old supervisor before it touches a rank."""
     head = nodes[0]
     drive.good("up", drive.recipe("process"))
     before, pid = running(nodes), live(head)["pid"]

@@ -110,7 +110,7 @@ def test_the_nodes_own_python_runs_engines_as_processes(first: Node) -> None:
     assert first.ssh("hf --help").returncode == 0
 
 
-def test_a_reboot_ends_what_ran_and_brings_the_services_back(testbed: Testbed, first: Node) -> None:
+def test_a_reboot_ends_what_ran_and_restores_the_services(testbed: Testbed, first: Node) -> None:
     """Processes and containers die, enabled units and files stay: PID 1's start time reports."""
     started = first.pid1_started()
     first.ssh(f"docker run --detach --name survivor {testbed.engine_image} sleep 600; touch kept")
@@ -193,7 +193,7 @@ def test_reset_leaves_nothing_of_a_test(testbed: Testbed, first: Node) -> None:
     assert "ACTIVE" in first.ssh("rdma link").stdout
 
 
-def test_reset_brings_a_removed_image_back(testbed: Testbed, first: Node) -> None:
+def test_reset_restores_a_removed_image(testbed: Testbed, first: Node) -> None:
     """A test may take the engine's image away: the next one finds it again, with the same digest."""
     first.sh(f"docker image rm --force {testbed.engine_image}")
     assert first.image_id(testbed.engine_image) == ""

@@ -1,4 +1,4 @@
-"""What `status`, the history and the gateway say while clients get nothing, and afterwards."""
+"""What `status`, the history and the gateway report while clients get nothing, and afterwards."""
 
 import json
 import ssl
@@ -76,7 +76,7 @@ class Clients:
 
 
 def clients(drive: Drive, runtime: str = "process") -> Clients:
-    """Of what was brought up just now."""
+    """Of what was copied up just now."""
     drive.good("up", drive.recipe(runtime, TOKENS, serving=SERVING))
     head = drive.testbed.nodes[0]
     until(lambda: live(head).get("canary"), "its own first look")

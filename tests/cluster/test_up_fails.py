@@ -47,13 +47,13 @@ def test_a_worker_that_dies_while_loading_ends_the_wait(drive: Drive, nodes: lis
 
 @RUNTIME
 def test_a_head_that_dies_ends_the_wait(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """The head's own end is told as its own, although its workers end with it."""
+    """The head's own end is reported as its own, although its workers end with it."""
     done = fails(drive, drive.recipe(runtime, fault("rank=0:die@graphs:exit=7")), nodes)
     assert re.search(r"error: rank 0 on spark-1 exited with code 7 in phase (compile|warmup)", done.err), str(done)
     cleans(drive, nodes)
 
 
-def test_an_engine_that_stands_still_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
+def test_an_engine_that_stalls_is_called_stuck(drive: Drive, nodes: list[Node]) -> None:
     """After the phase's own limit, with the rank that the others wait for, and not after an hour."""
     limits = {name: {"stuck_after": "2s"} for name in ("start", "rendezvous", "load", "compile", "warmup", "graphs")}
     done = fails(drive, drive.recipe("docker", fault("rank=1:freeze@load"), phases=limits), nodes)
@@ -70,7 +70,7 @@ def test_a_server_that_never_answers_is_called_stuck(drive: Drive, nodes: list[N
 
 
 @RUNTIME
-def test_out_of_memory_is_told_with_the_engine_s_own_line(drive: Drive, nodes: list[Node], runtime: str) -> None:
+def test_out_of_memory_is_reported_with_the_engine_s_own_line(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """The proof is in the message: nobody has to look for it in a log."""
     done = fails(drive, drive.recipe(runtime, fault("rank=1:oom@load")), nodes)
     assert "error: rank 1 on spark-2 exited with code 1" in done.err, str(done)
@@ -78,7 +78,7 @@ def test_out_of_memory_is_told_with_the_engine_s_own_line(drive: Drive, nodes: l
     cleans(drive, nodes)
 
 
-def test_the_kernel_s_kill_is_told(drive: Drive, nodes: list[Node]) -> None:
+def test_the_kernel_s_kill_is_reported(drive: Drive, nodes: list[Node]) -> None:
     """A container that was killed reports it with the signal."""
     call = drive.start("up", drive.recipe("docker", SLOW)).saw("rank 1 spark-2  rendezvous")
     nodes[1].sh(f"docker kill sparkwright-{NAME}-rank1")
@@ -97,7 +97,8 @@ def test_a_down_by_somebody_else_ends_the_wait(drive: Drive, nodes: list[Node]) 
 
 
 def test_a_node_that_goes_away_ends_the_wait_and_is_named_by_all(drive: Drive, nodes: list[Node]) -> None:
-    """What still runs elsewhere is stopped, for it would wait for ever; then each verb says which node is missing."""
+    """What still runs elsewhere is stopped, for it would wait for ever; then each verb reports which node is
+    missing."""
     recipe = drive.recipe("process", fault("rank=0:freeze@load"))
     call = drive.start("up", recipe).saw("rank 1 spark-2  load")
     nodes[1].stop()

@@ -33,7 +33,7 @@ def interrupted(call: Call, within: float = 20) -> Done:
 
 
 def goes_on(drive: Drive, nodes: list[Node], recipe: str, done: Done) -> None:
-    """The ranks run without us; the message says how to go on, and `up` does."""
+    """The ranks run without us; the message states how to go on, and `up` does."""
     assert "continue to run" in done.err and f"sparkwright down {NAME}" in done.err, str(done)
     assert [lease(n) for n in nodes] == ["", ""]
     before = running(nodes)
@@ -96,7 +96,7 @@ def test_ctrl_c_while_it_answers_leaves_it_serving(drive: Drive, nodes: list[Nod
 
 
 def test_down_works_while_an_interrupted_engine_loads(drive: Drive, nodes: list[Node]) -> None:
-    """Whoever changed their mind need not wait for the engine."""
+    """Nobody who changed their mind waits for the engine."""
     interrupted(drive.start("up", drive.recipe("docker", SLOW)).saw("engine: twin"))
     drive.good("down", NAME)
     assert_clean(nodes)

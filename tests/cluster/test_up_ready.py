@@ -130,7 +130,7 @@ def test_detach_returns_once_the_ranks_run(drive: Drive, nodes: list[Node]) -> N
 
 
 @RUNTIME
-def test_a_reboot_of_the_worker_is_told_and_cleaned_up(drive: Drive, nodes: list[Node], runtime: str) -> None:
+def test_a_reboot_of_the_worker_is_reported_and_cleaned_up(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """After it the endpoint is degraded, whatever /health reports, and `down` clears both nodes."""
     drive.good("up", drive.recipe(runtime))
     nodes[1].reboot()
