@@ -1,4 +1,4 @@
-"""The drills of a plan, one stage after the other; what cannot be run is a row that says so and fails."""
+"""The drills of a plan, one stage after the other; what cannot be run is a row that reports it and fails."""
 
 import asyncio
 import contextlib

@@ -20,7 +20,7 @@ AFTER = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Drill:
-    """limit: seconds until it must have come to rest. meanwhile: what is done once the fault was noticed (it mends
+    """limit: seconds until it must have come to rest. meanwhile: what is done once the fault was noticed (it fixes
     something, or harms more), and when the way back can begin by it; rest: seconds that it must stay untouched, for
     drills in which nothing may happen."""
 
@@ -128,7 +128,7 @@ def _troubles(ground: Ground, seen: Seen) -> tuple[str, ...]:
 
 
 def _words(client: Client) -> tuple[str, ...]:
-    """What clients were told: of what differs by figures alone the first, and how often."""
+    """What clients were sent: of what differs by figures alone the first, and how often."""
     said: dict[str, list[str]] = {}
     for one in client.requests:
         if one.fate != "answered":

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Fate(StrEnum):
-    """lost is what must never be: the client cannot tell that its answer is not coming, or not whole."""
+    """lost is what must never be: the client cannot know that its answer is not coming, or not whole."""
 
     ANSWERED = "answered"
     REFUSED = "refused"

@@ -1,4 +1,4 @@
-"""The faults: each does its harm for real and says when."""
+"""The faults: each does its harm for real and records when."""
 
 import time
 from dataclasses import dataclass

@@ -145,7 +145,7 @@ def tally(requests: Sequence[Request]) -> dict[str, int]:
 
 
 def false_alarms(target: Target, seen: Seen) -> int:
-    """Relaunches and incidents beyond the right number; where nothing is wrong, also each kind of trouble it says."""
+    """Relaunches and incidents beyond the right number; where nothing is wrong, also each kind of trouble."""
     last = seen.sights[-1] if seen.sights else seen.before
     relaunches = last.relaunches - seen.before.relaunches - target.relaunches
     incidents = last.incidents - seen.before.incidents - target.incidents
@@ -154,7 +154,7 @@ def false_alarms(target: Target, seen: Seen) -> int:
 
 
 def missed(target: Target, made: Row, seen: Seen) -> list[str]:
-    """Each target that was not met, in words; what could not be measured is missed."""
+    """Each target that was not met, as text; what could not be measured is missed."""
     last = seen.sights[-1] if seen.sights else seen.before
     off = max(seen.mended - seen.at, 0.0) if target.back else 0.0
     beyond = target.beyond and max(target.beyond, target.starts * seen.start)

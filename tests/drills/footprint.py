@@ -68,7 +68,7 @@ class Footprint:
 
 
 def told(looks: list[tuple[float, dict[str, tuple[float, float]]]]) -> dict[str, str]:
-    """Most memory and mean share of a core, by process: run, the supervisor; door, the service behind Caddy.
+    """Most memory and mean share of a core, by process: run, the supervisor; gateway, the service behind Caddy.
 
     helpers: its ssh sessions and what samples the head's node, of which no target is asked.
     """

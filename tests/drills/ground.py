@@ -23,7 +23,7 @@ PHASES = ("start ranks", "start", "rendezvous", "load", "compile", "warmup", "gr
 """Steps of `up` that are the engine's own: from the start of its first rank to a token."""
 PORT = 8443
 HEADROOM_GIB, CLAIM_GIB = 116.0, 100.0
-"""MemAvailable of a node without a rank, and what a rank is said to hold: 16 GiB stay free beside it."""
+"""MemAvailable of a node without a rank, and what a rank is assumed to hold: 16 GiB stay free."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Ground:
     folder: Path
     scale: float = 1.0
     lasting: bool = False
-    """Faults are told by LASTING instead of SPOT."""
+    """Faults are recognized by LASTING instead of SPOT."""
     drive: Drive = field(init=False)
     watcher: Watcher | None = None
     start: float = 0.0
@@ -122,7 +122,7 @@ class Ground:
         self.gateway = self.probe()
 
     def probe(self) -> Gateway:
-        """As a client that was given the key and the CA by whoever called `up`."""
+        """As a client that was given the key and the CA by the user who called `up`."""
         given = self.folder / "home" / STATE / "keys" / "testbed"
         key = (given / "default.key").read_text().strip()
         context = ssl.create_default_context(cafile=str(given / "ca.crt"))
@@ -131,7 +131,7 @@ class Ground:
     # What can be seen and done there
 
     def say(self, words: str, *nodes: Node) -> float:
-        """The twins on these nodes (all by default) have these faults from now on; when the last was told."""
+        """The simulators on these nodes (all by default) have these faults from now on; when the last was reported."""
         at = 0.0
         for node in nodes or self.nodes:
             script = f"printf %s '{words}' > $0.new && date +%s.%N && mv $0.new $0"
@@ -145,7 +145,7 @@ class Ground:
         return at
 
     def signal(self, node: Node, number: str, having: str = "") -> float:
-        """To the rank's own process (with these words in its command line); when it was sent."""
+        """To the rank's own process (with this text in its command line); when it was sent."""
         pids = " ".join(str(pid) for pid in self.ranks(node, having))
         assert pids, f"no rank runs on {node.name}"
         return float(node.sh(f"date +%s.%N; kill -{number} {pids}").split()[0])

@@ -19,7 +19,7 @@ FILE, LOGS = "tests/drills/results.json", "build/drills"
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """at: when it began (UTC). load: of the last minute then, in which what else ran is not told from our own.
+    """at: when it began (UTC). load: of the last minute then, in which what else ran is not distinguished from our own.
 
     start: seconds of the engine's own start, by a plain `up` before it. commit: with `+` when something had changed.
     nice: of the drills; below 0 they and their nodes were put before what else ran.
@@ -40,7 +40,7 @@ class Kept:
     when: Circumstances = Circumstances()
     footprint: Mapping[str, str] = field(default_factory=dict)
     log: str = ""
-    """What the supervisor told, for whoever looks why."""
+    """What the supervisor reported, for a reader who asks why."""
     view: View | None = None
 
 

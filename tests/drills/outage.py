@@ -46,7 +46,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a row of the table says. away: seconds of each outage, None for one that did not end."""
+    """What a row of the table states. away: seconds of each outage, None for one that did not end."""
 
     away: tuple[float | None, ...] = ()
     got: str = ""
@@ -165,7 +165,7 @@ def incident(tree: dict[str, Any]) -> str:
 
 
 def missed(expected: Expected, seen: Observed) -> list[str]:
-    """Each target that was not met, in words."""
+    """Each target that was not met, as text."""
     return [words for check in CHECKS for words in check(expected, seen)]
 
 

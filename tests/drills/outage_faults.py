@@ -170,7 +170,7 @@ def cut_fabric(seconds: float) -> Script:
 
 
 def stop_docker(seconds: float) -> Script:
-    """Its socket, too: whoever connects to it would start it."""
+    """Its socket, too: any client that connects to it would start it."""
 
     def script(scene: Scene) -> None:
         worker = scene.ground.worker
@@ -229,7 +229,7 @@ def up_next_to_up(scene: Scene) -> None:
 
 
 def down_next_to_up(scene: Scene) -> None:
-    """Another operator's `down` of the deployment that the first one is bringing up."""
+    """Another operator's `down` of the deployment that the first one is starting."""
     ground, second = scene.ground, scene.second()
     first = ground.drive.start("up", ground.recipe("process", SLOW_BOOT))
     _until_ranks(scene)

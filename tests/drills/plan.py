@@ -25,7 +25,7 @@ STUCK = Target(detected=(Patience().still + FROZEN) * SCALE)
 GARBAGE_S = 60.0 + Policy().canary_every + FROZEN
 """The canary's interval under traffic, and its second question; the last as for what is frozen."""
 SILENT = 30.0
-"""An ssh connection whose other side is silent is given up after three unanswered questions of 5 s, and tried anew."""
+"""An ssh connection whose other side is silent is given up after three unanswered questions of 5 s, and tried again."""
 CALM = Target(sign="", beyond=None, relaunches=0, incidents=0)
 PREFILL_S, CHUNKS = 996.0, 120
 """Seed 003: 980K tokens in 16.6 minutes, in chunks of 8,192."""
@@ -42,7 +42,7 @@ def later(seconds: float, then: Callable[[Ground], object]) -> Callable[[Ground]
 
 
 def killed_at(phase: str) -> Callable[[Ground], float]:
-    """The supervisor, the moment it is in this phase of the relaunch. The way back begins anew by it."""
+    """The supervisor, the moment it is in this phase of the relaunch. The way back begins again with it."""
 
     def work(ground: Ground) -> float:
         end = time.monotonic() + 90
@@ -104,7 +104,7 @@ GARBAGE = Drill(
 )
 SPINNING = replace(DEADLOCK, name="deadlock, unscaled", target=Target(detected=Patience().spin + FROZEN), settled=False)
 SHOWN = Target(sign="trouble", detected=None, beyond=None, relaunches=0, incidents=0, final=("degraded",))
-"""What does not stop it from serving is said, and nothing else happens."""
+"""What does not stop it from serving is reported, and nothing else happens."""
 DRAFTS = Drill(
     "acceptance drifts", "of the drafted tokens 3 in 10 are accepted instead of 8", faults.worse_drafts, SHOWN,
     load=Load(rate=6.0, prompt=(20, 100), tokens=(60, 120)), warm=40.0, limit=60.0,

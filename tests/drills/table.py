@@ -115,7 +115,7 @@ the head's node, whose nvidia-smi is a Python script here.
 
 
 def page(found: Sequence[Kept], names: Sequence[str]) -> str:
-    """names: of all drills. The page of a part says what is not in it."""
+    """names: of all drills. The page of a part reports what is not in it."""
     rows = [one.row for one in found if one.view is None]
     seen = [one for one in found if one.view]
     footprint = [f"- {name}: {value}" for one in found for name, value in one.footprint.items()]

@@ -1,4 +1,4 @@
-"""Clients at the gateway: streaming requests of mixed lengths at a steady rate, and a probe beside them."""
+"""Clients at the gateway: streaming requests of mixed lengths at a steady rate, and a probe next to them."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ WORDS = ("plan", "link", "node", "rank", "block", "cache", "token", "memory", "w
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Where clients go. url: with /v1; name: what the certificate says; patience: seconds until a client gives up."""
+    """Where clients go. url: with /v1; name: what the certificate states; patience: seconds until a client gives up."""
 
     url: str
     key: str
@@ -49,7 +49,7 @@ class Client:
     gateway: Gateway
     seed: int = 1
     reuse: bool = True
-    """Connections are used again; else each request makes its own, and meets whoever listens now."""
+    """Connections are used again; else each request makes its own, and meets the process that listens now."""
     waiting: set[float] = field(default_factory=set)
     """When each that is under way was sent."""
     requests: list[Request] = field(default_factory=list)
