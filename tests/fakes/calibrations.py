@@ -1,4 +1,4 @@
-"""What engines said, in memory."""
+"""What engines reported, in memory."""
 
 from sparkwright.domain.calibration import Calibration, Conditions
 

@@ -1,4 +1,4 @@
-"""Servers of which a test says what they answer."""
+"""Servers of which a test states what they answer."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A node of which a test says what it answers."""
+"""A node of which a test states what it answers."""
 
 import inspect
 import shlex
@@ -62,7 +62,7 @@ class FakeHost:
 
     @property
     def changes(self) -> list[str]:
-        """What the commands said that they change."""
+        """What the commands reported that they change."""
         return [command.changes for command in self.commands if command.changes]
 
     async def run(self, command: Command) -> Completed:

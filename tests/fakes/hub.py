@@ -1,4 +1,4 @@
-"""A hub that says what it was told to say, and remembers what it was asked."""
+"""A hub that reports what it was asked to report, and remembers what it was asked."""
 
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.facts import Unknown

@@ -1,4 +1,4 @@
-"""A real server on loopback that speaks the few words of the hub's API that a plan needs."""
+"""A real server on loopback that answers the few calls of the hub's API that a plan needs."""
 
 import json
 import threading

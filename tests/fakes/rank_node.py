@@ -151,7 +151,7 @@ class RankNode(FakeHost):
         return Completed(0, "was\n" if left else "")
 
     async def stream(self, command: Command) -> AsyncIterator[str]:
-        """A rank's log; anything else as its rules say."""
+        """A rank's log; anything else as its rules state."""
         handle = command.argv[4] if len(command.argv) > 4 else ""
         if handle not in self.ranks or command != process.follow(handle, mark=command.argv[-1]):
             async for line in super().stream(command):

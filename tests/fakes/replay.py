@@ -1,4 +1,4 @@
-"""A small HTTP server that sends what a test, or a recording of the real engine, says."""
+"""A small HTTP server that sends what a test, or a recording of the real engine, holds."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ class Reply:
 
 
 def recorded(label: str, size: int = 0) -> Reply:
-    """A recording; size: bytes per piece, 0: as the network brought them."""
+    """A recording; size: bytes per piece, 0: as the network delivered them."""
     data = json.loads((CAPTURES / f"{label}.json").read_text())
     pieces = [chunk.encode() for chunk in data["chunks"]]
     if size:

@@ -1,4 +1,4 @@
-"""Running the sh scripts of commands/ on this machine, in a folder that stands for a node."""
+"""Running the sh scripts of commands/ on this machine, in a folder that represents a node."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ SHELLS = [name for name in ("dash", "bash") if shutil.which(name)]
 
 @dataclass(frozen=True)
 class Sh:
-    """`home` is the node's home and its lock folder; shell: what stands for `sh` (bash in its sh mode)."""
+    """`home` is the node's home and its lock folder; shell: what represents `sh` (bash in its sh mode)."""
 
     home: Path
     shell: str = "sh"

@@ -1,4 +1,4 @@
-"""What the use case told."""
+"""What the use case reported."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""A tokenizer that counts at once: the twin's, with a chat template around it."""
+"""A tokenizer that counts at once: the simulator's, with a chat template around it."""
 
 import json
 from collections.abc import Sequence
