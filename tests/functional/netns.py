@@ -1,4 +1,4 @@
-"""Two network namespaces joined by a cable: two nodes for programs that tell nodes apart by address. Takes root."""
+"""Two network namespaces joined by a cable: two nodes for programs that distinguish nodes by address. Takes root."""
 
 import os
 import shutil

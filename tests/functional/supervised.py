@@ -1,4 +1,4 @@
-"""A simulated cluster on whose head a supervisor has left what it leaves; tests say how it is now."""
+"""A simulated cluster on whose head a supervisor has left what it leaves; tests state how it is now."""
 
 import asyncio
 import subprocess

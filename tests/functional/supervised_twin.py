@@ -1,4 +1,5 @@
-"""The embedded twin on two simulated nodes of this machine, served by `up` and then kept alive by a real supervisor."""
+"""The embedded simulator on two simulated nodes of this machine, served by `up` and then kept alive by a real
+supervisor."""
 
 import asyncio
 import os
@@ -50,7 +51,7 @@ Condition = Callable[[Live], bool]
 
 @dataclass
 class Told:
-    """A sink and a notifier of which a test can read what was told."""
+    """A sink and a notifier of which a test can read what was reported."""
 
     lines: list[str] = field(default_factory=list)
     news: list[News] = field(default_factory=list)
@@ -126,7 +127,8 @@ class CutHosts:
 
 @dataclass
 class Twin:
-    """scale: of the supervisor's waits; the twin's own boot takes 0.3 s. gone: nodes whose connections can be cut."""
+    """scale: of the supervisor's waits; the simulator's own boot takes 0.3 s. gone: nodes whose connections can be
+    cut."""
 
     folder: Path
     cluster: Cluster
@@ -197,7 +199,7 @@ class Twin:
 
     @contextmanager
     def process(self) -> Iterator["subprocess.Popen[bytes]"]:
-        """The real program, without the packages that are not brought to a node."""
+        """The real program, without the packages that are not copied to a node."""
         with subprocess.Popen([sys.executable, "-c", _PROGRAM, "run", "--home", str(self.home)]) as running:
             try:
                 yield running
@@ -213,7 +215,7 @@ class Twin:
         return from_json(State, (self.home / "state.json").read_bytes())
 
     async def until(self, condition: Condition, seconds: float = 60.0) -> float:
-        """Seconds until live.json says so."""
+        """Seconds until live.json reports it."""
         began = time.monotonic()
         while time.monotonic() - began < seconds:
             live = self.live()

@@ -107,7 +107,7 @@ def bench(tmp_path: Path, docker: dockerd.Dockerd, repository: Path) -> Iterator
     made.shell.clean()
 
 
-def test_a_pull_requests_head_is_built_and_says_where_it_comes_from(bench: Bench) -> None:
+def test_a_pull_requests_head_is_built_and_reports_where_it_comes_from(bench: Bench) -> None:
     """The one commit is fetched by its hash though no branch has it, and labels and record name all parts."""
     path = bench.recipe(env={"ODD": 'a "b" $HOME \\ c'}, steps=["echo done > /opt/step"])
     code, out, err = bench.build(path, "--json")
@@ -137,7 +137,7 @@ def test_the_second_build_builds_nothing(bench: Bench) -> None:
 
 
 def test_a_commit_that_is_not_there(bench: Bench) -> None:
-    """The error has git's own words, no image gets the name, and no container stays."""
+    """The error has git's own text, no image gets the name, and no container stays."""
     source = {"name": "vllm", "repository": "file:///repo", "commit": "ab" * 20}
     code, _, err = bench.build(bench.recipe("absent", sources=[source]))
     assert code == 1
@@ -147,7 +147,7 @@ def test_a_commit_that_is_not_there(bench: Bench) -> None:
 
 
 def test_ctrl_c_leaves_no_container_and_no_name(bench: Bench) -> None:
-    """Interrupted in the middle of a step: the step's container is gone, the lease too, and the words say so."""
+    """Interrupted in the middle of a step: the step's container is gone, the lease too, and the message names both."""
     path = bench.recipe("slow", sources=[], steps=["sleep 120"])
     process = bench.shell.start("build", path, "--cluster", "cluster.yaml")
     while not bench.docker.docker("ps", "--quiet", "--filter", "status=running"):

@@ -1,4 +1,4 @@
-"""`sparkwright build` as far as it needs no node: what it would build, and what it says of wrong words."""
+"""`sparkwright build` as far as it needs no node: what it would build, and what it reports of wrong arguments."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ PLAIN = "title: mine\nmodel: {id: a/b}\nengine: {name: vllm, version: 0.21.0, ru
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """Without a cluster file: whoever only looks has none yet."""
+    """Without a cluster file: someone who only looks has none yet."""
     return Shell(tmp_path)
 
 

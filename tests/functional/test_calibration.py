@@ -1,4 +1,4 @@
-"""After an `up` the next plan knows what the engine said: the twin on two node entries that are this machine."""
+"""After an `up` the next plan knows what the engine printed: the simulator on two entries that are this machine."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
-def test_the_next_plan_knows_what_was_said(shell: Shell) -> None:
+def test_the_next_plan_knows_what_was_reported(shell: Shell) -> None:
     """Each node's own figures, kept for this user alone and marked as simulated: no ledger counts them."""
     _, before, _ = shell.run("plan", "./twin.yaml", "--json")
     try:

@@ -73,7 +73,7 @@ def test_what_is_wrong_with_the_node_is_found_in_one_round(shell: Shell) -> None
     assert "27W" not in json.dumps(found)
 
 
-def test_a_fix_says_what_it_does_and_how_it_is_taken_back(shell: Shell) -> None:
+def test_a_fix_reports_what_it_does_and_how_it_is_taken_back(shell: Shell) -> None:
     """Guards that a change is in the JSON whole, and that nothing was changed by looking."""
     _, found = asked(shell, "check")
     (fix,) = [one["fix"] for one in found["findings"] if one["code"] == "MEM009"]

@@ -69,7 +69,7 @@ async def codes(real: Services) -> dict[str, Severity]:
 
 
 async def test_a_link_in_order_has_nothing_above_info(real: Services) -> None:
-    """Guards against false alarms: what the commands say of healthy trees makes no rule of the link speak."""
+    """Guards against false alarms: what the commands report of healthy trees makes no rule of the link speak."""
     found = {code: severity for code, severity in (await codes(real)).items() if not code.startswith("SEC")}
     assert {code for code, severity in found.items() if severity is not Severity.INFO} == set()
 

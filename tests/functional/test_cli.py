@@ -54,7 +54,7 @@ def test_an_ignored_code_that_no_finding_has_is_an_error_in_every_command(shell:
         assert "cluster.yaml: ignore: no finding has the code 'MEM099'" in err and "did you mean MEM0" in err
 
 
-def test_a_malformed_cluster_file_is_told_by_line(shell: Shell) -> None:
+def test_a_malformed_cluster_file_is_reported_by_line(shell: Shell) -> None:
     """File, line, and the nearest right key."""
     (shell.folder / "cluster.yaml").write_text("nodes:\n  - name: a\n    fabrik: {}\n")
     for words in (["check"], ["status"], ["down", "x"], ["facts"]):
@@ -92,7 +92,7 @@ def test_a_reader_who_leaves_is_no_error(shell: Shell) -> None:
         ("runs list --json", ">/dev/full", (3, "error: the output cannot be written: No space left on device\n")),
     ],
 )
-def test_what_cannot_be_said_is_no_bug_of_ours(shell: Shell, words: str, where: str, ends: tuple[int, str]) -> None:
+def test_what_cannot_be_reported_is_no_bug_of_ours(shell: Shell, words: str, where: str, ends: tuple[int, str]) -> None:
     """Streams that the caller has closed, and a file on a full disk: the exit code holds, without a traceback."""
     command = f"{' '.join(COMMAND)} {words} {where}"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env=shell.environ, timeout=60)
@@ -125,7 +125,7 @@ def on_terminal(shell: Shell, *words: str, **environ: str) -> str:
     return said.decode()
 
 
-def test_json_is_all_that_stands_on_stdout(shell: Shell) -> None:
+def test_json_is_all_that_is_on_stdout(shell: Shell) -> None:
     """Also for lists that a terminal would get as a table."""
     code, out, err = shell.run("recipes", "list", "--json")
     assert (code, err) == (0, "")

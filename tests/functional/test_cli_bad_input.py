@@ -110,7 +110,7 @@ def test_a_host_that_does_not_answer_is_exit_3(verb: str, capsys: pytest.Capture
     assert "spark-1" in told.err and "refused" in told.err and "Traceback" not in told.err
 
 
-def test_no_cluster_file_says_how_to_write_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_cluster_file_states_how_to_write_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The first thing that a new user meets: where it was looked for, and the one line that is enough."""
     (folder / "cluster.yaml").unlink()
     assert run(["plan", "twin"]) == 2

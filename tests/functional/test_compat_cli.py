@@ -1,4 +1,5 @@
-"""The compatibility table as a user meets it: `plan` and `up` refuse, `recipes show` and `validate` tell, `explain`."""
+"""The compatibility table as a user meets it: `plan` and `up` refuse, `recipes show` and `validate` report,
+`explain`."""
 
 import json
 from pathlib import Path
@@ -64,14 +65,14 @@ def test_what_works_badly_is_a_warning(shell: Shell) -> None:
     assert found["severity"] == "warn" and "twice a day" in found["evidence"]
 
 
-def test_validate_says_it_without_a_node(shell: Shell) -> None:
+def test_validate_reports_it_without_a_node(shell: Shell) -> None:
     """A recipe that nobody can serve is not good."""
     write(shell, "sglang, version: 0.5.12")
     code, out, _ = shell.run("recipes", "validate", "./mine.yaml")
     assert code == 2 and "COMPAT001" in out and "sparkwright up deepseek-v4-flash" in out
 
 
-def test_show_tells_what_is_known(shell: Shell) -> None:
+def test_show_reports_what_is_known(shell: Shell) -> None:
     """Verdict, reason, other side, source and date of the recipe's own combination."""
     _, out, _ = shell.run("recipes", "show", "minimax-m2.7-nvfp4")
     known = out.partition("Known of this engine, model and chip")[2].partition("\n\n")[0]

@@ -1,4 +1,4 @@
-"""What a real Docker daemon says of its containers and images, as `check` reads it."""
+"""What a real Docker daemon reports of its containers and images, as `check` reads it."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def test_an_empty_daemon_has_one_image(docker: dockerd.Dockerd) -> None:
     assert [(image.tags, image.arch) for image in found.images] == [((BASE,), ARCH[os.uname().machine])]
 
 
-def test_policy_label_and_command_are_told(docker: dockerd.Dockerd) -> None:
+def test_policy_label_and_command_are_reported(docker: dockerd.Dockerd) -> None:
     """Guards the fields of `docker inspect` that the rules read, and that no option's value is kept."""
     policy = ("--restart", "unless-stopped", "--network", "host", "--name", "qwen", "--entrypoint", "vllm")
     docker.docker("create", *policy, BASE, "serve", "m", "--api-key", "S3CR3T")
@@ -52,7 +52,7 @@ def test_policy_label_and_command_are_told(docker: dockerd.Dockerd) -> None:
     assert "S3CR3T" not in repr(found)
 
 
-def test_log_driver_is_told(docker: dockerd.Dockerd) -> None:
+def test_log_driver_is_reported(docker: dockerd.Dockerd) -> None:
     """Guards the daemon's own default, which has no end."""
     found = ask(DOCKER, docker)
     assert isinstance(found, Docker)

@@ -90,7 +90,7 @@ def test_terminated_it_leaves_nothing(shell: Shell) -> None:
     assert shell.left == []
 
 
-def test_only_recipes_of_the_twin_can_be_shown(shell: Shell) -> None:
+def test_only_recipes_of_the_simulator_can_be_shown(shell: Shell) -> None:
     """A demonstration downloads nothing."""
     code, out, err = shell.run("demo", "--recipe", "deepseek-v4-flash")
     assert (code, out) == (2, "")

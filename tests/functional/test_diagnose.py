@@ -34,7 +34,7 @@ def test_two_ranks_logs_give_one_answer(shell: Shell) -> None:
     assert "m4-worker.log 11 lines" in out
 
 
-def test_nothing_known_is_said_and_is_no_failure(shell: Shell) -> None:
+def test_nothing_known_is_reported_and_is_no_failure(shell: Shell) -> None:
     """Guards that no cause is invented, and that a script can report."""
     code, out, _ = shell.run("diagnose", str(LOGS / "b-8b-graphs.log"))
     assert code == 0 and out.startswith("no known cause")
@@ -87,7 +87,7 @@ def test_a_pipe_and_a_folder(shell: Shell, tmp_path: Path) -> None:
         (["diagnose", "--watch", "-", "x.log"], "either standard input or files"),
     ],
 )
-def test_wrong_words_are_told(shell: Shell, words: list[str], told: str) -> None:
+def test_wrong_arguments_are_reported(shell: Shell, words: list[str], told: str) -> None:
     """Guards exit 2 and a sentence that names what was wrong."""
     code, out, err = shell.run(*words)
     assert (code, out) == (2, "") and told in err
@@ -102,7 +102,7 @@ def test_an_empty_folder_and_an_unreadable_file(shell: Shell, tmp_path: Path) ->
     assert code == 0 and out.startswith("no known cause") and "it is empty" in out
 
 
-def test_packed_logs_that_are_not_read_are_told(shell: Shell, tmp_path: Path) -> None:
+def test_packed_logs_that_are_not_read_are_reported(shell: Shell, tmp_path: Path) -> None:
     """Guards against `no known cause` for bytes that nobody can read, and against watching a file that cannot grow."""
     (tmp_path / "x.xz").write_bytes(lzma.compress(GLOO.encode()))
     code, out, err = shell.run("diagnose", str(tmp_path / "x.xz"))

@@ -1,4 +1,5 @@
-"""`diagnose DEPLOYMENT`, and what a failed `up` says by itself: the twin on two node entries that are this machine."""
+"""`diagnose DEPLOYMENT`, and what a failed `up` reports: the simulator on two node entries that are this
+machine."""
 
 import json
 import os
@@ -56,7 +57,7 @@ def test_a_failed_up_names_the_root_cause_and_keeps_it(shell: Shell) -> None:
 
 
 def test_a_killed_rank_is_named_while_the_head_still_answers(shell: Shell) -> None:
-    """Guards the case of /health 200 after a peer's death (captures m1): told from the nodes, nothing is changed."""
+    """Guards the case of /health 200 after a peer's death (captures m1): read from the nodes, nothing is changed."""
     try:
         code, _, err = shell.run("up", recipe(shell), "--no-supervise", "--force", "no GPU here")
         assert code == 0, err

@@ -40,7 +40,7 @@ def test_a_file_of_cases_gives_one_answer_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{not json\n", json.dumps({"id": "X"}) + "\n"])
-def test_a_file_that_is_none_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_none_is_reported(tmp_path: Path, text: str) -> None:
     """Guards exit 2 with the file's name; the page is not touched."""
     (tmp_path / "bad.jsonl").write_text(text)
     done = report("--data", str(tmp_path / "bad.jsonl"))

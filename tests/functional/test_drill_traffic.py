@@ -1,4 +1,4 @@
-"""The drills' clients against a server that fails in every way that a gateway can: each fate is told rightly."""
+"""The drills' clients against a server that fails in every way that a gateway can: each fate is reported rightly."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ async def gateway(how: str) -> AsyncIterator[Gateway]:
         ("away", Fate.REFUSED, 503),
     ],
 )
-async def test_each_end_is_told_rightly(how: str, fate: Fate, status: int) -> None:
+async def test_each_end_is_reported_rightly(how: str, fate: Fate, status: int) -> None:
     """What a client sees decides: an error, a cut, silence, an answer that ends too early, or a refusal."""
     async with gateway(how) as there:
         client = Client(there)

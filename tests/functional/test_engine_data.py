@@ -33,7 +33,7 @@ def test_another_wheel_under_the_same_name_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_version_that_the_index_lacks_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_version_that_the_index_lacks_is_reported_in_one_line(tmp_path: Path) -> None:
     """Offline or never published: what was asked for, and pip's own reason."""
     if not shutil.which("pip"):
         pytest.skip("pip is not on the PATH")
@@ -42,6 +42,6 @@ def test_a_version_that_the_index_lacks_is_said_in_one_line(tmp_path: Path) -> N
     assert done.stderr.startswith("no wheel of sglang 0.0.0.1 from the package index: ")
 
 
-def test_what_no_index_has_says_where_it_is() -> None:
+def test_what_no_index_has_reports_where_it_is() -> None:
     """TensorRT-LLM's wheels are on NVIDIA's own index."""
     assert "pypi.nvidia.com" in tool("trtllm", "1.2.1").stderr

@@ -20,7 +20,7 @@ LIVES = 'printf "%s\\n" "$@"; while [ ! -e "$0/end" ]; do sleep 0.05; done; prin
 
 
 async def heard(lines: AsyncIterator[str | End], end: Callable[[], object]) -> list[str | End]:
-    """All that a follower brings; the rank may end once its last forged line was there."""
+    """All that a follower comes with; the rank may end once its last forged line was there."""
     told = []
     async with aclosing(lines) as stream:  # type: ignore[type-var]
         async for line in stream:
@@ -31,7 +31,7 @@ async def heard(lines: AsyncIterator[str | End], end: Callable[[], object]) -> l
 
 
 async def test_a_process_ends_when_it_ends(tmp_path: Path) -> None:
-    """Guards against an end that a log's text claims; the real one is told also behind half a line."""
+    """Guards against an end that a log's text claims; the real one is reported also behind half a line."""
     spec = RankSpec(0, "n", ("sh", "-c", LIVES, str(tmp_path), *FORGED), {}, Runtime.PROCESS)
     host = local_host(Node("n", "local"), "tests", {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     assert (await host.run(process.start(spec, "~/rank0", "{}"))).ok
@@ -53,7 +53,7 @@ async def test_a_container_ends_when_it_ends(tmp_path: Path) -> None:
     assert isinstance(told[-1], End) and told[-1].how == "exited 7 false"
 
 
-async def test_a_supervised_rank_is_not_relaunched_for_what_its_log_says(tmp_path: Path) -> None:
+async def test_a_supervised_rank_is_not_relaunched_for_what_its_log_reports(tmp_path: Path) -> None:
     """Guards a service against its clients: the forged lines pass, and the first incident is the real end."""
     twin = make_twin(tmp_path)
     await twin.up()

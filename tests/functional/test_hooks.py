@@ -118,7 +118,7 @@ async def test_a_hook_that_hangs_is_ended_with_its_children(tmp_path: Path) -> N
     assert not state.exists() or ") Z" in state.read_text()
 
 
-async def test_hooks_that_fail_are_said_and_nothing_else_happens(tmp_path: Path) -> None:
+async def test_hooks_that_fail_are_reported_and_nothing_else_happens(tmp_path: Path) -> None:
     """A wrong exit code, no interpreter, a port where nobody listens."""
     program(tmp_path, "fails", "exit 3")
     (tmp_path / "hooks" / "nonsense").write_bytes(b"\x7fELFnot really")
@@ -155,7 +155,8 @@ async def test_a_broken_list_is_no_trouble(tmp_path: Path, text: str) -> None:
 
 
 async def test_odd_places_are_no_trouble(tmp_path: Path) -> None:
-    """A file in the place of the folder, a link to nowhere, words that no encoding has: what works is still told."""
+    """A file in the place of the folder, a link to nowhere, words that no encoding has: what works is still
+    reported."""
     (tmp_path / "hooks").write_text("")
     assert any("hooks in" in line for line in await told(tmp_path, NEWS))
     (tmp_path / "hooks").unlink()
@@ -166,7 +167,7 @@ async def test_odd_places_are_no_trouble(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "body").read_text())["text"] == "caf?"
 
 
-async def test_nobody_to_tell_is_fine(tmp_path: Path) -> None:
+async def test_no_notifier_is_fine(tmp_path: Path) -> None:
     """Most clusters have no hooks."""
     assert await told(tmp_path, NEWS) == []
 

@@ -62,7 +62,8 @@ def asked(docker: dockerd.Dockerd, command: Command) -> EngineFound | Unknown | 
 
 
 def test_the_version_of_each_package(docker: dockerd.Dockerd, tmp_path: Path) -> None:
-    """Read without importing anything: a package whose code cannot even be imported tells its version all the same."""
+    """Read without importing anything: a package whose code cannot even be imported reports its version all the
+    same."""
     name = image(docker, "t/ray:1", package("vllm", "0.21.1.dev3+g1a2b3c4"), package("ray", "2.50.0"))
     found = asked(docker, engine_of_image(name, replace(VLLM, packages=("vllm", "ray")), str(tmp_path)))
     assert found == EngineFound(ARCH, {"vllm": "0.21.1.dev3+g1a2b3c4", "ray": "2.50.0"})
@@ -79,8 +80,8 @@ def test_an_engine_in_a_python_of_its_own(docker: dockerd.Dockerd, tmp_path: Pat
     assert asked(docker, engine_of_image(name, VLLM, str(tmp_path))) == EngineFound(ARCH, {"vllm": "0.21.0"})
 
 
-def test_a_program_that_tells_its_version(docker: dockerd.Dockerd, tmp_path: Path) -> None:
-    """llama-server is no Python package: its own words are read."""
+def test_a_program_that_reports_its_version(docker: dockerd.Dockerd, tmp_path: Path) -> None:
+    """llama-server is no Python package: its own text is read."""
     shown = "RUN mkdir /app && printf '#!/bin/sh\\necho \"version: 11549 (0f1e2d3)\" >&2\\n' > /app/llama-server"
     name = image(docker, "t/llama:1", f"{shown} && chmod 755 /app/llama-server")
     program = Question("/app/llama-server", says_version=True)
@@ -136,7 +137,7 @@ def test_a_program_below_home(docker: dockerd.Dockerd, tmp_path: Path, monkeypat
 
 
 def test_a_native_program_of_the_process_runtime(docker: dockerd.Dockerd, tmp_path: Path) -> None:
-    """llama-server has no package: the program's own words, and an empty answer where it is not on the node."""
+    """llama-server has no package: the program's own text, and an empty answer where it is not on the node."""
     tool = tmp_path / "llama-server"
     assert asked(docker, engine_of_node(Question(str(tool), says_version=True))) == EngineFound("")
     tool.write_text("#!/bin/sh\necho 'version: 10269 (0f1e2d3)' >&2\n")

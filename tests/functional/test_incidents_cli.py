@@ -60,7 +60,7 @@ def status(shell: Shell) -> tuple[int, str, dict[str, object]]:
     return code, text, found
 
 
-def test_a_supervisor_tells_the_state(shell: Shell, head: Head) -> None:
+def test_a_supervisor_reports_the_state(shell: Shell, head: Head) -> None:
     """Since when, memory and time left, canary, incidents, who watches; it wins over what ranks look like."""
     head.write("door/endpoint", "https://spark-1:8443/v1\n")
     with supervising(head.home) as pid:
@@ -77,7 +77,7 @@ def test_a_supervisor_tells_the_state(shell: Shell, head: Head) -> None:
     assert found["state"] == "ready" and found["supervised"]["live"]["nodes"][0]["time_left"] == 18000.0  # type: ignore[index]
 
 
-def test_while_it_is_away_the_reason_and_the_time_stand_there(shell: Shell, head: Head) -> None:
+def test_while_it_is_away_the_reason_and_the_time_are_there(shell: Shell, head: Head) -> None:
     """Between two starts no rank is left, and `nothing runs` would be a lie."""
     with supervising(head.home) as pid:
         waiting = DeploymentState.BACKING_OFF
@@ -90,7 +90,7 @@ def test_while_it_is_away_the_reason_and_the_time_stand_there(shell: Shell, head
     assert "incident 2 is open, 1 relaunch: sparkwright incidents show 2" in text
 
 
-def test_a_dead_supervisor_is_said(shell: Shell, head: Head) -> None:
+def test_a_dead_supervisor_is_reported(shell: Shell, head: Head) -> None:
     """What it wrote last is no truth any more."""
     head.live(pid=2**22 + 1, at=time.time() - 300)
     code, text, found = status(shell)
@@ -99,7 +99,7 @@ def test_a_dead_supervisor_is_said(shell: Shell, head: Head) -> None:
     assert "it will not restart automatically" in text
 
 
-def test_a_supervisor_that_hangs_is_said(shell: Shell, head: Head) -> None:
+def test_a_supervisor_that_hangs_is_reported(shell: Shell, head: Head) -> None:
     """Its process is there and it writes nothing."""
     with supervising(head.home) as pid:
         head.live(pid=pid, at=time.time() - 60)
@@ -116,7 +116,7 @@ def test_a_pid_that_is_somebody_elses_is_no_supervisor(shell: Shell, head: Head)
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"at": "x"}'])
 def test_a_damaged_live_file_is_no_crash(shell: Shell, head: Head, text: str) -> None:
-    """It is said that nobody watches."""
+    """It is reported that nobody watches."""
     head.write("live.json", text)
     code, said, _ = status(shell)
     assert code == 1 and "its supervisor on spark-1 is not running: it will not restart automatically" in said
@@ -185,7 +185,7 @@ def test_an_old_incident_is_known_from_its_row(shell: Shell, head: Head) -> None
 
 
 @pytest.mark.parametrize("damage", ["newer", "garbage", "gone"])
-def test_without_its_store_the_folders_tell(shell: Shell, head: Head, damage: str) -> None:
+def test_without_its_store_the_folders_are_read(shell: Shell, head: Head, damage: str) -> None:
     """A store of a newer version, a damaged one, none: one sentence where something is wrong, and the incidents."""
     head.store(two_incidents)
     path = head.state / "store.sqlite"
@@ -225,7 +225,7 @@ def test_logs_of_an_incident(shell: Shell, head: Head) -> None:
         (["logs", "twin", "--incident", "1", "-f"], "--follow and --incident exclude each other"),
     ],
 )
-def test_misuse_is_told(shell: Shell, head: Head, words: list[str], said: str) -> None:
+def test_misuse_is_reported(shell: Shell, head: Head, words: list[str], said: str) -> None:
     """Exit 2 with a sentence, never a traceback."""
     head.store(two_incidents)
     code, _, err = shell.run(*words)

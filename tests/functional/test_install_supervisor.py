@@ -23,7 +23,7 @@ KEY = "sk-a-key-of-this-test"
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """Two entries that are this machine, told apart by their state folders."""
+    """Two entries that are this machine, distinguished by their state folders."""
     entry = (
         "  - {{name: {0}, ssh: local, fabric: {{address: 127.0.0.{2}, interface: lo, hcas: []}},"
         " paths: {{state: {1}/{0}/state, models: {1}/models, hub: {1}/hub, cache: {1}/cache}}}}\n"
@@ -113,7 +113,7 @@ def test_a_second_supervisor_refuses(shell: Shell) -> None:
     assert done.returncode == 4 and f"process {live(shell)['pid']}" in done.stderr
 
 
-def test_up_again_changes_nothing_and_mends_what_is_broken(shell: Shell) -> None:
+def test_up_again_changes_nothing_and_fixes_what_is_broken(shell: Shell) -> None:
     """The same supervisor goes on; one that is gone is there again."""
     up(shell)
     before = live(shell)["pid"]
@@ -131,8 +131,8 @@ def up_again(shell: Shell) -> Any:
 
 
 def test_broken_files_stop_nothing(shell: Shell) -> None:
-    """A torn state: put aside, reported until a person takes it away, and what serves serves on. A torn wish: it rests,
-    reports it, and `up` fixes it."""
+    """A torn state: put aside, reported until a person takes it away, and what serves serves on. A torn request: it
+    rests, reports it, and `up` fixes it."""
     up(shell)
     here, ranks = home(shell), rank_pids(shell)
     (here / "state.json").write_text("{ torn")

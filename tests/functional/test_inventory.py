@@ -92,7 +92,7 @@ def _made(path: Path) -> Path:
         (lambda root: [p.unlink() for p in root.rglob("model*")], "no weights"),
     ],
 )
-def test_what_is_not_whole_says_what_is_missing(sh: Sh, spoil: Any, said: str) -> None:
+def test_what_is_not_whole_reports_what_is_missing(sh: Sh, spoil: Any, said: str) -> None:
     """Half a download looks like a model until an engine has read for minutes."""
     spoil(hub_entry(sh.home / "hub", "org/one", "minimax-m2.7-nvfp4"))
     found = parse(sh.run(inventory("~/hub", "~/models", ())), "here")

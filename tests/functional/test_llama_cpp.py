@@ -50,7 +50,7 @@ async def start(spec: RankSpec, log: Path) -> asyncio.subprocess.Process:
 
 @asynccontextmanager
 async def served(spec: RankSpec, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The running server, once its log says ready; killed at the end if the test did not stop it."""
+    """The running server, once its log reports ready; killed at the end if the test did not stop it."""
     process = await start(spec, log)
     try:
         async with asyncio.timeout(15):

@@ -1,4 +1,4 @@
-"""Real llama-server and rpc-server, started as render() says: the head at 127.0.0.1, a worker at 127.0.0.2.
+"""Real llama-server and rpc-server, started as render() states: the head at 127.0.0.1, a worker at 127.0.0.2.
 
 Both programs come from PATH, or from the folder that SPARKWRIGHT_LLAMA_CPP names: a llama.cpp built with GGML_RPC=ON.
 """
@@ -141,7 +141,7 @@ async def test_a_worker_that_dies_ends_the_head_with_the_reason(tmp_path: Path) 
         assert lost_a_peer(head.log.read_text().splitlines())
 
 
-async def test_a_head_without_its_worker_says_so(tmp_path: Path) -> None:
+async def test_a_head_without_its_worker_reports_it(tmp_path: Path) -> None:
     """A worker that is not there is named before anything is loaded."""
     specs = rendered(tmp_path)
     head = await start(specs[0], tmp_path)

@@ -17,7 +17,7 @@ ROUNDS = (5, 40)  # pairs measured; most patterns need the first few only
 
 
 def samples(items: Any) -> str:
-    """What a match begins with, as far as letters stand there: what required words look like."""
+    """What a match begins with, as far as letters are there: what required words look like."""
     text = ""
     for op, value in items:
         if op is _constants.LITERAL:

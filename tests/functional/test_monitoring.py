@@ -93,7 +93,7 @@ def test_labels_in_use_are_exported(exported: str) -> None:
     assert (used | set(re.findall(r"{{(\w+)}}", legends))) - known == set()
 
 
-def test_panels_stand_beside_each_other() -> None:
+def test_panels_are_next_to_each_other() -> None:
     """Grafana's grid is 24 wide; panels that overlap are moved, and nobody knows where to."""
     taken: set[tuple[int, int]] = set()
     ids = [panel["id"] for panel in dashboard()["panels"]]  # type: ignore[attr-defined,index]
@@ -105,7 +105,7 @@ def test_panels_stand_beside_each_other() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_every_alert_says_what_to_do_and_is_tried() -> None:
+def test_every_alert_reports_what_to_do_and_is_tried() -> None:
     """A severity, two sentences, and in alerts_test.yaml a series on which it fires and one on which it does not."""
     rules = [
         rule for group in yaml.safe_load((FOLDER / "alerts.yaml").read_text())["groups"] for rule in group["rules"]

@@ -1,4 +1,4 @@
-"""The real mpirun over our agent in place of sshd, started as render() says: on two addresses of the loopback, and
+"""The real mpirun over our agent in place of sshd, started as render() states: on two addresses of the loopback, and
 in two network namespaces whose interfaces have different names.
 """
 
@@ -79,7 +79,7 @@ def lives(pid: int) -> bool:
 
 @dataclass
 class Ranks:
-    """The two ranks of one launch, as the nodes would start them. env differs: each says on which node it is."""
+    """The two ranks of one launch, as the nodes would start them. env differs: each reports on which node it is."""
 
     folder: Path
     port: int
@@ -237,7 +237,8 @@ def test_a_wrong_key_is_refused_on_both_sides(ranks: Ranks) -> None:
 
 @pytest.mark.parametrize("said", [b'{"proof": "\\u00e9"}', b"[" * 100_000, b"\xff", b"7"])
 def test_strangers_neither_end_nor_hold_a_waiting_agent(ranks: Ranks, said: bytes) -> None:
-    """Whatever reaches its port: nonsense is refused, who says nothing keeps nobody waiting, and the head gets in."""
+    """Whatever reaches its port: nonsense is refused, a silent client keeps nobody waiting, and the head gets
+    in."""
     ranks.start(1)
     until(lambda: "agent waits" in ranks.log(1), "the agent")
     place = ranks.specs[1].listens[0]
@@ -250,7 +251,7 @@ def test_strangers_neither_end_nor_hold_a_waiting_agent(ranks: Ranks, said: byte
 
 @pytest.mark.parametrize("command", ["touch {}/proof", "orted; touch {}/proof", "sh -c 'touch {}/proof; orted'"])
 def test_only_a_daemon_is_started(ranks: Ranks, command: str) -> None:
-    """Even with the key nothing but Open MPI's daemon runs, and no shell looks at the words."""
+    """Even with the key nothing but Open MPI's daemon runs, and no shell inspects the words."""
     ranks.start(1)
     ((address, port),) = ranks.specs[1].listens
     launcher = ranks.specs[1].argv[1]

@@ -111,7 +111,7 @@ def test_several_logs_are_of_the_ranks_in_order(shell: Shell) -> None:
         (["./vllm.yaml", "--from-log", "m2-head.log"], "is of a start with 2 rank(s), the recipe has 1"),
     ],
 )
-def test_a_log_that_says_nothing_is_refused(shell: Shell, words: list[str], said: str) -> None:
+def test_a_log_that_reports_nothing_is_refused(shell: Shell, words: list[str], said: str) -> None:
     """With what it is instead; nothing is planned with a silent default."""
     logs = [str(LOGS / word) if word.endswith(".log") else word for word in words]
     code, out, err = shell.run("plan", *logs)
@@ -119,7 +119,7 @@ def test_a_log_that_says_nothing_is_refused(shell: Shell, words: list[str], said
     assert said in err
 
 
-def test_a_log_of_the_twin_plans_no_real_engine(shell: Shell) -> None:
+def test_a_log_of_the_simulator_plans_no_real_engine(shell: Shell) -> None:
     """Simulated is never passed off as real."""
     told = (
         "(APIServer pid=1) WARNING 11-21 09:01:56 [twin.py:1] SIMULATED: this is sparkwright's twin of vLLM 0.21.0; no"

@@ -1,4 +1,4 @@
-"""`sparkwright plan` for a model that is on no node: a hub on loopback tells its size and its dimensions."""
+"""`sparkwright plan` for a model that is on no node: a hub on loopback reports its size and its dimensions."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def hub() -> Iterator[Server]:
         yield server
 
 
-def test_a_model_that_is_nowhere_is_planned_with_what_the_hub_says(shell: Shell, hub: Server) -> None:
+def test_a_model_that_is_nowhere_is_planned_with_what_the_hub_reports(shell: Shell, hub: Server) -> None:
     """Weights, splits and the finding that reports where the figures are from; the second plan asks nobody."""
     _, out, err = shell.run("plan", "./r.yaml", "--json", HF_ENDPOINT=hub.url, HF_TOKEN="hf_secret")
     plan = json.loads(out)

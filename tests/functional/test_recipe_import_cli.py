@@ -22,7 +22,7 @@ def call(tmp_path, monkeypatch):
 
 
 def test_a_file_becomes_a_recipe_that_validates(call, tmp_path):
-    """Import, then validate, as the message says; the file is not overwritten by a second import."""
+    """Import, then validate, as the message states; the file is not overwritten by a second import."""
     result = call("import", "theirs.yaml", "--out", "mine.yaml", "--name", "mine")
     assert result.exit_code == 0 and result.stdout == ""
     assert "note: mods" in result.stderr and "mine.yaml: valid" in result.stderr

@@ -104,7 +104,7 @@ def test_show_of_a_refused_one(call):
 
 
 @pytest.mark.parametrize("name", ["minimax-m2.7-nvfp4", "minimax-m2.7-nvfp4@agentic"])
-def test_show_says_what_the_other_profiles_change(call, name):
+def test_show_reports_what_the_other_profiles_change(call, name):
     """By name, by NAME@PROFILE and by --profile alike."""
     other = "stable" if name.endswith("agentic") else "agentic"
     told = (
@@ -115,7 +115,7 @@ def test_show_says_what_the_other_profiles_change(call, name):
     assert f"  {other}  {told}\n" in call("show", name).stdout
 
 
-def test_show_says_simulated(call):
+def test_show_reports_simulated(call):
     """Every screen of the simulator reports it."""
     assert "simulated  yes: no model runs, every figure is made up" in call("show", "twin").stdout
 

@@ -108,7 +108,8 @@ async def go_on(path: Path, found: Run) -> None:
 
 
 def test_others_read_while_one_writes(tmp_path: Path) -> None:
-    """`runs list` and `runs show` beside a benchmark: no wait, and each time a whole state. Nobody else measures it."""
+    """`runs list` and `runs show` next to a benchmark: no wait, and each time a whole state. Nobody else measures
+    it."""
     path = tmp_path / RUNS
     with writing(path) as process:
         assert process.stdout is not None
@@ -154,7 +155,7 @@ def small_disk(at: Path) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(at)], check=True)
 
 
-async def test_a_full_disk_is_said_and_costs_nothing_that_was_kept(tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_and_costs_nothing_that_was_kept(tmp_path: Path) -> None:
     """One clear error with the hint; what was measured before is there, and with room again it goes on."""
     disk = tmp_path / "disk"
     with small_disk(disk):
@@ -288,7 +289,7 @@ def test_community_numbers_are_compared_with_ours(here: Here) -> None:
     assert (rows["ttft", "median"], rows["decode", "median"]) == ("better", "same")
 
 
-def test_compare_tells_better_worse_and_what_cannot_be_compared(here: Here) -> None:
+def test_compare_reports_better_worse_and_what_cannot_be_compared(here: Here) -> None:
     """Exit 1 where a run cannot be compared: a pipeline must not take silence for success."""
     fill(here, ten(0.1, "r-1a"), ten(0.2, "r-2b"), ten(0.1, "r-3c", version=2))
     code, out, err = here.run("compare", "r-1a", "r-2b")

@@ -1,4 +1,4 @@
-"""A supervisor, the twin on two simulated nodes, and real kills: noticed, evidence kept, serving again."""
+"""A supervisor, the simulator on two simulated nodes, and real kills: noticed, evidence kept, serving again."""
 
 import asyncio
 import json
@@ -121,7 +121,7 @@ async def test_a_person_who_takes_over_disarms_it(twin: Twin) -> None:
 
 
 async def test_a_lost_connection_is_not_a_lost_worker(twin: Twin) -> None:
-    """Guards promise 4: the worker that cannot be reached is said to be unseen, nothing is stopped, and seen again."""
+    """Guards promise 4: the worker that cannot be reached is reported as unseen, nothing is stopped, and seen again."""
     twin.gone["spark-2"] = asyncio.Event()
     async with supervised(twin):
         twin.gone["spark-2"].set()
@@ -153,7 +153,7 @@ async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reache
 
 @pytest.mark.parametrize("work", ["capture", "stop", "launch", "watch"])
 async def test_killed_in_the_middle_it_goes_on(twin: Twin, work: str) -> None:
-    """Guards SIGKILL in each work: the next supervisor brings it back, with one set of ranks and one counted launch."""
+    """Guards SIGKILL in each work: the next supervisor restores it, with one set of ranks and one counted launch."""
     with twin.process() as first:
         await twin.until(lambda live: live.phase is READY)
         twin.kill(1)

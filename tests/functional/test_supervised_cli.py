@@ -24,7 +24,7 @@ def kill_rank(shell: Shell, node: str, number: int) -> None:
 
 
 def add_hook(shell: Shell) -> Path:
-    """Writes what it is told; the file that it writes."""
+    """Writes what it is given; the file that it writes."""
     heard, folder = shell.folder / "heard", shell.folder / "a/state/hooks"
     folder.mkdir(mode=0o700)
     (folder / "tell").write_text(f'#!/bin/sh\necho "$SPARKWRIGHT_EVENT $SPARKWRIGHT_INCIDENT" >>{heard}\n')
@@ -50,7 +50,7 @@ def figures(shell: Shell) -> dict[str, float]:
     return {sample.name.removeprefix("sparkwright_"): sample.value for sample in samples}
 
 
-def test_a_fault_is_told_while_it_is_mended_and_afterwards(shell: Shell) -> None:
+def test_a_fault_is_reported_while_it_is_fixed_and_afterwards(shell: Shell) -> None:
     """status, hooks, incidents list and show, logs --incident; and after `down` the history is still there."""
     up(shell)
     heard = add_hook(shell)

@@ -30,7 +30,7 @@ SIZES = (40, 130, 777, 3000)
 
 @pytest.fixture(scope="module")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
-    """vLLM's twin, which tells cached tokens."""
+    """vLLM's simulator, which reports cached tokens."""
     folder, port = tmp_path_factory.mktemp("twin"), free_port()
     words = ["serve", "sparkwright/twin-tiny", "--host", HEAD_ADDRESS, "--port", str(port)]
     words += ["--enable-prompt-tokens-details", "--max-model-len", "32768"]
@@ -137,8 +137,8 @@ async def test_a_cold_agent_finds_nothing_in_the_cache(twin: Twin) -> None:
         assert (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0) <= 32
 
 
-async def test_without_tokenize_lengths_are_estimates_that_say_so(tmp_path: Path) -> None:
-    """A server that only tells usage: its own ratio of characters to tokens, and not called exact."""
+async def test_without_tokenize_lengths_are_estimates_and_named_so(tmp_path: Path) -> None:
+    """A server that only reports usage: its own ratio of characters to tokens, and not called exact."""
     words = ["sglang", "--model-path", "sparkwright/twin-tiny", "--served-model-name", "tiny", "--port"]
     port = free_port()
     one = Twin([*words, str(port)], tmp_path / "log", port=port).start()
@@ -156,7 +156,7 @@ async def test_without_tokenize_lengths_are_estimates_that_say_so(tmp_path: Path
 
 
 async def test_a_tokenizer_of_this_machine_is_counted_with(twin: Twin) -> None:
-    """A real vocabulary: pieces add up to the token, whatever stands beside them, to a hundred thousand tokens."""
+    """A real vocabulary: pieces add up to the token, whatever is next to them, to a hundred thousand tokens."""
     if not SHARED.exists():
         pytest.skip("data: ../shared is absent: the tokenizer is there")
     url, model = f"http://{HEAD_ADDRESS}:{twin.port}", "sparkwright/twin-tiny"

@@ -15,7 +15,7 @@ CHAT_TEMPLATE = (
 )
 
 TO_THE_LIMIT = {"temperature": 0, "ignore_eos": True}
-"""What a request to it must say for an answer of exactly `max_tokens`: chance weights may end one at any token."""
+"""What a request to it must contain for an answer of exactly `max_tokens`: chance weights may end one at any token."""
 
 
 def vocabulary() -> tuple[list[bytes], list[float], list[int]]:

@@ -261,8 +261,8 @@ async def test_put_replaces_at_once(host: NodeHost, tmp_path: Path) -> None:
         assert (reader.read(), path.read_bytes()) == (b"old", b"")
 
 
-async def test_put_that_cannot_work_says_why(host: NodeHost, tmp_path: Path) -> None:
-    """A path below a file is refused with the node's own words, and nothing is left."""
+async def test_put_that_cannot_work_reports_why(host: NodeHost, tmp_path: Path) -> None:
+    """A path below a file is refused with the node's own text, and nothing is left."""
     (tmp_path / "file").write_text("x")
     with pytest.raises(CommandFailed, match=r"spark-1: cannot write .*file/x") as raised:
         await host.put(b"x", str(tmp_path / "file" / "x"))

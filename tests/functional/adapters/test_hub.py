@@ -63,7 +63,7 @@ REFUSALS: dict[str, tuple[Reply, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-async def test_a_refusal_is_told(server: Server, tmp_path: Path, case: str) -> None:
+async def test_a_refusal_is_reported(server: Server, tmp_path: Path, case: str) -> None:
     """A plan goes on without, and its reader learns why the hub did not help."""
     reply, words = REFUSALS[case]
     server.replies[TREE] = reply

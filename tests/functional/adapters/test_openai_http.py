@@ -97,7 +97,7 @@ async def test_a_page_is_shown_or_it_is_none() -> None:
 
 
 @pytest.mark.parametrize(("value", "simulated"), [("1", True), ("true", True), ("0", False), ("", False)])
-async def test_simulated_is_said(value: str, simulated: bool) -> None:
+async def test_simulated_is_reported(value: str, simulated: bool) -> None:
     """An answer of the simulator is marked as simulated by its header."""
     answer = await ask(Reply([HELLO, USAGE, DONE], headers={"X-Sparkwright-Simulated": value}))
     assert answer.simulated is simulated
@@ -124,8 +124,8 @@ async def test_engine_killed_in_an_answer() -> None:
         ("no-key", 'HTTP 401: {"error":"Unauthorized"}'),
     ],
 )
-async def test_http_errors_say_what_came(label: str, wanted: str) -> None:
-    """The server's own words and status are shown, and no more than 300 characters of them."""
+async def test_http_errors_report_what_came(label: str, wanted: str) -> None:
+    """The server's own text and status are shown, and no more than 300 characters of them."""
     message = await refusal(recorded(label))
     assert wanted in message and len(message) < 450
 
@@ -165,7 +165,7 @@ async def test_silence_is_no_answer() -> None:
 
 
 async def test_nobody_there() -> None:
-    """A refused connection is said in words that name it."""
+    """A refused connection is named in the message."""
     endpoint = OpenAiEndpoint(SystemClock())
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(NotReady, match="connection refused"):

@@ -34,7 +34,7 @@ def box(sshd: Sshd) -> Iterator["Box"]:
 
 
 class Box:
-    """A client folder of a test's own beside the shared server: config, known_hosts and control sockets."""
+    """A client folder of a test's own next to the shared server: config, known_hosts and control sockets."""
 
     count = 0
 
@@ -308,7 +308,7 @@ async def test_destination_is_never_an_option(box: Box) -> None:
 
 
 async def test_control_folder_of_somebody_else(box: Box) -> None:
-    """A folder that others can enter is not used, nor what listens there already: ssh would tell it everything."""
+    """A folder that others can enter is not used, nor what listens there already: ssh would give it everything."""
     box.control.mkdir(mode=0o755)
     here = box.host()
     with socket.socket(socket.AF_UNIX) as theirs:
@@ -320,13 +320,13 @@ async def test_control_folder_of_somebody_else(box: Box) -> None:
 
 
 async def test_control_path_too_long(box: Box) -> None:
-    """A name that no socket can have is refused before ssh complains about it in its own words."""
+    """A name that no socket can have is refused before ssh complains about it with its own message."""
     with pytest.raises(UsageError, match="too long a name for a socket"):
         await box.host(control=box.folder / ("c" * 90)).run(TRUE)
 
 
 async def test_no_ssh_on_this_machine(box: Box) -> None:
-    """A machine without ssh is told what to install."""
+    """A machine without ssh is shown what to install."""
     with pytest.raises(UsageError, match="no no-ssh-here on this machine"):
         await box.host(program="no-ssh-here").run(TRUE)
 

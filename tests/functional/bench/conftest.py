@@ -1,4 +1,4 @@
-"""Fixtures: the real command with a home of its own, twins of vLLM at a set speed, and a small workload."""
+"""Fixtures: the real command with a home of its own, simulators of vLLM at a set speed, and a small workload."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Start = Callable[..., Twin]
 
 
 class Bench(Shell):
-    """The command, what it says, and what it keeps."""
+    """The command, what it prints, and what it keeps."""
 
     def workload(self, text: str = SMALL, name: str = "small.yaml") -> str:
         (self.folder / name).write_text(text)
@@ -69,7 +69,7 @@ def shell(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def twin(tmp_path: Path) -> Iterator[Start]:
-    """A twin that is ready. Flags are vLLM's; keywords change its environment."""
+    """A simulator that is ready. Flags are vLLM's; keywords change its environment."""
     model = tmp_path / "tiny-qwen3"
     model.mkdir()
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", model / "config.json")

@@ -1,4 +1,4 @@
-"""A server that answers like an OpenAI-compatible one, but lacks what it is told to lack, and fails when told to."""
+"""A server that answers like an OpenAI-compatible one, but lacks what it is asked to lack, and fails when asked to."""
 
 from __future__ import annotations
 

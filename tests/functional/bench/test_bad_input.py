@@ -73,7 +73,7 @@ def test_sent_away_at_first(shell: Bench) -> None:
 
 
 def test_sent_away_for_too_long(shell: Bench) -> None:
-    """Nobody waits an hour: it is said, with the server's own words."""
+    """Nobody waits an hour: it is reported, with the server's own text."""
     with served(Odd(away=99, retry_after="3600")) as odd:
         code, _, err = shell.run("bench", odd.url)
     assert (code, "slow down" in err, "3600 s" in err) == (5, True, True), err
@@ -134,7 +134,7 @@ def test_nothing_fits(shell: Bench, twin: Start) -> None:
 
 
 def test_too_long_by_the_servers_own_word(shell: Bench) -> None:
-    """Where the limit is not told beforehand, its refusal is counted and its words are shown."""
+    """Where the limit is not known beforehand, its refusal is counted and its message is shown."""
     with served(Odd(too_long=390)) as odd:
         _, out, _ = shell.run("bench", odd.url, "--profile", shell.workload())
     assert "http-400" in out

@@ -1,4 +1,5 @@
-"""`bench` against the twin of vLLM: the real command, real sockets, real processes; everything it says is simulated."""
+"""`bench` against the simulator of vLLM: the real command, real sockets, real processes; everything it states is
+simulated."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def median(level: dict[str, Any], name: str) -> float:
 
 
 def test_quick(shell: Bench, twin: Start) -> None:
-    """The first look: what was found is reported, figures are those of the twin's pace, and tokens those it counted."""
+    """The first look: what was found is reported, figures are those of the simulator's pace, and tokens those it
+    counted."""
     there = url(twin())
     code, out, err = shell.run("bench", there, "--profile", shell.workload(SMALL.replace("output: 8", "output: 24")))
     assert "SIMULATED" in out, err
@@ -142,14 +144,14 @@ def rows_of(shell: Bench, name: str, repeat: int) -> list[tuple[Any, ...]]:
 
 
 def wait_for_no_worker(shell: Bench) -> None:
-    """A worker whose parent was killed ends by itself."""
+    """A worker whose parent was killed ends automatically."""
     end = time.monotonic() + 5.0
     while [line for line in command_lines() if "adapters.load" in line and str(shell.folder) in line]:
         assert time.monotonic() < end
         time.sleep(0.05)
 
 
-def test_the_same_again_says_that_one_is_unfinished(shell: Bench, twin: Start) -> None:
+def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, twin: Start) -> None:
     """Anyone who repeats the command instead is reported how to continue with what is there."""
     there, workload = url(twin()), shell.workload(LONG)
     code, said = shell.interrupted("2 of 6", signal.SIGINT, "bench", there, "--profile", workload)

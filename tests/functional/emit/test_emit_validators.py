@@ -146,7 +146,7 @@ def test_kubernetes_accepts_every_object(name: str) -> None:
             kubernetes_validate.validate(pod, "1.37", strict=True)
 
 
-def test_the_validators_can_say_no() -> None:
+def test_the_validators_can_refuse() -> None:
     """A misspelt field of the group and one of the pod are both errors: the schemas above are not empty."""
     group = next(entry for entry in manifest(samples.deepseek()) if entry["kind"] == "LeaderWorkerSet")
     with pytest.raises(jsonschema.ValidationError):

@@ -45,7 +45,7 @@ def test_loopback_is_found_on_this_machine() -> None:
     assert ("127.0.0.1", 8) in [(a.ipv4, a.prefix) for link in found for a in link.addresses]
 
 
-def test_missing_folder_is_told_by_its_first_parent(tmp_path: Path) -> None:
+def test_missing_folder_is_named_with_its_first_parent(tmp_path: Path) -> None:
     """Guards that space is known before the folder is there, with ~ as the node's home, and in the order asked."""
     paths = (str(tmp_path / "not" / "there yet"), "~/models", "/", "nowhere", str(tmp_path))
     found = ask(disks(paths), HOME=str(tmp_path))
@@ -55,7 +55,7 @@ def test_missing_folder_is_told_by_its_first_parent(tmp_path: Path) -> None:
     assert len({disk.total for disk in (found[0], found[1], found[4])}) == 1
 
 
-def test_fixture_tree_stands_in_for_the_hardware(tmp_path: Path) -> None:
+def test_fixture_tree_replaces_the_hardware(tmp_path: Path) -> None:
     """Guards that tests and the demo can put a tree in place of /proc and /sys, and that the serial is left there."""
     release = 'DGX_PLATFORM="GX10"\nDGX_SERIAL_NUMBER="S3CR3T"\nDGX_OTA_VERSION="7.5.0"\nDGX_OTA_VERSION="7.6.0"'
     put(tmp_path, {"etc/dgx-release": release, "sys/class/dmi/id/product_name": "GX10\n", "etc/machine-id": "abc\n"})
@@ -109,7 +109,7 @@ def test_listeners_come_from_the_kernel_where_ss_is_missing(tmp_path: Path) -> N
     ],
 )
 def test_docker_is_judged_without_its_words(tmp_path: Path, answer: str, trouble: DockerTrouble) -> None:
-    """Guards that what is wrong with Docker is told from its JSON and its socket, in any language."""
+    """Guards that what is wrong with Docker is read from its JSON and its socket, in any language."""
     script = f'case "$1" in info) {answer} ;; *) echo unix://{tmp_path}/none.sock ;; esac'
     found = ask(ALL_FACTS["docker"], PATH=tool(tmp_path / "bin", "docker", script))
     assert isinstance(found, Docker)
@@ -117,7 +117,7 @@ def test_docker_is_judged_without_its_words(tmp_path: Path, answer: str, trouble
 
 
 def test_socket_without_write_permission_is_a_matter_of_rights() -> None:
-    """Guards that a user outside the docker group is reported so; root, who may write everywhere, asks as nobody."""
+    """Guards that a user outside the docker group is named; root, who may write everywhere, asks as nobody."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

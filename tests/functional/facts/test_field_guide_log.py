@@ -29,7 +29,7 @@ def codes(folder: Path, text: str) -> set[str]:
 
 
 def test_the_failure_set_is_named(tmp_path: Path) -> None:
-    """Guards that GSP failure, Xid, driver out of memory and OOM kill are each told from the guide's own lines."""
+    """Guards that GSP failure, Xid, driver out of memory and OOM kill are each read from the guide's own lines."""
     (block,) = blocks(GUIDE.read_text(), "ksec2PrepareBootCommands_GB20B: SEC2")
     assert {"DRV007", "GPU004", "MEM013", "MEM014"} <= codes(tmp_path, block)
 

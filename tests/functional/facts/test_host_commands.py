@@ -26,7 +26,8 @@ LOG = """\
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_kernel_log_is_digested_on_the_node(tmp_path: Path, shell: str) -> None:
-    """Guards that what cannot matter stays there, that like lines are counted, and that each Xid is told by number."""
+    """Guards that what cannot matter stays there, that like lines are counted, and that each Xid is recognized by
+    number."""
     put(tmp_path, {"var/log/dmesg": LOG})
     command = ALL_FACTS["kernel_log"].command
     words = (shell, "sh") if shell == "busybox" else (shell,)
@@ -55,7 +56,7 @@ def test_a_flood_of_lines_stays_small(tmp_path: Path) -> None:
 
 
 def test_journal_is_asked_before_the_ring_and_nothing_is_no_log(tmp_path: Path) -> None:
-    """Guards that a user without rights for the journal falls back to dmesg, and without both is reported so."""
+    """Guards that a user without rights for the journal falls back to dmesg, and without both is reported as such."""
     bin_ = tmp_path / "bin"
     tool(bin_, "sudo", "exit 1")
     tool(bin_, "journalctl", "exit 1")
@@ -106,7 +107,7 @@ def test_upkeep_is_read_from_its_tree(tmp_path: Path) -> None:
     assert (found.units, found.host_keys, isinstance(found.memlock, Unknown)) == ({}, (), True)
 
 
-def test_held_packages_come_from_dpkg_itself(tmp_path: Path) -> None:
+def test_packages_on_hold_come_from_dpkg_itself(tmp_path: Path) -> None:
     """Guards the pattern list and the state letters against the real dpkg-query, on a status file of ours."""
     form = "Package: {}\nStatus: {} ok {}\nVersion: {}\nArchitecture: arm64\nMaintainer: x\nDescription: x\n\n"
     rows = [
@@ -125,7 +126,7 @@ def test_held_packages_come_from_dpkg_itself(tmp_path: Path) -> None:
     }
 
 
-def test_this_machine_tells_its_own_figures(tmp_path: Path) -> None:
+def test_this_machine_reports_its_own_figures(tmp_path: Path) -> None:
     """Guards that clock, uptime and swapping are read from the real system without root."""
     before = time.time()
     times, activity = ask(ALL_FACTS["times"]), ask(ALL_FACTS["activity"], PATH=tool(tmp_path, "sleep", ""))

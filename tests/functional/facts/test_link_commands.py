@@ -51,7 +51,7 @@ def test_nic_is_found_by_vendor_and_class(tmp_path: Path, shell: str) -> None:
     assert [(d.name, d.firmware, d.rate_gbit) for d in found.devices] == [("rocep1s0f0", "28.45.4028", 200.0)]
 
 
-def test_a_tree_without_a_bus_says_nothing_of_it(tmp_path: Path) -> None:
+def test_a_tree_without_a_bus_has_nothing_of_it(tmp_path: Path) -> None:
     """Guards that a fixture tree with ports and no bus is not taken for a machine whose NIC is gone."""
     put(tmp_path, {"sys/class/infiniband/rocep1s0f0/fw_ver": "28.45.4028\n"})
     found = ask(ALL_FACTS["nic"], SPARKWRIGHT_SYSROOT=str(tmp_path))
@@ -83,8 +83,9 @@ esac
 """
 
 
-def test_settings_are_read_where_they_stand(tmp_path: Path) -> None:
-    """Guards that session, system and user files are told apart, and that no password and no other variable comes."""
+def test_settings_are_read_where_they_are(tmp_path: Path) -> None:
+    """Guards that session, system and user files are distinguished, and that no password and no other variable
+    comes."""
     home, root = tmp_path / "home", tmp_path / "root"
     proxy = "http_proxy=http://me:S3CR3T@proxy:3128\n"
     put(root, {"etc/environment": f"NCCL_NET=Socket\nAPI_KEY=S3CR3T\n{proxy}"})
@@ -142,8 +143,9 @@ def ask_stores(*paths: str) -> tuple:  # type: ignore[type-arg]
     return found
 
 
-def test_a_ref_is_mended_and_comes_back(tmp_path: Path) -> None:
-    """Guards that the repair writes exactly what it says, in the user's home, and that its undo restores the bytes."""
+def test_a_ref_is_fixed_and_comes_back(tmp_path: Path) -> None:
+    """Guards that the repair writes exactly what it states, in the user's home, and that its undo restores the
+    bytes."""
     put(tmp_path / "hub" / "models--org--big", {"refs/main": "abc\n"})
     file = tmp_path / "hub" / "models--org--big" / "refs" / "main"
     for text in ("abc", "abc\n"):

@@ -1,4 +1,4 @@
-"""Fixtures: a gateway before a real twin; whatever a test leaves is ended."""
+"""Fixtures: a gateway before a real simulator; whatever a test leaves is ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Opened = Callable[..., Gateway]
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
-    """A twin with a key of its own that takes 20 ms a token."""
+    """A simulator with a key of its own that takes 20 ms a token."""
     folder = tmp_path_factory.mktemp("engine")
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
     port = free_port()

@@ -1,4 +1,4 @@
-"""Who gets in, to what, and what others are told: the real Caddy and the real key check before the twin."""
+"""Who gets in, to what, and what others are shown: the real Caddy and the real key check before the simulator."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_body_over_the_limit_is_413(gateway: Gateway) -> None:
         assert client.post("/v1/completions", json=fits).status_code == 200
 
 
-def test_keys_stand_in_no_log(gateway: Gateway) -> None:
+def test_keys_are_in_no_log(gateway: Gateway) -> None:
     """Guards that neither a client's key nor the engine's is written down, also when the engine fails."""
     gateway.engine = f"{HEAD_ADDRESS}:1"
     gateway.write()
@@ -142,7 +142,7 @@ def test_a_client_that_does_not_trust_the_ca_is_warned(gateway: Gateway) -> None
     assert ssl.get_server_certificate(("127.0.0.1", gateway.port)).startswith("-----BEGIN")
 
 
-def test_while_refusing_it_says_why_and_until_when(gateway: Gateway) -> None:
+def test_while_refusing_it_reports_why_and_until_when(gateway: Gateway) -> None:
     """Guards what a client reads while the engine is away: 503, what happens, and when to come back."""
     now = time.time()
     why = "rank 1 on spark-2 exited with 137"
@@ -189,7 +189,7 @@ def test_a_dead_gateway_service_lets_nobody_in(gateway: Gateway) -> None:
     assert gateway.get("/v1/models").status_code == 200
 
 
-def test_a_probe_tells_a_gateway_that_works_from_any_other(gateway: Gateway) -> None:
+def test_a_probe_distinguishes_a_gateway_that_works_from_any_other(gateway: Gateway) -> None:
     """Guards what the supervisor believes: it is asked for a key, by a server whose CA nobody here trusts."""
 
     def probe() -> int:
@@ -228,7 +228,7 @@ def test_figures_are_on_loopback_and_nothing_else_is(gateway: Gateway) -> None:
     assert httpx.get(f"{at}/check", headers={"Authorization": f"Bearer {KEY}"}).status_code == 404
 
 
-def test_the_twin_stays_behind(engine: Twin, gateway: Gateway) -> None:
+def test_the_simulator_stays_behind(engine: Twin, gateway: Gateway) -> None:
     """Guards that a client can report the gateway nothing that only Caddy may report."""
     fake = {"X-Door-Uri": "/v1/models", "X-Door-Engine-Key": "Bearer x", "X-Door-Method": "OPTIONS"}
     assert gateway.get("/v1/models", key="", **fake, **{"Access-Control-Request-Method": "GET"}).status_code == 401

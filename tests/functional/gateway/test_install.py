@@ -82,7 +82,7 @@ async def test_up_makes_a_gateway_and_a_key(made: Made) -> None:
 
 
 async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) -> None:
-    """Guards that a second call makes no second key, and that a running Caddy learns of a new limit by itself."""
+    """Guards that a second call makes no second key, and that a running Caddy learns of a new limit automatically."""
     head = made()
     await head.up()
     key = head.key()
@@ -98,7 +98,7 @@ async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) 
 
 
 async def test_keys_are_added_and_revoked_while_it_serves(made: Made) -> None:
-    """Guards that each key works at once, ends at once, and that taken or unknown names are told."""
+    """Guards that each key works at once, ends at once, and that taken or unknown names are reported."""
     head = made()
     await head.up()
     added = await keys.add(head.services, "laptop")
@@ -123,7 +123,7 @@ async def test_two_who_add_at_once_both_get_their_key(made: Made) -> None:
 
 
 async def test_a_given_certificate_serves(made: Made, tmp_path: Path) -> None:
-    """Guards tls: files, and that its near end is told."""
+    """Guards tls: files, and that its near end is reported."""
     certificate, key = pair(tmp_path / "pki", 5)
     head = made(gateway=Gateway(free_pair(), GatewayTls.FILES, certificate, key))
     furnished, _ = await head.up()
@@ -132,10 +132,10 @@ async def test_a_given_certificate_serves(made: Made, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["expired", "differs", "missing", "unreadable", "no key"])
-async def test_a_certificate_that_cannot_serve_is_told_and_the_internal_ca_does(
+async def test_a_certificate_that_cannot_serve_is_reported_and_the_internal_ca_does(
     made: Made, tmp_path: Path, wrong: str
 ) -> None:
-    """Guards that serving goes on with one clear finding."""
+    """Guards that serving continues with one clear finding."""
     certificate, key = pair(tmp_path / "pki", -1 if wrong == "expired" else 90)
     if wrong == "differs":
         key = pair(tmp_path / "pki", 90, of="other")[1]
@@ -167,7 +167,7 @@ async def test_without_caddy_there_is_one_finding_and_the_figures(made: Made, tm
     head.wait_for_figures()
 
 
-async def test_figures_that_have_no_port_are_told(made: Made) -> None:
+async def test_figures_that_have_no_port_are_reported(made: Made) -> None:
     """Guards two gateways whose ports are neighbours: it opens, and the missing figures are reported."""
     head = made()
     with socket.create_server(("127.0.0.1", head.gateway.port + 1)) as other:
@@ -177,7 +177,7 @@ async def test_figures_that_have_no_port_are_told(made: Made) -> None:
     assert head.status(head.key()) == 200
 
 
-async def test_a_taken_port_is_told_with_who_has_it(made: Made) -> None:
+async def test_a_taken_port_is_reported_with_who_has_it(made: Made) -> None:
     """Guards that Caddy is not started to fail again and again; its own port is none that is taken."""
     head = made()
     with socket.create_server((HEAD_ADDRESS, head.gateway.port)):
@@ -188,8 +188,8 @@ async def test_a_taken_port_is_told_with_who_has_it(made: Made) -> None:
     assert "DOOR006" not in {finding.code for finding in (await head.up())[0].findings}
 
 
-async def test_keys_with_wrong_rights_or_content_are_told(made: Made) -> None:
-    """Guards both findings; with a broken file the gateway keeps out, and the command says what to do."""
+async def test_keys_with_wrong_rights_or_content_are_reported(made: Made) -> None:
+    """Guards both findings; with a broken file the gateway keeps out, and the command reports what to do."""
     head = made()
     await head.up()
     assert head.status(head.key()) == 200

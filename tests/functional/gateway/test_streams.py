@@ -28,7 +28,7 @@ CHANGING = re.compile(rb'"(id|created)": ?("[^"]*"|\d+)')
 
 @contextmanager
 def engine_that(plays: Script) -> Iterator[str]:
-    """An engine that reads a request and then does as the script says; gives its address."""
+    """An engine that reads a request and then does as the script states; gives its address."""
     listener = socket.create_server((HEAD_ADDRESS, free_port()))
 
     def one(link: socket.socket) -> None:

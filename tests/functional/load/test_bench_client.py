@@ -1,4 +1,4 @@
-"""What `make bench-client` stands on: the compiled server does what it says, and a row is read from its log."""
+"""What `make bench-client` depends on: the compiled server does what it states, and a row is read from its log."""
 
 import json
 import shutil
@@ -47,7 +47,7 @@ def url(port: int) -> str:
     return f"http://127.0.0.1:{port}/v1/chat/completions"
 
 
-async def test_what_it_was_told_to_do(tmp_path: Path) -> None:
+async def test_what_it_was_asked_to_do(tmp_path: Path) -> None:
     """Its times are those of its options, and its log and our client agree on them."""
     log = tmp_path / "log"
     with running(log, "--ttft", "100", "--itl", "30", "--tokens", "10") as port:
@@ -60,7 +60,7 @@ async def test_what_it_was_told_to_do(tmp_path: Path) -> None:
 
 
 async def test_its_traps(tmp_path: Path) -> None:
-    """Several tokens in a chunk, errors and stalls, as its options say."""
+    """Several tokens in a chunk, errors and stalls, as its options state."""
     times = ("--ttft", "10", "--itl", "5", "--tokens", "12")
     options = (*times, "--per-chunk", "4", "--errors", "4", "--stall", "3", "400")
     with running(tmp_path / "log", *options) as port:
@@ -71,7 +71,7 @@ async def test_its_traps(tmp_path: Path) -> None:
     assert stalled == [True, False, False]
 
 
-def test_both_of_our_clients_say_the_same(tmp_path: Path) -> None:
+def test_both_of_our_clients_report_the_same(tmp_path: Path) -> None:
     """The plain C client and ours, as programs, on the same server."""
     told = {}
     with running(tmp_path / "log", "--ttft", "50", "--itl", "20") as port:
@@ -87,7 +87,7 @@ def test_both_of_our_clients_say_the_same(tmp_path: Path) -> None:
         assert figures["tokens"] == 160
 
 
-def test_the_page_says_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_states_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Medians of the repeats, targets from the same session, and what failed with its reason."""
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     kept = Kept(tmp_path / "results.json")

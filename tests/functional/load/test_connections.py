@@ -195,7 +195,7 @@ async def test_the_key_and_large_bodies() -> None:
 
 
 async def test_an_answer_before_the_request_is_whole() -> None:
-    """A server that refuses a large body while it comes in: its words are told, not a broken pipe."""
+    """A server that refuses a large body while it comes in: its message is reported, not a broken pipe."""
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -258,7 +258,7 @@ async def test_tls(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPat
     assert [(row.error, row.output_tokens, sum(row.reads.tokens)) for row in rows] == [("", 4, 4)] * 8
 
 
-async def test_simulated_is_said() -> None:
+async def test_simulated_is_reported() -> None:
     """The header of a simulated server is in every row."""
     head = HEAD.replace(b"\r\n\r\n", b"\r\nX-Sparkwright-Simulated: 1\r\n\r\n")
     async with truth(lambda _: [Step(0.0, head + chunked(delta(content="a")) + ending(1))]) as server:

@@ -43,7 +43,7 @@ async def test_open_loop_sends_on_time() -> None:
     assert near(arrived[-1], 0.6, lag, server)
 
 
-async def test_a_full_house_is_told_by_the_intended_time() -> None:
+async def test_a_full_house_is_measured_from_the_intended_time() -> None:
     """Open loop with a limit: who has to wait is sent late, and its intended time does not move."""
     pace = Pace(Arrival.CONSTANT, concurrency=1, rate=20.0)
     async with truth(steady(2, 0.2, 0.1)) as server:
@@ -130,7 +130,7 @@ async def test_a_failed_turn_ends_its_agent() -> None:
 
 
 async def test_the_level_ends_in_time() -> None:
-    """What is in flight then is reported so; what was never sent gives no row."""
+    """What is in flight then is reported as such; what was never sent gives no row."""
     async with truth(steady(100, 0.05, 0.05)) as server, asyncio.timeout(10.0):
         rows, _ = await played(Job(server.url, singles(50), Pace(concurrency=2), whole=0.5))
     assert [row.kind for row in rows] == ["time-up", "time-up"]

@@ -14,7 +14,7 @@ from sparkwright.domain.errors import NotReady
 
 
 async def test_times_are_those_of_the_server() -> None:
-    """TTFT, each token and the end, on four streams at once, as the server's log tells."""
+    """TTFT, each token and the end, on four streams at once, as the server's log shows."""
     async with truth(steady(tokens=5, first=0.2, gap=0.05)) as server:
         rows, lag = await play(server.url, count=8, streams=4)
     assert [row.error for row in rows] == [""] * 8
@@ -122,7 +122,7 @@ async def test_one_stream_that_stops_holds_up_no_other() -> None:
 
 
 async def test_failures_are_rows() -> None:
-    """One in ten is refused with 500: so many rows say so, in the server's words, and the others are whole."""
+    """One in ten is refused with 500: so many rows report it, with the server's message, and the others are whole."""
 
     def script(seen: Seen) -> list[Step]:
         return (
@@ -165,7 +165,7 @@ async def test_without_usage_times_are_kept_and_tokens_are_not() -> None:
     assert near(row.first, since(server.seen[0], 1), lag, server)
 
 
-async def test_the_clients_own_delay_is_told() -> None:
+async def test_the_clients_own_delay_is_reported() -> None:
     """A worker that is stopped for 0.4 s cannot have read in time, and reports it."""
     async with truth(steady(12, 0.1, 0.1)) as server:
         task = asyncio.ensure_future(play(server.url))
@@ -176,7 +176,7 @@ async def test_the_clients_own_delay_is_told() -> None:
     assert lag.most >= 0.3 and lag.p99 >= 0.3
 
 
-async def test_a_client_that_is_killed_says_so() -> None:
+async def test_a_client_that_is_killed_reports_it() -> None:
     """Where memory is short the kernel kills the worker first: no bug of ours, and never a hang."""
     async with truth(steady(12, 0.1, 0.1)) as server:
         task = asyncio.ensure_future(play(server.url))

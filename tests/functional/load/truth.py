@@ -1,4 +1,4 @@
-"""A server that does exactly what a script says and keeps its own log of when it did."""
+"""A server that does exactly what a script states and keeps its own log of when it did."""
 
 import asyncio
 import json

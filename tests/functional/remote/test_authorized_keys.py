@@ -1,4 +1,4 @@
-"""The user's authorized_keys, written by the real scripts: whoever else writes, nobody is locked out."""
+"""The user's authorized_keys, written by the real scripts: whatever else writes it, nobody is locked out."""
 
 import os
 import subprocess

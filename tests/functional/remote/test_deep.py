@@ -70,7 +70,7 @@ def test_client_waits_for_its_server_and_binds_to_its_own_address(shims: Path, o
 
 
 def test_a_link_that_refuses_is_not_asked_again(shims: Path) -> None:
-    """Guards the tool's own words about the link: a second try would find no server, and say only that."""
+    """Guards the tool's own text about the link: a second try would find no server, and report only that."""
     failed = PERFTEST.replace(
         "Couldn't connect to 10.40.0.2:18515", "Failed to modify QP 306 to RTR\n Unable to Connect"
     )
@@ -126,7 +126,7 @@ def test_load_is_ended_with_its_caller(shims: Path) -> None:
     assert not alive(int((shims / "load").read_text()))
 
 
-def test_beside_a_rank_nothing_is_started(shims: Path) -> None:
+def test_next_to_a_rank_nothing_is_started(shims: Path) -> None:
     """Guards that a GPU that is busy anyway is watched only."""
     put(shims, "nvidia-smi", SMI)
     put(shims, "python3", TORCH)
@@ -150,7 +150,7 @@ def test_beside_a_rank_nothing_is_started(shims: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_measured_says_why(shims: Path, programs: dict[str, str], why: str) -> None:
+def test_what_cannot_be_measured_reports_why(shims: Path, programs: dict[str, str], why: str) -> None:
     """Guards that a node without the means, or with a load that fails, gives a reason."""
     for name, text in programs.items():
         put(shims, name, text)

@@ -21,7 +21,7 @@ esac
 
 
 def with_docker(sh: Sh) -> Sh:
-    """A client that says what the test's files say."""
+    """A client that reports what the test's files state."""
     (sh.home / "bin").mkdir()
     program = sh.home / "bin/docker"
     program.write_text(DOCKER)

@@ -60,7 +60,7 @@ def rank(sh: Sh) -> Iterator[Tree]:
 
 
 def docker(sh: Sh, said: str, code: int = 0) -> Sh:
-    """A node whose Docker says this of every container."""
+    """A node whose Docker reports this of every container."""
     program = sh.home / "bin/docker"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\necho '{said}'\nexit {code}\n")
@@ -79,13 +79,13 @@ def stop(pid: int) -> None:
     until(pid, "T", 2)
 
 
-def test_what_runs_is_not_told(sh: Sh, rank: Tree) -> None:
+def test_what_runs_is_not_reported(sh: Sh, rank: Tree) -> None:
     """Guards the common case: nothing of it is stopped."""
     assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == ()
     assert parse_stopped(docker(sh, f"false {rank.top}").run(sample.in_container("it"))) == ()
 
 
-def test_one_stopped_worker_is_told_in_both_runtimes(sh: Sh, rank: Tree) -> None:
+def test_one_stopped_worker_is_reported_in_both_runtimes(sh: Sh, rank: Tree) -> None:
     """Guards a worker's child alone: its parent and its sibling run on."""
     stop(rank.workers[1])
     assert parse_stopped(sh.run(sample.in_folder(FOLDER))) == (Halt(rank.workers[1], "sleep"),)
@@ -93,7 +93,7 @@ def test_one_stopped_worker_is_told_in_both_runtimes(sh: Sh, rank: Tree) -> None
     assert parse_stopped(node.run(sample.in_container("it"))) == (Halt(rank.workers[1], "sleep"),)
 
 
-def test_a_whole_tree_that_is_stopped_is_told(sh: Sh, rank: Tree) -> None:
+def test_a_whole_tree_that_is_stopped_is_reported(sh: Sh, rank: Tree) -> None:
     """Guards SIGSTOP to the process group: all of them, the lowest PID first."""
     for pid in (*rank.workers, rank.top):
         stop(pid)
@@ -115,7 +115,7 @@ def test_stopped_processes_of_others_are_nothing(sh: Sh, rank: Tree) -> None:
         other.process.communicate()
 
 
-def test_a_paused_container_is_told(sh: Sh) -> None:
+def test_a_paused_container_is_reported(sh: Sh) -> None:
     """Guards docker pause: the freezer leaves no state T behind."""
     assert parse_stopped(docker(sh, "true 4711").run(sample.in_container("it"))) == (Halt(4711, paused=True),)
 

@@ -34,7 +34,7 @@ def files(sh: Sh) -> list[str]:
 
 @pytest.mark.parametrize("round_", range(3))
 def test_of_twenty_at_once_exactly_one_takes_it(sh: Sh, round_: int) -> None:
-    """Two people cannot both change a node: link(2) decides, and anyone who loses is told who won."""
+    """Two people cannot both change a node: link(2) decides, and anyone who loses is shown who won."""
     names = [f"{number:016x}" for number in range(20)]
     with ThreadPoolExecutor(20) as pool:
         done = list(pool.map(lambda nonce: take(sh, nonce), names))
@@ -92,8 +92,8 @@ def test_renewing_is_a_sign_of_life(sh: Sh) -> None:
     assert int(take(sh, THEIRS).stdout.partition("\n")[0]) < 10
 
 
-def test_seizing_takes_it_from_whoever_had_it(sh: Sh) -> None:
-    """The old holder's next renewal tells it so, and its release takes nothing from the new one."""
+def test_seizing_takes_it_from_its_holder(sh: Sh) -> None:
+    """The old holder's next renewal reports it, and its release takes nothing from the new one."""
     take(sh, MINE)
     assert sh.run(lease.seize(content(THEIRS), THEIRS)).ok
     assert holder(sh) == THEIRS

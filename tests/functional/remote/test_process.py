@@ -66,7 +66,7 @@ def _listing() -> Command:
 
 
 def followed(node: Sh, tail: int = 0) -> list[str]:
-    """The lines of a rank that ends by itself; the last one says how."""
+    """The lines of a rank that ends automatically; the last one reports how."""
     return node.run(process.follow(FOLDER, tail, "word")).stdout.removesuffix("\n").split("\n")
 
 
@@ -116,7 +116,7 @@ def test_its_log_is_followed_to_its_end(node: Sh) -> None:
     assert last.startswith("\x1eexit word exited 7 false")
 
 
-def test_the_end_is_told_to_who_listens_already(node: Sh) -> None:
+def test_the_end_is_reported_to_who_listens_already(node: Sh) -> None:
     """At once, also where nobody reaps the leader (a container whose first program is no init): a zombie has ended."""
     start(node, PATIENT)
     listening = node.start(process.follow(FOLDER, mark="word"))
@@ -235,8 +235,8 @@ def test_secrets_reach_the_engine_and_no_listing(node: Sh) -> None:
     assert (folder(node) / "log").read_text().splitlines()[0] == "key s3cret value"
 
 
-def test_a_program_that_is_not_there_says_so(node: Sh) -> None:
-    """127 and the shell's own words, in the log like everything else."""
+def test_a_program_that_is_not_there_reports_it(node: Sh) -> None:
+    """127 and the shell's own text, in the log like everything else."""
     node.run(process.start(RankSpec(0, "spark-1", ("/no/such/engine",), {}, Runtime.PROCESS), FOLDER, LABELS))
     *lines, last = followed(node)
     assert last.startswith("\x1eexit word exited 127 false")

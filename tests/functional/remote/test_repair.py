@@ -15,7 +15,7 @@ FILE = "etc/sysctl.d/90-sparkwright-vm-min-free-kbytes.conf"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A root folder, and beside it a sysctl that writes down how it was called."""
+    """A root folder, and next to it a sysctl that writes down how it was called."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sysctl").write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/called\n')
     (tmp_path / "bin" / "sysctl").chmod(0o755)
@@ -48,7 +48,7 @@ def test_a_file_that_was_there_comes_back(tree: Path) -> None:
     assert len(list((tree / "root" / "etc" / "sysctl.d").iterdir())) == 1
 
 
-def test_a_value_that_the_kernel_refuses_is_told(tree: Path) -> None:
+def test_a_value_that_the_kernel_refuses_is_reported(tree: Path) -> None:
     """Guards that a setting that did not take is no success, and is not tried again at the next boot."""
     (tree / "bin" / "sysctl").write_text("#!/bin/sh\nexit 255\n")
     with pytest.raises(subprocess.CalledProcessError):
@@ -58,7 +58,8 @@ def test_a_value_that_the_kernel_refuses_is_told(tree: Path) -> None:
 
 @pytest.mark.skipif(netns.MISSING, reason="hardware: network namespaces need root and iproute2")
 def test_a_real_interface_takes_the_mtu_and_gives_it_back() -> None:
-    """Guards the look beside the change: what the kernel's own `ip` says is what the fix sets, and then what was."""
+    """Guards the check along with the change: what the kernel's own `ip` reports is what the fix sets, and then what
+    was."""
     fix = repair.mtu_fix("a", "fab0", 4000, 1500)
 
     def asked(command: Command) -> str:
@@ -73,7 +74,7 @@ def test_a_real_interface_takes_the_mtu_and_gives_it_back() -> None:
         assert asked(fix.look) == "1500"
 
 
-def test_looks_say_what_is_set(tree: Path) -> None:
+def test_looks_report_what_is_set(tree: Path) -> None:
     """Guards that each look prints `sets` exactly when the change is there, down to a newline in a file."""
     file, ref = tree / "root" / "40 cx7.yaml", tree / "hub" / "models--org--big" / "refs" / "main"
     ref.parent.mkdir(parents=True)

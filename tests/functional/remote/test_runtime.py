@@ -1,4 +1,4 @@
-"""The program on the head: brought once, whole, and repaired when a power cut has hollowed it."""
+"""The program on the head: copied once, whole, and repaired when a power cut has hollowed it."""
 
 import hashlib
 import io

@@ -58,7 +58,7 @@ def test_a_branch_and_a_commit_name_the_same_snapshot(sh: Sh, root: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["absent", "empty", "link", "unfinished"])
-def test_what_is_not_all_there_is_told_by_name(sh: Sh, root: Path, name: str) -> None:
+def test_what_is_not_all_there_is_reported_by_name(sh: Sh, root: Path, name: str) -> None:
     """A missing shard, an empty one, a dead link and a download that was cut off: each would fail minutes later."""
     blob, shard = root / "blobs" / SHARDS[1], root / "snapshots" / REVISION / SHARDS[1]
     if name == "absent":
@@ -76,7 +76,7 @@ def test_what_is_not_all_there_is_told_by_name(sh: Sh, root: Path, name: str) ->
 
 
 @pytest.mark.parametrize("text", ["", REVISION + "\n"])
-def test_a_bad_ref_is_told(sh: Sh, root: Path, text: str) -> None:
+def test_a_bad_ref_is_reported(sh: Sh, root: Path, text: str) -> None:
     """Offline loading finds the snapshot by refs/main only, and a newline in it breaks the path."""
     if text:
         (root / "refs/main").write_text(text)
@@ -87,7 +87,7 @@ def test_a_bad_ref_is_told(sh: Sh, root: Path, text: str) -> None:
     assert any("refs/main" in one for one in model.missing), model.missing
 
 
-def test_a_ref_to_another_snapshot_is_told(sh: Sh, root: Path) -> None:
+def test_a_ref_to_another_snapshot_is_reported(sh: Sh, root: Path) -> None:
     """The weights are all there, and nobody finds them: what is there is named next to what is not."""
     (root / "refs/main").write_text("f" * 40)
     model = found(sh)
@@ -127,13 +127,13 @@ def test_known_hosts_lines_name_the_fabric_address() -> None:
     assert staging.known_hosts("192.168.100.11", 2222, keys) == "[192.168.100.11]:2222 ssh-ed25519 AAAA\n"
 
 
-def test_a_node_tells_how_to_log_in(sh: Sh) -> None:
+def test_a_node_shows_how_to_log_in(sh: Sh) -> None:
     """User, port (22 where the connection is not ssh) and home, on the first line."""
     user, port, home = sh.run(staging.peer()).stdout.splitlines()[0].split(" ")
     assert user and (port, home) == ("22", str(sh.home))
 
 
-def test_no_token_stands_in_a_command_line() -> None:
+def test_no_token_is_in_a_command_line() -> None:
     """The hub's token reaches the node some other way than by words that `ps` shows."""
     command = staging.download("~/hub", "org/name", "", "hf_secret")
     assert "hf_secret" not in " ".join(command.argv)

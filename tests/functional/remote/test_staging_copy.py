@@ -66,7 +66,7 @@ def test_partial_files_are_no_part_of_a_model(sh: Sh, model: Path) -> None:
     assert not (target / staging.PARTIAL).exists()
 
 
-def test_links_inside_stay_and_links_outside_bring_their_bytes(sh: Sh) -> None:
+def test_links_inside_stay_and_links_outside_add_their_bytes(sh: Sh) -> None:
     """huggingface_hub 2 links blobs to a store next to all models, which the other node does not have."""
     root, store = sh.home / "hub/models--a--b", sh.home / "hub/blobs/ab"
     for folder in (root / "blobs", root / "snapshots/1", store):

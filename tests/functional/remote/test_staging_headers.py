@@ -1,4 +1,4 @@
-"""What the files of a model say about themselves: real headers, read by the real scripts and the real parser."""
+"""What the files of a model report about themselves: real headers, read by the real scripts and the real parser."""
 
 import json
 import struct
@@ -31,7 +31,7 @@ def header(tensors: dict[str, tuple[str, int]], **style: Any) -> tuple[bytes, in
 
 
 def write(path: Path, tensors: dict[str, tuple[str, int]], less: int = 0, **style: Any) -> None:
-    """A file as long as its header says, without the bytes: they must not be read."""
+    """A file as long as its header states, without the bytes: they must not be read."""
     head, size = header(tensors, **style)
     with path.open("wb") as file:
         file.write(head)
@@ -116,7 +116,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_file_that_is_not_what_it_says(sh: Sh, folder: Path, case: str) -> None:
+def test_a_file_that_is_not_what_it_states(sh: Sh, folder: Path, case: str) -> None:
     """Each is named with what is wrong: an engine finds out after minutes, or serves what is not in the file."""
     spoil, defect, complete = WRONG[case]
     spoil(folder / SHARDS[0])
@@ -156,7 +156,7 @@ def test_a_config_that_nobody_can_read(sh: Sh, folder: Path) -> None:
     assert flaws(listed(sh, folder)) == {"config.json": Defect.CONFIG}
 
 
-def test_the_quantization_beside_the_config(sh: Sh, folder: Path) -> None:
+def test_the_quantization_next_to_the_config(sh: Sh, folder: Path) -> None:
     """ModelOpt's older checkpoints report in a file of their own that their numbers have 4 bits."""
     said = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
     (folder / "hf_quant_config.json").write_text(json.dumps(said))
@@ -212,7 +212,7 @@ def test_a_gguf_file_has_its_config_inside(sh: Sh, whole_folder: bool) -> None:
     assert model.weights == path.stat().st_size
 
 
-def test_a_gguf_file_beside_safetensors_is_another_format(sh: Sh, folder: Path) -> None:
+def test_a_gguf_file_next_to_safetensors_is_another_format(sh: Sh, folder: Path) -> None:
     """Engines that take a folder load its safetensors."""
     alone = listed(sh, folder)
     gguf_file(folder / "a.gguf", 10)

@@ -38,7 +38,7 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **given: object) -> Any:
-        """One command of the protocol; what the page tells meanwhile is kept."""
+        """One command of the protocol; what the page reports meanwhile is kept."""
         number = next(self._numbers)
         about = {"sessionId": self._session} if self._session else {}
         self._line.send(json.dumps({"id": number, "method": method, "params": given, **about}))
@@ -92,7 +92,7 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def over(self, name: str) -> dict[str, float]:
-        """Where the drawing area of a plot is, brought into sight."""
+        """Where the drawing area of a plot is, moved into sight."""
         return dict(
             self.script(
                 "const over = window.sparkwright.plots.get(arguments[0]).chart.over;"

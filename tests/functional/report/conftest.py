@@ -19,7 +19,7 @@ from sparkwright.report.html import page as html
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A page, and what the store says that it must show."""
+    """A page, and what the store reports that it must show."""
 
     path: Path
     summaries: tuple[RunSummary, ...]

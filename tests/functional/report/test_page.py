@@ -195,7 +195,7 @@ def test_paper_is_white_and_wide_enough(page: Page, one: Shown) -> None:
 
 
 def test_runs_are_laid_over_each_other(page: Page, two: Shown) -> None:
-    """Both engines on one plot, told apart by letter, and the verdict in words."""
+    """Both engines on one plot, distinguished by letter, and the verdict as text."""
     page.show(two.path)
     values = page.plot("decode-depth", "values")
     assert [curve["run"] for curve in values] == [0, 1]

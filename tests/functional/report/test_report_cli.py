@@ -47,7 +47,7 @@ def test_each_form_goes_where_it_is_wanted(shell: Shell) -> None:
     ("words", "said"),
     [(("report",), "no run last"), (("report", "r-nothing"), "no run r-nothing")],
 )
-def test_without_a_run_it_says_how_to_get_one(shell: Shell, words: tuple[str, ...], said: str) -> None:
+def test_without_a_run_it_states_how_to_get_one(shell: Shell, words: tuple[str, ...], said: str) -> None:
     """One line and the command to measure; no file is left."""
     code, out, err = shell.run(*words)
     assert code == 2 and out == "" and said in err and "sparkwright bench URL" in err

@@ -1,4 +1,4 @@
-"""Fixtures: single twins and pairs of ranks; whatever a test leaves is ended."""
+"""Fixtures: single simulators and pairs of ranks; whatever a test leaves is ended."""
 
 from __future__ import annotations
 

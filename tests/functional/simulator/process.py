@@ -1,4 +1,4 @@
-"""Real twin processes on loopback addresses, at full speed, each with its log in a file."""
+"""Real simulator processes on loopback addresses, at full speed, each with its log in a file."""
 
 from __future__ import annotations
 

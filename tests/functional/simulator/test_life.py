@@ -162,7 +162,7 @@ def test_out_of_memory_is_torchs(start: Start, phase: str) -> None:
     assert "RuntimeError: Engine core initialization failed. See root cause above." in twin.log
 
 
-def test_a_start_that_freezes_says_nothing_more(start: Start) -> None:
+def test_a_start_that_freezes_reports_nothing_more(start: Start) -> None:
     """The log stops at the phase, the process lives, and SIGTERM still ends it."""
     twin = start(**{FAULT: "freeze@load"})
     twin.says("Using AttentionBackendEnum")
@@ -174,7 +174,7 @@ def test_a_start_that_freezes_says_nothing_more(start: Start) -> None:
     assert twin.exit_code() == 0
 
 
-def test_a_twin_can_die_after_n_requests(start: Start) -> None:
+def test_a_simulator_can_die_after_n_requests(start: Start) -> None:
     """Two answers arrive whole, then the process ends with the code asked for."""
     twin = start(**{FAULT: "die_after=2:exit=5"}).ready()
     assert [twin.complete().status_code for _ in range(2)] == [200, 200]

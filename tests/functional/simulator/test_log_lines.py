@@ -1,4 +1,5 @@
-"""The twin's log, line by line, against the recorded ones: same speakers, sources and words; only figures differ."""
+"""The simulator's log, line by line, against the recorded ones: same speakers, sources and words; only figures
+differ."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ NOT_OURS = re.compile(
     r"ulimit of|TileLang|Triton kernel JIT|fp8 attention|scaling factor|NvFp4|ModelOpt|NVFP4|Weight-only FP4|"
     r"w1_weight_scale_2|MoEPrepare|HTTP/1\.1|resource_tracker|warnings\.warn"
 )
-"""Recorded lines of that machine, of kernels and of quantized layers, which the twin does not have."""
+"""Recorded lines of that machine, of kernels and of quantized layers, which the simulator does not have."""
 
 
 FIGURE = re.compile(r"\[[\w.]+\.(?:py|cpp):\d+\]|-?\d[\d.,]*")
@@ -127,7 +128,7 @@ def test_a_refused_start_prints_the_recorded_traceback(
     assert tail[-(len(want) - trace) :] == want[trace:]
 
 
-def test_memory_held_by_others_ends_the_start(start: Start) -> None:
+def test_memory_taken_by_others_ends_the_start(start: Start) -> None:
     """The check of free memory at start speaks vLLM's words."""
     twin = start("--gpu-memory-utilization", "0.9", SPARKWRIGHT_TWIN_FREE_GIB="100")
     assert twin.exit_code() == 1
@@ -149,7 +150,7 @@ def test_shards_are_counted_while_they_load(start: Start, model: Path) -> None:
     assert "Checkpoint size: 7.45 GiB." in twin.log and "Loading weights took" in twin.log
 
 
-def test_the_version_is_told_and_marked() -> None:
+def test_the_version_is_reported_and_marked() -> None:
     """--version names what is simulated; another subcommand is refused with code 2."""
     command = [sys.executable, "-m", "sparkwright.simulator"]
     told = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
