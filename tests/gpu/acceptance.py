@@ -92,7 +92,7 @@ def recipe(args: argparse.Namespace) -> dict:
 
 
 def on_ray(args: argparse.Namespace) -> dict:
-    """In the rehearsal Ray is the real one of this interpreter, and the twin is the vLLM inside it."""
+    """In the rehearsal Ray is the real one of this interpreter, and the simulator is the vLLM inside it."""
     if not args.twin:
         return {"engine": {"name": "vllm-ray"}}
     program = [sys.executable, "-m", "sparkwright.simulator"]
@@ -142,7 +142,7 @@ class Acceptance:
         }
 
     def on_lo(self, variable: str) -> dict[str, str]:
-        """The twin has no Gloo and no NCCL to mislead, only a fault of that name."""
+        """The simulator has no Gloo and no NCCL to mislead, only a fault of that name."""
         return {variable: "lo"} | ({"SPARKWRIGHT_TWIN_FAULT": "no_comm"} if self.args.twin else {})
 
     def write(self, name: str, content: dict) -> Path:
@@ -256,7 +256,7 @@ def up(a: Acceptance) -> None:
 
 
 def frozen(a: Acceptance) -> None:
-    """A worker that stands still: every process is there, /health is 200, and no token comes."""
+    """A worker that stalls: every process is there, /health is 200, and no token comes."""
     a.rank(1, "kill -STOP $session")
     a.client()
     told = a.sparkwright("status", expect=(0, 1))
@@ -291,7 +291,7 @@ def wrong_value(a: Acceptance) -> None:
 
 
 def too_long(a: Acceptance) -> None:
-    """A context over the model's: the engine says so and ends."""
+    """A context over the model's: the engine reports it and ends."""
     told = a.sparkwright("up", f"{a.recipe}@too-long", expect=(5,))
     a.expect("max_model_len" in told, "the root error is not shown", "root error")
     down(a)
@@ -322,7 +322,7 @@ def interrupt(a: Acceptance) -> None:
 
 
 def keyed(a: Acceptance) -> None:
-    """Open to the fabric, with a key that stands in no argument list and in no log."""
+    """Open to the fabric, with a key that is in no argument list and in no log."""
     a.sparkwright("up", f"{a.recipe}@keyed")
     told = a.client("spark-2", a.nodes.nodes[0].fabric)
     a.expect("401" in told, "answered without the key", "key wanted")

@@ -41,7 +41,7 @@ class Acceptance:
         (out / "home").mkdir(parents=True, exist_ok=True)
 
     def sparkwright(self, *words: str) -> tuple[int, str]:
-        """Its exit code and stdout; both outputs are kept under the command."""
+        """Its exit code and stdout; both outputs are saved under the command."""
         began = time.monotonic()
         command = [sys.executable, "-m", "sparkwright", *words]
         done = subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=LIMIT, check=False)

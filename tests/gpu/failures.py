@@ -109,7 +109,7 @@ class Start:
         return text in self.text
 
     def end(self, limit: float = 0.0) -> str:
-        """The whole log, once it has ended by itself or was stopped."""
+        """The whole log, once it has ended automatically or was stopped."""
         self.reader.join(limit)
         for number in (signal.SIGINT, signal.SIGKILL):
             try:

@@ -3,7 +3,7 @@
     PYTHONPATH=tests python tests/gpu/llama_rpc.py --programs FOLDER [--work FOLDER]
 
 FOLDER holds llama-server and ggml-rpc-server (or rpc-server) of one llama.cpp built with GGML_RPC=ON. The model is the
-tests' GGUF of random weights: what it says is noise, everything else is real. Wants root (see two_nodes.py), and both
+tests' GGUF of random weights: its text is noise, everything else is real. Wants root (see two_nodes.py), and both
 folders outside /tmp, of which each node has its own; --work must not hold an earlier run.
 """
 

@@ -1,4 +1,5 @@
-"""Makes the starts of tests/data/starts again, on one GPU with vLLM 0.21.0: what was recorded beside what it says now.
+"""Makes the starts of tests/data/starts again, on one GPU with vLLM 0.21.0: what was recorded next to what it states
+now.
 
     python tests/gpu/starts.py [--row N ...]          each row in a process of its own, one after the other
 

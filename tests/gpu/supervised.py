@@ -3,7 +3,7 @@
     python tests/gpu/supervised.py --venv /opt/vllm --model /models/tiny-qwen3 --out /tmp/supervised
 
 The nodes are those of acceptance.py. Each case does one thing to the ranks while requests go on, and waits until the
-supervisor has brought the endpoint back; what it saw and when is read from its own files on the head. --twin rehearses
+supervisor has restored the endpoint; what it saw and when is read from its own files on the head. --twin rehearses
 it without a GPU, simulated. Exit 1 when something was not as expected.
 """
 
@@ -40,7 +40,7 @@ while True:
 
 
 class Supervised:
-    """What the supervisor on the head says of itself."""
+    """What the supervisor on the head reports of itself."""
 
     def __init__(self, a: Acceptance) -> None:
         self.a = a
@@ -68,7 +68,7 @@ class Supervised:
 
 @contextmanager
 def traffic(a: Acceptance) -> Any:
-    """Short requests one after the other from the head itself; each one's fate, as (begun, ended, said)."""
+    """Short requests one after the other from the head itself; each one's fate, as (begun, ended, reported)."""
     (a.work / "traffic.py").write_text(_CLIENT)
     fates: list[list[Any]] = []
     python = sys.executable
@@ -101,7 +101,7 @@ def serve(a: Acceptance) -> None:
 
 
 def bench(a: Acceptance) -> None:
-    """The deployment measured by its name, with its own provenance; pages and rows are kept beside the logs."""
+    """The deployment measured by its name, with its own provenance; pages and rows are kept next to the logs."""
     for profile in ("quick", "agentic"):
         a.sparkwright("bench", NAME, "--profile", profile, "--repeats", "2", "--tag", profile, limit=300)
         for form in ("html", "md", "json"):
@@ -139,7 +139,7 @@ def head(a: Acceptance) -> None:
 
 
 def frozen(a: Acceptance) -> None:
-    """The worker stands still: every process is there and /health says 200. Before FRESH it could be compiling."""
+    """The worker stalls: every process is there and /health reports 200. Before FRESH it could be compiling."""
     time.sleep(max(0.0, Supervised(a).live()["since"] + FRESH - time.time()))
     hurt(a, "worker frozen", 1, "kill -STOP $session")
 

@@ -1,4 +1,4 @@
-"""Two nodes on one Linux machine, as far as ssh, addresses and processes can tell: namespaces with an sshd each.
+"""Two nodes on one Linux machine, as far as ssh, addresses and processes show: namespaces with an sshd each.
 
 Each has its own network (`fab0` to the other node, `mgmt0` to this machine), hostname, process table, /run/lock,
 /dev/shm, /tmp, machine-id and host key; other disks, GPUs and kernel are the machine's. Wants root, OpenSSH, iproute2
@@ -148,7 +148,7 @@ class TwoNodes:
 
 
 def lacking() -> list[str]:
-    """What this machine lacks for it, in words."""
+    """What this machine lacks for it, as text."""
     tools = ("unshare", "mount", "ip", "sshd", "ssh", "ssh-keygen", "ssh-agent", "ssh-add", "rsync")
     found = [f"no {tool} on PATH" for tool in tools if not shutil.which(tool)]
     return found + (["namespaces want root"] if os.getuid() else [])
