@@ -1,4 +1,5 @@
-"""The flag data is what the published wheels say: the tool, run on ones from the package index, gives the same files.
+"""The flag data is what the published wheels hold: the tool, run on ones from the package index, gives the same
+files.
 
 The one part of the tests that needs the index; the others are run without a network.
 """
