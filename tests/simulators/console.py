@@ -1,4 +1,4 @@
-"""What the dialects' programs share: their options, how these become the twin's own, how a rank begins."""
+"""What the dialects' programs share: their options, how these become the simulator's own, how a rank begins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def parser(prog: str, data: str, refusal: str = "", code: int = 2, allow_abbrev:
 
 
 def canonical(model: str, **values: Any) -> Namespace:
-    """vLLM's arguments, which the twin's parts read, with these values; None leaves vLLM's default."""
+    """vLLM's arguments, which the simulator's parts read, with these values; None leaves vLLM's default."""
     args = options.parse([model])
     for name, value in values.items():
         if value is not None:

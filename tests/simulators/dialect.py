@@ -1,4 +1,4 @@
-"""The seam of a dialect: what an engine says at each step of its life, and what its web server offers."""
+"""The seam of a dialect: what an engine reports at each step of its life, and what its web server offers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Dialect(Protocol):
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """The engine's name of a metric -> vLLM's, under which the twin counts it."""
+        """The engine's name of a metric -> vLLM's, under which the simulator counts it."""
         ...
 
     def greet(self, rank: Rank) -> None: ...
 
     def join(self, rank: Rank) -> None:
-        """Before the ranks meet: nothing more is said while one is missing."""
+        """Before the ranks meet: nothing more is reported while one is missing."""
         ...
 
     def met(self, rank: Rank, others: list[Frame]) -> None:
@@ -55,7 +55,8 @@ class Dialect(Protocol):
         ...
 
     async def lost(self, rank: Rank) -> int:
-        """A rank is gone: what is said, after the time that it takes; the exit code. Never returns when it kills."""
+        """A rank is gone: what is reported, after the time that it takes; the exit code. Never returns when it
+        kills."""
         ...
 
     def stopping(self, rank: Rank) -> None: ...

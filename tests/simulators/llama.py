@@ -2,7 +2,7 @@
 
 Read from tools/server, tools/rpc and ggml/src/ggml-rpc of the source in the llama-cpp-python sdist 0.3.36, and from the
 log of the server inside the xllamacpp wheel 2026.10.11549. A GGUF file's size is believed, its content is not read; the
-shape is config.json's beside it, or twin-tiny's.
+shape is config.json's next to it, or twin-tiny's.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Read from the 1.3.0 release candidates' sources (commands/serve.py, llmapi/trtllm-llmapi-launch, logger.py,
 metrics/collector.py, _torch/pyexecutor) and from logs that users published. The ranks are started by the real mpirun
-and know themselves from its variables; their own link stands for what MPI carries.
+and know themselves from its variables; their own link represents what MPI carries.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class Dialect:
             await rank.passing(rank.speed.graph_s)
 
     def listening(self, rank: Rank) -> None:
-        """uvicorn is given a socket, and says so."""
+        """uvicorn is given a socket, and reports it."""
         rank.voices.api.bare(
             f"INFO:     Uvicorn running on http://{rank.args.host}:{rank.args.port} (Press CTRL+C to quit)"
         )
@@ -229,7 +229,7 @@ class Dialect:
         rank.voices.api.error("", f"Failed to initialize executor on rank {rank.number}: {why}")
 
     async def lost(self, rank: Rank) -> int:
-        """The real mpirun ends the job in most cases before a rank can say anything."""
+        """The real mpirun ends the job in most cases before a rank can report anything."""
         await asyncio.sleep(rank.settings.dead_s)
         rank.voices.api.error("", "Hang or connection lost: a rank of MPI_COMM_WORLD is gone")
         return 1
