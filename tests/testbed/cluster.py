@@ -1,4 +1,4 @@
-"""The testbed as a whole: made, brought up, reset between tests, taken down."""
+"""The testbed as a whole: made, copied up, reset between tests, taken down."""
 
 import contextlib
 import hashlib
@@ -20,7 +20,8 @@ LABEL = "sparkwright.testbed.key"
 
 
 class Testbed:
-    """Two nodes. Whoever holds one holds its lock; `close` gives it back, and stops it unless `keep` was asked for."""
+    """Two nodes. Its holder holds its lock; `close` gives it back, and stops it unless `keep` was asked
+    for."""
 
     __test__ = False
 
@@ -135,7 +136,7 @@ class Testbed:
         self._keep.unlink(missing_ok=True)
 
     def keep(self) -> None:
-        """Up until `down`, whoever ends: for developers, who start many sessions."""
+        """Up until `down`, whichever session ends: for developers, who start many sessions."""
         self.up()
         self._keep.touch()
 
@@ -167,7 +168,7 @@ class Testbed:
                 self._daemon.docker("image", "rm", old)
 
     def _bring_up(self, node: Node) -> None:
-        """A node whose definition has changed is made anew; its image store is kept."""
+        """A node whose definition has changed is made again; its image store is kept."""
         content = Bundle(node.spec, self._keys).tar()
         key = hashlib.sha256(content + "\0".join([self._image, *self._create_words(node.spec)]).encode()).hexdigest()
         if self._label(node.spec.container) != key:

@@ -1,4 +1,4 @@
-"""What a node's hardware says: the shims' answers and the file trees, in the tools' own formats.
+"""What a node's hardware reports: the shims' answers and the file trees, in the tools' own formats.
 
 The values are this testbed's own. Formats follow `nvidia-smi` 580, iproute2's `rdma`, rdma-core's `ibv_devinfo`, and
 Mellanox' `show_gids` and `ibdev2netdev` as they print on a GB10.

@@ -1,4 +1,4 @@
-"""What nvidia-smi, lspci, /proc/meminfo and the release files say on a node."""
+"""What nvidia-smi, lspci, /proc/meminfo and the release files state on a node."""
 
 import json
 

@@ -53,7 +53,7 @@ def image(name: str, *layers: str) -> Image:
 
 @functools.cache
 def file_digest(path: Path) -> str:
-    """Kept beside the file, which never changes once it is there."""
+    """Kept next to the file, which never changes once it is there."""
     note = path.with_suffix(".sha256")
     if not note.exists():
         mine = path.with_suffix(f".{os.getpid()}")
@@ -64,7 +64,7 @@ def file_digest(path: Path) -> str:
 
 
 def source_layer() -> bytes:
-    """sparkwright's source and what stands on it, as a tar with nothing in it that differs from run to run."""
+    """sparkwright's source and what depends on it, as a tar with nothing in it that differs from run to run."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path, content in source_files():

@@ -106,7 +106,7 @@ class Node:
         self.wait_ready()
 
     def freeze(self) -> None:
-        """Nothing on the node runs, but its kernel still answers TCP and ping: the hardest fault to tell."""
+        """Nothing on the node runs, but its kernel still answers TCP and ping: the hardest fault to detect."""
         self._daemon.docker("pause", self.spec.container)
 
     def thaw(self) -> None:
@@ -141,7 +141,7 @@ class Node:
     # Faults
 
     def set_shim(self, tool: str, variant: str) -> None:
-        """What a tool says from now on: `default`, `real`, `absent` or a variant of its own (see fixtures.py)."""
+        """What a tool reports from now on: `default`, `real`, `absent` or a variant of its own (see fixtures.py)."""
         known = {"default", "real", "absent", "twin"} | self.shim_variants(tool)
         if variant not in known:
             raise TestbedError(f"{tool} has no variant {variant}; there are {sorted(known)}")
@@ -188,7 +188,7 @@ class Node:
         return [process for process in found if not process.command.startswith("ps -eo pid=")]
 
     def leftovers(self) -> list[str]:
-        """What a `down` should have taken away, in words; empty when the node is clean."""
+        """What a `down` should have taken away, as text; empty when the node is clean."""
         found = [f"container {name}" for name in self.containers()]
         # of any login, and what systemd keeps for a user for a while after the last one
         sessions = ("sshd:", "sshd-session:", "/lib/systemd/systemd --user", "(sd-pam)", "/usr/bin/dbus-daemon")
@@ -198,7 +198,7 @@ class Node:
         return found + [f"file {path}" for path in self.sh(_LEFT, check=False).split("\n") if path]
 
     def describe(self) -> str:
-        """For a failed test's report: what runs and what it said last."""
+        """For a failed test's report: what runs and what it reported last."""
         if (state := self.state()) != "running":
             return state
         script = 'docker ps -a; for n in $(docker ps -aq); do echo "--- $n"; docker logs --tail 30 $n 2>&1; done'
@@ -226,7 +226,7 @@ class Node:
         return self.sh(f"docker image inspect --format '{{{{.Id}}}}' {name} 2>/dev/null", check=False)
 
     def load(self, base: Image, engine: Image, base_tar: Path, source: bytes) -> None:
-        """Brings the engine's image to the nested dockerd, and its base when that is not there yet."""
+        """Copies the engine's image to the nested dockerd, and its base when that is not there yet."""
         if self.image_id(ENGINE_IMAGE) == engine.id and self.image_id(BASE_IMAGE) == base.id:
             return
         blobs: dict[str, Path | bytes] = {engine.layers[-1]: source}

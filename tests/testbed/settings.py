@@ -63,7 +63,7 @@ class Network:
 class Settings:
     """`root` keeps everything that outlives a run; `/run` holds the sockets, whose paths must be short.
 
-    images: a testbed with another number stands beside the first and is made of the same ones.
+    images: a testbed with another number is next to the first and is made of the same ones.
     """
 
     root: Path

@@ -1,4 +1,4 @@
-"""Running programs, taking the lock, saying what goes on."""
+"""Running programs, taking the lock, reporting what goes on."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ Say = Callable[[str], None]
 
 
 class TestbedError(Exception):
-    """The testbed cannot be built or has gone wrong; the message says what was tried and what came back."""
+    """The testbed cannot be built or has gone wrong; the message states what was tried and what came back."""
 
     __test__ = False
 
@@ -30,7 +30,7 @@ def narrator() -> Say:
 
 
 def run(argv: Sequence[str], *, stdin: IO[bytes] | None = None, timeout: float = 900) -> str:
-    """Runs to success and returns stdout; raises with the program's last words."""
+    """Runs to success and returns stdout; raises with the program's last lines."""
     done = subprocess.run(
         list(argv), stdin=stdin or subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
     )
@@ -76,7 +76,7 @@ def wait_until(check: Callable[[], bool], what: str, timeout: float) -> None:
 
 
 class Lock:
-    """One process at a time; the file tells the others who."""
+    """One process at a time; the file names the holder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
