@@ -97,7 +97,7 @@ def test_only_the_last_are_kept(tmp_path: Path) -> None:
     assert {one.conditions.limits for one in store.like(UNDER)} == {"3", "4", "5"}
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """A full disk or a read-only home is the caller's to report; nothing is raised."""
     (tmp_path / "file").write_text("")
     assert "Not a directory" in FolderCalibrations(tmp_path / "file" / "sub").save(ONE)

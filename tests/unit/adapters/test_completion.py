@@ -1,4 +1,4 @@
-"""What a server may say instead of an answer: it is the server that is broken, never we."""
+"""What a server may report instead of an answer: it is the server that is broken, never we."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The exposition: what is told, what is left out, and that nothing stale is told."""
+"""The exposition: what is reported, what is left out, and that nothing stale is reported."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ LIVE = Live(
 
 
 class Scraped:
-    """Samples by name and the labels beside the fixed ones."""
+    """Samples by name and the labels next to the fixed ones."""
 
     def __init__(self, home: Path, now: float = NOW) -> None:
         self.home = home
@@ -56,7 +56,7 @@ def scraped(tmp_path: Path) -> Scraped:
     return Scraped(tmp_path / "twin")
 
 
-def test_all_that_is_known_is_told_in_base_units(scraped: Scraped) -> None:
+def test_all_that_is_known_is_reported_in_base_units(scraped: Scraped) -> None:
     """Bytes, seconds, ratios, hertz: PromQL can add them without knowing where they are from."""
     told = scraped(LIVE)
     for name, value in {
@@ -101,7 +101,7 @@ def test_a_node_that_cannot_be_asked_has_no_figures(scraped: Scraped) -> None:
     ]
 
 
-def test_what_an_engine_does_not_tell_is_absent(scraped: Scraped) -> None:
+def test_what_an_engine_does_not_report_is_absent(scraped: Scraped) -> None:
     """0 drafted tokens and no drafter are two things."""
     told = scraped(replace(LIVE, engine=LiveEngine(NOW, running=1.0), canary=None, nodes=()))
     assert ("engine_draft_tokens_total",) not in told and ("engine_requests_running",) in told
@@ -109,7 +109,7 @@ def test_what_an_engine_does_not_tell_is_absent(scraped: Scraped) -> None:
 
 
 @pytest.mark.parametrize("late", [16.0, 3600.0])
-def test_of_a_supervisor_that_ended_only_that_is_told(tmp_path: Path, late: float) -> None:
+def test_of_a_supervisor_that_ended_only_that_is_reported(tmp_path: Path, late: float) -> None:
     """A dead supervisor's `ready` is the lie that all of this is against."""
     (tmp_path / "twin").mkdir()
     told = Scraped(tmp_path / "twin", NOW + late)(LIVE)
@@ -159,7 +159,7 @@ def test_a_share_needs_a_gain() -> None:
     assert share((0, 10, 5), (15, 20, 5)) == 0.0
 
 
-def test_a_share_begins_anew_with_the_engine() -> None:
+def test_a_share_begins_again_with_the_engine() -> None:
     """Counters begin at 0 after a relaunch; a difference over it would be negative."""
     assert share((0, 100, 90), (15, 10, 1)) is None
     assert share((0, 100, 90), (15, 10, 1), (30, 20, 6)) == 0.5

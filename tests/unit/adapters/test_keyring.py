@@ -27,7 +27,7 @@ def test_each_key_is_another() -> None:
     assert len(ring.fresh()) == 24
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """Guards the message with the path."""
     (tmp_path / "keys").write_text("a file")
     with pytest.raises(UsageError, match="keys/desk/x cannot be written"):

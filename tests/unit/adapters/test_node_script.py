@@ -13,7 +13,7 @@ HERE = Setting((("HOME", "/home/it's"),), "~/state", "ann@laptop")
 
 
 def test_argv_is_quoted_once() -> None:
-    """The caller's words stand in the script as one shell word each."""
+    """The caller's words are in the script as one shell word each."""
     text = node_script.run(HERE, Command(("echo", "a b", "$x"), {"K": "v w"}, timeout=1.5)).text
     line = next(line for line in text.splitlines() if line.startswith("timeout"))
     assert shlex.split(line)[:8] == ["timeout", "-k", "2", "1.5", "env", "K=v w", "echo", "a b"]

@@ -1,4 +1,4 @@
-"""Server-sent events and what they say of an answer."""
+"""Server-sent events and what they report of an answer."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""ssh's complaints, pasted, and what the user is told."""
+"""ssh's complaints, pasted, and what the user is shown."""
 
 from sparkwright.adapters.ssh import broken, translate
 from unit.for_each import for_each

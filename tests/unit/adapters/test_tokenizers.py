@@ -73,7 +73,7 @@ def llama(path: str, body: dict) -> object | None:
 
 
 def without(form: Answer, *names: str) -> Answer:
-    """The same server, which does not tell the text of tokens."""
+    """The same server, which does not report the text of tokens."""
 
     def answer(path: str, body: dict) -> object | None:
         return form(path, {key: value for key, value in body.items() if key not in names})
@@ -133,7 +133,8 @@ async def test_a_whole_request_is_counted_as_the_server_would_write_it() -> None
 
 
 async def test_without_tokenize_the_ratio_comes_from_usage() -> None:
-    """Two questions with a known difference: the template's tokens drop out. The name says that it is an estimate."""
+    """Two questions with a known difference: the template's tokens drop out. The name reports that it is an
+    estimate."""
     server = Server(
         lambda path, body: (
             None
@@ -149,14 +150,14 @@ async def test_without_tokenize_the_ratio_comes_from_usage() -> None:
 
 
 @pytest.mark.parametrize("odd", ["no json", {"usage": None}, {"usage": {"prompt_tokens": "many"}}, [1], {}])
-async def test_a_server_that_tells_nothing_gets_the_usual_ratio(odd: object) -> None:
+async def test_a_server_that_reports_nothing_gets_the_usual_ratio(odd: object) -> None:
     """Four characters a token, reports it; nothing that it answers breaks the run."""
     counter = await tokenizer(Served(Server(lambda path, body: odd), "http://x", "m"))
     assert counter.name == "estimate, 4.00 characters a token"
     assert await counter.asked('{"messages": []}') is None
 
 
-async def test_a_server_that_stops_counting_is_told() -> None:
+async def test_a_server_that_stops_counting_is_reported() -> None:
     """It counted at first: a half-counted workload would be a wrong one."""
     server = Server(vllm)
     counter = await tokenizer(Served(server, "http://x", "m"))

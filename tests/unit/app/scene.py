@@ -35,7 +35,7 @@ WORKER: Script = (JOINS, 1.0, LOADS, 2.0, COMPILES, 1.0, WARM)
 
 @dataclass
 class Scene:
-    """nodes[0] is the head's. The world is made anew from these parts at each use."""
+    """nodes[0] is the head's. The world is made again from these parts at each use."""
 
     nodes: list[RankNode]
     clock: FakeClock

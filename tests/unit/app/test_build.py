@@ -1,4 +1,4 @@
-"""`build`: where it is made, where it is brought, and that the nodes end up with the same image."""
+"""`build`: where it is made, where it is copied, and that the nodes end up with the same image."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def copying(command: Command) -> bool:
 
 
 class Daemon:
-    """The images of a node as `docker image inspect` tells them."""
+    """The images of a node as `docker image inspect` reports them."""
 
     def __init__(self, node: RankNode, image: str = "") -> None:
         self.node, self.image = node, image
@@ -112,7 +112,7 @@ async def test_it_can_stay_where_it_was_built() -> None:
     assert (built.ids, did(here, building), did(here, copying)) == ({"spark-2": "sha256:1"}, ["spark-2"], [])
 
 
-async def test_progress_is_told_in_steps() -> None:
+async def test_progress_is_reported_in_steps() -> None:
     """Of both builders' lines."""
     here = scene()
     daemons(here, "", "")
@@ -144,7 +144,7 @@ async def test_an_image_that_the_builder_kept_to_itself() -> None:
 
 
 @pytest.mark.parametrize(("during", "told"), [(building, "no image"), (copying, "is on spark-1")])
-async def test_an_interrupted_build_says_what_is_left(during: Any, told: str) -> None:
+async def test_an_interrupted_build_reports_what_is_left(during: Any, told: str) -> None:
     """An image that is built already stays: only its copy was cut off."""
     here = scene()
     daemons(here, "", "")
@@ -177,7 +177,7 @@ async def test_another_id_after_the_copy_is_an_error() -> None:
     ],
 )
 async def test_nothing_to_build_with(recipe: Recipe, options: Options, words: str) -> None:
-    """Said before any node is asked."""
+    """Reported before any node is asked."""
     here = scene()
     with pytest.raises(UsageError) as caught:
         await build(here.services, recipe, options)

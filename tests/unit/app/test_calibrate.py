@@ -1,4 +1,5 @@
-"""What the engines said at a start, kept for the next plan: on two fake nodes, with lines that vLLM 0.21.0 prints."""
+"""What the engines reported at a start, kept for the next plan: on two fake nodes, with lines that vLLM 0.21.0
+prints."""
 
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ TOKENS = "(EngineCore pid=1) INFO 11-21 09:01:58 [kv_cache_utils.py:1710] GPU KV
 
 
 def talking() -> Scene:
-    """Both ranks tell their memory."""
+    """Both ranks report their memory."""
     here = scene()
     here.nodes[0].script = (JOINS, 1.0, LOADS, 2.0, LOADED.format(0, "62.76"), POOL.format(0), TOKENS, 1.0, READY)
     here.nodes[1].script = (JOINS, 1.0, LOADS, 2.0, LOADED.format(1, "62.70"), POOL.format(1), COMPILES, 1.0, WARM)
@@ -30,7 +31,7 @@ async def again(here: Scene, **more: object) -> Outcome:
 
 
 async def test_each_rank_is_kept_with_its_conditions() -> None:
-    """Figures, node, phases and time; marked as simulated, for the recipe is the twin's."""
+    """Figures, node, phases and time; marked as simulated, for the recipe is the simulator's."""
     here = talking()
     await up(here.services, request(), Options())
     head, worker = here.calibrations.kept.values()
@@ -53,8 +54,8 @@ async def test_the_next_plan_knows_them() -> None:
     }
 
 
-async def test_a_rank_that_said_nothing_is_spoken_for() -> None:
-    """On Ray the head tells for all: ranks of tp are alike, and the plan says whose figures they are."""
+async def test_a_rank_that_reported_nothing_is_spoken_for() -> None:
+    """On Ray the head reports for all: ranks of tp are alike, and the plan reports whose figures they are."""
     here = talking()
     here.nodes[1].script = (JOINS, 1.0, LOADS, 1.0, WARM)
     await up(here.services, request(), Options())
@@ -64,7 +65,7 @@ async def test_a_rank_that_said_nothing_is_spoken_for() -> None:
 
 
 async def test_a_start_that_failed_is_not_kept() -> None:
-    """Nor one that told nothing of memory."""
+    """Nor one that reported nothing of memory."""
     here = scene()
     here.nodes[0].script = HEAD
     await up(here.services, request(), Options())
@@ -84,7 +85,7 @@ async def test_a_log_given_by_hand_comes_first() -> None:
 
 
 async def test_a_disk_that_is_full_does_not_fail_the_start() -> None:
-    """The endpoint serves; that the figures are lost is said once."""
+    """The endpoint serves; that the figures are lost is reported once."""
     here = replace(talking(), calibrations=FakeCalibrations("disk full"))
     outcome = await up(here.services, request(), Options())
     assert outcome.done == "ready"
@@ -92,7 +93,7 @@ async def test_a_disk_that_is_full_does_not_fail_the_start() -> None:
     assert said == ["the engine's figures are not kept for the next plan: disk full"]
 
 
-async def test_whoever_watches_on_keeps_no_times() -> None:
+async def test_a_longer_watch_keeps_no_times() -> None:
     """The ranks were started before: their log is read from its beginning, at once."""
     here = replace(talking(), endpoint=FakeEndpoint(NotReady("not yet"), ANSWER))
     await up(here.services, request(), Options(detach=True))

@@ -39,7 +39,7 @@ async def test_a_lost_node_needs_no_lease() -> None:
     assert here.did("take") == [("spark-1", "take")]
 
 
-async def test_time_is_told() -> None:
+async def test_time_is_reported() -> None:
     """Guards the last line's figure: from before the first question to after the last rule."""
     here = scene()
 

@@ -65,6 +65,6 @@ def test_a_recipe_takes_the_head_and_as_many_as_it_wants() -> None:
     ("path", "wanted"), [("/m/a", "/m/a"), ("~/a.gguf", "~/a.gguf"), ("a/b.gguf", "/home/ai/models/a/b.gguf")]
 )
 def test_a_models_path_is_absolute_from_home_or_below_the_models_folder(path: str, wanted: str) -> None:
-    """As the reference says."""
+    """As the reference states."""
     given = replace(recipe(), model=replace(recipe().model, path=path))
     assert model_path(scene().services.cluster.nodes[0], given) == wanted

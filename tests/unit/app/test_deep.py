@@ -112,7 +112,7 @@ async def test_capped_rail_and_stuck_clock_are_named() -> None:
     ]
 
 
-async def test_twins_without_an_address_are_sent_over_by_their_link_local_gids() -> None:
+async def test_port_pairs_without_an_address_are_sent_over_by_their_link_local_gids() -> None:
     """Guards that a set-up with addresses on the first rail alone is measured on both."""
     facts = {}
     for number, name in enumerate(NODES, 1):
@@ -136,7 +136,7 @@ async def test_twins_without_an_address_are_sent_over_by_their_link_local_gids()
     ],
 )
 async def test_bandwidth_is_left_out_with_a_reason(changes: dict[str, Any], why: str) -> None:
-    """Guards that nothing is started where it cannot work or would disturb, and that this is said."""
+    """Guards that nothing is started where it cannot work or would disturb, and that this is reported."""
     hosts = node("spark-1"), node("spark-2")
     findings = await ask(hosts, facts_of(**changes))
     assert next(f.evidence for f in findings if f.code == "DEEP003").startswith(why)
@@ -144,7 +144,7 @@ async def test_bandwidth_is_left_out_with_a_reason(changes: dict[str, Any], why:
 
 
 async def test_a_deployment_is_watched_and_not_loaded() -> None:
-    """Guards that beside a rank of ours no load is started, and no container removed."""
+    """Guards that next to a rank of ours no load is started, and no container removed."""
     hosts = node("spark-1"), node("spark-2")
     await ask(hosts, facts_of(ranks=(rank("big"),)))
     (command,) = hosts[0].ran("nvidia-smi")
@@ -160,7 +160,7 @@ async def test_no_gpu_and_unknown_ranks_are_reasons() -> None:
     assert [f.evidence for f in findings if f.title.startswith("clocks")] == ["no GPU", "what runs there is not known"]
 
 
-async def test_a_lost_node_is_told_and_the_rest_goes_on() -> None:
+async def test_a_lost_node_is_reported_and_the_rest_goes_on() -> None:
     """Guards that a connection that breaks in the middle is a finding, and no exception."""
     lost = FakeHost("spark-2", default=Unreachable("spark-2", "connection reset"))
     findings = await ask((node("spark-1", client=Unreachable("spark-1", "gone")), lost), facts_of())

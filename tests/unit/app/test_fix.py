@@ -29,9 +29,10 @@ PASSWORD = Secret("s3cret")
 
 @dataclass
 class Tunable(RankNode):
-    """A GB10 whose vm.min_free_kbytes is `value`. refuses_set: what sysctl says instead of setting it. ignores: says
+    """A GB10 whose vm.min_free_kbytes is `value`. refuses_set: what sysctl reports instead of setting it. ignores:
+    reports
 
-    that it did and did not. rights: what is said of the way to root. seen: the record as it was at each change.
+    that it did and did not. rights: what is reported of the way to root. seen: the record as it was at each change.
     meanwhile: happens once it is set.
     """
 
@@ -125,7 +126,7 @@ async def test_the_way_back_is_recorded_before_the_change(here: Scene) -> None:
 
 
 async def test_undo_restores_what_was_there_and_forgets(here: Scene) -> None:
-    """Guards that the observed value comes back, and that nothing is left to be taken back twice."""
+    """Guards that the value found comes back, and that nothing is left to be taken back twice."""
     await mended(here)
     assert outcomes(await undone(here)) == [Outcome.DONE] * 2
     assert [node(here, n).value for n in (0, 1)] == ["67584", "67584"]
@@ -146,7 +147,7 @@ async def test_the_last_change_is_taken_back_first(here: Scene) -> None:
 
 
 async def test_what_others_changed_since_is_left_to_them(here: Scene) -> None:
-    """Guards somebody's own setting: it stays, it is told, and the record stays with it."""
+    """Guards somebody's own setting: it stays, it is shown, and the record stays with it."""
     await mended(here)
     node(here).value = "5000000"
     first, second = await undone(here)
@@ -176,7 +177,7 @@ async def test_a_change_that_was_cut_off_is_taken_up_again(here: Scene) -> None:
     assert [(row["before"], row["done"]) for row in node(here).recorded] == [("67584", True)]
 
 
-async def test_what_the_node_refuses_is_told_and_leaves_no_record(here: Scene) -> None:
+async def test_what_the_node_refuses_is_reported_and_leaves_no_record(here: Scene) -> None:
     """Guards against half a change: it is taken back, forgotten, and the other node's is made."""
     node(here).refuses_set = Completed(255, "", "sysctl: permission denied on key 'vm.min_free_kbytes'")
     first, second = await mended(here)
@@ -187,14 +188,14 @@ async def test_what_the_node_refuses_is_told_and_leaves_no_record(here: Scene) -
 
 
 async def test_a_success_that_changed_nothing_is_a_failure(here: Scene) -> None:
-    """Guards against believing an exit code: the value is looked at afterwards."""
+    """Guards against believing an exit code: the value is inspected afterwards."""
     node(here).ignores = True
     first, _ = await mended(here)
     assert (first.outcome, first.why) == (Outcome.FAILED, "it is 67584 afterwards; nothing is changed")
 
 
 async def test_without_a_way_to_root_nothing_is_begun(here: Scene) -> None:
-    """Guards that sudo with a password stops a node's changes before the first, and is told as sudo said it."""
+    """Guards that sudo with a password stops a node's changes before the first, and is reported with sudo's message."""
     node(here).rights = Completed(1, "", "sudo: a password is required")
     node(here, 1).rights = Completed(127, "")
     wanted = await proposed(here)
@@ -221,7 +222,7 @@ async def test_a_password_goes_to_the_nodes_whose_sudo_wants_one(here: Scene) ->
 
 
 async def test_what_changed_since_it_was_shown_is_not_touched(here: Scene) -> None:
-    """Guards the question: what is made is what the user agreed to, looked at again under the lease."""
+    """Guards the question: what is made is what the user agreed to, inspected again under the lease."""
     wanted = await proposed(here)
     node(here).value, node(here, 1).value = "70000", WANTED
     results, _ = await mend(here.services, wanted, seize=False)

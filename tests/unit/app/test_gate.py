@@ -57,7 +57,7 @@ def test_what_fits_passes() -> None:
 
 
 def test_what_does_not_fit_is_refused_with_what_does() -> None:
-    """The finding says what the search found, in place of a rule's own guess; a reason lifts it."""
+    """The finding reports what the search found, in place of a rule's own guess; a reason lifts it."""
     plan = made(real(memory_fraction=0.9), surveyed(taken=20.0))
     told = memory_findings(plan)
     assert list(told) == ["MEM002"] and plan.verdict and plan.verdict.lack == "claim"
@@ -86,7 +86,7 @@ def test_another_checkpoint_on_a_disk_is_a_remedy() -> None:
     assert found.verdict.fits and any("122.0 GiB on spark-2" in cost for cost in found.costs)
 
 
-def test_where_nothing_helps_that_is_said() -> None:
+def test_where_nothing_helps_that_is_reported() -> None:
     """Not a guess of a rule that has not been tried."""
     plan = made(replace(real(), model=replace(real().model, size=900 * GIB)), surveyed())
     assert not plan.remedies
@@ -94,7 +94,7 @@ def test_where_nothing_helps_that_is_said() -> None:
 
 
 def test_nothing_simulated_is_kept_from_starting() -> None:
-    """The twin allocates nothing, whatever the nodes have; and there is nothing to optimize."""
+    """The simulator allocates nothing, whatever the nodes have; and there is nothing to optimize."""
     plan = made(recipe(), surveyed(taken=110.0))
     assert plan.remedies == () and not memory_findings(plan)
     with pytest.raises(UsageError) as caught:

@@ -32,7 +32,7 @@ def plan(expose: Expose = Expose.LOOPBACK, ssh: str = "ann@spark.lan", **gateway
         (Expose.ALL, ("",), "https://spark.lan:8443/v1"),
     ],
 )
-def test_it_listens_where_the_recipe_says(expose: Expose, addresses: tuple[str, ...], url: str) -> None:
+def test_it_listens_where_the_recipe_states(expose: Expose, addresses: tuple[str, ...], url: str) -> None:
     """Guards that the gateway is no wider than `serving.expose`, and that the URL is one that works from there."""
     assert _addresses(plan(expose)) == addresses
     assert endpoint(plan(expose), "promaxgb10") == url

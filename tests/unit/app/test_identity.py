@@ -31,7 +31,7 @@ def asking(image: str) -> Callable[[Command], bool]:
     return lambda command: image in command.argv and any("@@ found" in word for word in command.argv)
 
 
-async def test_all_nodes_are_asked_and_what_they_say_is_kept() -> None:
+async def test_all_nodes_are_asked_and_what_they_report_is_kept() -> None:
     """Two nodes may hold two images under one tag."""
     here = scene()
     here.nodes[0].on(running, FOUND)
@@ -62,13 +62,13 @@ async def test_a_plan_starts_no_container() -> None:
 
 @pytest.mark.parametrize("engine", [{"name": "twin"}, {"image": ""}])
 async def test_nothing_to_ask(engine: dict[str, str]) -> None:
-    """The twin's image is made on the spot, and without an image there is nothing to look into."""
+    """The simulator's image is made on the spot, and without an image there is nothing to look into."""
     here, recipe = scene(), replace(RECIPE, engine=replace(VLLM, **engine))
     assert await engines(here.services, here.services.cluster.nodes, recipe) == {}
     assert not [command for node in here.nodes for command in node.commands]
 
 
-async def test_whatever_runs_on_a_simulated_cluster_is_the_twin() -> None:
+async def test_whatever_runs_on_a_simulated_cluster_is_the_simulator() -> None:
     """Its version would be sparkwright's, under another engine's name."""
     here = scene()
     services = replace(here.services, cluster=replace(here.services.cluster, simulated=True))
@@ -92,7 +92,7 @@ async def test_a_worker_of_llama_cpp_needs_no_server() -> None:
 
 
 async def test_a_node_that_is_lost_meanwhile_is_unknown() -> None:
-    """What could not be asked forbids nothing by itself: the start will say that the node is gone."""
+    """What could not be asked forbids nothing automatically: the start will report that the node is gone."""
     here = scene()
     for node in here.nodes:
         node.on(running, Unreachable(node.name, "gone"))

@@ -109,8 +109,9 @@ def codes(found: InstallResult) -> list[str]:
     return [finding.code for finding in found.findings if finding.code != "SUP006"]
 
 
-async def test_what_is_wanted_stands_before_anything_runs() -> None:
-    """Program, wish and way are on the head when the unit starts; the wish names the nodes as the head sees them."""
+async def test_the_request_is_written_before_anything_runs() -> None:
+    """Program, request and way are on the head when the unit starts; the request names the nodes as the head sees
+    them."""
     hosts = nodes()
     found = await armed(hosts)
     head = hosts[0]
@@ -182,7 +183,7 @@ async def test_without_a_gateway_it_is_supervised_all_the_same() -> None:
     assert found.node == "spark-1" and [finding.code for finding in found.findings] == ["SUP006"]
 
 
-async def test_linger_is_asked_for_once_and_its_refusal_is_told() -> None:
+async def test_linger_is_asked_for_once_and_its_refusal_is_reported() -> None:
     """Without it the user's units end with the last login: then a detached process is better."""
     hosts = nodes(seated(manager="user"))
     hosts[0].on("enable-linger", Completed(1, "", "Access denied"))
@@ -191,7 +192,7 @@ async def test_linger_is_asked_for_once_and_its_refusal_is_told() -> None:
     assert at(hosts[0], "start supervisor") > 0
 
 
-async def test_a_supervisor_that_does_not_start_is_told() -> None:
+async def test_a_supervisor_that_does_not_start_is_reported() -> None:
     """With the last lines of its log, and it does not count as supervised."""
     hosts = nodes()
     alive = service.alive(HOME)
@@ -200,7 +201,7 @@ async def test_a_supervisor_that_does_not_start_is_told() -> None:
     assert found.node == "" and codes(found) == ["SUP004"]
 
 
-async def test_the_same_wish_is_not_written_again() -> None:
+async def test_the_same_request_is_not_written_again() -> None:
     """Who called and when changes nothing: the supervisor that runs goes on."""
     hosts = nodes()
     await armed(hosts)
@@ -214,7 +215,7 @@ async def test_the_same_wish_is_not_written_again() -> None:
     assert not [change for change in again[0].changes if change.startswith("pause")]
 
 
-async def test_interrupted_it_goes_to_its_end_and_says_that_it_serves() -> None:
+async def test_interrupted_it_goes_to_its_end_and_reports_that_it_serves() -> None:
     """Ctrl-C after the first answer: keys and addresses are not shown any more, and a bare end looks like a failure."""
     hosts = nodes()
     here, caller = services(hosts), asyncio.current_task()
@@ -233,7 +234,7 @@ async def test_interrupted_it_goes_to_its_end_and_says_that_it_serves() -> None:
 
 
 async def test_what_was_taken_down_meanwhile_is_not_supervised() -> None:
-    """A `down` between the first answer and this: a supervisor would bring back what somebody has ended."""
+    """A `down` between the first answer and this: a supervisor would restore what somebody has ended."""
     hosts = nodes()
     made = await serving(hosts)
     hosts[0].ranks.clear()
@@ -242,7 +243,7 @@ async def test_what_was_taken_down_meanwhile_is_not_supervised() -> None:
     assert [changed(host) for host in hosts] == [[], []]
 
 
-async def test_it_waits_for_who_changes_these_nodes_and_then_says_who() -> None:
+async def test_it_waits_for_who_changes_these_nodes_and_then_reports_who() -> None:
     """A `down` or another `up` goes first; one that takes hours is reported instead, and nothing is half done."""
     hosts = nodes()
     hosts[1].holder = json.dumps({"holder": "bob", "why": "down twin", "since": 0, "nonce": "feed"})
@@ -266,7 +267,7 @@ async def test_it_waits_for_who_changes_these_nodes_and_then_says_who() -> None:
     assert [host.holder for host in hosts] == [None, None]
 
 
-async def test_disarm_asks_every_node_and_says_where_something_was() -> None:
+async def test_disarm_asks_every_node_and_reports_where_something_was() -> None:
     """Units and folder on the head, the key on a worker: all by one call a node."""
     hosts = nodes()
     hosts[1].on("disarm", "")

@@ -1,4 +1,4 @@
-"""Keys made, listed and revoked on a head that answers as told."""
+"""Keys made, listed and revoked on a head that answers as reported."""
 
 import hashlib
 import json
@@ -129,7 +129,7 @@ async def test_the_first_key_is_made_once() -> None:
 
 
 async def test_revoking() -> None:
-    """Guards that what is gone is told, and that an unknown name changes nothing."""
+    """Guards that what is gone is reported, and that an unknown name changes nothing."""
     head = Head()
     await keys.add(services(head, Ring()), "laptop")
     before = head.text
@@ -140,7 +140,7 @@ async def test_revoking() -> None:
     assert head.names == []
 
 
-async def test_a_broken_file_is_told_and_never_written_over() -> None:
+async def test_a_broken_file_is_reported_and_never_written_over() -> None:
     """Guards that keys are not lost because the file could not be read."""
     head = Head('{"keys": [')
     with pytest.raises(CommandFailed, match="cannot be read") as caught:
@@ -149,8 +149,8 @@ async def test_a_broken_file_is_told_and_never_written_over() -> None:
     assert head.text == '{"keys": ['
 
 
-async def test_a_disk_that_is_full_is_told() -> None:
-    """Guards that a key that could not be stored is not said to be made."""
+async def test_a_disk_that_is_full_is_reported() -> None:
+    """Guards that a key that could not be stored is not reported as made."""
     head, ring = Head(), Ring()
     head.host.on("flock", Completed(1, "", "No space left on device"))
     with pytest.raises(CommandFailed, match="No space left"):

@@ -42,7 +42,7 @@ async def test_workers_first_then_the_head_then_a_real_answer() -> None:
     assert [url for url, *_ in here.endpoint.asked] == ["http://127.0.0.1:8000"]
 
 
-async def test_leases_are_held_from_before_the_first_change_to_after_the_last() -> None:
+async def test_leases_are_taken_from_before_the_first_change_to_after_the_last() -> None:
     """All nodes are ours before anything starts, and nobody's once everything runs."""
     here = scene()
     await brought(here)
@@ -52,7 +52,7 @@ async def test_leases_are_held_from_before_the_first_change_to_after_the_last() 
 
 
 async def test_a_first_answer_that_is_garbage_is_a_finding() -> None:
-    """Guards an owner who is told ready: random weights answer, too, and `up` is who looks first."""
+    """Guards an owner who is shown ready: random weights answer, too, and `up` is who looks first."""
     here = scene()
     here.endpoint.given = [replace(ANSWER, text="!!!!!!!!!!!!")]
     outcome = await brought(here)
@@ -82,7 +82,7 @@ async def test_a_busy_endpoint_is_never_stopped_by_a_second_up() -> None:
 
 
 async def test_a_forced_start_is_recorded_with_its_reason() -> None:
-    """Whoever wonders later why this runs finds the reason on each rank."""
+    """The user who wonders later why this runs finds the reason on each rank."""
     here = scene()
     await brought(here)
     assert {rank.labels["forced"] for node in here.nodes for rank in node.ranks.values()} == {"a test"}
@@ -100,7 +100,7 @@ async def test_another_plan_replaces_the_old_ranks_everywhere_first() -> None:
     assert [node.running for node in here.nodes] == [[0], [1]]
 
 
-async def test_a_half_dead_deployment_is_started_anew() -> None:
+async def test_a_half_dead_deployment_is_started_again() -> None:
     """One rank of two is not a deployment: the other is removed too."""
     here = scene()
     await brought(here)
@@ -114,7 +114,7 @@ async def test_a_half_dead_deployment_is_started_anew() -> None:
 
 @pytest.mark.parametrize("which", [0, 1])
 async def test_a_start_that_fails_leaves_nothing(which: int) -> None:
-    """Whichever rank it is: the other is taken away, leases are back, and the message says what the node said."""
+    """Whichever rank it is: the other is taken away, leases are back, and the message states what the node reported."""
     here = scene()
     here.nodes[which].refuses = Completed(125, "", "docker: no space left on device.")
     error = await refused(here, CommandFailed)
@@ -131,7 +131,7 @@ async def test_a_worker_that_cannot_start_means_no_head() -> None:
     assert ("spark-1", "start 0") not in here.journal
 
 
-async def test_a_node_that_is_lost_while_starting_is_told_and_the_other_cleaned() -> None:
+async def test_a_node_that_is_lost_while_starting_is_reported_and_the_other_cleaned() -> None:
     """What can be undone is undone; the error is the lost contact."""
     here = scene()
     here.nodes[1].on(starting, Unreachable("spark-2", "connection lost"))
@@ -158,7 +158,7 @@ async def test_a_dry_run_changes_nothing() -> None:
 
 
 async def test_detach_returns_once_the_ranks_run() -> None:
-    """They go on by themselves; nobody was asked for an answer."""
+    """They go on automatically; nobody was asked for an answer."""
     here = scene()
     outcome = await brought(here, detach=True)
     assert (outcome.done, here.endpoint.asked) == ("detached", [])
@@ -167,7 +167,7 @@ async def test_detach_returns_once_the_ranks_run() -> None:
 
 
 async def test_findings_that_forbid_it_stop_it_before_anything_changes() -> None:
-    """The error carries them, and says how to go on where that is allowed."""
+    """The error carries them, and reports how to go on where that is allowed."""
     here = scene()
     odd = replace(recipe(), flags={"no-such-flag": True})
     with pytest.raises(Refused) as caught:
@@ -176,7 +176,7 @@ async def test_findings_that_forbid_it_stop_it_before_anything_changes() -> None
     assert here.journal == []
 
 
-async def test_a_held_lease_stops_it_and_what_was_taken_is_given_back() -> None:
+async def test_a_taken_lease_stops_it_and_what_was_taken_is_given_back() -> None:
     """Nodes are taken in the order of their names; one that is taken already ends it without a trace."""
     here = scene()
     here.nodes[1].holder = OTHER
@@ -186,8 +186,8 @@ async def test_a_held_lease_stops_it_and_what_was_taken_is_given_back() -> None:
     assert (here.nodes[0].holder, here.nodes[1].holder) == (None, OTHER)
 
 
-async def test_a_held_lease_can_be_broken() -> None:
-    """--break-lease: the user said so."""
+async def test_a_taken_lease_can_be_broken() -> None:
+    """--break-lease: the user asked for it."""
     here = scene()
     here.nodes[1].holder = OTHER
     outcome = await brought(here, seize=True)
@@ -268,7 +268,7 @@ async def test_interrupted_while_a_rank_starts_it_leaves_nothing(which: int) -> 
 
 @pytest.mark.parametrize("at", ["engine", "answer"])
 async def test_interrupted_after_that_the_ranks_go_on(at: str) -> None:
-    """Ctrl-C only stops watching, and says so; the leases are free for the next call."""
+    """Ctrl-C only stops watching, and reports it; the leases are free for the next call."""
     here = scene()
     sink = await interrupted(here, at)
     assert [node.running for node in here.nodes] == [[0], [1]]
@@ -278,7 +278,7 @@ async def test_interrupted_after_that_the_ranks_go_on(at: str) -> None:
 
 
 async def test_up_again_watches_on() -> None:
-    """Ranks that run and do not answer yet are not started anew."""
+    """Ranks that run and do not answer yet are not started again."""
     here = scene()
     await interrupted(here, "engine")
     here.journal.clear()
@@ -309,7 +309,7 @@ async def test_what_fails_to_get_ready_is_stopped_and_kept_as_evidence() -> None
     assert [node.holder for node in here.nodes] == [None, None]
 
 
-async def test_the_server_may_need_a_moment_after_it_says_that_it_is_up() -> None:
+async def test_the_server_may_need_a_moment_after_it_states_that_it_is_up() -> None:
     """uvicorn's line comes before its socket: one refused question is not the end."""
     here = scene()
     here.endpoint = FakeEndpoint(NotReady("connection refused"), ANSWER)
@@ -325,7 +325,7 @@ async def test_no_stream_stays_open() -> None:
 
 
 async def test_a_key_travels_as_a_secret_only() -> None:
-    """It is put on the head in a 0600 file, is used to ask, and stands in no command and no plan text."""
+    """It is put on the head in a 0600 file, is used to ask, and is in no command and no plan text."""
     here = scene(secrets={"KEY": Secret("k-123")})
     asked = request(recipe=recipe(api_key_env="KEY"), api_key=Secret("k-123"))
     outcome = await up(here.services, asked, Options())
@@ -348,7 +348,7 @@ async def test_one_node_needs_no_other() -> None:
 
 
 async def test_simulated_answers_stay_marked() -> None:
-    """The twin's answers are marked by the endpoint and nothing on the way loses that."""
+    """The simulator's answers are marked by the endpoint and nothing on the way loses that."""
     here = scene(endpoint=FakeEndpoint(Answer("x", 1, 1, 0.1, 0.1, simulated=True)))
     outcome = await brought(here)
     assert outcome.answer is not None and outcome.answer.simulated

@@ -1,4 +1,4 @@
-"""Holding leases: what others are told, how they live on, and that they always come back."""
+"""Holding leases: what others are shown, how they live on, and that they always come back."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ async def busy(here: Scene, content: str, age: int) -> Busy:
     return caught.value
 
 
-async def test_a_fresh_lease_is_told_with_who_why_and_since_when() -> None:
+async def test_a_fresh_lease_is_reported_with_who_why_and_since_when() -> None:
     """Enough to walk over and ask."""
     error = await busy(scene(), held(), 4)
     assert error.message == "spark-1: bob@desk holds the lease for `up qwen` since 5 min 00 s, renewed 4.0 s ago"
@@ -35,7 +35,7 @@ async def test_a_fresh_lease_is_told_with_who_why_and_since_when() -> None:
 
 
 async def test_a_stale_lease_is_called_what_it_is() -> None:
-    """Whoever held it has gone without a word: the way on is named, and not taken by itself."""
+    """The user who held it has gone without a trace: the way on is named, and not taken automatically."""
     error = await busy(scene(), held(), int(STALE_AFTER) + 30)
     assert "has not renewed it for 90 s" in error.message
     assert "it looks dead" in error.message
@@ -117,7 +117,7 @@ async def test_seizing_takes_what_others_hold() -> None:
     assert here.nodes[0].holder is None
 
 
-async def test_who_loses_it_is_told_by_whom_and_touches_nothing_of_theirs() -> None:
+async def test_who_loses_it_is_recognized_by_whom_and_touches_nothing_of_theirs() -> None:
     """The work inside ends; the new holder's lease stays."""
     here = scene()
     with pytest.raises(Busy) as caught:
@@ -128,7 +128,7 @@ async def test_who_loses_it_is_told_by_whom_and_touches_nothing_of_theirs() -> N
     assert [node.holder for node in here.nodes] == [None, held()]
 
 
-async def test_a_node_without_room_for_it_says_so() -> None:
+async def test_a_node_without_room_for_it_reports_it() -> None:
     """Neither taken nor held by anybody: an error of the node."""
     here = scene()
     here.nodes[0].on(lambda command: command.changes == "take lease", Completed(1, "", "No space left on device"))

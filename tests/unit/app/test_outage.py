@@ -1,4 +1,4 @@
-"""The cause of a service's end: only from its own time, and what nodes know before what logs say."""
+"""The cause of a service's end: only from its own time, and what nodes know before what logs report."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ async def test_the_kernel_log_counts_from_the_last_answer(kernel: str, code: str
     assert ("cannot be read" in found.causes[0].proof[0].text) == (not kernel)
 
 
-async def test_a_reboot_goes_before_everything_that_logs_say() -> None:
+async def test_a_reboot_goes_before_everything_that_logs_report() -> None:
     """Guards what the node itself knows: its ranks ended with it, and the peer left in order."""
     what = "rank 0 has ended while nothing watched; spark-1 was rebooted"
     found = await told(f"{NO_KERNEL}\n", [replace(KILLED, rank=0, node="spark-1"), replace(LEFT, rank=1)], what=what)
@@ -64,7 +64,7 @@ async def test_a_reboot_goes_before_everything_that_logs_say() -> None:
 
 
 async def test_a_worker_that_was_rebooted_is_named() -> None:
-    """Guards a reboot that the supervisor lived through: the boot marker tells it, however the rank ended."""
+    """Guards a reboot that the supervisor lived through: the boot marker reports it, however the rank ended."""
     ended = [replace(KILLED, exit_code=129), LEFT]
     found = Evidence("chat", {}, {"rank 0 on spark-1": NO_KERNEL}, ended, boots={"spark-1": "a:1", "spark-2": "b:2"})
     before = {"spark-1": "a:1", "spark-2": "b:1"}
@@ -123,7 +123,7 @@ async def test_a_rank_that_left_no_exit_code_was_killed_with_its_leader() -> Non
         ("disk full on spark-1: 0.0 MiB free in ~/state; logs kept in memory; rank 0 ended there", "LIVE012"),
     ],
 )
-async def test_what_the_supervisor_saw_goes_before_what_logs_say(line: str, code: str) -> None:
+async def test_what_the_supervisor_saw_goes_before_what_logs_report(line: str, code: str) -> None:
     """Guards causes that no engine's log has; a client's text with the same words is none of them."""
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
     logs = {"rank 0 on spark-1": f"{ANSWER}\n{line}\n"}

@@ -36,7 +36,7 @@ def planned(given: Recipe | None = None, cluster_state: ClusterState | None = No
 
 
 def test_ranks_are_placed_head_first_and_labelled() -> None:
-    """Whoever finds a rank on a node knows what it belongs to, how to ask it, and whether it is simulated."""
+    """The user who finds a rank on a node knows what it belongs to, how to ask it, and whether it is simulated."""
     plan = planned()
     assert plan.placement.nodes == ("spark-1", "spark-2")
     head, worker = (dict(spec.labels) for spec in plan.specs)
@@ -74,7 +74,7 @@ def test_what_the_cluster_file_ignores_is_counted() -> None:
 
 
 def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
-    """What differs per node (a GPU, an interface) stands in the cluster file; a container keeps its own paths."""
+    """What differs per node (a GPU, an interface) is in the cluster file; a container keeps its own paths."""
     own = (("NCCL_SOCKET_IFNAME", "eth9"), ("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/node/bin"))
     here = scene()
     first, second = here.services.cluster.nodes
@@ -85,7 +85,7 @@ def test_a_node_has_the_last_word_on_its_ranks_environment() -> None:
         assert "CUDA_VISIBLE_DEVICES" not in head.env
 
 
-def test_the_same_wish_gives_the_same_hashes() -> None:
+def test_the_same_request_gives_the_same_hashes() -> None:
     """`up` twice finds its own ranks again; a later run, another secret value or another survey changes nothing."""
     once = [spec.labels["spec-hash"] for spec in planned().specs]
     assert once == [spec.labels["spec-hash"] for spec in planned().specs]
@@ -108,12 +108,12 @@ def test_the_same_wish_gives_the_same_hashes() -> None:
     ids=["port", "context", "environment", "program"],
 )
 def test_what_changes_a_rank_changes_its_hash(changed: Recipe) -> None:
-    """Ranks of another wish are not taken for ours."""
+    """Ranks of another request are not taken for ours."""
     assert not same_ranks(planned(), [spec.labels["spec-hash"] for spec in planned(changed).specs])
 
 
 def test_the_hash_is_short_and_leaves_the_labels_out() -> None:
-    """It stands in a label itself."""
+    """It is in a label itself."""
     spec = planned().specs[0]
     assert spec.labels["spec-hash"] == spec_hash(spec) == spec_hash(replace(spec, labels={}))
     assert len(spec_hash(spec)) == 12
@@ -144,7 +144,7 @@ def test_a_key_that_is_not_set_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("expose", "bind"), [(Expose.LOOPBACK, "127.0.0.1"), (Expose.FABRIC, "192.168.100.10"), (Expose.ALL, "0.0.0.0")]
 )
-def test_the_endpoint_listens_where_the_recipe_says_and_no_wider(expose: Expose, bind: str) -> None:
+def test_the_endpoint_listens_where_the_recipe_states_and_no_wider(expose: Expose, bind: str) -> None:
     """Private by default: loopback."""
     plan = planned(recipe(expose=expose, api_key_env="KEY" if expose is Expose.ALL else ""))
     assert plan.bind == bind
@@ -168,7 +168,7 @@ def test_without_a_gateway_nobody_listens_for_all_without_a_key() -> None:
 
 
 def test_a_cluster_that_is_too_small_is_an_error() -> None:
-    """Which nodes there are, and how many are wanted."""
+    """Which nodes there are, and how many are expected."""
     with pytest.raises(RecipeError) as caught:
         make_plan(scene(1).services, request(), found("spark-1"))
     assert "wants 2 nodes, cluster lab has 1 (spark-1)" in caught.value.message

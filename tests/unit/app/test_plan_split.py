@@ -1,4 +1,4 @@
-"""From config.json on a node to what the plan says of the split."""
+"""From config.json on a node to what the plan reports of the split."""
 
 import json
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_weights_that_the_engine_cannot_read_stop_the_plan() -> None:
     assert "ENG030" in codes(bad)
 
 
-def test_without_files_the_plan_says_that_it_does_not_know() -> None:
+def test_without_files_the_plan_reports_that_it_does_not_know() -> None:
     """Guards that nothing is guessed from the model's name."""
     plan = make_plan(scene().services, request(recipe=recipe()), ClusterState(found("spark-1", "spark-2").facts))
     assert plan.advice and plan.advice.source == "" and "no node has its config.json" in plan.advice.why

@@ -33,7 +33,7 @@ def services(hub: FakeHub, sink: FakeSink | None = None) -> Services:
     return replace(scene().services, hub=hub, sink=sink or FakeSink())
 
 
-async def test_a_model_that_nothing_tells_of_is_looked_up() -> None:
+async def test_a_model_that_nothing_describes_is_looked_up() -> None:
     """Its size and dimensions come from the hub."""
     hub = FakeHub(ANSWER)
     found = await published(services(hub), served(revision="v2"), NOWHERE)
@@ -44,7 +44,7 @@ async def test_a_model_that_nothing_tells_of_is_looked_up() -> None:
 
 
 async def test_the_recipe_comes_first() -> None:
-    """What the recipe says itself is not replaced."""
+    """What the recipe states itself is not replaced."""
     told = replace(NOWHERE, published=ANSWER)
     assert completed(request(recipe=served(shape=SHAPE)), told).recipe.model.shape == SHAPE
     assert completed(request(recipe=served(size=5)), told).recipe.model.size == 5

@@ -1,4 +1,4 @@
-"""Files that a rank brings: written before it starts, closed where they hold a secret, and no part of who it is."""
+"""Files that a rank comes with: written before it starts, closed where they hold a secret, and no part of who it is."""
 
 from dataclasses import replace
 from types import SimpleNamespace

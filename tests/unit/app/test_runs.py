@@ -43,7 +43,7 @@ async def test_a_name_of_none_or_many_is_refused(kept: Kept, word: str, why: str
         await use.chosen(kept.runs, word)
 
 
-async def test_without_any_run_the_way_to_one_is_told(tmp_path: Path) -> None:
+async def test_without_any_run_the_way_to_one_is_reported(tmp_path: Path) -> None:
     """`runs show last` is the first thing that somebody types."""
     store = SqliteRuns(tmp_path / "none.sqlite")
     with pytest.raises(UsageError, match="nothing was measured on this machine yet"):
@@ -72,7 +72,7 @@ async def test_one_wrong_name_deletes_nothing(kept: Kept) -> None:
     assert len(await kept.runs.list()) == 3
 
 
-async def test_one_bad_file_brings_in_nothing(kept: Kept, tmp_path: Path) -> None:
+async def test_one_bad_file_adds_nothing(kept: Kept, tmp_path: Path) -> None:
     """All files are read before the first run is kept; the same run twice is one too many."""
     good = str(tmp_path / "good.json")
     await use.exported(kept, "r-1a", "", good)

@@ -1,4 +1,4 @@
-"""What must be brought to which node, and what is said when that does not work."""
+"""What must be copied to which node, and what is reported when that does not work."""
 
 from dataclasses import replace
 from typing import Any
@@ -103,8 +103,8 @@ def test_a_process_needs_no_image() -> None:
     assert image_needs(plan(recipe(), found()), found()) == Needs(())
 
 
-def test_what_would_be_brought_is_said_before() -> None:
-    """`plan` tells what `up` would copy or fetch, with the size where it is known."""
+def test_what_would_be_copied_is_reported_before() -> None:
+    """`plan` reports what `up` would copy or fetch, with the size where it is known."""
     cluster_state = found(WHOLE, NONE)
     assert staging_text(plan(real(), cluster_state), cluster_state) == (
         "weights: copied from spark-1 to spark-2 over the fabric",
@@ -129,7 +129,7 @@ LISTED = f"path\t{ROOT}/snapshots/abc\nroot\t{ROOT}\nrevision\tabc\nfile\t10\ta.
 
 
 def wrapped(word: str) -> Any:
-    """A long command, which runs inside a script that tells its exit code."""
+    """A long command, which runs inside a script that reports its exit code."""
     return lambda command: word in command.changes
 
 
@@ -143,7 +143,7 @@ def staged(here: Scene, *lines: str, code: int = 0) -> Scene:
 
 
 async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
-    """Over the fabric address, with that node's own host keys; progress is told in GiB; then looked at again."""
+    """Over the fabric address, with that node's own host keys; progress is reported in GiB; then inspected again."""
     here = staged(scene(), "  1,073,741,824  25%  100.0MB/s    0:00:30", "2147483648 bytes")
     cluster_state = found(WHOLE, NONE)
     assert await stage_model(here.services, plan(real(), cluster_state), cluster_state)
@@ -160,8 +160,8 @@ async def test_weights_go_from_who_has_them_to_who_has_not() -> None:
 @pytest.mark.parametrize(
     ("code", "hint"), [(255, "ssh-add"), (127, "rsync"), (11, "make room on spark-2"), (12, "`up` again")]
 )
-async def test_a_copy_that_fails_says_how_to_go_on(code: int, hint: str) -> None:
-    """By its exit code, never by its wording; the last words of the program are shown."""
+async def test_a_copy_that_fails_reports_how_to_go_on(code: int, hint: str) -> None:
+    """By its exit code, never by its wording; the last lines of the program are shown."""
     here = staged(scene(), "rsync: something odd", code=code)
     cluster_state = found(WHOLE, NONE)
     with pytest.raises(CommandFailed) as caught:
@@ -182,7 +182,7 @@ async def test_what_is_still_not_whole_afterwards_is_an_error() -> None:
 
 
 async def test_what_nobody_has_is_fetched_once_with_a_token_that_does_not_show() -> None:
-    """On the head; the other gets it from there. The token stands in no command line."""
+    """On the head; the other gets it from there. The token is in no command line."""
     here = staged(scene(secrets={"HF_TOKEN": Secret("hf_secret")}))
     here.nodes[0].on(wrapped("hf download"), ["1 bytes", "\x1eend 0"])
     cluster_state = found(NONE, NONE)
@@ -194,7 +194,7 @@ async def test_what_nobody_has_is_fetched_once_with_a_token_that_does_not_show()
 
 
 @pytest.mark.parametrize(("code", "told"), [(127, "there is no `hf`"), (1, "`hf download` failed: 401 Unauthorized")])
-async def test_a_download_that_fails_says_why(code: int, told: str) -> None:
+async def test_a_download_that_fails_reports_why(code: int, told: str) -> None:
     """No client and no rights are two things."""
     here = staged(scene())
     here.nodes[0].on(wrapped("hf download"), ["401 Unauthorized", f"\x1eend {code}"])
@@ -228,7 +228,7 @@ async def test_an_image_of_ones_own_is_built_and_never_pulled() -> None:
 
 
 def has_image(here: Scene, reference: str, *ids: str) -> Scene:
-    """What the nodes say of the image once it was copied; '' for a node that has none."""
+    """What the nodes report of the image once it was copied; '' for a node that has none."""
     for node, found in zip(here.nodes, ids, strict=True):
         node.on(lambda c: c == staging.image(reference), f"{found} 9\n" if found else Completed(1, ""))
     return here
@@ -254,7 +254,7 @@ async def test_a_copied_image_is_the_sources(arrived: str, told: str, hint: str)
 
 
 async def test_the_same_image_on_both_is_well() -> None:
-    """Its id is what counts; the plan is to be made anew."""
+    """Its id is what counts; the plan is to be made again."""
     given = recipe(profile="docker")
     here = has_image(staged(scene()), given.engine.image, "sha256:a", "sha256:a")
     cluster_state = found(images={"spark-1": ("sha256:a", 9)})

@@ -1,4 +1,4 @@
-"""What `plan` says of ranks that run already: the words are what `up` then does."""
+"""What `plan` reports of ranks that run already: the words are what `up` then does."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ async def told(here: Scene, of: Recipe) -> str:
     return standing(outcome.plan, outcome.cluster_state)
 
 
-async def test_nothing_runs_and_nothing_is_said() -> None:
+async def test_nothing_runs_and_nothing_is_reported() -> None:
     """Guards the common case, and ranks that have ended: they are only removed."""
     here = scene()
     assert await told(here, recipe()) == ""
@@ -33,7 +33,7 @@ async def test_nothing_runs_and_nothing_is_said() -> None:
     assert await told(here, recipe()) == ""
 
 
-async def test_a_running_deployment_is_told_before_it_is_stopped() -> None:
+async def test_a_running_deployment_is_reported_before_it_is_stopped() -> None:
     """Guards half an hour of loading: a changed recipe of the same name ends what serves now."""
     here = scene()
     await up(here.services, request(), Options())

@@ -1,4 +1,4 @@
-"""`status` and `logs`: every state, told from the nodes and by one real token."""
+"""`status` and `logs`: every state, read from the nodes and by one real token."""
 
 import asyncio
 from typing import Any
@@ -67,7 +67,7 @@ async def test_one_round_trip_a_node() -> None:
 
 
 async def test_loading_is_a_server_that_does_not_listen_yet() -> None:
-    """All ranks run, nothing answers: on its way, and the reason is said."""
+    """All ranks run, nothing answers: on its way, and the reason is reported."""
     here = running()
     here.endpoint = FakeEndpoint(NotReady("connection refused"))
     found = await only(here)
@@ -84,7 +84,7 @@ async def test_a_server_without_tokens_is_degraded() -> None:
     assert "500 EngineDeadError" in found.problems[0]
 
 
-async def test_no_token_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_token_in_time_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A frozen engine holds the question for ever; status does not."""
 
     class Silent(FakeEndpoint):
@@ -151,7 +151,7 @@ async def test_a_key_is_used_when_it_is_here_and_missed_when_not() -> None:
 
 
 async def test_a_node_out_of_reach_does_not_hide_the_others() -> None:
-    """Its name and why are told beside what the others say."""
+    """Its name and why are reported along with what the others report."""
     here = running()
     here.nodes[1].on(lambda command: True, Unreachable("spark-2", "no route to host"))
     found, trouble = await status(here.services)
@@ -159,7 +159,7 @@ async def test_a_node_out_of_reach_does_not_hide_the_others() -> None:
     assert found[0].state is DeploymentState.DEGRADED
 
 
-async def test_a_node_whose_docker_is_blind_says_so() -> None:
+async def test_a_node_whose_docker_is_blind_reports_it() -> None:
     """No containers and not being allowed to see containers are two things."""
     here = running()
     here.nodes[1].on(
@@ -169,7 +169,7 @@ async def test_a_node_whose_docker_is_blind_says_so() -> None:
     assert "Docker could not be asked" in trouble[0]
 
 
-async def test_several_deployments_are_told_apart() -> None:
+async def test_several_deployments_are_distinguished() -> None:
     """By name, in order."""
     here = running()
     other = running(deployment="qwen")

@@ -35,7 +35,7 @@ async def only(here: Scene, **how: Any) -> Deployment:
 
 
 async def test_the_supervisors_word_wins() -> None:
-    """It has looked for longer than one call can, and asks for tokens by itself: none is asked for here."""
+    """It has looked for longer than one call can, and asks for tokens automatically: none is asked for here."""
     here = watched(running(), troubles=(("leak", "14 MiB a request"),))
     found = await only(here)
     assert (found.state, found.problems) == (DeploymentState.BACKING_OFF, ("14 MiB a request",))
@@ -45,7 +45,7 @@ async def test_the_supervisors_word_wins() -> None:
 
 
 async def test_a_deployment_without_ranks_is_there_all_the_same() -> None:
-    """Between two launches nothing runs, and that is not all there is to say."""
+    """Between two launches nothing runs, and that is not all there is to report."""
     found = await only(watched(scene()))
     assert (found.name, found.state, found.ranks) == ("twin", DeploymentState.BACKING_OFF, ())
 
@@ -57,7 +57,7 @@ async def test_without_its_supervisor_it_is_degraded() -> None:
     assert "its supervisor on spark-1 is not running" in found.problems[-1]
 
 
-async def test_of_nothing_but_a_dead_supervisor_that_is_told() -> None:
+async def test_of_nothing_but_a_dead_supervisor_that_is_reported() -> None:
     """All ranks are gone, and nobody launches them."""
     found = await only(watched(scene(), alive=False))
     assert (found.name, found.state) == ("twin", DeploymentState.STOPPED)
@@ -90,7 +90,7 @@ async def test_incidents_come_newest_first_from_all_nodes() -> None:
 
 
 async def test_a_lost_node_hides_no_incident_of_another() -> None:
-    """It is said that it may have more."""
+    """It is reported that it may have more."""
     here = remembering(scene(), INCIDENT)
     here.nodes[1].on("python3 -I -", Unreachable("spark-2", "no route"))
     found = await remembered(here.services)

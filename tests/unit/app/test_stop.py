@@ -83,7 +83,7 @@ async def test_another_name_is_an_error_that_lists_what_there_is() -> None:
     assert [node.holder for node in here.nodes] == [None, None]
 
 
-async def test_a_node_out_of_reach_is_told_after_the_others_are_clean() -> None:
+async def test_a_node_out_of_reach_is_reported_after_the_others_are_clean() -> None:
     """What can be freed is freed; the message names the rest."""
     here = await serving()
     here.nodes[1].on(lambda command: True, Unreachable("spark-2", "no route to host", "is it on?"))
@@ -94,7 +94,7 @@ async def test_a_node_out_of_reach_is_told_after_the_others_are_clean() -> None:
     assert (here.nodes[0].ranks, here.nodes[0].holder) == ({}, None)
 
 
-async def test_interrupted_it_says_how_to_go_on() -> None:
+async def test_interrupted_it_states_how_to_go_on() -> None:
     """Half of it may be gone by then: a deployment that merely looks stopped keeps its containers and files."""
     here = await serving()
 
@@ -109,7 +109,7 @@ async def test_interrupted_it_says_how_to_go_on() -> None:
 
 
 async def test_who_holds_a_node_is_respected() -> None:
-    """Nothing stops while somebody else works there, unless the user says so."""
+    """Nothing stops while somebody else works there, unless the user asks for it."""
     here = await serving()
     here.nodes[0].holder = '{"holder": "bob@desk", "why": "up twin", "since": 0, "nonce": "f"}'
     with pytest.raises(Busy):
@@ -120,7 +120,7 @@ async def test_who_holds_a_node_is_respected() -> None:
 
 
 async def test_what_survives_sigkill_is_an_error() -> None:
-    """A process in an uninterruptible wait: said, not passed over, and the lease is back."""
+    """A process in an uninterruptible wait: reported, not passed over, and the lease is back."""
     here = await serving()
     here.nodes[1].on(lambda command: command.changes.startswith("stop "), Completed(1, "rank1: 4711"))
     with pytest.raises(CommandFailed) as caught:

@@ -1,4 +1,4 @@
-"""Progress and last words of a long command."""
+"""Progress and last lines of a long command."""
 
 import pytest
 
@@ -21,8 +21,10 @@ FULL = 'rsync: [receiver] write failed on "/m/x": No space left on device (28)'
         ("2147483648 bytes", 2.0, 4.0, ""),
     ],
 )
-async def test_progress_is_told_and_words_on_its_line_are_kept(line: str, done: float, total: float, said: str) -> None:
-    """A program that fails in the middle of its progress says why on the same line."""
+async def test_progress_is_reported_and_words_on_its_line_are_kept(
+    line: str, done: float, total: float, said: str
+) -> None:
+    """A program that fails in the middle of its progress reports why on the same line."""
     here = scene()
     here.nodes[0].on(lambda command: True, [line, "\x1eend 7"])
     assert await follow(here.services, "spark-1", Command(("x",)), "weights", 4 * 1024**3) == (7, said)

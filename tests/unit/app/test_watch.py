@@ -48,7 +48,7 @@ async def test_a_phase_that_was_left_is_not_entered_again() -> None:
     assert phases == sorted(phases, key=PHASE_ORDER.index)
 
 
-async def test_progress_is_told_with_amount_and_usual_time() -> None:
+async def test_progress_is_reported_with_amount_and_usual_time() -> None:
     """A long load shows how far it is, and what is usual for it by the recipe."""
     here = told()
     await up(here.services, request(), Options())
@@ -57,7 +57,7 @@ async def test_progress_is_told_with_amount_and_usual_time() -> None:
     assert shards[0].usual == recipe().phases["load"].usual
 
 
-async def test_only_the_head_says_when_it_is_ready() -> None:
+async def test_only_the_head_reports_when_it_is_ready() -> None:
     """A worker's readiness line (an engine that prints one on every rank) is not the endpoint's."""
     here = told((JOINS, 5.0, READY), (JOINS, READY, 3.0, WARM))
     here.endpoint = FakeEndpoint(ANSWER)
@@ -70,7 +70,8 @@ async def test_only_the_head_says_when_it_is_ready() -> None:
 
 @pytest.mark.parametrize(("rank", "node"), [(0, "spark-1"), (1, "spark-2")])
 async def test_the_end_of_any_rank_ends_the_wait_at_once(rank: int, node: str) -> None:
-    """Whichever it is, not the phase's limit is waited for but a second at most; code, phase and last line are told."""
+    """Whichever it is, not the phase's limit is waited for but a second at most; code, phase and last line are
+    reported."""
     scripts: list[Script] = [(JOINS, LOADS, 1000.0), (JOINS, LOADS, 1000.0)]
     scripts[rank] = (JOINS, LOADS, SHARD, 5.0, "dying now", Exit(1))
     here = told(*scripts)
@@ -103,7 +104,7 @@ async def test_what_ended_first_is_the_cause() -> None:
 
 
 async def test_error_lines_come_before_the_last_lines() -> None:
-    """What the engine calls an error may stand far above its last lines: it is shown first, and nothing twice."""
+    """What the engine calls an error may be far above its last lines: it is shown first, and nothing twice."""
     chatter = tuple(f"chatter {number}" for number in range(100))
     error = await failure(told(worker=(JOINS, ERROR, *chatter, Exit(1))))
     assert error.tail[0] == ERROR
@@ -159,7 +160,7 @@ async def test_one_rank_that_moves_means_that_nobody_is_stuck() -> None:
 
 
 async def test_chatter_is_no_progress() -> None:
-    """Lines that say nothing about the start-up (a heartbeat in a deadlock) do not keep a dead start alive."""
+    """Lines that report nothing about the start-up (a heartbeat in a deadlock) do not keep a dead start alive."""
     here = told((JOINS, LOADS, *((5.0, "still waiting for shared memory broadcast block") * 20)), (JOINS, LOADS))
     error = await failure(here, recipe=limits(load=20.0))
     assert "stuck" in error.message
@@ -174,7 +175,7 @@ async def test_the_limit_is_the_recipes_where_it_gives_one() -> None:
 
 
 async def test_a_server_that_gives_no_answer_is_stuck() -> None:
-    """Up is not ready: a question that is never answered ends after the phase's limit, with the model's last words."""
+    """Up is not ready: a question that is never answered ends after the phase's limit, with the model's last lines."""
     here = told()
 
     class Silent(FakeEndpoint):

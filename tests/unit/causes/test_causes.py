@@ -64,7 +64,7 @@ def test_whole_log_rules_name_causes_that_are_known() -> None:
 
 
 def looked_at(data: bytes) -> tuple[float, float, str]:
-    """(words that are hit, lines that are looked at) for each line, and the words that are hit most."""
+    """(words that are hit, lines that are inspected) for each line, and the words that are hit most."""
     shape, lines = lowered(data), data.count(b"\n")
     found = [words for _, _, words in book().lines_with_words(shape)]
     often = Counter(book().words[word] for words in found for word in words)

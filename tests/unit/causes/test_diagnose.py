@@ -39,7 +39,7 @@ def test_recordings_of_good_starts_give_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_healthy_logs_of_other_programs_give_nothing(path: Path) -> None:
-    """Guards the same for the twin's words for other engines, a kernel's boot and a Docker daemon."""
+    """Guards the same for the simulator's words for other engines, a kernel's boot and a Docker daemon."""
     assert [cause.key for cause in diagnosed((path.name, path.read_bytes())).causes] == []
 
 
@@ -124,8 +124,8 @@ SWAPS = " 3  2 9211040  912364   1284  545968 8120 20400 90171 31520 5788 9120  
         (VMSTAT + SWAPS + STILL * 9, "", []),
     ],
 )
-def test_what_only_a_whole_log_tells(log: str, key: str, lines: list[int]) -> None:
-    """Guards a capture that stands, a link that is lost, capped rows and swapping; and healthy logs like them."""
+def test_what_only_a_whole_log_reports(log: str, key: str, lines: list[int]) -> None:
+    """Guards a capture that stalls, a link that is lost, capped rows and swapping; and healthy logs like them."""
     causes = [cause for cause in diagnosed(("x", log.encode())).causes if cause.code.startswith("LIVE")]
     assert [cause.key for cause in causes] == ([key] if key else [])
     assert [proof.number for cause in causes for proof in cause.proof] == lines
@@ -138,13 +138,14 @@ def test_a_line_is_not_harmless_where_it_proves_a_cause() -> None:
 
 
 def test_an_empty_cage_is_no_lost_link() -> None:
-    """Guards the port without a cable, which says `Link down` at every boot."""
+    """Guards the port without a cable, which reports `Link down` at every boot."""
     told = diagnosed(("kernel", (LINK.format("up") + CAGE).encode()))
     assert not any(cause.code == "LIVE005" for cause in told.causes)
 
 
 def test_a_certain_cause_asks_for_nothing_more() -> None:
-    """Guards short answers where the line itself says what is wrong; a log that was cut off or is empty is noticed."""
+    """Guards short answers where the line itself reports what is wrong; a log that was cut off or is empty is
+    noticed."""
     assert diagnosed(("x", GLOO.encode())).untold == ()
     cut = diagnosed(("x", b"RuntimeError: Engine core initialization failed. See root cause above.\n"))
     assert any("a line above" in text for text in cut.untold)
@@ -196,7 +197,7 @@ def test_clocks_of_ranks_are_aligned_by_what_they_reach_together() -> None:
     assert first.at is not None and first.at < (told.sources[0].last_at or 0) + 60
 
 
-def test_what_is_missing_is_said_and_how_to_get_it() -> None:
+def test_what_is_missing_is_reported_and_how_to_get_it() -> None:
     """Guards `no known cause`: nothing is invented, and the next step is a command of this cluster."""
     told = capture("m3-head-alone")
     assert any("other ranks" in text for text in told.untold)
@@ -206,7 +207,7 @@ def test_what_is_missing_is_said_and_how_to_get_it() -> None:
 
 
 def test_the_fix_names_this_cluster() -> None:
-    """Guards commands that can be pasted: what is known is filled in, what is not says so."""
+    """Guards commands that can be pasted: what is known is filled in, what is not is named."""
     fix = " ".join(diagnosed(("x", GLOO.encode())).causes[0].fix)
     assert "<iface>" in fix
     words = diagnosis([reader("x", GLOO.encode())], {"iface": "enp1s0f0np0"})

@@ -97,18 +97,18 @@ def first(name: str) -> tuple[str, float]:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(CAUSES))
-def test_real_failures_are_told_by_their_cause(name: str) -> None:
+def test_real_failures_are_named_by_their_cause(name: str) -> None:
     """Guards what users of the real engine see, not what we think that it prints."""
     assert first(name)[0] == CAUSES[name]
 
 
 @pytest.mark.parametrize("name", sorted(MISSED))
-def test_what_is_missed_is_not_told_with_confidence(name: str) -> None:
+def test_what_is_missed_is_not_reported_with_confidence(name: str) -> None:
     """Guards the worst error: a wrong cause that reads as certain."""
     key, sure = first(name)
     assert key == MISSED[name] or sure < 0.9
 
 
-def test_every_recorded_failure_is_held() -> None:
+def test_every_recorded_failure_is_checked() -> None:
     """Guards against recordings that nothing inspects."""
     assert {path.stem.removeprefix("d-") for path in LOGS.glob("d-*.log")} == {*CAUSES, *MISSED}

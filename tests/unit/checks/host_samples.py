@@ -1,4 +1,4 @@
-"""What a healthy Spark tells of its system: settings, packages, activity, kernel log, clock and board."""
+"""What a healthy Spark reports of its system: settings, packages, activity, kernel log, clock and board."""
 
 from dataclasses import replace
 from typing import Any

@@ -111,7 +111,7 @@ def healthy(name: str, **changes: Any) -> NodeFacts:
 
 
 def ports(number: int, *down: str) -> tuple[RdmaPort, ...]:
-    """Both twins of the first cage; `down`: devices that are not ACTIVE."""
+    """Both ports of a pair of the first cage; `down`: devices that are not ACTIVE."""
     return tuple(
         RdmaPort(device, 1, "DOWN" if device in down else "ACTIVE", "LINK_UP", netdev, gids(f"10.{net}.0.{number}"))
         for device, netdev, net in RAILS

@@ -1,4 +1,4 @@
-"""The compatibility table: its schema, its size, what it says of combinations, and versions in ranges."""
+"""The compatibility table: its schema, its size, what it states of combinations, and versions in ranges."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_versions_in_ranges(engine: str, version: str, wanted: str, held: bool) 
     assert within(engine, version, wanted) is held
 
 
-def test_the_refused_recipe_says_what_the_table_says() -> None:
+def test_the_refused_recipe_states_what_the_table_states() -> None:
     """Guards that the shipped refusal and a user's own recipe for the same are judged by one row."""
     own, ours = combination(planned(OWN_DSV4)), combination(planned(shipped("deepseek-v4-flash-sglang")))
     assert own and ours and known_of(own)[0] == known_of(ours)[0]

@@ -35,7 +35,7 @@ def test_every_trouble_of_a_certificate_has_words(trouble: PairTrouble) -> None:
     assert finding.remedy.startswith("on spark-1: ")
 
 
-def test_a_private_key_that_all_can_read_is_told_beside_the_keys_file() -> None:
+def test_a_private_key_that_all_can_read_is_reported_next_to_the_keys_file() -> None:
     """Guards that both secrets are inspected, each with its own remedy."""
     both = replace(gateway(keys_mode="666"), gateway=replace(pair(key_mode="644").gateway, keys_mode="666"))  # type: ignore[type-var]
     assert [f.remedy.split(": ")[1].split(" /")[0] for f in found("DOOR005", both)] == ["chmod 600", "chmod o="]

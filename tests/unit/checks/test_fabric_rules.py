@@ -43,7 +43,7 @@ def test_rule_is_silent(code: str, why: str, where: Context) -> None:
     assert found(code, where) == [], why
 
 
-def test_two_healthy_nodes_have_nothing_to_tell() -> None:
+def test_two_healthy_nodes_have_nothing_to_report() -> None:
     """Guards that no rule of these families speaks where all is well, with a recipe and without."""
     mine = set(FIRING)
     for where in (both({}), context()):
@@ -61,17 +61,17 @@ def test_severity_is_honest() -> None:
 # What hinders a start, or says why it may fail, is told with a recipe too.
 @for_each("code", sorted((TOLD - {"DOCK008", "DISK004", "DEEP003"}) | {"SEC001", "SEC007", "DOCK006"}))
 def test_a_start_is_not_the_place_for_what_is_merely_worth_knowing(code: str) -> None:
-    """Guards that `plan` and `up` tell what matters to the recipe, and leave the rest to `check`."""
+    """Guards that `plan` and `up` report what matters to the recipe, and leave the rest to `check`."""
     assert found(code, replace(FIRING[code], recipe=RECIPE)) == []
 
 
 @for_each("code", ["NET003", "NET016", "RDMA001", "RDMA004", "DOCK007", "DISK002"])
-def test_what_matters_to_a_start_is_told_with_a_recipe(code: str) -> None:
-    """Guards that the gate of `plan` and `up` stands on the same rules."""
+def test_what_matters_to_a_start_is_reported_with_a_recipe(code: str) -> None:
+    """Guards that the gate of `plan` and `up` depends on the same rules."""
     assert found(code, replace(FIRING[code], recipe=RECIPE))
 
 
-def test_only_small_things_are_mended_by_themselves() -> None:
+def test_only_small_things_are_fixed_automatically() -> None:
     """Guards that nothing is changed that restarts a daemon, moves traffic, deletes or is disputed."""
     fixes = [(code, one.fix) for code, where in FIRING.items() for one in found(code, where) if one.fix]
     assert {code for code, _ in fixes} == MENDED
@@ -87,7 +87,7 @@ def fix_of(code: str, where: Context) -> Fix | None:
 
 
 def test_mtu_is_set_until_the_next_boot_and_back_to_what_was_seen() -> None:
-    """Guards that the fix raises the smaller end only, says that it does not last, and undoes to the observed value."""
+    """Guards that the fix raises the smaller end only, reports that it does not last, and undoes to the value found."""
     fix = fix_of("NET002", FIRING["NET002"])
     assert fix
     assert fix.node == "spark-1"
@@ -99,7 +99,7 @@ def test_mtu_is_set_until_the_next_boot_and_back_to_what_was_seen() -> None:
 
 @pytest.mark.parametrize("ranks", [(rank("big"),), Unknown("")])
 def test_no_mtu_is_changed_under_a_running_rank(ranks: Any) -> None:
-    """Guards running connections: with a rank there, or when that is not known, only the remedy is told."""
+    """Guards running connections: with a rank there, or when that is not known, only the remedy is reported."""
     first = FIRING["NET002"].facts["spark-1"]
     where = replace(FIRING["NET002"], facts={"spark-1": replace(first, ranks=ranks), "spark-2": healthy("spark-2")})
     assert fix_of("NET002", where) is None
@@ -133,20 +133,20 @@ def test_netplan_mode_goes_back_to_what_it_was() -> None:
 
 
 def test_rules_of_a_firewall_that_may_not_be_read_are_not_guessed() -> None:
-    """Guards that an active firewall with unreadable rules is told and not blamed."""
+    """Guards that an active firewall with unreadable rules is reported and not blamed."""
     (finding,) = found("NET012", one(**network(firewall=Firewall("ufw", Unknown("")))))
     assert finding.severity is Severity.INFO
     assert "root only" in finding.evidence
 
 
-def test_open_port_behind_a_firewall_is_only_told() -> None:
+def test_open_port_behind_a_firewall_is_only_reported() -> None:
     """Guards against alarms about ports that nobody reaches."""
     where = one(**listens("0.0.0.0", 8000, "vllm"), **network(firewall=Firewall("ufw", ())))
     assert [f.severity for f in found("SEC001", where)] == [Severity.INFO]
 
 
 def test_pinned_gid_of_the_recipe_stops_it() -> None:
-    """Guards that a recipe with a number that is link-local on a node is refused, and names what stands there."""
+    """Guards that a recipe with a number that is link-local on a node is refused, and names what is there."""
     pinned = replace(RECIPE, env={"NCCL_IB_GID_INDEX": "1"})
     first = found("RDMA008", context(recipe=pinned))[0]
     assert first.severity is Severity.OVERRIDE
@@ -171,7 +171,7 @@ def test_pinned_gid_of_the_recipe_stops_it() -> None:
     ],
 )
 def test_variable_is_weighed_by_what_it_does(variable: str, severity: Severity, words: str) -> None:
-    """Guards that a setting which breaks something is told from one that is merely odd, in NCCL's own syntax."""
+    """Guards that a setting which breaks something is distinguished from a merely odd one, in NCCL's syntax."""
     (finding,) = found("RDMA012", one(**variables(variable)))
     assert finding.severity is severity
     assert words in finding.cause
@@ -191,14 +191,14 @@ def test_a_proxy_without_exceptions_catches_the_peer() -> None:
     assert finding.remedy.startswith("no_proxy=localhost,127.0.0.1,10.40.0.1,10.41.0.1 ")
 
 
-def test_a_shared_folder_of_models_is_only_told() -> None:
+def test_a_shared_folder_of_models_is_only_reported() -> None:
     """Guards that models which somebody else looks after are no defect; the hub's cache must be the user's."""
     where = one(**store(path="~/models", foreign="root /home/ai/models/big"))
     assert [finding.severity for finding in found("FILE003", where)] == [Severity.INFO]
 
 
 def test_a_key_on_a_command_line_is_shown_nowhere() -> None:
-    """Guards that what is told of a foreign container ends before its first option."""
+    """Guards that what is reported of a foreign container ends before its first option."""
     (finding,) = found("DOCK007", one(**held(replace(cases.VLLM, command="vllm serve"))))
     assert finding.evidence == "docker ps: qwen vllm/vllm-openai:v0.21.0 vllm serve, with the GPU"
 
@@ -256,7 +256,8 @@ def test_words(code: str, title: str, evidence: str) -> None:
     ],
 )
 def test_bandwidth_is_judged_by_its_signature(gbit: float | Unknown, severity: Severity, words: str) -> None:
-    """Guards that the figures of the field's own failures name their causes, and that a good one is told as such."""
+    """Guards that the figures of the field's own failures name their causes, and that a good one is reported as
+    such."""
     (finding,) = found("DEEP001", both({}, measured=cases.moved(gbit)))
     assert finding.severity is severity
     assert words in finding.cause

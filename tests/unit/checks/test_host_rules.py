@@ -1,4 +1,4 @@
-"""Rules about machine, driver, GPU, memory and clock: each fires, is silent where it should be, and mends exactly."""
+"""Rules about machine, driver, GPU, memory and clock: each fires, is silent where it should be, and fixes exactly."""
 
 import re
 from dataclasses import replace
@@ -59,7 +59,8 @@ def test_rule_is_silent(code: str, why: str, where: Context) -> None:
 
 
 def test_only_safe_remedies_are_fixes() -> None:
-    """Guards that nothing else is changed by itself, that each change is told, and that each has its way back."""
+    """Guards that nothing else is changed automatically, that each change is reported, and that each has its way
+    back."""
     fixes = [(code, one.fix) for code, where in FIRING.items() for one in found(code, where) if one.fix]
     assert {code for code, _ in fixes} == FIXED
     for _, fix in fixes:
@@ -69,7 +70,7 @@ def test_only_safe_remedies_are_fixes() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(CONTRADICTED))
-def test_contested_things_tell_both_sides_and_only_inform(code: str) -> None:
+def test_contested_things_report_both_sides_and_only_inform(code: str) -> None:
     """Guards that where sources contradict each other nothing is refused and nothing is changed."""
     (finding,) = found(code, FIRING[code])
     assert finding.severity is Severity.INFO
@@ -90,7 +91,7 @@ def test_the_way_back_is_the_value_that_was_seen() -> None:
 
 
 def test_a_reserve_is_not_raised_where_little_is_available() -> None:
-    """Guards that a machine which serves at its floor is told and not pushed below it."""
+    """Guards that a machine which serves at its floor is reported and not pushed below it."""
     tight = on(upkeep=replace(UPKEEP, sysctls={"vm.min_free_kbytes": "67584"}), memory=memory(112))
     assert only("MEM009", tight).fix is None
 
@@ -132,11 +133,11 @@ def test_a_synchronization_that_is_on_is_not_turned_on() -> None:
     ],
 )
 def test_severity_follows_the_harm(code: str, where: Context, severity: Severity) -> None:
-    """Guards that a warning is kept for what does harm in this very case."""
+    """Guards that a warning is reserved for what does harm in this very case."""
     assert only(code, where).severity is severity
 
 
-def test_many_lines_are_told_as_one() -> None:
+def test_many_lines_are_reported_as_one() -> None:
     """Guards that a leak's hundred lines are one finding with the line, its time and the count."""
     assert only("MEM014", FIRING["MEM014"]).evidence == (
         "kernel log, 41 s after boot: NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] "
@@ -158,14 +159,14 @@ def test_the_clock_ahead_is_named_with_a_bound() -> None:
     assert only("TIME003", times(now=900.0)).evidence == "behind by 100 s or more"
 
 
-def test_a_reboot_after_an_update_is_told_once() -> None:
+def test_a_reboot_after_an_update_is_reported_once() -> None:
     """Guards that library and module of one unfinished update are one finding."""
     where = on(board=FIRING["DRV008"].facts["spark-1"].board)
     assert [f.code for f in check_all(where) if f.code.startswith("DRV")] == ["DRV008"]
     assert only("DRV008", where).evidence == f"loaded kernel module {LOADED}, libcuda 580.173.02"
 
 
-def test_what_the_driver_says_of_a_dead_gpu_is_shown() -> None:
+def test_what_the_driver_reports_of_a_dead_gpu_is_shown() -> None:
     """Guards that a GPU that is in the machine and does not answer is a finding without any recipe."""
     finding = only("GPU008", on(gpus=NO_GPU))
     assert finding.severity is Severity.OVERRIDE

@@ -1,4 +1,4 @@
-"""Rules about a model's files: what mends a damaged one depends on what it is and on who has a whole copy."""
+"""Rules about a model's files: what fixes a damaged one depends on what it is and on who has a whole copy."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_a_file_that_is_no_weights_stops_the_start(defect: Defect, by_path: bool
     assert (finding.severity, hint in finding.remedy) == ("override", True)
 
 
-def test_a_folder_is_mended_where_it_lies() -> None:
+def test_a_folder_is_fixed_where_it_lies() -> None:
     """Guards that the client is not sent to its own cache for a model that the recipe names by its path."""
     there = replace(RECIPE, model=Model("org/big", path="/models/big"))
     for code, defect in (("MODEL010", Defect.CONFIG), ("MODEL007", Defect.NO_INDEX), ("MODEL006", Defect.GARBAGE)):
@@ -52,7 +52,7 @@ def test_a_folder_is_mended_where_it_lies() -> None:
         assert finding.remedy.endswith("--local-dir /hub/big/snapshots/1"), code
 
 
-def test_a_wrong_ref_is_told_once() -> None:
+def test_a_wrong_ref_is_reported_once() -> None:
     """Guards that MODEL001 does not call complete files an unfinished download."""
     assert found("MODEL001", flawed(Defect.REF, "refs/main", "ends with a newline")) == []
 

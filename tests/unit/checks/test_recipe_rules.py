@@ -115,7 +115,7 @@ def test_a_build_of_the_wrong_pull_request_is_blocked() -> None:
     assert "41834" in finding.remedy
 
 
-def test_a_refused_recipe_says_its_reason_once() -> None:
+def test_a_refused_recipe_states_its_reason_once() -> None:
     """Guards that the table adds nothing to what the recipe itself reports."""
     refused = planned(replace(OWN_DSV4, state=RecipeState.REFUSED, state_reason="no sm_121 kernel"))
     assert [f.code for f in check_all(refused) if f.severity is Severity.BLOCK] == ["REC001"]

@@ -347,7 +347,7 @@ def test_rule_fires(code: str) -> None:
 
 @for_each("code", MESSAGES)
 def test_message_is_whole(code: str) -> None:
-    """Guards the words: subject, observed against wanted, cause, and a hint that can be typed."""
+    """Guards the words: subject, found against expected, cause, and a hint that can be typed."""
     f = found(code, FIRING[code])[0]
     assert (f.severity, f.subject, f.title, f.evidence, f.cause, f.remedy) == MESSAGES[code]
 
@@ -359,7 +359,7 @@ def test_rule_is_silent(code: str, why: str, where: Context) -> None:
 
 
 def test_healthy_nodes_have_no_findings() -> None:
-    """Guards that a good plan on good nodes, and a check of them, say nothing."""
+    """Guards that a good plan on good nodes, and a check of them, report nothing."""
     assert check_all(context()) == ()
     assert check_all(context(recipe=None)) == ()
 
@@ -392,8 +392,8 @@ def test_port_of_another_deployment_names_it() -> None:
     assert finding.remedy == "sparkwright down old, or set another serving.port"
 
 
-def test_foreign_port_beside_our_own_rank_is_seen() -> None:
-    """Guards that a running rank of ours does not excuse whoever holds a new API port."""
+def test_foreign_port_next_to_our_own_rank_is_seen() -> None:
+    """Guards that a running rank of ours does not excuse another process on a new API port."""
     recipe = replace(RECIPE, serving=Serving(port=8001, memory_fraction=0.8))
     head = replace(specs()[0], listens=(("127.0.0.1", 8001),))
     where = context({**taken("127.0.0.1", 8001), "ranks": (rank("big"),)}, recipe, specs=(head,))
@@ -414,7 +414,7 @@ def test_docker_that_is_not_there() -> None:
 
 
 def test_unfinished_hub_download_is_fetched_and_only_warned_of() -> None:
-    """Guards that what `up` itself mends does not stop it."""
+    """Guards that what `up` itself fixes does not stop it."""
     findings = found("MODEL001", context(checkpoints={"spark-1": PARTIAL}))
     assert [(f.severity, f.remedy) for f in findings] == [
         (Severity.WARN, "nothing to do: `up` fetches the rest; by hand: hf download org/big")
@@ -450,7 +450,7 @@ def test_half_a_checkpoint_needs_only_the_rest() -> None:
 
 
 def test_pinned_kv_pool_that_is_too_large() -> None:
-    """Guards that a pool pinned in bytes, which the engine takes without asking, is held against what is free."""
+    """Guards that a pool pinned in bytes, which the engine takes without asking, is compared with what is free."""
     (first, _) = found("MEM001", limits(memory_fraction=0.5, kv_cache_bytes=60 * GIB))
     assert first.title == "model does not fit"
     assert first.evidence.endswith("- 60.0 GiB KV pool = -25.9 GiB")
@@ -487,7 +487,7 @@ def test_without_a_split_that_works_other_node_counts_are_named() -> None:
         assert finding.remedy.endswith(remedy)
 
 
-def test_rootless_docker_is_told_as_such() -> None:
+def test_rootless_docker_is_reported_as_such() -> None:
     """Guards that the remedy for a rootless daemon is not a limit that it cannot have."""
     rootless = replace(TIGHT, rootless=True)
     assert found("DOCK004", context({"docker": rootless}))[0].remedy == "use the rootful daemon"

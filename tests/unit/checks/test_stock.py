@@ -1,4 +1,4 @@
-"""What `check` says of machines that are in order: two nodes as they come, and machines that are no GB10 at all."""
+"""What `check` reports of machines that are in order: two nodes as they come, and machines that are no GB10 at all."""
 
 import re
 from dataclasses import replace
@@ -37,7 +37,7 @@ TOLD = {"DOCK010", "HOST011", "HOST014", "HOST018", "MEM009"}
 
 
 def said(where: Context) -> tuple[set[str], set[str]]:
-    """(codes that are warned of or worse, codes that are only told)"""
+    """(codes that are warned of or worse, codes that are only reported)"""
     findings = check_all(where)
     weighty = {finding.code for finding in findings if finding.severity is not Severity.INFO}
     return weighty, {finding.code for finding in findings} - weighty
@@ -51,7 +51,7 @@ def test_a_stock_pair_hears_little(maker: str, driver: str) -> None:
     assert said(pair({"driver": driver}, {"maker": maker, "driver": driver})) == (WARNED, TOLD | contested)
 
 
-def test_pools_of_different_size_are_only_told() -> None:
+def test_pools_of_different_size_are_only_reported() -> None:
     """Guards that a machine with the larger display reserve next to one with the smaller is no warning."""
     assert said(pair({}, {"maker": "early"})) == (WARNED, TOLD | {"MEM015"})
 
@@ -62,7 +62,7 @@ def test_a_tuned_pair_hears_nothing() -> None:
 
 
 def test_a_stock_machine_alone_keeps_its_handler() -> None:
-    """Guards that nobody with one machine is told to disarm what cools and saves power there."""
+    """Guards that nobody with one machine is asked to disarm what cools and saves power there."""
     alone = Context(replace(CLUSTER, nodes=CLUSTER.nodes[:1]), {"spark-1": stock("spark-1")})
     assert said(alone) == ({"HOST012"}, TOLD)
 
@@ -84,7 +84,7 @@ def rails_at(number: int, *networks: str, mtu: int = 9000) -> dict[str, Any]:
     return {"interfaces": tuple(changed)}
 
 
-def test_small_packets_everywhere_are_only_told() -> None:
+def test_small_packets_everywhere_are_only_reported() -> None:
     """Guards that a pair at MTU 1500, as many run, is not warned of it."""
     both = [rails_at(n, "10.40.0", "10.41.0", mtu=1500) for n in (1, 2)]
     assert said(pair(*both)) == (WARNED, TOLD | {"NET004"})
@@ -116,13 +116,13 @@ def test_a_laptop_hears_nothing() -> None:
 
 
 def test_a_broken_driver_on_a_pc_is_not_judged_as_a_gb10s() -> None:
-    """Guards that a PC whose nvidia-smi fails is not told to install what GB10 needs."""
+    """Guards that a PC whose nvidia-smi fails is not asked to install what GB10 needs."""
     old = (Package("nvidia-driver-535", "535.183.01-0ubuntu1"), Package("libnvidia-compute-535", "535.183.01-0ubuntu1"))
     where = machine(arch="x86_64", gpus=Unknown("NVIDIA-SMI has failed", "exited 9"), driver=Driver("535.183.01", ODD))
     assert check_all(replace(where, facts={"spark-1": replace(where.facts["spark-1"], packages=old)})) == ()
 
 
-def test_another_gpu_is_told_and_not_judged() -> None:
+def test_another_gpu_is_reported_and_not_judged() -> None:
     """Guards that a server with another GPU and driver branch is used as it is."""
     h200 = Gpu("NVIDIA H200", "590.48.01", "9.0", 1, 60.0, 300.0, 1980.0, 98.0)
     where = machine(arch="x86_64", gpus=(h200,), gpu_processes=(), driver=Driver("590.48.01", "590.48.01"))
@@ -149,7 +149,7 @@ def test_a_fact_less_is_not_a_finding_more(name: str) -> None:
     assert weighty | told <= WARNED | TOLD | unread
 
 
-def test_sleep_is_only_told_without_a_desktop() -> None:
+def test_sleep_is_only_reported_without_a_desktop() -> None:
     """Guards that the warning about sleep is for nodes on which something may ask for it."""
     upkeep = stock("spark-1").upkeep
     assert not isinstance(upkeep, Unknown)
@@ -180,7 +180,7 @@ def test_a_pair_that_serves_hears_no_more() -> None:
     assert all(finding.fix is None for finding in check_all(pair(serving, serving)) if finding.code != "HOST012")
 
 
-def test_a_start_on_a_stock_pair_is_not_held_up() -> None:
+def test_a_start_on_a_stock_pair_is_not_delayed() -> None:
     """Guards that a recipe that fits is started, and that what is shown next to it is what is shown by `check`."""
     whole = replace(context(), facts={name: stock(name) for name in NODES})
     assert all(not finding.severity.stops for finding in check_all(whole))

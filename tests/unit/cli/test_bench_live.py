@@ -40,14 +40,14 @@ def test_a_terminal_that_cannot_draw_gets_lines(
     assert capsys.readouterr().err == "1 of 2  d0\n"
 
 
-def test_what_is_simulated_says_so_from_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before any answer has come, and whoever reads only one line."""
+def test_what_is_simulated_reports_it_from_the_first_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before any answer has come, and for a user who reads only one line."""
     with bench_screen(PLANS, 1, simulated=True) as screen:
         screen.level(PLANS[0], 0, 1)
     assert capsys.readouterr().err == "SIMULATED  1 of 2  d0\n"
 
 
-def test_quiet_tells_notes_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_reports_notes_only(capsys: pytest.CaptureFixture[str]) -> None:
     """With --json stdout is for the result alone."""
     with bench_screen(PLANS, 1, quiet=True) as screen:
         screen.level(PLANS[0], 0, 1)

@@ -20,7 +20,7 @@ def test_rates_are_of_what_has_ended() -> None:
     assert summary_line(progress) == "2 of 4 requests  64.0 tokens/s  TTFT 300 ms"
 
 
-def test_failures_are_told_by_kind_while_it_runs() -> None:
+def test_failures_are_counted_by_kind_while_it_runs() -> None:
     """Nobody waits for an hour to learn that every request was refused."""
     progress = Progress([D0], 1)
     progress.begin(D0, 0, 1, 0.0)
@@ -70,7 +70,7 @@ def test_levels_that_nobody_counted_are_counted_as_they_come() -> None:
     assert level_line(progress) == "3 of 3  d0" and progress.share() <= 1.0
 
 
-def test_simulated_is_said_from_the_first_answer_on() -> None:
+def test_simulated_is_reported_from_the_first_answer_on() -> None:
     """On the screen, too."""
     progress = Progress([D0], 3)
     progress.begin(D0, 1, 3, 0.0)

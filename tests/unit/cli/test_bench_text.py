@@ -20,7 +20,7 @@ def test_simulated_comes_first_and_doubts_are_below() -> None:
     assert text.index("40.0 ±7.5 %") < text.index("doubt: 5 of 48 requests failed")
 
 
-def test_a_client_that_was_behind_everywhere_is_told_what_to_do() -> None:
+def test_a_client_that_was_behind_everywhere_is_shown_what_to_do() -> None:
     """Guards a first run on a busy laptop: the figures are shown, and the way to ones that count."""
     late = measured.run(measured.level([measured.row()], lag=Lag(p99=0.011)))
     assert "hint:  the client was short of CPU time" in summary_text(summarize(late))
@@ -28,7 +28,7 @@ def test_a_client_that_was_behind_everywhere_is_told_what_to_do() -> None:
 
 
 def test_agents_turns_and_their_sentence_are_shown() -> None:
-    """The answer to the question stands in words."""
+    """The answer to the question is in the text."""
     assert "cold takes 30 times as long." in summary_text(summary(loop(agent_plans(), TTFT)))
 
 
@@ -49,7 +49,7 @@ def test_next_commands_name_the_run() -> None:
     assert "sparkwright bench chat --gateway" in next_text("r-2", around="chat")
 
 
-def test_a_refused_comparison_says_why() -> None:
+def test_a_refused_comparison_reports_why() -> None:
     """And shows no table of nothing."""
     text = comparison_text(compared(rows=(), refused=("the models differ: a and b",)))
     assert text == "not comparable: the models differ: a and b"

@@ -1,4 +1,4 @@
-"""What `bench` says before it measures."""
+"""What `bench` reports before it measures."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def test_what_was_found() -> None:
     assert "lacking" not in text
 
 
-def test_a_simulation_says_so_first() -> None:
+def test_a_simulation_reports_it_first() -> None:
     """On every screen."""
     assert found_text(ready(simulated=True)).startswith("SIMULATED  http://node")
     assert plan_json(ready(simulated=True))["simulated"] is True

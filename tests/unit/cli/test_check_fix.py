@@ -71,7 +71,7 @@ def test_yes_makes_the_changes_and_no_makes_none(here: Scene, call: Call) -> Non
     assert "all 2 nodes answered" in out
 
 
-def test_nothing_to_fix_is_said_and_is_good(here: Scene, call: Call) -> None:
+def test_nothing_to_fix_is_reported_and_is_good(here: Scene, call: Call) -> None:
     """Guards the second call: no question, and the exit code of check itself."""
     call("--fix", "--yes")
     code, out, err = call("--fix")
@@ -112,7 +112,7 @@ def test_root_types_no_sudo() -> None:
     assert typed(Wanted("HOST012", fix, Rights(root=True))) == ["systemctl mask sleep.target"]
 
 
-def test_what_cannot_be_done_from_here_stands_apart() -> None:
+def test_what_cannot_be_done_from_here_is_apart() -> None:
     """Guards that the user sees before the question what will be left to him, and why."""
     fix = repair.mask_fix("a", ["sleep.target"])
     told = proposal_text([Wanted("HOST012", fix, Rights(why="sudo is not installed there"))]).splitlines()

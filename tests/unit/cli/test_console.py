@@ -1,4 +1,4 @@
-"""What is told while it happens: lines where no terminal is, a block that moves on one."""
+"""What is reported while it happens: lines where no terminal is, a block that moves on one."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def said(capsys: Any) -> list[str]:
 LOADING = RankPhase(0, "spark-1", Phase.LOAD, "shards", 1.0, 4.0, "shards", 230.0)
 
 
-def test_lines_say_what_begins_and_ends(capsys: Any, now: list[float]) -> None:
+def test_lines_report_what_begins_and_ends(capsys: Any, now: list[float]) -> None:
     """With the time since the start in front."""
     lines = Lines()
     now[0] = 61.0
@@ -42,7 +42,7 @@ def test_lines_say_what_begins_and_ends(capsys: Any, now: list[float]) -> None:
     ]
 
 
-def test_progress_is_told_now_and_then(capsys: Any, now: list[float]) -> None:
+def test_progress_is_reported_now_and_then(capsys: Any, now: list[float]) -> None:
     """A log file of a CI run must not hold a line for each shard."""
     lines = Lines()
     for number in range(100):
@@ -51,15 +51,15 @@ def test_progress_is_told_now_and_then(capsys: Any, now: list[float]) -> None:
     assert 3 <= len(said(capsys)) <= 7
 
 
-def test_a_new_phase_is_always_told(capsys: Any, now: list[float]) -> None:
-    """Whatever was told a moment ago."""
+def test_a_new_phase_is_always_reported(capsys: Any, now: list[float]) -> None:
+    """Whatever was reported a moment ago."""
     lines = Lines()
     for phase in (Phase.LOAD, Phase.COMPILE, Phase.GRAPHS):
         lines.tell(RankPhase(0, "spark-1", phase))
     assert [line.split()[3] for line in said(capsys)] == ["load", "compile", "graphs"]
 
 
-def test_with_json_only_warnings_are_said(capsys: Any) -> None:
+def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
     """stderr stays empty when all is well."""
     quiet = Quiet()
     for happening in (StepStarted("x"), LOADING, Notice("fine"), Notice("odd", warning=True)):
@@ -87,6 +87,6 @@ def test_a_copy_is_a_bar() -> None:
     assert progress_text(Progress("stage", "n", None, None, "", "x")) == "x"
 
 
-def test_phases_stand_in_columns() -> None:
+def test_phases_are_in_columns() -> None:
     """Ranks are compared at a glance."""
     assert rank_text(LOADING) == "rank 0 spark-1  load       1 of 4 shards  shards"

@@ -1,4 +1,4 @@
-"""The reference pages are what the program says."""
+"""The reference pages are what the program prints."""
 
 import importlib.util
 import re
@@ -28,12 +28,12 @@ def script() -> ModuleType:
 
 @for_each("name", PAGES)
 def test_a_generated_page_is_fresh(name: str) -> None:
-    """Help or reference changed: `make docs` brings the page along."""
+    """Help or reference changed: `make docs` writes the page."""
     assert tuple(pages()) == PAGES
     assert pages()[name] == (ROOT / "docs" / name).read_text(), "make docs"
 
 
-def test_every_verb_stands_in_the_page() -> None:
+def test_every_verb_is_in_the_page() -> None:
     """Also the verbs of a group, each with its options."""
     page = (ROOT / "docs" / "reference" / "cli.md").read_text()
     for verb in ("up", "down", "logs", "recipes", "recipes validate", "demo"):

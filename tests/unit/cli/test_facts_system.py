@@ -22,7 +22,7 @@ FULL = NodeFacts(
 )
 
 
-def test_the_system_is_told_in_one_line_each() -> None:
+def test_the_system_is_reported_in_one_line_each() -> None:
     """Guards that the new facts are at hand without reading JSON."""
     shown = rows(FULL)
     assert shown["board"] == (
@@ -40,7 +40,7 @@ def test_the_system_is_told_in_one_line_each() -> None:
     assert shown["kernel log"] == "4821 lines read, 1 kinds of them kept"
 
 
-def test_a_system_of_which_nothing_is_known_says_so() -> None:
+def test_a_system_of_which_nothing_is_known_reports_it() -> None:
     """Guards that no object's repr and no guess is where there is no answer."""
     shown = rows(NodeFacts("n", 1.0, activity=Activity(), times=Times(1.0)))
     assert shown["board"] == shown["kernel log"] == "unknown: not asked"

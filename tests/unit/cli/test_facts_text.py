@@ -78,7 +78,7 @@ def test_a_torn_driver_is_seen() -> None:
     assert rows(FULL)["driver"] == "kernel module 580.142, GSP firmware 580.95, torn: the two versions differ"
 
 
-def test_unknown_says_so_with_its_reason() -> None:
+def test_unknown_reports_it_with_its_reason() -> None:
     """Never a guess, never an empty line, never an object's repr."""
     shown = rows(NodeFacts("spark-1", 1.0, memory=Unknown("odd line", "not understood"), gpus=()))
     assert shown["memory"] == "unknown: not understood (odd line)"

@@ -47,13 +47,13 @@ def test_several_nodes_trouble_is_several_errors() -> None:
 @pytest.mark.parametrize(
     ("error", "kind"), [(click.UsageError("no such option"), "UsageError"), (RuntimeError("oh"), "RuntimeError")]
 )
-def test_whatever_else_goes_wrong_is_told_too(error: Exception, kind: str) -> None:
-    """Guards wrong words and our own bugs."""
+def test_whatever_else_goes_wrong_is_reported_too(error: Exception, kind: str) -> None:
+    """Guards wrong arguments and our own bugs."""
     (only,) = told(error)["errors"]
     assert (only["kind"], only["message"]) == (kind, "no such option" if kind == "UsageError" else "oh")
 
 
-def test_it_stands_on_stdout_only_where_json_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_on_stdout_only_where_json_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     """Guards pipes: a program reads one document whatever happens, people read stderr."""
     assert cli.run(["status", "--nonsense", "--json"]) == 2
     said = capsys.readouterr()

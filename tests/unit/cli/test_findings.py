@@ -15,7 +15,7 @@ def lines(*findings: Finding, nodes: tuple[str, ...] = NAMES) -> list[str]:
     return unstyle(findings_text(findings, nodes, fixes=True)).splitlines()
 
 
-def test_what_all_nodes_share_is_said_once() -> None:
+def test_what_all_nodes_share_is_reported_once() -> None:
     """Guards against four screens of one defect."""
     assert lines(*ALIKE) == [
         "WARN     MEM013  all 3 nodes: programs were killed",
@@ -26,7 +26,7 @@ def test_what_all_nodes_share_is_said_once() -> None:
     assert lines(*ALIKE[:2])[0] == "WARN     MEM013  a, b: programs were killed"
 
 
-def test_what_differs_stands_with_its_node() -> None:
+def test_what_differs_is_shown_with_its_node() -> None:
     """Guards the evidence: each node's own figure is there, and so is what --fix would do to each."""
     told = lines(fixable("a", 1), fixable("b", 2), fixable("c", 1))
     assert told[1:3] == ["    evidence: a, c: vm.min_free_kbytes = 1", "              b: vm.min_free_kbytes = 2"]
@@ -51,7 +51,7 @@ def test_remedies_that_differ_only_in_the_node_are_one() -> None:
     assert lines(replace(WARN, remedy="on a: sudo reboot"))[-1] == "    remedy:   on a: sudo reboot"
 
 
-def test_what_only_some_say_names_them() -> None:
+def test_what_only_some_report_names_them() -> None:
     """Guards a part that one node's finding lacks: it is not passed off as all nodes'."""
     assert lines(WARN, replace(WARN, subject="b", evidence=""))[1] == "    evidence: a: oom_kill 1"
 
@@ -82,6 +82,6 @@ def test_lines_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, told)) < 80
 
 
-def test_only_check_says_what_its_fix_would_do() -> None:
+def test_only_check_reports_what_its_fix_would_do() -> None:
     """Guards plan, up and diagnose, which have no --fix."""
     assert "--fix" not in unstyle(findings_text((fixable("a", 1),)))

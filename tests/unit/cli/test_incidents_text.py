@@ -28,7 +28,7 @@ def test_without_a_diagnosis_no_cause_is_named() -> None:
 
 
 def test_the_cause_comes_from_the_row_where_the_file_is_gone() -> None:
-    """Both steps of the fix below each other; where it serves again by itself they are not what has to be done."""
+    """Both steps of the fix below each other; where it serves again they are not what has to be done."""
     text = shown_text(Shown("spark-1", OVER, ()))
     assert "cause     a worker died [RAY009]" in text
     assert "  by hand   a\n            b\n" in text
@@ -41,12 +41,12 @@ def test_the_cause_comes_from_the_row_where_the_file_is_gone() -> None:
     "diagnosis", [{"causes": 3}, {"causes": [3]}, {"diagnosis": []}, {"diagnosis": {"causes": []}}]
 )
 def test_a_diagnosis_of_another_version_is_passed_over(diagnosis: dict[str, object]) -> None:
-    """The row's cause stands instead."""
+    """The row's cause is shown instead."""
     assert "a worker died [RAY009]" in shown_text(Shown("spark-1", OVER, (), diagnosis))
 
 
-def test_what_was_done_is_told_by_the_time_since_the_fault() -> None:
-    """A phase that its sentence already names is not said twice."""
+def test_what_was_done_has_the_time_since_the_fault() -> None:
+    """A phase that its sentence already names is not reported twice."""
     events = (
         IncidentEvent(1001.0, "draining", "draining (capture): frozen"),
         IncidentEvent(1002.5, "stopped", "all gone"),
@@ -56,7 +56,7 @@ def test_what_was_done_is_told_by_the_time_since_the_fault() -> None:
 
 
 def test_the_list_has_a_line_each() -> None:
-    """Number, when, whose, what, how it ended, why; a simulated one says so."""
+    """Number, when, whose, what, how it ended, why; a simulated one reports it."""
     first, second = list_text(Remembered((("a", replace(OPEN, simulated=True)), ("a", OVER)))).splitlines()
     assert "SIMULATED  frozen" in first and "open" in first and "no token for 31 s" in first
     assert "serving again, 63 s away" in second and second.endswith("no token for 31 s; cause: a worker died")

@@ -1,4 +1,4 @@
-"""The command itself: help, wrong words, and every kind of error as words and an exit code."""
+"""The command itself: help, wrong arguments, and every kind of error as words and an exit code."""
 
 import asyncio
 import sys
@@ -21,7 +21,7 @@ FINDING = Finding("MEM001", Severity.BLOCK, "spark-1", "does not fit", "119.7 Gi
 
 @pytest.fixture
 def verb(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A verb `probe` that does what the test says."""
+    """A verb `probe` that does what the test states."""
 
     def install(work: Any) -> None:
         module = ModuleType("sparkwright.cli.probe")
@@ -61,7 +61,7 @@ def test_each_error_has_its_exit_code_and_one_clear_message(
     assert (said.out, said.err.splitlines()) == ("", lines)
 
 
-def test_what_a_node_said_cannot_move_the_cursor(verb: Any, capsys: Any) -> None:
+def test_what_a_node_reported_cannot_move_the_cursor(verb: Any, capsys: Any) -> None:
     """Guards the error, the engine's last lines and the findings; colors of ours are those of a terminal only."""
     evil = "\x1b[2J\x9b2J\u202ex"
     verb(raising(errors.NotReady(evil, evil, (evil,))))
@@ -80,7 +80,7 @@ def test_a_refusal_shows_its_findings_first(verb: Any, capsys: Any) -> None:
     assert lines[-1] == "error: twin: not started"
 
 
-def test_errors_of_several_nodes_are_each_told_once(verb: Any, capsys: Any) -> None:
+def test_errors_of_several_nodes_are_each_reported_once(verb: Any, capsys: Any) -> None:
     """Tasks for many nodes end as a group of errors: that is expected trouble, not our bug."""
     two = [errors.Unreachable("n1", "gone"), errors.Unreachable("n2", "gone"), errors.Unreachable("n1", "gone")]
     verb(raising(BaseExceptionGroup("tasks", [ExceptionGroup("inner", two)])))
@@ -187,7 +187,7 @@ def test_every_verb_has_help_with_an_example() -> None:
 
 
 @for_each("name", VERBS)
-def test_the_list_says_what_the_verb_itself_says(name: str) -> None:
+def test_the_list_reports_what_the_verb_itself_reports(name: str) -> None:
     """Two texts about one thing drift apart."""
     verb = cli.main.get_command(click.Context(cli.main), name)
     assert verb is not None

@@ -11,7 +11,7 @@ from sparkwright.cli.options import force_option
 @click.argument("recipe")
 @force_option
 def verb(recipe: str, force: str) -> None:
-    """Says what it was given."""
+    """Reports what it was given."""
     click.echo(f"{recipe}|{force}")
 
 
@@ -24,14 +24,14 @@ def verb(recipe: str, force: str) -> None:
         (["--force=I know"], "x|I know"),
     ],
 )
-def test_a_reason_comes_with_the_force_or_beside_it(words: list[str], told: str) -> None:
+def test_a_reason_comes_with_the_force_or_next_to_it(words: list[str], told: str) -> None:
     """Both ways of writing give the verb the same."""
     found = CliRunner().invoke(verb, ["x", *words])
     assert (found.exit_code, found.output) == (0, f"{told}\n")
 
 
 @pytest.mark.parametrize("words", [["--force"], ["--reason", "I know"], ["--force", "--reason", ""]])
-def test_neither_stands_alone(words: list[str]) -> None:
+def test_neither_is_used_alone(words: list[str]) -> None:
     """What is overridden is recorded with its reason, and a reason is for something."""
     found = CliRunner().invoke(verb, ["x", *words])
     assert found.exit_code == 2 and ("needs a reason" in found.output or "goes with --force" in found.output)

@@ -1,4 +1,4 @@
-"""The table of splits in `plan`; the whole of it is kept in tests/data/plans/splits.txt (UPDATE_PLANS=1)."""
+"""The table of splits in `plan`; the whole of it is saved in tests/data/plans/splits.txt (UPDATE_PLANS=1)."""
 
 import os
 from pathlib import Path

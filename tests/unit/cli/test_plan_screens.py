@@ -59,7 +59,7 @@ def test_the_bar_is_the_pool_to_scale() -> None:
     )
 
 
-def test_what_is_too_much_stands_beyond_the_pool() -> None:
+def test_what_is_too_much_is_beyond_the_pool() -> None:
     """The mark of the pool's end stays in its place on the scale."""
     full = ledger(25, 100, 0, 0)
     assert bar(full, 20) == "|▒▒▒▒████████████|!!!!"
@@ -96,7 +96,8 @@ def test_a_terminal_without_blocks_gets_letters(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_kv_is_one_figure_and_with_why_also_the_one_that_the_engine_prints() -> None:
-    """What really fits is the answer; the engine's own line, which may say another count, is compared with by few."""
+    """What really fits is the answer; the engine's own line, which may report another count, is compared with by
+    few."""
     assert kv_text(PROMISED, why=False) == "KV cache: 1,390,000 tokens: 1.4 requests of full length at once"
     assert "the engine's log will report 1,430,000 tokens" in kv_text(PROMISED, why=True)
     assert "19,237 blocks" in kv_text(PROMISED, why=True)
@@ -119,7 +120,7 @@ def test_kv_is_no_more_exact_than_its_pool() -> None:
 
 
 def test_kv_of_a_version_that_nobody_read_is_a_range() -> None:
-    """Guards that a count which another release would halve is not told as if it were known."""
+    """Guards that a count which another release would halve is not reported as if it were known."""
     assert PROMISED.verdict and PROMISED.verdict.kv
     wide = replace(PROMISED.verdict, kv=replace(PROMISED.verdict.kv, low=700_000, high=1_390_000))
     assert "not read: room for 700,000 to 1,390,000 tokens" in " ".join(
@@ -142,7 +143,7 @@ def test_speeds_have_ranges_and_conditions() -> None:
     assert "weights: 1 ms" in speeds_text(PROMISED.speeds, why=True)
 
 
-def test_a_speed_that_is_not_known_says_why() -> None:
+def test_a_speed_that_is_not_known_reports_why() -> None:
     """No zero tokens a second."""
     unknown = Speed(Load(prompt=8192), NONE, NONE, NONE, NONE, NONE)
     assert speeds_text((unknown,), why=False) == "speed: not estimated: the model's vocab is not known"
@@ -164,8 +165,8 @@ def planned(plan: Plan) -> Planned:
     return Planned(plan.recipe, Outcome(plan, ClusterState({})))
 
 
-def test_recipes_stand_side_by_side() -> None:
-    """One column each, rows only where somebody has a figure; what cannot be planned here says why below."""
+def test_recipes_are_side_by_side() -> None:
+    """One column each, rows only where somebody has a figure; what cannot be planned here reports why below."""
     other = replace(RECIPE, name="small", profile="")
     refused = replace(PROMISED, recipe=other, verdict=Verdict(False, short=3 * GIB, node="spark-2"), speeds=())
     alone = Planned(replace(RECIPE, name="wide"), trouble="wants 4 nodes, cluster lab has 2")
@@ -190,7 +191,7 @@ def test_an_optimum_is_shown_with_what_to_paste() -> None:
     assert data["best"]["keys"] == {"serving.context": 262144} and data["judged"] == found.judged
 
 
-def test_nothing_better_is_said_so() -> None:
+def test_nothing_better_is_reported() -> None:
     """And nothing at all, where nobody knows what a pool holds."""
     own = Choice(Variant(), RECIPE, Verdict(True))
     shown = optimum_text(Optimum(Goal.LATENCY, own, own, (own,), "why", 3))

@@ -60,7 +60,7 @@ def test_the_first_sentence(text: str, first: str) -> None:
     assert first_sentence(text) == first
 
 
-def test_figures_of_one_measurement_stand_together() -> None:
+def test_figures_of_one_measurement_are_together() -> None:
     """Conditions once, numbers in columns, each source once with its number."""
     rows = [("speed", 10.5, "tokens/s", "https://a", "warm"), ("KV pool", 1430000, "tokens", "https://a", "warm")]
     rows.append(("speed", 8, "tokens/s", "https://b", "cold"))

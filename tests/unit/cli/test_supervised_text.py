@@ -1,4 +1,4 @@
-"""What `status` says of a supervisor."""
+"""What `status` reports of a supervisor."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ def test_a_quiet_deployment_has_one_line() -> None:
     assert lines() == ["  supervised on spark-1, not restarted after a reboot"]
 
 
-def test_memory_says_where_it_goes() -> None:
+def test_memory_reports_where_it_goes() -> None:
     """Shrinking with the time that is left, growing, steady, and unknown."""
     row, left = LiveNode("spark-1", 1000.0, True, available=20 * GIB), "20.0 GiB available"
     for node, said in (
@@ -39,7 +39,7 @@ def test_memory_says_where_it_goes() -> None:
     assert len(lines(nodes=(replace(row, available=None),))) == 1
 
 
-def test_a_kernel_log_that_nobody_reads_is_said() -> None:
+def test_a_kernel_log_that_nobody_reads_is_reported() -> None:
     """Guards a supervisor that would miss an Xid without a word; of a node that cannot be asked it is not known."""
     node = LiveNode("spark-1", 1000.0, True, blind="this user may read neither the journal nor dmesg")
     (said, _) = lines(nodes=(node,))
@@ -47,14 +47,14 @@ def test_a_kernel_log_that_nobody_reads_is_said() -> None:
     assert "kernel log" not in lines(nodes=(replace(node, reached=False),))[0]
 
 
-def test_a_canary_that_got_nothing_says_what_came() -> None:
+def test_a_canary_that_got_nothing_reports_what_came() -> None:
     """And when it was asked."""
     assert (
         lines(canary=LiveCanary(996.0, None, "HTTP 500"))[0] == "  probe request: no token, asked 5.0 s ago: HTTP 500"
     )
 
 
-def test_a_refusal_says_when_it_ends() -> None:
+def test_a_refusal_reports_when_it_ends() -> None:
     """Where that is known; a time that is past is none."""
     assert lines(refusing=True, why="spark-1 is short of memory")[0].endswith("are refused: spark-1 is short of memory")
     assert lines(refusing=True, why="x", back_at=1031.0)[0].endswith("x; back in about 30 s")
@@ -63,13 +63,13 @@ def test_a_refusal_says_when_it_ends() -> None:
     )
 
 
-def test_a_reason_is_said_once() -> None:
+def test_a_reason_is_reported_once() -> None:
     """As the state's reason, not again as what requests are refused for."""
     said = lines(refusing=True, why="rank 1 exited", reason="rank 1 exited", back_at=1031.0)
     assert said[:2] == ["  reason: rank 1 exited", "  new requests are refused; back in about 30 s"]
 
 
-def test_what_it_waits_for_stands_there() -> None:
+def test_what_it_waits_for_is_there() -> None:
     """A deliberate back-off with its end; anything else with how long a start takes."""
     (said, *_) = lines(awaited="back-off before launch 3", due=1031.0, usual=4.5)
     assert said == "  back-off before launch 3 until 00:17:11 UTC; a start usually takes 4.5 s"
@@ -84,7 +84,7 @@ def test_restarts_are_counted() -> None:
 
 
 def test_one_that_is_being_started_again_is_not_called_lost() -> None:
-    """systemd does so within seconds; one that nobody starts is told as such."""
+    """systemd does so within seconds; one that nobody starts is reported as such."""
     gone = Supervised("twin", "spark-1", 1001.0, False, LIVE, again=True)
     assert gone.trouble.endswith("1 s ago: it is being started again")
     assert replace(gone, again=False).trouble.endswith("it will not restart automatically")

@@ -1,4 +1,4 @@
-"""Plans, findings, deployments and answers as text; whole plans are kept under tests/data/plans (UPDATE_PLANS=1)."""
+"""Plans, findings, deployments and answers as text; whole plans are saved under tests/data/plans (UPDATE_PLANS=1)."""
 
 import os
 from dataclasses import replace
@@ -94,7 +94,7 @@ PLANS: dict[str, tuple[Plan, bool]] = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_exactly_this(name: str) -> None:
-    """Where, what fits, what is brought, the commands, the figures with their source, findings, and the verdict."""
+    """Where, what fits, what is copied, the commands, the figures with their source, findings, and the verdict."""
     plan, why = PLANS[name]
     shown = unstyle(plan_text(plan, ("weights: copied from spark-1 to spark-2 over the fabric",), why)) + "\n"
     file = DATA / f"{name}.txt"
@@ -103,8 +103,8 @@ def test_a_plan_is_exactly_this(name: str) -> None:
     assert shown == file.read_text()
 
 
-def test_what_all_ranks_share_is_said_once() -> None:
-    """Two ranks differ in a few words of many; those are what one looks for."""
+def test_what_all_ranks_share_is_reported_once() -> None:
+    """Two ranks differ in a few calls of many; those are what a reader looks for."""
     shown = ranks_text(PLAN.specs)
     assert shown.count("SHARED='same for all'") == 1
     assert shown.index("environment of all 2 ranks") < shown.index("rank 0 on spark-1")
@@ -155,13 +155,13 @@ def test_what_is_not_known_is_no_figure() -> None:
     assert "fits (without weights: not known)" in shown and "not known  weights" in shown and "  0.0 GiB" not in shown
 
 
-def test_too_much_is_said_loudly() -> None:
+def test_too_much_is_reported_loudly() -> None:
     """Not as a minus sign among figures."""
     full = replace(MEMORY, lines=(LedgerLine("weights", 130 * GIB, Origin.COMPUTED),))
     assert "DOES NOT FIT" in memory_text((full,), why=False)
 
 
-def test_simulated_stands_first() -> None:
+def test_simulated_is_first() -> None:
     """On plans, deployments and answers."""
     plan = replace(PLAN, cluster=replace(CLUSTER, simulated=True))
     assert plan_text(plan, (), why=False).startswith("SIMULATED  big@256k: ")
@@ -172,14 +172,15 @@ def test_simulated_stands_first() -> None:
 
 @pytest.mark.parametrize("simulated", [True, False])
 def test_only_a_model_gives_real_tokens(simulated: bool) -> None:
-    """What the twin answers is never called real, whichever of deployment and answer says that it is simulated."""
+    """What the simulator answers is never called real, whichever of deployment and answer reports that it is
+    simulated."""
     answer = Answer("hi", 1, 1, 0.1, 0.2)
     found = Deployment("big", DeploymentState.READY, (), answer=answer, simulated=simulated)
     assert ("real token" in deployment_text(found)) is not simulated
     assert "real" not in deployment_text(replace(found, answer=replace(answer, simulated=True)))
 
 
-def test_findings_say_only_what_they_have() -> None:
+def test_findings_report_only_what_they_have() -> None:
     """No empty labels; nothing is coloured where no terminal is (click takes the codes away)."""
     lines = findings_text((OVERRIDE,)).splitlines()
     assert [line.split(":")[0].strip() for line in lines[1:]] == ["remedy"]

@@ -31,7 +31,7 @@ def test_the_whole_time_counts_and_no_raw_key_is_shown() -> None:
     assert max(len(line) for line in lines[: lines.index("try it")] if "answer" not in line) < 80
 
 
-def test_what_is_simulated_says_so() -> None:
+def test_what_is_simulated_reports_it() -> None:
     """The first word of the screen."""
     simulated = replace(PLAN, recipe=replace(RECIPE, model=replace(RECIPE.model, simulated=True)))
     assert outcome_text(replace(READY, plan=simulated), 1.0).startswith("SIMULATED  big: ready")

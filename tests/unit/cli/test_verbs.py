@@ -39,7 +39,7 @@ parallelism: {tp: 2}
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    """Two nodes of a simulated cluster; whatever the command line says, they are what it works on."""
+    """Two nodes of a simulated cluster; whatever the command line names, they are what it works on."""
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
     made = scene()
     lab = replace(cluster(), simulated=True)
@@ -70,7 +70,7 @@ def lost(here: Scene) -> None:
 
 
 def simulated(data: Any) -> bool:
-    """Whether `simulated: true` stands in it, at any depth."""
+    """Whether `simulated: true` is in it, at any depth."""
     if isinstance(data, dict):
         return data.get("simulated") is True or any(simulated(value) for value in data.values())
     return isinstance(data, list) and any(simulated(value) for value in data)
@@ -94,15 +94,15 @@ FORCE = ("--force", "a test")
     ],
     ids=" ".join,
 )
-def test_json_is_json_and_says_simulated(call: Call, words: tuple[str, ...]) -> None:
+def test_json_is_json_and_reports_simulated(call: Call, words: tuple[str, ...]) -> None:
     """stdout is one JSON document and nothing else; nothing simulated is passed off as real."""
     code, out, _ = call(*words, "--json")
     assert code in (0, 1)
     assert simulated(json.loads(out))
 
 
-def test_json_of_what_runs_says_simulated(here: Scene, call: Call) -> None:
-    """status and down tell it by the labels that the ranks themselves carry."""
+def test_json_of_what_runs_reports_simulated(here: Scene, call: Call) -> None:
+    """status and down recognize it by the labels that the ranks themselves carry."""
     call("up", "twin", *FORCE)
     for words in (("status",), ("down", "twin")):
         code, out, _ = call(*words, "--json")
@@ -110,7 +110,7 @@ def test_json_of_what_runs_says_simulated(here: Scene, call: Call) -> None:
         assert simulated(json.loads(out)), words
 
 
-def test_every_screen_says_simulated(here: Scene, call: Call) -> None:
+def test_every_screen_reports_simulated(here: Scene, call: Call) -> None:
     """So does every text."""
     for words in (("check",), ("facts",), ("plan", "twin"), ("up", "twin", *FORCE), ("status",)):
         _, out, _ = call(*words)
@@ -119,7 +119,7 @@ def test_every_screen_says_simulated(here: Scene, call: Call) -> None:
 
 
 def test_the_life_of_a_deployment(here: Scene, call: Call) -> None:
-    """up, up again, status, down, status: each says what is so, and the exit code is good."""
+    """up, up again, status, down, status: each reports what is so, and the exit code is good."""
     code, out, err = call("up", "twin", *FORCE)
     assert code == 0, err
     assert out.startswith("SIMULATED  twin: ready after ")
@@ -164,7 +164,7 @@ def test_a_start_that_fails_is_5_with_the_proof(here: Scene, call: Call) -> None
 
 
 def test_a_degraded_deployment_is_1(here: Scene, call: Call) -> None:
-    """Scripts can tell."""
+    """Scripts can distinguish them."""
     call("up", "twin", *FORCE)
     here.endpoint = FakeEndpoint(NotReady("500 EngineDeadError"), models=("twin-tiny",))
     code, out, _ = call("status")
@@ -172,7 +172,7 @@ def test_a_degraded_deployment_is_1(here: Scene, call: Call) -> None:
     assert call("status", "--no-probe")[0] == 0
 
 
-def test_a_held_lease_is_4(here: Scene, call: Call) -> None:
+def test_a_taken_lease_is_4(here: Scene, call: Call) -> None:
     """Who, why, since when, and the way around it."""
     here.nodes[0].holder = '{"holder": "bob@desk", "why": "up x", "since": 1795233000, "nonce": "ff"}'
     code, _, err = call("up", "twin", *FORCE)
@@ -207,7 +207,7 @@ def test_facts_of_one_node_ask_only_that_one(here: Scene, call: Call) -> None:
     assert here.nodes[1].round_trips == 0
 
 
-def test_a_plan_that_up_would_refuse_is_1_and_says_so(call: Call, tmp_path: Any) -> None:
+def test_a_plan_that_up_would_refuse_is_1_and_reports_it(call: Call, tmp_path: Any) -> None:
     """As the last line, after the findings; `up --dry-run` is the same text with the same code."""
     file = tmp_path / "odd.yaml"
     file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
@@ -221,7 +221,7 @@ def test_a_plan_that_up_would_refuse_is_1_and_says_so(call: Call, tmp_path: Any)
 
 
 def test_a_refused_plan_is_not_written_out(call: Call, tmp_path: Any) -> None:
-    """Whoever asks for files is told that there are none, and why: not given the plan as text."""
+    """A user who asks for files is shown that there are none, and why: not given the plan as text."""
     file = tmp_path / "odd.yaml"
     file.write_text(f"{TWIN}flags: {{no-such-flag: true}}\n")
     code, out, err = call("plan", str(file), "--emit", "shell", "--out", str(tmp_path / "x"))
@@ -239,8 +239,8 @@ def test_the_files_of_a_plan_as_json(call: Call) -> None:
     assert call("plan", "twin", "--emit", "shell", "--json", "--out", "x")[0] == 2
 
 
-def test_what_nobody_brings_for_the_files_is_said() -> None:
-    """A folder that is called by the commit once the weights are there cannot stand in files before."""
+def test_what_nobody_copies_for_the_files_is_reported() -> None:
+    """A folder that is called by the commit once the weights are there cannot be in files before."""
     argv = ("serve", "/models/hub/models--a--b/snapshots/main")
     spec = RankSpec(0, "spark-1", argv, {}, Runtime.DOCKER)
     recipe = Recipe("r", "R", Model("a/b"), EngineChoice("trtllm", "1"))
@@ -290,7 +290,7 @@ def test_logs_show_no_control_characters_unless_asked_for(here: Scene, call: Cal
 
 
 def test_a_node_that_refuses_to_start_is_1(here: Scene, call: Call) -> None:
-    """What the node said, what to do, and nothing left."""
+    """What the node reported, what to do, and nothing left."""
     here.nodes[0].refuses = Completed(125, "", "no space left on device")
     code, _, err = call("up", "twin", *FORCE)
     assert code == 1

@@ -1,4 +1,4 @@
-"""What is left on a node comes back as it was, and says where it does not."""
+"""What is left on a node comes back as it was, and is named where it is not."""
 
 import json
 from importlib.resources import files
@@ -49,7 +49,7 @@ def test_what_a_newer_version_adds_is_left_out_and_what_is_missing_has_its_defau
         ('{"at": 1, "deployment": "d", "phase": "ready", "since": 1, "incident": true}', "bool, not int"),
     ],
 )
-def test_a_broken_file_says_where(text: str, said: str) -> None:
+def test_a_broken_file_states_where(text: str, said: str) -> None:
     """A cut or edited file is a finding, never a guess."""
     with pytest.raises(Unreadable, match=said.replace("[", r"\[")):
         from_json(Live, text)

@@ -16,7 +16,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("text", "clean"), HOSTILE)
-def test_nothing_that_a_terminal_obeys_is_left(text: str, clean: str) -> None:
+def test_nothing_that_a_terminal_interprets_is_left(text: str, clean: str) -> None:
     """Guards the screen against a log, a name or an error of a node: escape sequences of any form, bidi marks."""
     assert printable(text) == clean
     assert shown(click.style(text, fg="red", bold=True)) == click.style(clean, fg="red", bold=True)

@@ -35,8 +35,9 @@ GOOD = (
         (200, [], End.CLOSED, Fate.LOST),
     ],
 )
-def test_a_request_is_lost_when_its_client_cannot_tell(status: int, events: list[str], end: End, fate: Fate) -> None:
-    """Silence, and an end in order without the end of the answer, are losses; whatever says that it failed is none."""
+def test_a_request_is_lost_when_its_client_cannot_know(status: int, events: list[str], end: End, fate: Fate) -> None:
+    """Silence, and an end in order without the end of the answer, are losses; whatever reports that it failed is
+    none."""
     assert judged(status, events, end) is fate
 
 
@@ -96,7 +97,7 @@ def test_requests_are_counted_by_their_fate() -> None:
     assert "1 request(s) lost" in made.missed and "1 refusal(s) without an error object" in made.missed
 
 
-def test_a_held_probe_counts_as_refused_only_after_the_notice() -> None:
+def test_a_delayed_probe_counts_as_refused_only_after_the_notice() -> None:
     """A frozen engine holds probes, too: that is not the gateway's doing."""
     probes = [probe(100.2, 109.0, 200), probe(102.0, 110.1, 200)]
     made = row("x", "y", Target(refused=3.0), Seen(100.0, BEFORE, GOOD, probes=probes, start=6.0))
@@ -109,7 +110,7 @@ def test_a_reboot_counts_from_when_the_node_is_back() -> None:
     assert made.beyond == pytest.approx(2.0) and made.serving == pytest.approx(10.0)
 
 
-def test_what_a_rebooting_node_says_is_noticed_from_when_it_is_back() -> None:
+def test_what_a_rebooting_node_reports_is_noticed_from_when_it_is_back() -> None:
     """Off it reports nothing; a fault that could be noticed before has no such excuse."""
     seen = Seen(100.0, BEFORE, GOOD, start=6.0, mended=100.5)
     assert row("x", "y", Target(detected=1.2, back=True), seen).passed

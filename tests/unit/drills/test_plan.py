@@ -1,4 +1,4 @@
-"""The plan of the drills covers what was promised, and no stage runs into the loop guard by itself."""
+"""The plan of the drills covers what was promised, and no stage runs into the loop guard."""
 
 from dataclasses import replace
 from pathlib import Path

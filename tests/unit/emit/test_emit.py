@@ -1,4 +1,4 @@
-"""What `plan --emit` writes, without any program: nothing secret, nothing lost, refusals in words."""
+"""What `plan --emit` writes, without any program: nothing secret, nothing lost, refusals as text."""
 
 import re
 import shlex
@@ -152,7 +152,7 @@ def test_devices_are_asked_for_as_the_plan_does() -> None:
 
 
 def test_no_form_restarts_a_single_rank() -> None:
-    """A rank that comes back alone meets ranks that have given it up: no form brings one back automatically."""
+    """A rank that comes back alone meets ranks that have given it up: no form restores one automatically."""
     units = [file.text for file in FORMS["systemd"](deepseek()) if file.path.endswith(".service")]
     assert all("\nRestart=no\n" in text for text in units) and len(units) == 2
     assert "restart: 'no'" in FORMS["compose"](deepseek())[1].text

@@ -30,7 +30,7 @@ def test_a_system_unit_runs_as_the_user() -> None:
     assert "User=ai" not in lines(Manager.USER) and "WantedBy=default.target" in lines(Manager.USER)
 
 
-def test_it_says_whose_it_is() -> None:
+def test_it_states_whose_it_is() -> None:
     """`down` finds its units by their first line, whatever they are called."""
     assert lines(Manager.USER)[0] == "# sparkwright: /state/supervision/twin"
     assert unit_name(SERVICE, "twin") == "sparkwright-supervisor-twin.service"

@@ -50,7 +50,7 @@ def local_context(count: int, path: str, port: int = 8000) -> RenderContext:
 
 
 def small(engine: EngineChoice, nodes: int = 1, **more: object) -> Recipe:
-    """A recipe made by hand: what the schema cannot say wrong is said here."""
+    """A recipe made by hand: what the schema cannot express is reported here."""
     model = Model(path="/models/qwen3-8b", served_name="qwen3-8b")
     return Recipe("small", "Small", model, engine, nodes, parallelism=Parallelism(tp=nodes), **more)  # type: ignore[arg-type]
 
@@ -74,7 +74,7 @@ def ray_recipe(runtime: Runtime) -> Recipe:
 
 
 def sglang_recipe(runtime: Runtime, version: str = "0.5.23") -> Recipe:
-    """Its drafts, parsers and a flag of its own, so that the snapshot shows where they stand."""
+    """Its drafts, parsers and a flag of its own, so that the snapshot shows where they are."""
     parsers = Parsers(tool="qwen25", reasoning="qwen3")
     flags = {"attention-backend": "triton"}
     return _spread("sglang", version, runtime, speculation=Speculation("mtp", 3), parsers=parsers, flags=flags)

@@ -116,7 +116,7 @@ def test_no_secret_is_in_argv_or_environment() -> None:
 
 
 def test_rdma_settings_follow_each_node() -> None:
-    """Each rank names its own node's twins; without RDMA nothing forces NCCL to look for it."""
+    """Each rank names its own node's simulators; without RDMA nothing forces NCCL to look for it."""
     ranks = engine("vllm").render(*CASES["deepseek-1m-rdma"])
     assert [r.env["NCCL_IB_HCA"] for r in ranks] == ["rocep1s0f0,roceP2p1s0f0", "rocep1s0f1,roceP2p1s0f1"]
     assert [r.env["VLLM_HOST_IP"] for r in ranks] == ["192.168.100.10", "192.168.100.11"]
@@ -135,7 +135,7 @@ def test_one_node_has_no_trace_of_others() -> None:
     assert rank.listens == (("127.0.0.1", 8000),)
 
 
-def test_the_twin_needs_no_devices() -> None:
+def test_the_simulator_needs_no_devices() -> None:
     """Simulated ranks take no GPU and no RDMA device, and carry the label."""
     for rank in engine("twin").render(*CASES["twin-docker"]):
         assert (rank.gpu, rank.rdma, rank.labels["simulated"]) == (False, False, "true")

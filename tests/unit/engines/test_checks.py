@@ -1,4 +1,4 @@
-"""What an engine says about a recipe before any node is asked."""
+"""What an engine reports about a recipe before any node is asked."""
 
 from dataclasses import replace
 
@@ -97,8 +97,8 @@ def test_rdma_by_force_on_a_node_without_it_is_named() -> None:
         assert [*check_rdma([replace(spec, env=env)])] == []
 
 
-def test_a_review_says_everything_once() -> None:
-    """Two ranks with the same words give one finding each, and the recipe's own trouble stands beside the flags'."""
+def test_a_review_reports_everything_once() -> None:
+    """Two ranks with the same words give one finding each, and the recipe's own trouble is next to the flags'."""
     wrong = {"kv-cache-dtyp": "fp8", "node-rank": 1}
     recipe = replace(shipped("deepseek-v4-flash", "1m"), flags=wrong, env={"VLLM_ROT": "1"})
     specs = engine("vllm").render(recipe, placement(), hub_context())

@@ -188,7 +188,7 @@ def test_sglangs_fields_and_calls_become_options(sglang: Sources) -> None:
     assert {"inner", "plain"}.isdisjoint(options)
 
 
-def test_sglangs_retired_flags_keep_what_they_say(sglang: Sources) -> None:
+def test_sglangs_retired_flags_keep_their_meaning(sglang: Sources) -> None:
     """A switch, a renamed value, and a flag at which the engine stops: each with its successor."""
     options = sglang_options(sglang)
     assert options["old"] == {"kind": "flag", "deprecated": "[Deprecated] Use --new.", "replaced-by": "--new"}
@@ -198,7 +198,7 @@ def test_sglangs_retired_flags_keep_what_they_say(sglang: Sources) -> None:
 
 
 def test_sglangs_variables_with_those_on_their_way_out(sglang: Sources) -> None:
-    """The registry, names read elsewhere, and old names in all three ways of saying so; tests' own are left out."""
+    """The registry, names read elsewhere, and old names in all three ways of writing so; tests' own are left out."""
     env, old = sglang_env(sglang)
     assert {"SGLANG_ONE", "SGLANG_TWO", "SGLANG_READ_ELSEWHERE"} <= set(env)
     assert "SGLANG_OF_TESTS" not in env

@@ -21,7 +21,7 @@ def test_there_is_data_for_the_versions_that_people_run() -> None:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-cpp"])
-def test_data_says_where_it_comes_from(engine: str) -> None:
+def test_data_reports_where_it_comes_from(engine: str) -> None:
     """Every file read from a wheel names it and its hash, and is whole."""
     for version in versions(engine):
         data, said = flag_data(engine, version)
@@ -84,7 +84,7 @@ def test_values_that_sglang_takes_differ_by_version() -> None:
         ("trtllm", "1.3.0rc13", "1.3.0rc"),
     ],
 )
-def test_a_version_without_data_takes_the_nearest_and_says_so(engine: str, version: str, near: str) -> None:
+def test_a_version_without_data_takes_the_nearest_and_reports_it(engine: str, version: str, near: str) -> None:
     """Never a silent guess: the note names the version that was asked for and the one that was used."""
     data, (note,) = flag_data(engine, version)
     assert data is not None
@@ -93,7 +93,7 @@ def test_a_version_without_data_takes_the_nearest_and_says_so(engine: str, versi
     assert version in note.evidence
 
 
-def test_how_far_away_decides_how_loudly_it_is_said() -> None:
+def test_how_far_away_decides_how_loudly_it_is_reported() -> None:
     """A patch of the same series is a note, another series a warning."""
     assert flag_data("vllm", "0.21.1")[1][0].severity is Severity.INFO
     assert flag_data("vllm", "0.26.0")[1][0].severity is Severity.WARN

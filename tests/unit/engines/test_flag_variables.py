@@ -48,7 +48,7 @@ def test_a_typo_names_the_variable_that_is_meant() -> None:
     assert one("vllm", "0.21.0", "VLLM_CACHE_ROT").remedy == "did you mean VLLM_CACHE_ROOT?"
 
 
-def test_what_an_image_adds_is_silent_only_when_the_recipe_says_so() -> None:
+def test_what_an_image_adds_is_silent_only_when_the_recipe_states_it() -> None:
     """Seed 003: no published vLLM reads VLLM_USE_B12X_MOE; the image's own build does."""
     assert "engine.extra_env" in one("vllm", "0.21.0", "VLLM_USE_B12X_MOE").remedy
     assert one("vllm", "0.21.1", "VLLM_USE_B12X_MOE").severity is Severity.WARN

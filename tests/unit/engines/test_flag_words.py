@@ -1,4 +1,4 @@
-"""The words that differ between engines: every one is a real option, so the data says."""
+"""The words that differ between engines: every one is a real option, so the data shows."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_another_engines_alias_leads_there_too() -> None:
     assert right_word(data, "--ctx-size").word == "--max-model-len"
 
 
-def test_nothing_is_said_of_what_nobody_knows() -> None:
+def test_nothing_is_reported_of_what_nobody_knows() -> None:
     """An invented option has neither a meaning elsewhere nor a history."""
     assert right_word(read_data("vllm", "0.21.0"), "--frobnicate").word == ""
     assert history("vllm", "0.21.0", "--frobnicate") == ""

@@ -72,7 +72,7 @@ def test_an_unknown_flag_names_the_right_one() -> None:
         ("--quantization nvfp4", "ENG009", "did you mean modelopt_fp4?"),
     ],
 )
-def test_a_wrong_value_says_what_is_allowed(words: str, code: str, says: str) -> None:
+def test_a_wrong_value_reports_what_is_allowed(words: str, code: str, says: str) -> None:
     """Each way to give a value wrongly has its code and a remedy that helps."""
     finding = one(f"serve m {words}")
     assert finding.code == code
@@ -143,7 +143,7 @@ def test_a_value_in_other_letters_finds_the_right_one() -> None:
     assert one("m --block-size seventeen").remedy == "as in --block-size 8"
 
 
-def test_what_another_version_has_is_said() -> None:
+def test_what_another_version_has_is_reported() -> None:
     """The data of all versions shows when an option came and went; nobody wrote that down by hand."""
     assert "vllm has it from 0.33.0 on" in one("serve m --enable-hc-sp").evidence
     gone = one("serve m --max-num-partial-prefills 1", version="0.33.0")
@@ -151,7 +151,7 @@ def test_what_another_version_has_is_said() -> None:
     assert gone.remedy.startswith("leave it out, or take another version")
 
 
-def test_a_value_of_another_version_says_of_which() -> None:
+def test_a_value_of_another_version_reports_of_which() -> None:
     """`dspark` and 4-bit KV caches are values, not options: the same history serves them."""
     method = one("serve m --speculative-config.method dspark")
     assert (method.code, "vllm has it from 0.27.1 on" in method.evidence) == ("ENG002", True)

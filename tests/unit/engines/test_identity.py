@@ -60,7 +60,7 @@ def test_an_image_without_the_engine_is_blocked() -> None:
 
 
 def test_a_program_of_the_recipes_own_gets_the_benefit_of_the_doubt() -> None:
-    """It may bring its engine along in a way that cannot be seen from outside."""
+    """It may contain its engine in a way that cannot be seen from outside."""
     assert found(EngineFound("arm64"), entrypoint=("/opt/start",)) == [("ENG018", Severity.WARN)]
 
 
@@ -124,7 +124,7 @@ def test_a_native_build_of_llama_cpp_is_a_program_and_no_package() -> None:
 
 
 @pytest.mark.parametrize(("build", "told"), [("11549", []), ("10269", [("ENG019", Severity.WARN)])])
-def test_the_wheels_version_ends_with_the_build_that_the_server_tells(build: str, told: list[object]) -> None:
+def test_the_wheels_version_ends_with_the_build_that_the_server_reports(build: str, told: list[object]) -> None:
     """2026.10.11549 is build 11549; another build may differ in a flag, and is no other release."""
     assert found(EngineFound("", {"llama-server": build}, "/usr/bin/llama-server"), **LLAMA) == told
 
@@ -132,7 +132,7 @@ def test_the_wheels_version_ends_with_the_build_that_the_server_tells(build: str
 TWIN = {"name": "twin", "version": "0.21.0", "runtime": Runtime.PROCESS, "image": ""}
 
 
-def test_the_twin_is_sparkwright_on_the_node() -> None:
+def test_the_simulator_is_sparkwright_on_the_node() -> None:
     """A laptop's interpreter is seldom there; the version in the recipe is the one that it plays."""
     for more, python in (({}, "/laptop/bin/python"), ({"venv": "/opt/v"}, "/opt/v/bin/python")):
         asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **TWIN, **more)), "/laptop/bin/python")  # type: ignore[arg-type]
@@ -149,6 +149,6 @@ def test_the_twin_is_sparkwright_on_the_node() -> None:
 
 
 @pytest.mark.parametrize("more", [{"runtime": Runtime.DOCKER}, {"entrypoint": ("sparkwright-twin",)}])
-def test_a_twin_of_another_make_is_asked_nothing(more: dict[str, object]) -> None:
+def test_a_simulator_of_another_make_is_asked_nothing(more: dict[str, object]) -> None:
     """An image of it is made on the spot, and a program of its own may be anything."""
     assert question(replace(RECIPE, engine=replace(RECIPE.engine, **{**TWIN, **more})), "python3") is None  # type: ignore[arg-type]

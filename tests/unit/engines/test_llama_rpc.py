@@ -1,4 +1,4 @@
-"""llama.cpp over two nodes: where the workers listen, what the head is told, and what is refused."""
+"""llama.cpp over two nodes: where the workers listen, what the head is given, and what is refused."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def test_the_head_names_its_workers_in_rank_order() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu-layers", "n_gpu_layers", "--n-gpu-layers"])
-def test_a_recipes_own_number_of_layers_stands_alone(name: str) -> None:
+def test_a_recipes_own_number_of_layers_is_used_alone(name: str) -> None:
     """Given twice, the last would win by accident."""
     argv = ranks(replace(TWO, flags={name: 40}))[0].argv
     assert sum(word in ("--gpu-layers", "--n-gpu-layers") for word in argv) == 1
@@ -77,7 +77,7 @@ def test_only_the_head_has_the_weights_and_the_key() -> None:
         (replace(PROCESS, entrypoint=("/opt/bin/llama-server",)), "/opt/bin"),
     ],
 )
-def test_the_worker_takes_the_program_beside_the_server(choice: EngineChoice, folder: str) -> None:
+def test_the_worker_takes_the_program_next_to_the_server(choice: EngineChoice, folder: str) -> None:
     """Head and workers must be of one build: another version is refused by the protocol."""
     script, first = ranks(replace(TWO, engine=choice))[1].argv[-7:-5]
     assert first == folder
@@ -91,7 +91,7 @@ def test_weights_are_never_mapped_on_unified_memory(version: str, words: list[st
     assert [word for word in argv if word in ("--no-mmap", "--load-mode", "none")] == words
 
 
-def test_that_rpc_is_open_is_said() -> None:
+def test_that_rpc_is_open_is_reported() -> None:
     """Always on several nodes, never on one."""
     assert found(TWO) == [("nodes", Severity.WARN)]
     assert found(replace(TWO, nodes=1, parallelism=Parallelism())) == []

@@ -50,7 +50,7 @@ def test_what_the_recipe_chooses_itself_is_left_to_the_engine() -> None:
     assert check_quantization(replace(VLLM, flags={"quantization": "humming"}), "exl3") == ()
 
 
-def test_an_engine_without_such_names_says_nothing() -> None:
+def test_an_engine_without_such_names_reports_nothing() -> None:
     """Guards that nothing is guessed: llama.cpp reads GGUF, and of an unknown version nothing is known."""
     assert check_quantization(replace(VLLM, engine=EngineChoice("llama-cpp", "2026.10.11549")), "exl3") == ()
     assert check_quantization(replace(VLLM, engine=EngineChoice("no-such", "1.0")), "exl3") == ()

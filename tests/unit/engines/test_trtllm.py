@@ -1,4 +1,4 @@
-"""TensorRT-LLM's ranks: who runs mpirun, what every node is told, and what is refused."""
+"""TensorRT-LLM's ranks: who runs mpirun, what every node is given, and what is refused."""
 
 from dataclasses import replace
 
@@ -91,7 +91,7 @@ def test_the_daemons_meet_in_the_smallest_common_network(first: str, second: str
         assert spec.env["OMPI_MCA_oob_tcp_if_include"] == network
 
 
-def test_that_the_daemons_listen_everywhere_is_said() -> None:
+def test_that_the_daemons_listen_everywhere_is_reported() -> None:
     """Open MPI has no option for it; one node has no daemons."""
     assert "ENG032" in [finding.code for finding in engine("trtllm").check(TWO)]
     assert engine("trtllm").check(replace(TWO, nodes=1, parallelism=Parallelism())) == ()
@@ -143,7 +143,7 @@ def test_the_options_file_holds_ours_and_the_recipes() -> None:
     assert after(head.engine_words, "--extra_llm_api_options") == "/run/sparkwright/files/extra_llm_api_options.yaml"
 
 
-def test_a_venv_brings_its_own_programs() -> None:
+def test_a_venv_has_its_own_programs() -> None:
     """Process runtime: launcher, trtllm-llmapi-launch and trtllm-serve all come from the venv."""
     recipe = replace(TWO, engine=EngineChoice("trtllm", "1.3.0rc13", Runtime.PROCESS, venv="/opt/v"))
     head = ranks(recipe)[0]

@@ -81,7 +81,7 @@ def test_what_ends_a_start_is_an_error(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["Rank0 Task exit code: 0", f"{AT} [W] Attention workspace size", "+ set -ex", ""])
-def test_what_is_harmless_says_nothing(line: str) -> None:
+def test_what_is_harmless_reports_nothing(line: str) -> None:
     """A warning, a clean end and the launcher's own trace are no errors."""
     event = read_trtllm(line)
     assert event is None or not event.error

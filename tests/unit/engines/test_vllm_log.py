@@ -172,7 +172,7 @@ def test_a_padded_line_is_read_at_once() -> None:
         known.read(f"x{' ' * 300_000}y")
 
 
-def test_a_talkative_log_tells_what_the_pool_was_made_of() -> None:
+def test_a_talkative_log_reports_what_the_pool_was_made_of() -> None:
     """With VLLM_LOGGING_LEVEL=DEBUG; the wording is that of the wheels 0.21.0 and 0.33.0."""
     begin = "(EngineCore pid=7) DEBUG 11-21 04:05:27 [gpu_worker.py:304] "
     took = "Memory profiling takes 3.1 seconds. Total non KV cache memory: 17GiB; torch peak memory increase: 1.52GiB; "

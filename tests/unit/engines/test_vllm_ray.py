@@ -34,7 +34,7 @@ def test_one_server_and_no_word_of_the_native_mode() -> None:
 
 
 def test_nothing_that_differs_between_nodes_is_carried_over() -> None:
-    """vLLM hands the head's environment to all workers, HCA and interface names with it, unless this file says no."""
+    """vLLM hands the head's environment to all workers, HCA and interface names too, unless this file disables it."""
     head, worker = ranks()
     (listed,) = [json.loads(f.text) for f in head.files if f.name == "ray_non_carry_over_env_vars.json"]
     differing = {name for name in head.env if head.env[name] != worker.env.get(name)}

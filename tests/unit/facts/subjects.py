@@ -1,4 +1,5 @@
-"""Which parser reads the samples in which folder of tests/data/facts, and how results are held against expectations."""
+"""Which parser reads the samples in which folder of tests/data/facts, and how results are compared with
+expectations."""
 
 import dataclasses
 import json
@@ -54,7 +55,7 @@ ALL_FACTS: dict[str, Fact[object]] = {
 
 
 def below(mark: str, fact: Fact[object]) -> Callable[[Completed], object]:
-    """The tool's bare output stands in one section of our script's answer."""
+    """The tool's bare output is in one section of our script's answer."""
     return lambda done: fact.read(dataclasses.replace(done, stdout=mark + done.stdout))
 
 

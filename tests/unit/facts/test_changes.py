@@ -79,5 +79,5 @@ def test_odd_records_are_unknown_and_never_raise(content: str) -> None:
     ],
 )
 def test_rights_by_exit_code(done: Completed, rights: Rights) -> None:
-    """Guards that only the exit code decides, and that the user reads sudo's own words."""
+    """Guards that only the exit code decides, and that the user reads sudo's own text."""
     assert RIGHTS.read(done) == rights

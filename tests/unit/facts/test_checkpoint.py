@@ -72,7 +72,7 @@ def test_each_flaw_is_named(case: str) -> None:
     assert found.complete is not any(defect in MISSING for defect in expected.values())
 
 
-def test_a_config_of_another_model_tells_nothing() -> None:
+def test_a_config_of_another_model_reports_nothing() -> None:
     """Guards that dimensions which the weights contradict are not counted with."""
     norm = "tensor\tmodel.layers.#.input_layernorm.weight\tBF16\t{}\t3"
     config = json.dumps(json.loads(CONFIG) | {"hidden_size": 64})
@@ -101,7 +101,7 @@ DOUBTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @for_each("case", DOUBTS)
-def test_what_is_half_known_is_said(case: str) -> None:
+def test_what_is_half_known_is_reported(case: str) -> None:
     """Guards that a figure which leaves something out never passes for the whole."""
     added, words = DOUBTS[case]
     found = read(*without("config"), f"config\t{json.dumps(json.loads(CONFIG) | added)}")

@@ -19,7 +19,7 @@ def test_versions_and_program() -> None:
     assert parse_found(Completed(0, GOOD)) == EngineFound("arm64", versions, "/usr/local/bin/vllm")
 
 
-def test_a_program_that_says_its_version() -> None:
+def test_a_program_that_reports_its_version() -> None:
     """llama-server's first line, among whatever else its libraries print."""
     assert parse_found(Completed(0, SERVER)) == EngineFound("amd64", {"llama-server": "11549"}, "/app/llama-server")
 

@@ -49,7 +49,7 @@ def test_every_field_has_a_word_of_the_vocabulary() -> None:
     assert set(FIELDS) <= set(LiveEngine.__dataclass_fields__)
 
 
-def test_llama_cpp_tells_its_decode_calls() -> None:
+def test_llama_cpp_reports_its_decode_calls() -> None:
     """They move with every batch, its token counters only when a request ends."""
     text = "llamacpp:n_decode_total 332\nllamacpp:requests_processing 1\nllamacpp:tokens_predicted_total 8\n"
     found = read(text, LLAMA_CPP_METRICS, 1.0)
@@ -57,7 +57,7 @@ def test_llama_cpp_tells_its_decode_calls() -> None:
     assert (found.iterations, found.running, found.generation_tokens, found.kv_usage) == (332.0, 1.0, 8.0, None)
 
 
-def test_sglang_tells_its_pool() -> None:
+def test_sglang_reports_its_pool() -> None:
     """token_usage, and requests by whether they stream."""
     text = (
         'sglang:token_usage{tp_rank="0"} 0.31\nsglang:num_requests_total{s="a"} 4\nsglang:num_requests_total{s="b"} 3\n'

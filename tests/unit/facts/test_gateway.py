@@ -1,4 +1,4 @@
-"""What the head says about a gateway's needs; the texts are as the real tools print them."""
+"""What the head reports about a gateway's needs; the texts are as the real tools print them."""
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
@@ -45,7 +45,7 @@ def pair(text: str) -> Pair:
 
 
 def test_a_bare_node() -> None:
-    """Guards that what is not there is empty, and that no keys file is told from an empty one."""
+    """Guards that what is not there is empty, and that no keys file is read from an empty one."""
     found = read(BARE)
     assert isinstance(found, GatewayFacts)
     assert (found.caddy, found.version, found.image, found.keys, found.keys_mode) == ("", "", "", None, "")

@@ -1,4 +1,4 @@
-"""What a look at a rank's processes says."""
+"""What a sample of a rank's processes reports."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from sparkwright.facts.sample import halts, parse_stopped
         ("stopped\nstopped x y\nsomething 12 else\n", ()),
     ],
 )
-def test_only_what_is_stopped_is_told(text: str, found: tuple[Halt, ...]) -> None:
+def test_only_what_is_stopped_is_reported(text: str, found: tuple[Halt, ...]) -> None:
     """Guards names as the kernel has them: any character, and none that a terminal would follow."""
     assert parse_stopped(Completed(0, text)) == found
 

@@ -1,4 +1,4 @@
-"""A node that lies: nothing that it says becomes an option, a second line or an expansion somewhere else."""
+"""A node that lies: nothing that it states becomes an option, a second line or an expansion somewhere else."""
 
 import dataclasses
 import json
@@ -51,7 +51,7 @@ GATEWAY_SAID = {"caddy": "/usr/bin/caddy", "image": "", "host": "spark-1", "addr
 
 @dataclass(frozen=True)
 class Case:
-    """said: what a node says, by the names in `text`; read: what becomes of it."""
+    """said: what a node reports, by the names in `text`; read: what becomes of it."""
 
     text: str
     said: dict[str, str]
@@ -161,7 +161,7 @@ NAMED = [(case, name) for case in CASES for name in CASES[case].said]
 
 
 def strings(found: object) -> Iterator[str]:
-    """All text in a fact; what is shown only (Unknown's) is not looked at."""
+    """All text in a fact; what is shown only (Unknown's) is not inspected."""
     if isinstance(found, str):
         yield found
     elif isinstance(found, dict):
@@ -173,7 +173,7 @@ def strings(found: object) -> Iterator[str]:
 
 
 @for_each("case, name", NAMED)
-def test_what_a_node_says_is_itself_or_nothing(case: str, name: str) -> None:
+def test_what_a_node_reports_is_itself_or_nothing(case: str, name: str) -> None:
     """Guards each word that goes into a command, an ssh configuration, a unit or a variable of an engine."""
     honest = CASES[case].with_(name, CASES[case].said[name])
     assert honest is not None and not isinstance(honest, Unknown), "the case itself is understood"
@@ -188,7 +188,8 @@ def test_what_a_node_says_is_itself_or_nothing(case: str, name: str) -> None:
 
 @for_each("hostile", HOSTILE)
 def test_no_line_is_added_to_an_ssh_configuration(hostile: str) -> None:
-    """Guards the head's ssh configuration and a worker's authorized_keys against what the worker and the head say."""
+    """Guards the head's ssh configuration and a worker's authorized_keys against what the worker and the head
+    report."""
     for name in REACH_SAID:
         reach = CASES["reach"].with_(name, hostile)
         assert isinstance(reach, Unknown) or "ProxyCommand" not in config("/s", [("spark-2", reach)])

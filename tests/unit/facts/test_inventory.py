@@ -10,12 +10,12 @@ from sparkwright.facts.inventory import parse
 ENTRY = "\n@@ entry\torg/x\t\npath\t/h/x\nroot\t/h\nrevision\tabc\nfile\t70\tmodel.safetensors\nfile\t9\tconfig.json\n"
 
 
-def test_a_node_that_fails_says_why() -> None:
+def test_a_node_that_fails_reports_why() -> None:
     """Half a listing is none."""
     assert parse(Completed(124, ENTRY, "cut off"), "n") == Unknown("cut off", "exit 124")
 
 
-def test_entries_are_told_apart() -> None:
+def test_entries_are_distinguished() -> None:
     """What is before the first entry is a login shell's greeting."""
     found = parse(Completed(0, f"Welcome!\n{ENTRY}{ENTRY.replace('org/x', 'org/y')}", ""), "n")
     assert isinstance(found, tuple)

@@ -93,7 +93,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 @for_each("name", FAMILIES)
 def test_kinds_of_attention(name: str) -> None:
-    """Guards what each kind of attention is reported to keep: a cache of the wrong size is off by up to 25 times."""
+    """Guards what each kind of attention keeps: a cache of the wrong size is off by up to 25 times."""
     shape = read(name)
     assert {key: getattr(shape, key) for key in FAMILIES[name]} == FAMILIES[name]
 
@@ -177,7 +177,7 @@ ODD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @for_each("case", ODD)
-def test_ways_to_say_which_layer_is_which(case: str) -> None:
+def test_ways_to_write_which_layer_is_which(case: str) -> None:
     """Guards the rarer ways of writing it down, and that a window or a state which nobody describes is not made up."""
     added, expected = ODD[case]
     shape = parse(json.dumps(LLAMA | added))

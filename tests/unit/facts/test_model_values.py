@@ -1,4 +1,4 @@
-"""Tables beside the vocabulary: as large as published, and never silently left out."""
+"""Tables next to the vocabulary: as large as published, and never silently left out."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def test_other_ways_to_write_them() -> None:
 
 
 @pytest.mark.parametrize("keys", [{"engram_layer_ids": [1, 14]}, {"ngram_layers": 3}, {"over_encoding_size": 9}])
-def test_what_cannot_be_counted_is_said(keys: dict[str, Any]) -> None:
+def test_what_cannot_be_counted_is_reported(keys: dict[str, Any]) -> None:
     """Guards a config that names tables in another way: the plan must not call its weights exact."""
     found = read(**keys)
     assert (found.tables, found.tables_unknown) == (0, True)

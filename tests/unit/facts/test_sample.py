@@ -64,7 +64,8 @@ def test_a_block_is_a_sample() -> None:
 
 
 def test_lines_of_the_background_come_with_the_next_block() -> None:
-    """Also when they stand in the middle of one; kernel lines are told once, the GPU's reading stays with its time."""
+    """Also when they are in the middle of one; kernel lines are reported once, the GPU's reading stays with its
+    time."""
     head, tail = BLOCK[:200], BLOCK[200:]
     head, rest = head.rpartition("\n")[0] + "\n", head.rpartition("\n")[2]
     text = f"gpu 94 %, 58 %, 62.41 W, 2405 MHz, 74\nkernel one\n{head}kernel two\npids 71 4711 \n{rest}{tail}{BLOCK}"
@@ -100,7 +101,7 @@ def test_what_is_no_reading_is_unknown(line: str, why: str) -> None:
     assert found.gpu.raw == line.partition(" ")[2]
 
 
-def test_cells_that_a_gb10_does_not_tell_are_unknown_alone() -> None:
+def test_cells_that_a_gb10_does_not_report_are_unknown_alone() -> None:
     """The others count."""
     (found,) = read("gpu 96 %, [N/A], 14.02 W, 2411 MHz, 52\n" + BLOCK)
     assert isinstance(found.gpu, GpuSample)
@@ -108,7 +109,7 @@ def test_cells_that_a_gb10_does_not_tell_are_unknown_alone() -> None:
     assert (found.gpu.utilization, found.gpu.power) == (96.0, 14.02)
 
 
-def test_who_may_not_read_the_kernel_log_is_told_so() -> None:
+def test_who_may_not_read_the_kernel_log_is_named() -> None:
     """In every sample from then on."""
     found = read(f"{BLOCK}kernel! this user may read neither the journal nor dmesg\n{BLOCK}")
     assert [one.kernel_blind for one in found] == ["", "this user may read neither the journal nor dmesg"]

@@ -11,7 +11,7 @@ SAMPLES = samples()
 
 
 @for_each("sample", SAMPLES, ids=lambda s: f"{s.subject}/{s.name}")
-def test_sample_is_read_as_its_file_says(sample: Sample) -> None:
+def test_sample_is_read_as_its_file_states(sample: Sample) -> None:
     """Guards what the sample's own `guards` sentence reports."""
     found = plain(SUBJECTS[sample.subject](sample.done))
     assert picked(found, sample.expect) == sample.expect, sample.guards

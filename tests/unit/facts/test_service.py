@@ -47,7 +47,7 @@ def test_an_old_python_is_named() -> None:
 
 
 def test_without_systemd() -> None:
-    """Why nothing would bring a supervisor back is kept for the finding."""
+    """Why nothing would restore a supervisor is saved for the finding."""
     found = service_host(DGX.replace("user\nlingers", "no systemd runs here"))
     assert (found.manager, found.why) == (Manager.NONE, "no systemd runs here")
     assert service_host(DGX.replace("user\nlingers", "system")).manager is Manager.SYSTEM

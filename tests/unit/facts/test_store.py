@@ -1,4 +1,4 @@
-"""What a head tells of its supervisors and incidents, and what it may tell that is neither."""
+"""What a head reports of its supervisors and incidents, and what it may report that is neither."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What Caddy is told; that it understands it is shown by the functional tests."""
+"""What Caddy is given; that it understands it is shown by the functional tests."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Who gets in now, who waits, and what others are told."""
+"""Who gets in now, who waits, and what others are shown."""
 
 from dataclasses import replace
 from string import ascii_letters, digits
@@ -31,7 +31,7 @@ ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v
 
 
 @for_each("path", ["/", "/metrics", "/v1", "/v1x", "/V1/models", "", "//v1/models"])
-def test_nothing_beside_v1(path: str) -> None:
+def test_nothing_next_to_v1(path: str) -> None:
     """Guards that also the key check, and not Caddy alone, knows what is served; a key changes nothing."""
     answer = refused(replace(GOOD, path=path), 100, ROUTES)
     assert answer == answers.no_such_path()
@@ -41,7 +41,7 @@ PLAIN = set(ascii_letters + digits + "._~@:+=-")
 
 
 @given(st.text(max_size=40) | st.text("ab0./%2F2fe;\\", max_size=12))
-def test_nothing_beside_the_list(text: str) -> None:
+def test_nothing_next_to_the_list(text: str) -> None:
     """Guards that a path is served only as it is listed, with segments that no server reads in another way."""
     parts = text.replace("%2F", "/").split("/")
     plain = all(part and set(part) <= PLAIN and not part.startswith(".") for part in parts)
@@ -84,7 +84,7 @@ def test_keys_that_cannot_be_read_are_not_called_unknown() -> None:
     assert refused(replace(GOOD, readable=False), 100, ROUTES) is None, "the engine's own key is no matter of the file"
 
 
-def test_the_key_comes_before_all_that_tells_something() -> None:
+def test_the_key_comes_before_all_that_reports_something() -> None:
     """Guards that strangers learn neither limits nor the engine's state."""
     stranger = replace(GOOD, known=False, length=10**9)
     assert refused(stranger, 100, ROUTES) == answers.no_key(shown=True)
@@ -125,7 +125,7 @@ def test_what_does_not_pass_by_itself_is_not_waited_for(phase: DeploymentState) 
     assert isinstance(admitted(replace(LIVE, phase=phase, back_at=NOW + 2), NOW, 0.0), answers.Answer)
 
 
-def test_the_words_say_what_since_when_and_until_when() -> None:
+def test_the_words_report_what_since_when_and_until_when() -> None:
     """Guards the sentence that users of coding agents will read."""
     answer = unavailable(replace(LIVE, back_at=NOW + 200), NOW)
     assert answer.message == "big is loading since 65 s: rank 1 exited with 137; it should be back in about 3 min 20 s."
@@ -155,7 +155,7 @@ def test_retry_after_is_a_sensible_number(back: float, phase: DeploymentState) -
     assert 1 <= retry_after(replace(LIVE, phase=phase, back_at=NOW + back), NOW) <= 600
 
 
-def test_an_engine_that_broke_off_is_told_by_what_is_known() -> None:
+def test_an_engine_that_broke_off_is_recognized_by_what_is_known() -> None:
     """Guards three different answers: refused meanwhile, not seen yet, and nobody looks after it."""
     assert broken(LIVE, NOW) == unavailable(LIVE, NOW)
     assert "its supervisor looks at it" in broken(replace(LIVE, refusing=False), NOW).message

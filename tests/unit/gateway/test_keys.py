@@ -15,7 +15,7 @@ ONE, TWO = key_from(bytes(24)), key_from(bytes([1]) * 24)
 KNOWN = Keys((Key("laptop", digest(ONE.reveal()), 5.0, "ann@desk"), Key("ci", digest(TWO.reveal()), deployment="big")))
 
 
-def test_a_key_says_whose_it_is_and_hides_itself() -> None:
+def test_a_key_states_whose_it_is_and_hides_itself() -> None:
     """Guards that leaked keys can be searched for by their beginning, and that ours do not leak by repr."""
     assert ONE.reveal() == "sk-sw-" + "00" * 24
     assert "00" not in repr(ONE)

@@ -42,7 +42,7 @@ def test_code_is_compiled_for_gb10_in_the_build_and_later() -> None:
     assert not {"TORCH_CUDA_ARCH_LIST", "TRITON_PTXAS_PATH"} & set(environment(Build(BASE, cuda_arch="")))
 
 
-def test_the_ptxas_link_comes_after_everything_that_may_bring_triton() -> None:
+def test_the_ptxas_link_comes_after_everything_that_may_install_triton() -> None:
     """An engine's wheel may install another Triton, with a ptxas of its own that does not know sm_121a."""
     files = rendered(sources=(SOURCE,), python=(PythonPackages(("triton==3.5.0",)),))
     lines = files["Dockerfile"].splitlines()
@@ -67,7 +67,7 @@ def test_what_is_pinned_stays_pinned() -> None:
     assert f"pip install --constraint /opt/sparkwright/build/{CONSTRAINTS}" in files["source-vllm.sh"]
 
 
-def test_packages_with_hashes_are_held_to_them() -> None:
+def test_packages_with_hashes_are_checked_against_them() -> None:
     """pip then wants one for each dependency: a group with hashes names all that it installs."""
     plain, hashed = PythonPackages(("a==1",), "https://index.example/whl"), f"b==2 --hash=sha256:{'0' * 64}"
     text = rendered(python=(plain, PythonPackages((hashed,))))["Dockerfile"]
@@ -90,7 +90,7 @@ def test_values_of_the_environment_arrive_as_written(value: str) -> None:
     assert quoted.replace("\\$", "$").replace('\\"', '"').replace("\\\\", "\\") == value
 
 
-def test_what_is_not_pinned_is_said() -> None:
+def test_what_is_not_pinned_is_reported() -> None:
     """Anyone who reads the Dockerfile sees it, on one line."""
     assert "# Not pinned: apt, and\n" not in rendered(unpinned="apt, and\nmore")["Dockerfile"]
     assert "# Not pinned: apt, and more\n" in rendered(unpinned="apt, and\nmore")["Dockerfile"]

@@ -1,4 +1,4 @@
-"""A built image's name follows from what goes into it, and its labels tell where that came from."""
+"""A built image's name follows from what goes into it, and its labels report where that came from."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def test_a_named_image_is_left_alone(engine: dict[str, object]) -> None:
     assert served(given) == given
 
 
-def test_labels_tell_all_parts() -> None:
+def test_labels_report_all_parts() -> None:
     """Containers inherit them, so none may be one of those by which ranks are found."""
     marks = labels(RECIPE, BUILD, "0.1.0", 1_795_000_000)
     assert all(name.startswith(PREFIX) for name in marks)

@@ -1,4 +1,4 @@
-"""Intervals: exact where they can be checked by hand, and about as often right as they say."""
+"""Intervals: exact where they can be checked by hand, and about as often right as they state."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_repeats_that_differ_widen_the_interval() -> None:
     assert wide[1] - wide[0] > 3 * (narrow[1] - narrow[0])
 
 
-def test_bins_say_what_exact_counting_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_agree_with_exact_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million token times are gathered in bins: the statistics of a resample move by less than half a percent."""
     rng = np.random.default_rng(5)
     many = Sample(rng.lognormal(-4.0, 0.4, 30_000), np.sort(rng.integers(0, 300, 30_000)))
@@ -97,7 +97,7 @@ def test_bins_say_what_exact_counting_says(monkeypatch: pytest.MonkeyPatch) -> N
     assert binned == pytest.approx(bootstrap.resampled(many, drawn), rel=0.005)
 
 
-def test_bins_of_one_value_a_request_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_of_one_value_a_request_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shorter way for values that are one for each request."""
     rng = np.random.default_rng(6)
     values = list(rng.lognormal(-2.0, 0.5, 3_000))

@@ -115,7 +115,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(other: Run, why: str
     assert why in " ".join(found.refused)
 
 
-def test_simulated_beside_measured_wants_a_word() -> None:
+def test_simulated_compared_with_measured_must_be_allowed() -> None:
     """It is compared when asked, and reported again in the notes."""
     real, twin = run(level([row()])), run(level([row()]), conditions=replace(KNOWN, simulated=True))
     assert refused(real, twin)
@@ -138,7 +138,7 @@ def test_a_model_with_and_without_its_publisher_is_the_same() -> None:
     assert refused(run(level([row()])), run(level([row()]), conditions=replace(KNOWN, model="Model"))) == ()
 
 
-def test_what_may_differ_is_told() -> None:
+def test_what_may_differ_is_reported() -> None:
     """Engine, version and flags are what is compared; a reader must see them."""
     one = replace(KNOWN, engine="vllm", engine_version="0.21.0", flags=("--a", "--b"))
     two = replace(KNOWN, engine="vllm", engine_version="0.22.0", flags=("--b", "--c"))

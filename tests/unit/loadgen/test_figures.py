@@ -28,7 +28,7 @@ def test_prefill_counts_what_was_not_cached() -> None:
     assert figures.prefill(row(0.5, prompt_tokens=1000, cached_tokens=800)) == pytest.approx(400.0)
 
 
-def test_what_the_server_says_of_its_cache_goes_before_the_plan() -> None:
+def test_what_the_server_reports_of_its_cache_goes_before_the_plan() -> None:
     """The plan is in only where the server reports nothing."""
     assert figures.prefill(row(0.5, prompt_tokens=1000, cached_tokens=0, planned_cached=800)) == pytest.approx(2000.0)
     assert figures.prefill(row(0.5, prompt_tokens=1000, planned_cached=800)) == pytest.approx(400.0)

@@ -44,7 +44,7 @@ def one(line: str, summary: RunSummary, baseline: RunSummary | None = None) -> G
         ("output_rate.least >= 1e3 tokens/s # as asked", Gate("", "output_rate", "least", ">=", 1000.0)),
     ],
 )  # fmt: skip
-def test_a_line_means_what_it_says(line: str, gate: Gate) -> None:
+def test_a_line_means_what_it_states(line: str, gate: Gate) -> None:
     """Units become seconds, tokens a second and shares; what follows # is left out."""
     (found,) = parse(line)
     assert found.line == line.partition("#")[0].strip()

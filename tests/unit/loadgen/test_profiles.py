@@ -17,7 +17,7 @@ ISSUED = {"quick", "agentic", "agentic-quick", "seed-003", "seed-004", "sweep", 
 
 
 @for_each("name", profiles.names())
-def test_each_is_good_and_says_what_it_is(name: str) -> None:
+def test_each_is_good_and_reports_what_it_is(name: str) -> None:
     """It can be loaded, is called by its file's name, and begins with why one would run it."""
     text = profiles.text(name)
     made = load_workload(text, f"{name}.yaml")

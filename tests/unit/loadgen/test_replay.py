@@ -83,7 +83,7 @@ async def test_texts_are_sent_as_they_are() -> None:
 
 
 async def test_the_workload_may_set_the_length_of_answers_and_how_many() -> None:
-    """Both are as the level says, not as it was recorded."""
+    """Both are as the level states, not as it was recorded."""
     found, _, _ = await replay(TRACE, Replay("t.jsonl", limit=2, output=Length(33, 33)))
     assert [one.turns[0].output_tokens for one in found] == [33, 33]
 
@@ -96,7 +96,7 @@ async def test_what_does_not_fit_is_left_out_and_named() -> None:
 
 
 async def test_a_completion_takes_the_texts_of_a_conversation() -> None:
-    """Without a template: what was said, one after the other."""
+    """Without a template: what was reported, one after the other."""
     level = LevelPlan("replay", Replay("t.jsonl"))
     workload = Workload("test", "Test", (level,), api=Api.COMPLETIONS)
     text = json.dumps({"messages": [{"role": "system", "content": "Be."}, {"role": "user", "content": "Why?"}]})

@@ -1,4 +1,4 @@
-"""What the server's counters say of a level."""
+"""What the server's counters report of a level."""
 
 from fakes.measured import level, scrape
 from sparkwright.engines import metrics
@@ -18,7 +18,7 @@ def test_gauges_give_their_most_and_counters_their_increase() -> None:
     assert found == {"requests_waiting": 7, "kv_cache_usage": 0.9, "preemptions_total": 4}
 
 
-def test_before_and_after_say_nothing_of_between() -> None:
+def test_before_and_after_prove_nothing_of_between() -> None:
     """A level that was too short for a scrape within it has no longest queue: 0 would be that of an idle server."""
     idle = (scrape(0, requests_running=0.0), scrape(0.4, requests_running=0.0))
     assert samples.engine_figures([level((), scrapes=idle)]) == {}
@@ -34,7 +34,7 @@ def test_the_share_of_prefix_hits_is_of_this_level() -> None:
     assert samples.engine_figures([level((), scrapes=scrapes)])["prefix_hit_share"] == 0.8
 
 
-def test_what_an_engine_does_not_tell_is_absent() -> None:
+def test_what_an_engine_does_not_report_is_absent() -> None:
     """One scrape gives no increase, and no queries no share: nothing is zero in its place."""
     assert samples.engine_figures([level((), scrapes=(scrape(0, preemptions_total=3.0),))]) == {}
     idle = tuple(scrape(at, prefix_cache_hits_total=1.0, prefix_cache_queries_total=5.0) for at in (0, 1))
@@ -48,7 +48,7 @@ def test_a_total_wants_every_repeat() -> None:
     assert "preemptions_total" not in samples.engine_figures([known, level((), 1)])
 
 
-def test_a_counter_that_falls_has_begun_anew() -> None:
+def test_a_counter_that_falls_has_begun_again() -> None:
     """The server was restarted in the middle: no increase can be reported."""
     scrapes = tuple(scrape(at, generation_tokens_total=total) for at, total in enumerate((500.0, 900.0, 40.0)))
     assert samples.restarted(scrapes)
@@ -56,7 +56,7 @@ def test_a_counter_that_falls_has_begun_anew() -> None:
     assert not samples.restarted(scrapes[:2])
 
 
-def test_the_node_with_the_least_memory_is_told() -> None:
+def test_the_node_with_the_least_memory_is_reported() -> None:
     """It is the one that ends a run."""
     scrapes = (scrape(0, memory={"a": 50, "b": 9}), scrape(1, memory={"a": 40, "b": 12}))
     assert samples.engine_figures([level((), scrapes=scrapes)]) == {"memory_available_least": 9.0}

@@ -90,7 +90,7 @@ def test_an_empty_run_has_no_levels() -> None:
     assert (summary.levels, summary.invalid) == ((), ("no request went well",))
 
 
-def test_repeats_are_taken_together_and_their_spread_is_told() -> None:
+def test_repeats_are_taken_together_and_their_spread_is_reported() -> None:
     """Medians of 0.1, 0.2 and 0.3 s around 0.2: a spread of 100 %."""
     levels = [level([row(ttft), row(ttft), row(ttft)], repeat) for repeat, ttft in enumerate((0.1, 0.2, 0.3))]
     found = only(*levels)
@@ -109,7 +109,7 @@ def test_a_rate_is_one_value_of_each_repeat() -> None:
     assert alone.median.low == alone.median.high == pytest.approx(2.0)
 
 
-def test_cold_and_warm_requests_stand_apart() -> None:
+def test_cold_and_warm_requests_are_apart() -> None:
     """The first turn pays for its whole prompt, the others for what is new: one median of both reports nothing."""
     plan = LevelPlan("agent", Agent(3, 10, 10, 10, 10, 4), PLAN.pace)
     turns = [row(1.0, turn=0), row(0.1, turn=1, planned_cached=80), row(0.2, turn=2, planned_cached=90)]
@@ -127,7 +127,7 @@ def test_independent_requests_have_no_parts() -> None:
     assert [one.part for one in summarize(run(level([row(), row()]))).levels] == [""]
 
 
-def test_an_open_loop_says_both_latencies() -> None:
+def test_an_open_loop_reports_both_latencies() -> None:
     """From the intended time, which users feel, and from the send, which the server answers for."""
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))
     found = only(level([row(0.1, sent=1.5, intended=1.0)], plan=plan))

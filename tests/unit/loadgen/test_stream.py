@@ -151,7 +151,7 @@ WHOLE = ROLE + b": ping\n\n" + chat({"content": "ä€😀"}) + chat({"content":
 
 
 @given(st.lists(st.integers(0, len(WHOLE)), max_size=12), st.booleans())
-def test_no_cut_changes_what_was_said(cuts: list[int], crlf: bool) -> None:
+def test_no_cut_changes_what_was_reported(cuts: list[int], crlf: bool) -> None:
     """Reads end anywhere: in a character, in `data:`, between the two ends of a line."""
     whole = WHOLE.replace(b"\n", b"\r\n") if crlf else WHOLE
     places = [0, *sorted(cuts), len(whole)]
@@ -166,7 +166,7 @@ TEXTS = st.one_of(
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=12), st.sampled_from(["content", "reasoning"]), st.booleans())
-def test_chunks_like_the_one_before_are_told_from_others(texts: list[str], name: str, plain: bool) -> None:
+def test_chunks_like_the_one_before_are_distinguished_from_others(texts: list[str], name: str, plain: bool) -> None:
     """Chunks that differ by their text alone are not parsed again, and nothing is heard otherwise for it."""
     body = [
         json.dumps({"choices": [{"delta": {name: text}, "finish_reason": None}]}, ensure_ascii=plain) for text in texts
@@ -200,7 +200,7 @@ def test_every_total_is_shared_out_whole(reads: list[tuple[int, int]], total: in
         ({"error": {"code": 5}}, '{"code":5}'),
     ],
 )
-def test_errors_are_told_in_the_servers_words(body: dict[str, Any], said: str) -> None:
+def test_errors_are_reported_with_the_servers_message(body: dict[str, Any], said: str) -> None:
     """Each of the forms that OpenAI-compatible servers and proxies use."""
     assert message(body) == said
 

@@ -26,17 +26,17 @@ def test_a_run_in_order_is_valid() -> None:
 
 
 def test_a_client_that_was_behind_makes_the_run_invalid() -> None:
-    """Its own delay would be told as the server's; the level is named."""
+    """Its own delay would be reported as the server's; the level is named."""
     slow = level([row(0.5, 0.5)], 1, lag=Lag(p99=0.011))
     assert invalid(run(slow)) == ("c1: the client was 11.0 ms behind at p99 (allowed: 10.0 ms, whatever is measured)",)
 
 
-def test_one_level_in_doubt_leaves_the_others_standing() -> None:
+def test_one_level_in_doubt_leaves_the_others_valid() -> None:
     """Guards a first run that would end in failure for a client that was late at one of three levels."""
     slow, well = level([row(0.5, 0.5)], lag=Lag(p99=0.011)), level([row(0.5, 0.5)], lag=Lag(p99=0.0))
     other = replace(well, plan=replace(PLAN, name="another"))
     assert invalid(run(slow, other)) == ()
-    assert "11.0 ms behind" in late_of(slow)[0], "the level itself says so"
+    assert "11.0 ms behind" in late_of(slow)[0], "the level itself reports it"
 
 
 def test_a_repeat_in_which_the_client_was_behind_is_left_out() -> None:
@@ -65,18 +65,18 @@ def test_a_tenth_of_what_is_measured_is_the_most_a_client_may_lag(lag: float, ga
 
 
 def test_a_client_at_the_end_of_its_core_is_not_believed() -> None:
-    """What it could not do any more cannot be told from what the server could not."""
+    """What it could not do any more cannot be distinguished from what the server could not."""
     (told,) = late_of(level([row()], lag=Lag(cores=0.95)))
     assert "95% of a core" in told
 
 
-def test_requests_held_back_by_the_client_make_an_open_loop_invalid() -> None:
+def test_requests_delayed_by_the_client_make_an_open_loop_invalid() -> None:
     """80 ms late with nothing in the way: the load was not the one that was asked for."""
     (told,) = late_of(open_loop([row(sent=1.08, intended=1.0)]))
     assert "80.0 ms late" in told
 
 
-def test_requests_held_back_by_a_full_server_do_not() -> None:
+def test_requests_delayed_by_a_full_server_do_not() -> None:
     """All places were taken when its time came; the wait counts as its latency."""
     first, second = row(0.5, 0.5, sent=0.0), row(sent=2.0, intended=1.0, session=1)  # the first until 2.0
     assert late_of(open_loop([first, second], concurrency=1)) == ()

@@ -62,7 +62,7 @@ async def test_a_completion_s_prompt_counts_what_the_server_puts_in_front() -> N
     assert set(json.loads(turn.head)) >= {"model", "prompt", "max_tokens", "stream", "stream_options"}
 
 
-async def test_a_body_says_what_the_workload_pins() -> None:
+async def test_a_body_reports_what_the_workload_pins() -> None:
     """Length, temperature, thinking, usage: what is left open differs from server to server."""
     level = plan(single())
     told = body(sessions(level, *(await made(level))[:1], 0, (await made(level))[1])[0].turns[0])
@@ -196,7 +196,7 @@ def history(session: Session) -> list[dict]:
 @pytest.mark.parametrize("cached", [None, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("cold", [False, True])
 async def test_agents_turns_have_the_tokens_planned(cached: float | None, cold: bool) -> None:
-    """System prompt, tools, task and every result, in this template, for any share and for the cold twin."""
+    """System prompt, tools, task and every result, in this template, for any share and for the cold counterpart."""
     loop = replace(LOOP, cached=cached, cold=cold, each_turn=300)
     level, tokenizer = plan(loop), CountingTokenizer()
     workload, texts = await made(level, tokenizer)
@@ -247,7 +247,7 @@ async def test_tools_are_valid_schemas_of_the_size_asked_for() -> None:
 
 @pytest.mark.parametrize("hiding", [{"blind": True}, {"plain": True}])
 async def test_tools_that_a_server_hides_are_made_up_for(hiding: dict) -> None:
-    """The prompt is as long as planned, in few questions, and the run says where those tokens are."""
+    """The prompt is as long as planned, in few questions, and the run reports where those tokens are."""
     level, tokenizer = plan(LOOP), CountingTokenizer(**hiding)
     workload, texts = await made(level, tokenizer)
     assert any("shows no tools" in doubt for doubt in texts.doubts)
@@ -259,7 +259,7 @@ async def test_tools_that_a_server_hides_are_made_up_for(hiding: dict) -> None:
 
 
 async def test_agents_come_in_waves_with_their_noise() -> None:
-    """Beside every two counted agents run three that are not counted; the client runs five at a time."""
+    """Next to every two counted agents run three that are not counted; the client runs five at a time."""
     level = plan(replace(LOOP, noise=3, think=1.5), requests=4, pace=Pace(concurrency=2))
     workload, texts = await made(level)
     before, measured = split(sessions(level, workload, 0, texts))
@@ -280,7 +280,7 @@ async def test_a_request_more_than_is_counted_is_made_up_for() -> None:
     assert tokenizer.whole(turn.head + turn.new + turn.tail) + tokenizer.more == 300
 
 
-async def test_estimates_and_silence_are_told() -> None:
+async def test_estimates_and_silence_are_reported() -> None:
     """Nothing that is not known is passed off as known."""
     level = plan(single(300))
     _, texts = await made(level, CountingTokenizer(exact=False))

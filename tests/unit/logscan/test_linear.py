@@ -1,4 +1,4 @@
-"""No line of a log, whoever wrote it, costs more than linear time."""
+"""No line of a log, however it was written, costs more than linear time."""
 
 import re
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ from unit.for_each import for_each
         ("Traceback (most recent call last):", ""),
     ],
 )
-def test_the_process_is_told_by_the_line_itself(line: str, name: str) -> None:
+def test_the_process_is_named_by_the_line_itself(line: str, name: str) -> None:
     """Guards that the proof reports which rank spoke."""
     assert who(line) == name
 
@@ -43,7 +43,7 @@ def at(*parts: int) -> float:
         ("no time at all", None),
     ],
 )
-def test_the_time_is_told_by_the_line_itself(line: str, moment: float | None) -> None:
+def test_the_time_is_taken_from_the_line_itself(line: str, moment: float | None) -> None:
     """Guards the order of events over several ranks."""
     assert when(line, 2026) == moment
 

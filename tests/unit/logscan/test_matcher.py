@@ -54,8 +54,8 @@ def test_patterns_near_one_another_count_together() -> None:
     assert numbers(scan("alpha\n" + "\n" * 9000 + "beta\n", anywhere("alpha", "beta"))) == [[1, 9002]]
 
 
-def test_lines_that_differ_in_a_number_alone_are_told_apart() -> None:
-    """Guards what is kept for lines of one shape: a hundred good starts do not hide the bad one."""
+def test_lines_that_differ_in_a_number_alone_are_distinguished() -> None:
+    """Guards what is saved for lines of one shape: a hundred good starts do not hide the bad one."""
     good, bad = "alpha 10\n\nbeta 10\n\n\n", "alpha 10\n\nbeta 99\n\n\n"
     assert numbers(scan(good * 100 + bad + good, near("alpha", r"beta 9\d", within=2))) == [[501, 503]]
     assert numbers(scan(good * 100 + bad + good, near(r"\balpha", r"\b9\d", within=2))) == [[501, 503]]
@@ -94,7 +94,7 @@ def test_colours_and_very_long_lines() -> None:
     assert len(hit.proof[0].text) < 10_000
 
 
-def test_marks_and_rows_tell_the_story() -> None:
+def test_marks_and_rows_show_the_story() -> None:
     """Guards what hangs are judged by: how often, first and last, and rows only below their header."""
     story = scan("1 2\nrendezvous opens\n# columns\n 3 4\n 5 6\nbye\n").story()
     assert (story.lines, story.count("opens"), story.count("row")) == (6, 1, 2)

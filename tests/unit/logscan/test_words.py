@@ -1,4 +1,4 @@
-"""Words in bytes: the automaton and the plain search that stands in for it where nothing compiled can be."""
+"""Words in bytes: the automaton and the plain search that replaces it where nothing compiled can be."""
 
 from pathlib import Path
 

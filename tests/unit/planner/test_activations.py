@@ -1,4 +1,4 @@
-"""The peak that an engine computes with, held to what vLLM left of its budget in our own captures."""
+"""The peak that an engine computes with, checked against what vLLM left of its budget in our own captures."""
 
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ def test_sparse_attention_gathers_by_context() -> None:
 
 
 def test_a_gb10_reads_compressed_entries_directly() -> None:
-    """Guards that vLLM 0.24.0 brought kernels for it that need no gathered copy, and fewer padded heads."""
+    """Guards that vLLM 0.24.0 added kernels for it that need no gathered copy, and fewer padded heads."""
     old, new = (of(recipe(V4, f"vllm {version}", 2), True) for version in ("0.23.1", "0.24.0"))
     assert new.workspace < old.workspace
     assert old.layers - new.layers == 8192 * 32 * 512 * 2
@@ -112,7 +112,7 @@ def test_mla_expands_latents() -> None:
 
 
 def test_encoders_are_profiled_with_a_whole_picture() -> None:
-    """Guards that a model that sees costs more unless it is told to serve text only, and that its range is wide.
+    """Guards that a model that sees costs more unless it is asked to serve text only, and that its range is wide.
 
     By hand: 16,384 tokens of 4 patches of 40 KiB; 64 where two pictures are joined; the MLP's 17 split over two ranks.
     """

@@ -101,7 +101,7 @@ def test_other_weights_calibrate_nothing(changed: Recipe) -> None:
     assert holding(start(changed), RECIPE) is None
 
 
-def test_a_simulated_start_never_stands_for_a_real_one() -> None:
+def test_a_simulated_start_never_represents_a_real_one() -> None:
     """Nor the reverse: the simulator allocates nothing, so its figures count in no ledger."""
     made_up = replace(start(), conditions=conditions(RECIPE, True, **HERE))
     assert choose([made_up], conditions(RECIPE, False, **HERE)) is None
@@ -157,7 +157,7 @@ def test_the_time_of_a_start_is_that_of_the_last_one() -> None:
     assert (loading(start()), loading(None)) == (None, None)
 
 
-def test_the_words_say_when_where_and_what_differs() -> None:
+def test_the_words_report_when_where_and_what_differs() -> None:
     """A calibrated line of the ledger shows its source."""
     assert told(start()) == "measured at the start of 2025-11-21 by v4 on spark-1"
     assert told(chosen(start(node="spark-9"))).endswith("on spark-9; not the same: another node")

@@ -1,4 +1,4 @@
-"""What a checkpoint and an engine hold beside the parts that a split's cost counts."""
+"""What a checkpoint and an engine hold next to the parts that a split's cost counts."""
 
 from dataclasses import replace
 
@@ -123,7 +123,7 @@ def test_cutlass_is_an_option_and_no_part_of_a_name() -> None:
     assert repacked(main(odd), replace(plain, env={by: "1"}), odd) != repacked(main(odd), plain, odd)
 
 
-def test_encoder_as_told() -> None:
+def test_encoder_as_configured() -> None:
     """Guards vLLM's option that gives every rank the whole encoder."""
     told = recipe(DENSE, flags={"mm-encoder-tp-mode": "data"})
     assert (spread_encoder(recipe(DENSE)), spread_encoder(told)) == (Spread.HEADS, Spread.COPY)

@@ -38,7 +38,7 @@ def facts(name: str, links: Sequence[Interface], ports: Sequence[RdmaPort] = ())
 
 
 def spark(name: str, number: int, used: int = 0, at: int = 3, at_twin: int = 3) -> NodeFacts:
-    """A Spark whose cage `used` is cabled, both twins addressed in a subnet each; the other cage is dark."""
+    """A Spark whose cage `used` is cabled, both ports of a pair addressed in a subnet each; the other cage is dark."""
     a, b, dark = f"10.40.0.{number}", f"10.41.0.{number}", 1 - used
     links = [
         mgmt(number),
@@ -75,7 +75,8 @@ def blocked(decision: Decision) -> Finding:
 
 
 def test_everything_auto_with_one_cable() -> None:
-    """Guards the usual case: both twins of the cabled cage, control on the netdev of domain 0, no warnings."""
+    """Guards the usual case: both ports of a pair of the cabled cage, control on the netdev of domain 0, no
+    warnings."""
     decision = choose_fabric(node(), spark("one", 1), [spark("two", 2)])
     assert chosen(decision) == ("10.40.0.1", "enp1s0f0np0", ("rocep1s0f0", "roceP2p1s0f0"))
     assert decision.findings == ()
@@ -99,8 +100,8 @@ def test_gid_index_is_found_by_meaning() -> None:
     assert decision.choice.gid_index is None
 
 
-def test_twin_without_address() -> None:
-    """Guards that a twin without an IPv4 is used all the same, with no GID index to give."""
+def test_port_of_a_pair_without_address() -> None:
+    """Guards that a port without an IPv4 is used all the same, with no GID index to give."""
     mine = facts(
         "one",
         [mgmt(1), link("enp1s0f0np0", "10.40.0.1"), link("enP2p1s0f0np0")],
@@ -112,7 +113,7 @@ def test_twin_without_address() -> None:
     assert (decision.choice.gids[1], decision.choice.gid_index) == (("roceP2p1s0f0", None), None)
 
 
-def test_one_twin_down_is_half_the_speed() -> None:
+def test_one_port_of_a_pair_down_is_half_the_speed() -> None:
     """Guards that a cage with one HCA is used and called what it is."""
     mine = spark("one", 1)
     assert isinstance(mine.rdma, tuple)
@@ -122,8 +123,9 @@ def test_one_twin_down_is_half_the_speed() -> None:
     assert codes(decision) == [("FAB010", Severity.WARN)]
 
 
-def test_both_twins_in_one_subnet() -> None:
-    """Guards that NVIDIA's own setup (both twins in one /24) works and is warned about; control stays on domain 0."""
+def test_both_ports_of_a_pair_in_one_subnet() -> None:
+    """Guards that NVIDIA's own setup (both ports of a pair in one /24) works and is warned about; control stays on
+    domain 0."""
 
     def crowded(name: str, number: int) -> NodeFacts:
         a, b = f"10.40.0.{number}", f"10.40.0.{number + 4}"
@@ -135,8 +137,8 @@ def test_both_twins_in_one_subnet() -> None:
     assert codes(decision) == [("FAB011", Severity.WARN)]
 
 
-def test_link_local_twin_is_not_taken_for_control() -> None:
-    """Guards that NetworkManager's random 169.254 address on the twin does not win over the real subnet."""
+def test_link_local_port_is_not_taken_for_control() -> None:
+    """Guards that NetworkManager's random 169.254 address on the other port does not win over the real subnet."""
 
     def zeroconf(name: str, number: int) -> NodeFacts:
         twin = link("enP2p1s0f0np0", f"169.254.9.{number}/16")
@@ -146,8 +148,8 @@ def test_link_local_twin_is_not_taken_for_control() -> None:
     assert chosen(decision)[:2] == ("192.168.100.1", "enp1s0f0np0")
 
 
-def test_crossed_twins_still_agree_on_one_subnet() -> None:
-    """Guards that nodes whose twins hold each other's subnets choose addresses that reach each other."""
+def test_crossed_port_pairs_still_agree_on_one_subnet() -> None:
+    """Guards that nodes whose ports hold each other's subnets choose addresses that reach each other."""
     one = spark("one", 1)
     links = [mgmt(2), link("enp1s0f0np0", "10.41.0.2"), link("enP2p1s0f0np0", "10.40.0.2")]
     two = facts("two", links, [port(0, "", "10.41.0.2"), port(0, "P2", "10.40.0.2")])
@@ -253,7 +255,8 @@ def test_one_address_on_two_nodes() -> None:
 
 
 def test_missing_ipv4_gid() -> None:
-    """Guards that a known GID table without this address is told; an unknown table is not taken for an empty one."""
+    """Guards that a known GID table without this address is reported; an unknown table is not taken for an empty
+    one."""
     mine = spark("one", 1)
     assert isinstance(mine.rdma, tuple)
     bare = tuple(dataclasses.replace(one, gids=one.gids[:2]) for one in mine.rdma)
@@ -277,7 +280,8 @@ def test_plain_ethernet() -> None:
 
 
 def test_gpu_nodes_do_not_fall_back_to_tcp_in_silence() -> None:
-    """Guards the trap of a ConnectX-7 that left the PCI bus for want of a cable; `hcas: []` says that TCP is meant."""
+    """Guards the trap of a ConnectX-7 that left the PCI bus for want of a cable; `hcas: []` reports that TCP is
+    meant."""
     gpus = (Gpu("NVIDIA GB10", "580.142", "12.1", Unknown("[N/A]")),)
     mine = dataclasses.replace(facts("one", [mgmt(1)]), gpus=gpus)
     assert codes(choose_fabric(node(), mine, [facts("two", [mgmt(2)])])) == [("FAB014", Severity.WARN)]
@@ -311,7 +315,7 @@ def test_single_node_needs_no_fabric() -> None:
 
 
 def test_unknown_facts_are_not_none() -> None:
-    """Guards that unreadable RDMA is not `no RDMA`; a wholly given fabric is used, unchecked and saying so."""
+    """Unreadable RDMA is not `no RDMA`; a wholly given fabric is used unchecked, and the plan shows that."""
     mine = dataclasses.replace(spark("one", 1), rdma=Unknown("rdma: strange", "no answer that can be read"))
     finding = blocked(choose_fabric(node(), mine, [spark("two", 2)]))
     assert (finding.code, finding.evidence) == ("FAB005", "rdma: strange")
@@ -342,6 +346,6 @@ def test_a_node_that_did_not_answer_blocks_only_what_needs_it() -> None:
         ("mlx5_1", "mlx5_1"),
     ],
 )
-def test_twins_share_all_but_the_domain(name: str, shared: str) -> None:
+def test_ports_of_a_pair_share_all_but_the_domain(name: str, shared: str) -> None:
     """Guards that the function number stays: without it the two cages would be one."""
     assert cage(name) == shared

@@ -22,7 +22,7 @@ SERVICES = GpuProcess(77, "/usr/bin/comfy", 16 * GIB)
 
 
 def two(taken: float = 6.0, **first: object) -> dict[str, NodeFacts]:
-    """Two GB10 nodes; what is told besides is of the first."""
+    """Two GB10 nodes; what is reported besides is of the first."""
     one = node(taken)
     return {"spark-1": replace(one, **first), "spark-2": replace(one, node="spark-2")}  # type: ignore[arg-type]
 
@@ -64,7 +64,7 @@ def test_the_worst_node_decides(other: MemoryLedger, lack: Lack | None, short: i
     assert found.room == min(100 - other.lines[1].bytes, 90)
 
 
-def test_a_node_that_tells_nothing_is_not_judged() -> None:
+def test_a_node_that_reports_nothing_is_not_judged() -> None:
     """Neither refused nor reported to fit."""
     facts = two(memory=Unknown("odd", "not understood"))
     found = judge(facts).verdict(minimax())

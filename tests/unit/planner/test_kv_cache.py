@@ -85,7 +85,8 @@ def test_llama_cpp_writes_keys_in_blocks_of_its_own() -> None:
 
 
 def test_a_context_that_nobody_gives() -> None:
-    """Guards that the model's own length counts where the recipe has none, and that without either nothing is said."""
+    """Guards that the model's own length counts where the recipe has none, and that without either nothing is
+    reported."""
     model = shape("qwen3-8b")
     assert needed(recipe(), model) == needed(recipe(model.positions), model)
     nowhere = replace(model, positions=0)
@@ -101,7 +102,7 @@ def test_every_model_is_counted() -> None:
 
 
 @pytest.mark.parametrize(("model", "drafts"), [("glm-5.3-flash", "dflash"), ("qwen3-8b", "draft_model")])
-def test_a_draft_model_that_nothing_tells_of_gives_no_figure(model: str, drafts: str) -> None:
+def test_a_draft_model_that_nothing_describes_gives_no_figure(model: str, drafts: str) -> None:
     """Guards that a pool is not counted with a guess where none was ever met; the model's own need stays a bound."""
     found, run = shape(model), recipe(4096, draft=(drafts, 4))
     least, most = needed(recipe(4096), found), needed(run, found)
@@ -109,6 +110,6 @@ def test_a_draft_model_that_nothing_tells_of_gives_no_figure(model: str, drafts:
     assert isinstance(least, int) and isinstance(most, int) and 0 < least <= most
 
 
-def test_what_is_assumed_of_a_draft_model_is_said() -> None:
+def test_what_is_assumed_of_a_draft_model_is_reported() -> None:
     """Guards that the arithmetic of a pool names the assumption that it rests on."""
     assert "assumed 8 layers" in capacity(recipe(4096, draft=("dflash", 4)), shape("qwen3-8b"), GIB).why[-1]

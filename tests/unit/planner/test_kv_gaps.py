@@ -1,4 +1,4 @@
-"""A model that is told by half: its cache is not counted, and the reason names what is missing."""
+"""A model that is recognized by half: its cache is not counted, and the reason names what is missing."""
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-"""What each kind of layer keeps on one rank, held to bytes a token that were measured or that engines' code gives."""
+"""What each kind of layer keeps on one rank, checked against bytes a token that were measured or that engines' code
+gives."""
 
 from dataclasses import replace
 from typing import Any
@@ -91,7 +92,7 @@ def test_states(model: ModelShape, more: dict[str, Any], size: int) -> None:
     assert [kind.state for kind in kept(model, **more) if kind.kind is STATE] == [size]
 
 
-def test_convolutions_beside_attention() -> None:
+def test_convolutions_next_to_attention() -> None:
     """Guards Inkling's windows of four tokens: 1,280 numbers a head, rounded up; SGLang keeps a state instead."""
     inkling = shape("inkling-small")
     few = kept(inkling, tp=2)[2]
@@ -112,7 +113,7 @@ def test_layers_without_a_cache_of_their_own() -> None:
 
 
 def test_a_draft_model_of_its_own_is_assumed() -> None:
-    """Guards that what nobody knows is reported to be assumed."""
+    """Guards that what nobody knows is marked as assumed."""
     assert "assumed 8 layers" in kept(QWEN36, draft=("dflash", 15))[1].why
     assert "assumed a window of 2048" in kept(shape("glm-5.3-flash"), draft=("dflash2", 7))[1].why
     assert kept(QWEN36, draft=("ngram", 0)) == kept(QWEN36)
@@ -136,7 +137,7 @@ def test_compressors_keep_what_open_groups_need() -> None:
     (replace(QWEN8, head_dim=0), "", "the width of an attention head is not known"),
     (replace(QWEN8, layers=0), "", "no layer is known to keep"),
 ])  # fmt: skip
-def test_unknown_is_said(model: ModelShape, kv: str, why: str) -> None:
+def test_unknown_is_reported(model: ModelShape, kv: str, why: str) -> None:
     """Guards that a cache which cannot be counted is not guessed."""
     found = layers(recipe(kv=kv), model)
     assert isinstance(found, Unknown)

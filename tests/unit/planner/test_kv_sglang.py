@@ -1,4 +1,4 @@
-"""SGLang's token pool, held to published logs and to the rules of its pool configurator."""
+"""SGLang's token pool, checked against published logs and against the rules of its pool configurator."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ def test_pages_are_whole() -> None:
     assert tokens(SMALL, 28672 * 1000) == 1000
 
 
-def test_a_pool_of_windows_beside_the_whole() -> None:
+def test_a_pool_of_windows_next_to_the_whole() -> None:
     """Guards swa_full_tokens_ratio: 0.8 tokens of window for each token of context unless reported otherwise."""
     full, window = 9 * 2560, 39 * 5120
     assert tokens(MIMO, (full + 0.8 * window) * 100) == 100

@@ -1,4 +1,5 @@
-"""What vLLM prints about its KV cache, held to our own logs of 0.21.0 and to the published ones that are exact."""
+"""What vLLM prints about its KV cache, checked against our own logs of 0.21.0 and the published ones that are
+exact."""
 
 from bisect import bisect_left
 from dataclasses import replace
@@ -25,7 +26,7 @@ MTP3 = ("mtp", 3)
 
 
 class Log(NamedTuple):
-    """gib: as printed, rounded to 0.01. fits: contexts that the log says fit at once."""
+    """gib: as printed, rounded to 0.01. fits: contexts that, by the log, fit at once."""
 
     model: ModelShape
     run: Recipe
@@ -121,7 +122,7 @@ def test_what_one_request_needs(batched: int, gib: float) -> None:
 
 
 def test_a_pinned_pool_of_compressed_kv() -> None:
-    """Guards DeepSeek V4 with DSpark: 20e9 B hold 652,465 tokens, 1.30 contexts of 500,000, as a log of it says."""
+    """Guards DeepSeek V4 with DSpark: 20e9 B hold 652,465 tokens, 1.30 contexts of 500,000, as a log of it states."""
     run = recipe(500000, "0.27.1", kv="fp8", tp=2, batched=16384, draft=("dspark", 5))
     assert capacity(run, V4, 20_000_000_000).reported == 652465
 
@@ -131,7 +132,7 @@ def test_our_own_refusal() -> None:
     assert needed(recipe(40960), shape("qwen3-8b")) == 5.625 * GIB
 
 
-def test_compressed_kv_holds_less_than_it_says() -> None:
+def test_compressed_kv_holds_less_than_it_states() -> None:
     """Guards the true figure next to 0.21.0's: it weighs groups by their bytes, but each takes whole blocks."""
     found = capacity(recipe(1048576, tp=2), V4, int(26.72 * GIB))
     assert found.tokens == pytest.approx(found.reported * 7065 / 7450, rel=0.001)
@@ -191,7 +192,7 @@ def test_pages_that_do_not_divide() -> None:
     assert capacity(recipe(8192, "0.24.0"), odd, 10 * GIB).reported > 0
 
 
-def test_windows_kept_whole_when_told() -> None:
+def test_windows_kept_whole_when_asked() -> None:
     """Guards the option that costs Gemma most of its cache."""
     usual, told = (capacity(r, GEMMA, 40 * GIB).tokens for r in (
         recipe(131072), recipe(131072, disable_hybrid_kv_cache_manager=True)))  # fmt: skip
@@ -224,7 +225,7 @@ def test_a_block_holds_a_state() -> None:
     assert capacity(recipe(32768, attention_backend="FLASHMLA"), shape("dsv2-lite"), GIB).block == 64
 
 
-def test_why_says_the_arithmetic() -> None:
+def test_why_reports_the_arithmetic() -> None:
     """Guards `--why`: blocks, their bytes, and what a sequence holds of each group."""
     found = capacity(recipe(262144, "0.27.1", kv="fp8", draft=MTP3), QWEN27, int(66.74 * GIB))
     assert found.why == (

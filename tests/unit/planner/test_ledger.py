@@ -135,7 +135,7 @@ def test_seed_other_services(fraction: float, passes: bool) -> None:
     assert found.fits is passes
 
 
-def test_unknown_weights_say_so() -> None:
+def test_unknown_weights_report_it() -> None:
     """Guards that a missing figure is a line of 0 that is marked, with a KV pool that is not called computed."""
     found = made(replace(RECIPE, model=Model("org/big")), None)
     assert (line(found, WEIGHTS).bytes, line(found, WEIGHTS).origin) == (0, Origin.ASSUMED)
@@ -163,7 +163,7 @@ def test_ranks_that_share_a_node_are_added_up() -> None:
     assert line(found, CONTEXT).why.endswith("; x 2 ranks here")
 
 
-def test_the_twin_takes_nothing() -> None:
+def test_the_simulator_takes_nothing() -> None:
     """Guards that a simulated run fits on any machine and reports that it is one."""
     found = made(replace(PLAYED, model=replace(PLAYED.model, size=SIZE)), None)
     assert [line(found, name).bytes for name in (WEIGHTS, KV_POOL)] == [0, 0]
@@ -182,7 +182,8 @@ def test_llama_cpp_takes_what_it_needs() -> None:
 
 
 def test_tensorrt_llm_takes_a_share_of_what_is_left() -> None:
-    """Its fraction is of what weights leave: held to one of the pool, a recipe with 0.4 would seem not to fit."""
+    """Its fraction is of what weights leave: checked against one of the pool, a recipe with 0.4 would seem not to
+    fit."""
     engine = EngineChoice("trtllm", "1", Runtime.PROCESS)
     found = made(replace(RECIPE, engine=engine, serving=replace(RECIPE.serving, memory_fraction=0.4)))
     rest = TOTAL - sum(line(found, name).bytes for name in (IN_USE, WEIGHTS, OVERHEAD))

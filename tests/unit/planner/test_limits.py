@@ -1,4 +1,4 @@
-"""What an engine takes where the recipe says nothing."""
+"""What an engine takes where the recipe states nothing."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ PLAIN = recipe(None)
     ],
 )
 def test_vllms_defaults(engine: str, unified: bool, wanted: tuple[int, int]) -> None:
-    """Guards that a GB10 counts as a small GPU from the release on that says so, and not before."""
+    """Guards that a GB10 counts as a small GPU from the release on that does so, and not before."""
     made = recipe(None, engine)
     assert (limits.batched_tokens(made, unified), limits.sequences(made, unified)) == wanted
 

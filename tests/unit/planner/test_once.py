@@ -1,4 +1,4 @@
-"""What is kept of a recipe's arithmetic: told again for the same recipe only, whatever the size of its KV pool."""
+"""What is kept of a recipe's arithmetic: reported again for the same recipe only, whatever the size of its KV pool."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ def test_the_same_is_worked_out_once() -> None:
     ],
     ids=str,
 )
-def test_another_recipe_is_worked_out_anew(changes: dict[str, object]) -> None:
+def test_another_recipe_is_worked_out_again(changes: dict[str, object]) -> None:
     """All that the arithmetic reads; a flag of 1 is not one of true, though Python calls them equal."""
     kept = once(Counter())
     assert [kept(BASE), kept(replace(BASE, **changes))] == [1, 2]  # type: ignore[arg-type]

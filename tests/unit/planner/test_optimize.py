@@ -69,7 +69,7 @@ def test_a_recipe_that_does_not_fit_gets_one_that_does() -> None:
     assert found.best.recipe.serving.context < RECIPE.serving.context
 
 
-def test_a_gain_that_no_estimate_can_tell_changes_nothing() -> None:
+def test_a_gain_that_no_estimate_shows_changes_nothing() -> None:
     """A KV cache of less precision for half a percent would be a bad trade."""
 
     class Keen(Toy):

@@ -1,4 +1,4 @@
-"""The parallelism advisor: what is possible, what it costs, and that it says so when it does not know."""
+"""The parallelism advisor: what is possible, what it costs, and that it reports it when it does not know."""
 
 import json
 from dataclasses import replace
@@ -261,7 +261,7 @@ def test_the_file_wins() -> None:
     assert "no node has its config.json" in known_shape(recipe(None, 2), {}).why
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_what_is_not_known_is_reported() -> None:
     """Guards that a half-known model gets no figures, and that the splits are still judged."""
     made = advice(replace(MINIMAX, hidden=0), 2)
     assert made.chosen and made.chosen.possible and made.chosen.cost is None
@@ -279,7 +279,7 @@ SHIPPED = sorted((files("sparkwright.recipes") / "shipped").iterdir(), key=str)
 
 
 @for_each("path", SHIPPED, ids=lambda path: path.name.removesuffix(".yaml"))
-def test_shipped_recipes_can_be_split_as_they_say(path: Traversable) -> None:
+def test_shipped_recipes_can_be_split_as_they_state(path: Traversable) -> None:
     """Guards what we ship: no profile of any recipe is refused for its split, by what it reports of its model."""
     base = load_recipe(path.read_text(), path.name)
     for profile in base.profiles or ("",):

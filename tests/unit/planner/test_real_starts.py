@@ -1,4 +1,4 @@
-"""Starts of the real vLLM 0.21.0 that nothing was fitted to: windows beside full attention, Mamba-2, GDN, sconv."""
+"""Starts of the real vLLM 0.21.0 that nothing was fitted to: windows next to full attention, Mamba-2, GDN, sconv."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def planned(row: dict[str, Any]) -> tuple[Recipe, ModelShape]:
 
 
 def of(name: str, alone: bool = False) -> Any:
-    """Rows with that figure; alone: of starts with nothing beside them on the GPU."""
+    """Rows with that figure; alone: of starts with nothing next to them on the GPU."""
     rows = [row for row in ROWS if name in row and not (alone and row.get("shared"))]
     return pytest.mark.parametrize("row", rows, ids=[f"{r['config']}-{n}" for n, r in enumerate(rows)])
 

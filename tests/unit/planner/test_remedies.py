@@ -1,4 +1,4 @@
-"""Remedies: each one fits, the cheapest are told first, and what they cost stands beside them."""
+"""Remedies: each one fits, the cheapest are reported first, and what they cost is next to them."""
 
 from dataclasses import replace
 
@@ -79,7 +79,7 @@ def test_a_pool_that_is_too_small_gets_more_before_the_context_gets_less() -> No
     assert found[2].costs == ("context 262,144 -> 196,608 tokens (-25%)",)
 
 
-def test_slower_is_said_in_tokens_a_second() -> None:
+def test_slower_is_reported_in_tokens_a_second() -> None:
     """Fewer batched tokens read a prompt more slowly: by how much is next to it."""
     (found,) = (r for r in remedies(recipe(context=262144), Toy(token=123), WORLD) if "batched" in r.change)
     assert found.costs == ("batched 8,192 -> 4,096 tokens (-50%)", "prefill about 1,778 -> 1,600 tokens/s")

@@ -1,4 +1,4 @@
-"""What is asked of the planner for a row, and what the estimator in use elsewhere would have said."""
+"""What is asked of the planner for a row, and what the estimator in use elsewhere would have reported."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_the_other_estimator_counts_every_layer_in_full(shape: ModelShape, bytes
     assert peer.tokens(of(shape, "fp8"), 1e12) == pytest.approx(2e12 / bytes_a_token)
 
 
-def test_the_other_estimator_says_nothing_without_a_size(tmp_path: Path) -> None:
+def test_the_other_estimator_reports_nothing_without_a_size(tmp_path: Path) -> None:
     """No checkpoint, no parameters: no figure, instead of a pool without weights."""
     found = of(ModelShape(48, 16, 2, head_dim=256))
     assert (peer.weights(found), peer.pool(found), peer.fits(found)) == (None, None, None)
@@ -119,7 +119,7 @@ def test_a_fraction_that_nobody_gives_may_be_any(tmp_path: Path) -> None:
     assert found["kv_gib"][0].reason == "the source gives no memory fraction"
 
 
-def test_a_count_is_less_sure_where_the_version_is_not_told(tmp_path: Path) -> None:
+def test_a_count_is_less_sure_where_the_version_is_not_reported(tmp_path: Path) -> None:
     """What versions and steps' tokens decide is in the interval of a row that does not report them."""
     window = {"model": "Gemma-4-31B-it", "quant": "bf16", "kv_cache_gib": 40.0, "kv_cache_tokens": 100_000}
     told = case(tmp_path, **window, max_num_batched_tokens=8192, engine_version_or_image="0.21.0")
@@ -142,7 +142,7 @@ def test_no_room_at_all_is_an_answer(tmp_path: Path) -> None:
     assert (found.predicted, found.error) == (0.0, -1.0)
 
 
-def test_limits_that_are_not_told_decide_a_small_pool_only(tmp_path: Path) -> None:
+def test_limits_that_are_not_reported_decide_a_small_pool_only(tmp_path: Path) -> None:
     """8,192 batched tokens or 2,048, 1,024 sequences or 16: nothing of a large fraction and much of a small one."""
     small = {"gpu_memory_utilization": 0.08, "kv_cache_gib": 4.0}
     silent = answers(case(tmp_path, **small))["kv_gib"][0]
@@ -151,7 +151,7 @@ def test_limits_that_are_not_told_decide_a_small_pool_only(tmp_path: Path) -> No
     assert answers(case(tmp_path, **small | {"gpu_memory_utilization": 0.9}))["kv_gib"][0].predicted
 
 
-def test_figures_that_are_too_coarse_are_not_held_against_anyone(tmp_path: Path) -> None:
+def test_figures_that_are_too_coarse_are_not_compared_with_anyone(tmp_path: Path) -> None:
     """0.02 GiB may be 0.015 or 0.025: no count of tokens follows from it."""
     found = answers(case(tmp_path, kv_cache_gib=0.02, kv_cache_tokens=300))["kv_tokens_given_gib"]
     assert found[0].reason == "the source's GiB are rounded too coarsely"

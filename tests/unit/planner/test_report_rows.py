@@ -101,7 +101,7 @@ def test_the_words_of_a_quantization(tmp_path: Path, quant: str, rest: str, expe
     assert (found.format, found.expert_format) == (rest, experts)
 
 
-def test_attention_is_as_large_as_the_checkpoint_says(tmp_path: Path) -> None:
+def test_attention_is_as_large_as_the_checkpoint_states(tmp_path: Path) -> None:
     """`nvfp4` leaves open what its attention is written in: the size decides."""
     small = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=15.5))
     large = shape(case(tmp_path, model="maker/Beta-30B-A3B", quant="nvfp4", checkpoint_gb=24))
@@ -109,7 +109,7 @@ def test_attention_is_as_large_as_the_checkpoint_says(tmp_path: Path) -> None:
     assert (large.format, large.expert_format) == ("bf16", "nvfp4")
 
 
-def test_tables_are_written_as_the_checkpoint_says() -> None:
+def test_tables_are_written_as_the_checkpoint_states() -> None:
     """51 billion numbers of n-grams: of three published NVFP4 checkpoints each has them in a format of its own."""
     found = parse((ROOT / "tests" / "data" / "models" / "qwen3.8-flash-next.config.json").read_text())
     assert isinstance(found, ModelShape) and not found.table_format
@@ -118,7 +118,7 @@ def test_tables_are_written_as_the_checkpoint_says() -> None:
 
 
 def test_kinds_of_layers_come_from_the_facts_words(tmp_path: Path) -> None:
-    """A count of full layers and a window in words is as good as a list of layers."""
+    """A count of full layers and a window as text is as good as a list of layers."""
     found = shape(case(tmp_path, model="maker/Beta-30B-A3B"))
     assert (found.full_layers, found.window_layers, found.window) == (8, 24, 512)
 
@@ -190,7 +190,7 @@ def test_a_line_of_another_form_is_an_error(tmp_path: Path, text: str) -> None:
 
 
 def test_our_own_dimensions_add_up_to_the_models_names(tmp_path: Path) -> None:
-    """A mistyped width would move every answer about a model: the parts have as many numbers as its name says."""
+    """A mistyped width would move every answer about a model: the parts have as many numbers as its name states."""
     wrong = {}
     for one in models.load_models(tmp_path / "none.jsonl", tmp_path):
         named, found = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![\w])", one.id.lower()), parse(json.dumps(one.config))

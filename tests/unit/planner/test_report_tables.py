@@ -1,4 +1,4 @@
-"""The report says how far answers are from published figures, and judges only what can be judged."""
+"""The report reports how far answers are from published figures, and judges only what can be judged."""
 
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -78,7 +78,7 @@ def test_contradictions_are_shown_and_not_judged() -> None:
 
 
 def test_every_row_beyond_the_limit_has_its_reason_on_the_page() -> None:
-    """With a note its words, without one the page says that nobody explained it."""
+    """With a note its words, without one the page states that nobody explained it."""
     far = answer("far", predicted=150.0, conditions={"depth": 4096})
     assert "| not explained |" in page([far], ())
     assert "| far | 100.00 (depth 4,096) | 150.00 | +50.0% | a rounded figure |" in page(
@@ -93,7 +93,7 @@ def test_what_was_not_predicted_is_counted_with_the_reason() -> None:
     assert "| Weights, GiB a rank | 90 % < 3% | 1 (1) | 2.0% | 2.0% | 100% (x1.22) | yes | 2.0%, 2.0%, 1 | 1 |" in text
 
 
-def test_the_other_estimator_stands_beside_ours() -> None:
+def test_the_other_estimator_is_next_to_ours() -> None:
     """Its errors are on the same rows, where it answers at all."""
     text = page([answer(peer=150.0), answer("b")], ())
     assert "| all | 2 (2) | 2.0% | 2.0% | 100% (x1.22) | 1 | 50.0% | 50.0% |" in text
@@ -120,7 +120,7 @@ def test_no_note_of_ours_is_hidden_by_one_before_it() -> None:
     assert hidden == []
 
 
-def test_wide_intervals_are_told() -> None:
+def test_wide_intervals_are_reported() -> None:
     """To hit is easy with an interval that holds everything: its width is next to the share of hits."""
     assert stats.figures([answer(), answer(low=10.0, high=1000.0), answer(low=0.0)]).width == 100.0
     assert "100% (x100.00)" in page([answer(low=10.0, high=1000.0)], ())

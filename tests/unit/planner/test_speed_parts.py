@@ -32,7 +32,7 @@ def test_what_a_checkpoint_has_beyond_the_count_is_not_quantized() -> None:
     assert more - bytes_read(QWEN8_FP4, exact) == pytest.approx(2 * GB, rel=0.01)
 
 
-def test_an_fp8_release_is_as_it_says() -> None:
+def test_an_fp8_release_is_as_it_states() -> None:
     """DeepSeek-V4-Flash-0731 is 7 GB larger by its draft stages: nothing of it is BF16 that its config calls FP8."""
     assert bytes_read(V4, 167 * GB) == bytes_read(V4, 160 * GB)
 

@@ -87,7 +87,7 @@ def test_draft_layers_numbered_like_the_others() -> None:
     "name", ["visual.blocks.#.mlp.fc#.weight", "model.vision_tower.encoder.layers.#.q_proj.weight"]
 )
 def test_encoders(name: str) -> None:
-    """Guards that an encoder is split or copied as the engine is told, and lies on one stage."""
+    """Guards that an encoder is split or copied as the engine is configured, and lies on one stage."""
     group = (TensorGroup(name, "BF16", 2800, 1),)
     split, whole = (tensor_parts(group, DENSE, False, how)[0] for how in (Spread.HEADS, Spread.COPY))
     assert (split.spread, whole.spread, split.ends) == (Spread.HEADS, Spread.COPY, True)

@@ -100,7 +100,7 @@ def test_gguf_is_for_llama_cpp_only() -> None:
     assert found(stored("x/y"), LLAMA).why == "llama-cpp recipes are not for safetensors files"
 
 
-def test_a_checkpoint_on_a_disk_tells_the_dimensions() -> None:
+def test_a_checkpoint_on_a_disk_reports_the_dimensions() -> None:
     """A recipe without a published shape is judged by its own files, wherever they are."""
     bare = replace(RECIPE, model=Model("MiniMaxAI/M2"))
     own, other = stored("MiniMaxAI/M2", shape=SHAPE), stored("x/y")

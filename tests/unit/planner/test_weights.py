@@ -1,4 +1,4 @@
-"""Bytes of weights on the fullest rank, held to what real engines printed."""
+"""Bytes of weights on the fullest rank, checked against what real engines printed."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def test_as_vllm_printed_them(name: str, tp: int, printed: float) -> None:
     assert found.low is not None and found.high is not None and found.low < printed * GIB < found.high
 
 
-def test_tables_beside_the_vocabulary() -> None:
+def test_tables_next_to_the_vocabulary() -> None:
     """Guards the unsafe direction: without files or size, tables that only the config reports of are counted.
 
     Gemma-4-E4B's files are 14.9 GiB; 189 of DeepSeek-V4.1's 475 GiB are Engram, in memory unless reported otherwise.
@@ -60,7 +60,7 @@ def test_tables_beside_the_vocabulary() -> None:
     assert line(sized(engram, 510e9)).bytes == pytest.approx(line(engram).bytes, rel=0.03)
 
 
-def test_numbers_of_tables_that_nobody_tells() -> None:
+def test_numbers_of_tables_that_nobody_reports() -> None:
     """Guards a format that no key names: the size reports it; without one the range holds all that are written."""
     mixed = replace(shape("qwen3.8-flash-next"), expert_format="nvfp4", expert_group=16)
     assert [settled(mixed, int(size)).table_format for size in (133e9, 183e9)] == ["fp8", "bf16"]
@@ -119,12 +119,12 @@ def test_published_sizes() -> None:
         (200, True, Fit(rest=90)),
     ],
 )
-def test_what_a_size_tells(size: int, exact: bool, wanted: Fit) -> None:
+def test_what_a_size_reports(size: int, exact: bool, wanted: Fit) -> None:
     """Guards each case by hand, for a model counted as 100 with draft layers of 10."""
     assert fitted(100, 10, size, exact) == wanted
 
 
-def test_tables_that_no_dimension_tells_of() -> None:
+def test_tables_that_no_dimension_describes() -> None:
     """Guards that a checkpoint far beyond the count is shared out in full, and that the line reports it is not sure."""
     found = line(sized(recipe(MINIMAX, tp=2), 300 * GIB))
     assert found.bytes == pytest.approx(line(recipe(MINIMAX, tp=2)).bytes + (300 - 125.3) / 2 * GIB, rel=0.01)
@@ -164,7 +164,7 @@ def test_published_size_where_the_files_are_not_there(found: object) -> None:
     assert checkpoint_size(made, WHOLE) == (WHOLE.bytes, "files at /hub/big/snapshots/1")
 
 
-def test_nothing_known_says_so() -> None:
+def test_nothing_known_reports_it() -> None:
     """Guards that a missing figure is a line of 0 that is marked."""
     found = line(recipe(None))
     assert (found.bytes, found.origin, found.why[:14]) == (0, Origin.ASSUMED, "size not known")

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (whole messages, one a line)
-"""Rules across keys: each fires on its case and is silent beside it."""
+"""Rules across keys: each fires on its case and is silent next to it."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (whole messages, one a line)
-"""The cluster file: short and long form, and every mistake told with its line."""
+"""The cluster file: short and long form, and every mistake reported with its line."""
 
 from sparkwright.domain.cluster import Fabric, NodePaths
 from sparkwright.recipes.cluster_file import load_cluster
@@ -47,7 +47,7 @@ def test_auto_is_the_default():
 
 
 def test_no_hcas_on_purpose():
-    """`hcas: []` is plain TCP, as the remedies of the fabric findings say: not the same as `auto`."""
+    """`hcas: []` is plain TCP, as the remedies of the fabric findings report: not the same as `auto`."""
     assert load("nodes: [{name: a, fabric: {hcas: []}}]").nodes[0].fabric == Fabric(hcas=())
 
 

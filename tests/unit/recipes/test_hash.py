@@ -36,7 +36,7 @@ def test_cosmetic_edits_keep_it(more):
     assert digest(BASE + more) == digest(BASE)
 
 
-def test_what_stands_before_the_engine_keeps_it():
+def test_what_is_before_the_engine_keeps_it():
     """Another port or certificate of the gateway starts no rank again."""
     assert digest(BASE.replace("context: 4096", "context: 4096, door: {port: 9443, tls: off}")) == digest(BASE)
 
@@ -70,7 +70,7 @@ def test_real_edits_change_it(old, new):
     assert digest(BASE.replace(old, new)) != digest(BASE)
 
 
-def test_a_profile_changes_it_only_by_what_it_says():
+def test_a_profile_changes_it_only_by_what_it_states():
     """Two profiles with the same content are the same service."""
     text = BASE + "profiles:\n  a: {serving: {context: 8192}}\n  b: {serving: {context: 8192}}\n"
     assert digest(text, "a") == digest(text, "b") == digest(BASE.replace("4096", "8192")) != digest(text)

@@ -22,7 +22,7 @@ def read(text: str, profile: str = "", options: ImportOptions = AS_IT_SAYS) -> t
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_sample_loads_and_is_only_documented(name: str) -> None:
-    """What is imported is a valid recipe, never called ready, and says where it comes from."""
+    """What is imported is a valid recipe, never called ready, and reports where it comes from."""
     recipe, made = read(ALL[name])
     assert recipe.state is RecipeState.DOCUMENTED and "imported from theirs.yaml" in recipe.state_reason
     assert all(" ".join(note.split()) in made.text for note in made.notes)
@@ -74,7 +74,7 @@ def test_defaults_are_the_flags_where_there_is_no_command() -> None:
 
 
 def test_a_gguf_of_the_hub() -> None:
-    """`repo:QUANT` names files that sparkwright does not choose by itself, and it says so."""
+    """`repo:QUANT` names files that sparkwright does not choose automatically, and it reports it."""
     recipe, made = read(samples.SPARKRUN_LLAMA)
     assert recipe.model.id == "acme/Small-GGUF" and recipe.serving.context == 16384 and recipe.nodes == 1
     assert recipe.flags == {"n-gpu-layers": 99} and any("Q4_K_M" in note for note in made.notes)
@@ -94,13 +94,13 @@ def test_vllm_variants_become_profiles() -> None:
 
 
 def test_the_user_has_the_last_word() -> None:
-    """Name, engine version and number of nodes of the call win over the source, and the change of ranks is told."""
+    """Name, engine version and number of nodes of the call win over the source, and the change of ranks is reported."""
     recipe, made = read(samples.VLLM, options=ImportOptions("mine", "0.30.0", 2))
     assert (recipe.name, recipe.engine.version, recipe.nodes, recipe.parallelism.tp) == ("mine", "0.30.0", 2, 2)
     assert any("2 nodes asked for" in note for note in made.notes)
 
 
-def test_what_cannot_load_says_why() -> None:
+def test_what_cannot_load_reports_why() -> None:
     """A memory fraction that no GB10 has is not bent into shape: the result comes with the complaint and its line."""
     made = import_recipe(samples.SPARKRUN_V2.replace("0.8\n", "0.97\n"), "theirs.yaml", ImportOptions())
     (error,) = made.errors
@@ -137,7 +137,7 @@ command: {command} --trust-remote-code {flags}
 
 
 def test_what_gives_power_away_is_named_when_it_is_taken_over():
-    """Somebody's file is imported as it is, but nobody can say that these went by unseen."""
+    """Somebody's file is imported as it is, but nobody can claim that these went by unseen."""
     flags = "--enable-prompt-embeds --allowed-local-media-path /"
     text = POWERFUL.format(runtime="vllm", command="vllm serve org/name", flags=flags)
     notes = import_recipe(text, "theirs.yaml", ImportOptions()).notes

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (whole messages, one a line)
-"""What is wrong in a recipe is said with file, line, key, observed, allowed, why, and the nearest valid key."""
+"""What is wrong in a recipe is reported with file, line, key, found, allowed, why, and the nearest valid key."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_the_good_one_is_silent():
     ],
 )
 def test_unknown_keys(more, near):
-    """The nearest valid key is named, across sections and from the engines' own words."""
+    """The nearest valid key is named, across sections and from the engines' own names."""
     assert f"r.yaml:7: {near}" in recipe_errors(more)
 
 

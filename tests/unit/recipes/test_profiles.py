@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (whole messages, one a line)
-"""Profiles: chosen by name, checked all, wrong ones told with those that exist."""
+"""Profiles: chosen by name, checked all, wrong ones reported with those that exist."""
 
 import pytest
 
@@ -62,12 +62,12 @@ def test_wrong_profiles(more, message):
     assert recipe_errors(more) == [message]
 
 
-def test_an_error_of_the_base_is_told_once():
+def test_an_error_of_the_base_is_reported_once():
     """Not once for each profile."""
     assert len(errors(TWO.replace("context: 4096, ", "port: 1, "))) == 1
 
 
-def test_what_a_profile_mends_is_no_error():
+def test_what_a_profile_fixes_is_no_error():
     """With a default profile the bare base is never served, so it need not be complete."""
     text = "title: t\nmodel: {id: a/b}\ndefault_profile: p\nprofiles:\n  p: {engine: {name: vllm, version: 1.0, runtime: process}}\n"
     assert load_recipe(text, "r.yaml").engine.version == "1.0"

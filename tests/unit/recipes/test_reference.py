@@ -26,7 +26,7 @@ PHASE_KEYS = {f"phases.{p.value}.{k}" for p in Phase for k in ("usual", "stuck_a
 
 @cache
 def written(which):
-    """Key paths of the reference without list numbers, with their lines; what stands in free mappings is left out."""
+    """Key paths of the reference without list numbers, with their lines; what is in free mappings is left out."""
     lines = read_yaml(reference(which), "reference").lines
     found = {}
     for path, line in lines.items():

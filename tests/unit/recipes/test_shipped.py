@@ -111,7 +111,7 @@ def test_no_quantization_is_named_that_the_engine_has_not():
 
 
 @pytest.mark.parametrize("recipe", REFUSED)
-def test_what_is_refused_says_why_and_what_instead(recipe):
+def test_what_is_refused_has_its_reason_and_what_instead(recipe):
     """The refusal cannot be forced, and names a recipe that is ready for the same number of nodes."""
     alternative = shipped(recipe.instead)
     assert alternative.state is RecipeState.READY and alternative.nodes == recipe.nodes
@@ -195,7 +195,7 @@ def test_deepseek_leaves_the_nodes_facts_to_the_launcher():
     assert env["UCX_MEM_MMAP_HOOK_MODE"] == "none" and env["UCX_RCACHE_MAX_UNRELEASED"] == "1024"
 
 
-def test_twins_are_simulated():
+def test_simulators_are_simulated():
     """Simulated is never passed off as real."""
     assert [name for name in NAMES if shipped(name).model.simulated] == ["twin", "twin-deepseek"]
     assert shipped("twin", "docker").engine.runtime is Runtime.DOCKER

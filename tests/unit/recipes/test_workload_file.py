@@ -1,4 +1,4 @@
-"""Workloads as people write them: what they mean, and what is said of mistakes."""
+"""Workloads as people write them: what they mean, and what is reported of mistakes."""
 
 import pytest
 
@@ -58,7 +58,7 @@ levels:
 BASE = "title: T\nlevels:\n  - single: {prompt: 5, output: 6}\n"
 
 
-def test_every_key_means_what_it_says() -> None:
+def test_every_key_means_what_it_states() -> None:
     """Lists of depth and concurrency become a level each; an agent's cold simulator is a level next to it."""
     made = load_workload(ALL, "mine.yaml")
     code = Single(Length(10, 100, 30), Length(20, 20), 0, False, Text.CODE)
@@ -169,7 +169,7 @@ def test_a_mistake_is_named_with_its_line(text: str, told: str) -> None:
     assert "docs/guides/workloads.md" in caught.value.hint or "no YAML" in caught.value.message
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     """In the order of their lines."""
     with pytest.raises(RecipeError) as caught:
         load_workload("title: 3\nrepeats: 0\nlevels:\n  - single: {prompt: -1, output: x}\n", "f.yaml")

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (whole messages, one a line)
-"""Reading YAML: values as written, lines kept, and whatever is no plain YAML said with its line."""
+"""Reading YAML: values as written, lines kept, and whatever is no plain YAML reported with its line."""
 
 import pytest
 
@@ -55,13 +55,13 @@ def test_lines_of_keys_and_items():
 
 
 def test_duplicate_keys_are_named_with_both_lines():
-    """YAML keeps the last of two keys in silence; here both lines are told and the first is kept."""
+    """YAML keeps the last of two keys in silence; here both lines are reported and the first is kept."""
     document = read("a:\n  b: 1\n  c: 2\n  b: 3\n")
     assert [(p.line, p.text) for p in document.problems] == [(4, "key `a.b` is there twice: on line 2 and on line 4")]
     assert document.value == {"a": {"b": 1, "c": 2}}
 
 
-def test_merge_keys_bring_in_what_is_not_written():
+def test_merge_keys_add_what_is_not_written():
     """`<<: *common` is how recipes share what repeats; written keys win."""
     document = read("x: &c {a: 1, b: 2}\ny: {<<: *c, b: 3}\nz: {<<: [*c, {d: 4}]}\n")
     assert document.value["y"] == {"a": 1, "b": 3}
@@ -117,7 +117,7 @@ def test_size_limit():
     ],
 )
 def test_problems_that_do_not_stop_reading(text, problem):
-    """They are told together with everything else that is wrong."""
+    """They are reported together with everything else that is wrong."""
     assert [p.text for p in read(text).problems] == [problem]
 
 

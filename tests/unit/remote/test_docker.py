@@ -64,7 +64,8 @@ def test_docker_run_is_exactly_this(name: str) -> None:
 
 @for_each("name", CASES)
 def test_every_container_can_be_found_and_stays_as_evidence(name: str) -> None:
-    """--init reaps, --restart no leaves the decision to us, no --rm keeps the logs; the call says that it changes."""
+    """--init reaps, --restart no leaves the decision to us, no --rm keeps the logs; the call reports that it
+    changes."""
     words = CASES[name].argv
     assert words[:4] == ("docker", "run", "--detach", "--init")
     assert "--rm" not in words
@@ -93,7 +94,7 @@ def test_only_folders_that_are_written_are_made() -> None:
     assert docker.make_folders(HEAD).argv[4:] == ("/home/ai/c c",)
 
 
-def test_rdma_brings_its_devices_and_the_right_to_lock_memory() -> None:
+def test_rdma_comes_with_its_devices_and_the_right_to_lock_memory() -> None:
     """Without /dev/infiniband NCCL falls back to sockets without a word."""
     with_rdma, without = CASES["docker-worker"].argv, CASES["docker-no-rdma"].argv
     assert {"/dev/infiniband", "IPC_LOCK"} <= set(with_rdma)

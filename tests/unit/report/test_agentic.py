@@ -1,4 +1,4 @@
-"""The cold and the warm loop, and the sentence that says what the cache is worth."""
+"""The cold and the warm loop, and the sentence that reports what the cache is worth."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ WARM, COLD = agent_plans()
 TTFT = {"1 agent": [1.6, *[0.3] * 9], "1 agent, cold": [1.6, *[0.9 * turn for turn in range(2, 11)]]}
 
 
-def test_turn_ten_is_told_in_words() -> None:
+def test_turn_ten_is_described_in_a_sentence() -> None:
     """Cold and warm TTFT, the share that was cached, and how many times as long."""
     told = gap_words([summary(loop([WARM, COLD], TTFT))])
     assert told == (
@@ -20,14 +20,14 @@ def test_turn_ten_is_told_in_words() -> None:
     )
 
 
-def test_a_shorter_loop_is_told_at_its_last_turn() -> None:
-    """And a cache that does nothing is reported to do nothing."""
+def test_a_shorter_loop_is_reported_at_its_last_turn() -> None:
+    """And a cache that does nothing is reported as such."""
     short = {"1 agent": [1.0, 1.0, 1.0], "1 agent, cold": [1.0, 1.0, 1.02]}
     told = gap_words([summary(loop(agent_plans(3), short))])
     assert told.startswith("At turn 3 ") and told.endswith("the cache has no effect.")
 
 
-def test_without_its_cold_twin_a_loop_has_no_gap() -> None:
+def test_without_its_cold_counterpart_a_loop_has_no_gap() -> None:
     """Its curve is drawn, and nothing is claimed."""
     alone = summary(loop([WARM], TTFT))
     assert gaps(alone) == [] and gap_words([alone]) == ""

@@ -70,18 +70,18 @@ def test_tables_are_there_without_javascript() -> None:
         assert wanted in text, wanted
 
 
-def test_missing_provenance_of_ours_is_said_to_be_missing() -> None:
+def test_missing_provenance_of_ours_is_reported_as_missing() -> None:
     """An empty line would look like nothing to know."""
     assert "not known" in page([example(flags=(), nodes=())])
 
 
-def test_an_invalid_run_says_why() -> None:
-    """The badge and the reasons, in words."""
+def test_an_invalid_run_reports_why() -> None:
+    """The badge and the reasons, as text."""
     text = page([replace(example(), invalid=("the client was 31 ms behind",))])
     assert '<span class="badge bad">not valid</span>' in text and "the client was 31 ms behind" in text
 
 
-def test_runs_that_cannot_be_compared_say_why_and_are_still_drawn() -> None:
+def test_runs_that_cannot_be_compared_report_why_and_are_still_drawn() -> None:
     """Both are there, with the reason between them."""
     refused = compared(rows=(), refused=("the models differ: a and b",))
     text = page([example(), example("r-2")], [refused])
@@ -96,7 +96,7 @@ def test_a_run_without_a_single_figure_is_a_page_too() -> None:
     assert json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])["plots"] == []
 
 
-def test_vendored_files_are_what_their_note_says() -> None:
+def test_vendored_files_are_what_their_note_reports() -> None:
     """Byte for byte what the package held; the licence goes with every page."""
     note = (ASSETS / "VENDOR.md").read_text()
     sums = dict(re.findall(r"^\| (uplot\.\w+) .* ([0-9a-f]{64}) \|$", note, re.MULTILINE))

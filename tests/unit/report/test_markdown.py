@@ -29,7 +29,7 @@ def test_a_level_without_a_figure_stays_in_the_tables() -> None:
     assert "tg128" in text and f"| {lost.plan.name} |" in text and f"0 of {lost.sent}" in text
 
 
-def test_simulated_and_doubtful_figures_say_so_first() -> None:
+def test_simulated_and_doubtful_figures_report_it_first() -> None:
     """Anyone who copies the table copies the line above it."""
     one = replace(summary([level(depth_plans((0,))[0], decode=40.0)]), invalid=("the client was behind",))
     text = markdown([one])

@@ -8,7 +8,7 @@ from sparkwright.domain.units import GIB
 from sparkwright.report.html import resource_plots
 
 
-def test_each_node_has_its_line_and_the_least_is_told() -> None:
+def test_each_node_has_its_line_and_the_least_is_reported() -> None:
     """The node that is short of memory is named."""
     plots = resource_plots([run(depth_plans((0, 524288)))], ["a"])
     memory = next(plot for plot in plots if plot.id == "memory-time")

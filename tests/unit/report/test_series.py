@@ -1,4 +1,4 @@
-"""Curves: what belongs on one, and what is said of it."""
+"""Curves: what belongs on one, and what is reported of it."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ def test_latency_is_drawn_with_its_tail_and_its_limit() -> None:
     assert plot.says == "p99 stays within SLO 4 s up to 2 requests at a time."
 
 
-def test_a_limit_that_never_holds_is_said_to_be_broken_at_once() -> None:
+def test_a_limit_that_never_holds_is_reported_as_broken_at_once() -> None:
     """And one that always holds names the most that was asked."""
     slow = [level(plan, ttft=9.0) for plan in rate_plans((0.5, 1.0))]
     fast = [level(plan, ttft=0.2) for plan in rate_plans((0.5, 1.0))]

@@ -30,7 +30,7 @@ def test_failed_requests_are_counted_where_everybody_looks() -> None:
     assert errors_table(summary([level(D0, ttft=0.3)])) is None
 
 
-def test_a_doubt_of_all_levels_is_said_once() -> None:
+def test_a_doubt_of_all_levels_is_reported_once() -> None:
     """And one of some levels names them."""
     both = [replace(level(plan, ttft=0.3), doubts=("restarted",)) for plan in (D0, D4K)]
     both[0] = replace(both[0], doubts=("restarted", "too long"))
@@ -55,7 +55,7 @@ def test_the_verdict_is_the_worst_that_holds() -> None:
     ]
 
 
-def test_runs_of_the_same_engine_are_told_apart_by_their_ids() -> None:
+def test_runs_of_the_same_engine_are_distinguished_by_their_ids() -> None:
     """Two lines of the same name would be no legend."""
     one, two = summary([level(D0, ttft=0.3)]), summary([level(D0, ttft=0.3)], "r-2")
     assert names([one, two]) == [

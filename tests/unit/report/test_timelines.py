@@ -16,7 +16,7 @@ def row(session: int, first: float, pause: float = 0.02, **more: object) -> Row:
     return replace(Row(session, 0, 0.0, 0.0, first=first, reads=reads), **more)  # type: ignore[arg-type]
 
 
-def test_the_requests_that_tell_most_are_chosen() -> None:
+def test_the_requests_that_show_most_are_chosen() -> None:
     """Typical, slowest, longest pause, broken; never warm-up."""
     level = Machine().level(depth_plans((0,))[0], 0, 0.0)
     rows = (row(0, 0.3), row(1, 0.31), row(2, 0.9), row(3, 0.2, pause=2.0), row(4, 0.3, error="cut", kind="cut"))

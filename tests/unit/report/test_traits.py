@@ -23,7 +23,7 @@ SHAPE = Single(Length(2048, 2048), Length(128, 128), 4096)
     ],
 )
 def test_levels_that_differ_have_names_that_differ(plan: LevelPlan, name: str) -> None:
-    """As the field writes them, with all that a reader needs to tell them apart."""
+    """As the field writes them, with all that a reader needs to distinguish them."""
     assert field_name(plan, "tg") == name
 
 

@@ -1,4 +1,4 @@
-"""docs/rules/seeds.md: every line of the five reports is covered by what the page says covers it."""
+"""docs/rules/seeds.md: every line of the five reports is covered by what the page states covers it."""
 
 import re
 from collections.abc import Iterator

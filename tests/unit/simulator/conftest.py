@@ -1,4 +1,4 @@
-"""Fixtures: ranks and clients of a twin in this process, at full speed."""
+"""Fixtures: ranks and clients of a simulator in this process, at full speed."""
 
 from __future__ import annotations
 

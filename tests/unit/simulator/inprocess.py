@@ -1,4 +1,4 @@
-"""A twin in this process: its app driven directly, every body message kept as one network read."""
+"""A simulator in this process: its app driven directly, every body message saved as one network read."""
 
 from __future__ import annotations
 

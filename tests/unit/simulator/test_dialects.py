@@ -63,7 +63,8 @@ async def start(dialect: Dialect, rank: Rank) -> None:
 async def test_a_start_is_understood_from_weights_to_ready(
     engine: str, talking: Callable[[str], tuple[Rank, io.StringIO]]
 ) -> None:
-    """Phases only go forward, none of the lines is an error, the last says ready, and the first says simulated."""
+    """Phases only go forward, none of the lines is an error, the last reports ready, and the first reports
+    simulated."""
     dialect, _, read, _ = TALKS[engine]
     rank, out = talking(engine)
     await start(dialect, rank)
@@ -103,7 +104,7 @@ async def test_metrics_have_the_engine_s_names_and_the_mark(
     assert [name for name in wanted if f"\n{name}" not in text] == []
 
 
-def test_unbalanced_memory_stops_sglang_unless_it_is_told_not_to_look(
+def test_unbalanced_memory_stops_sglang_unless_it_is_asked_not_to_look(
     talking: Callable[[str], tuple[Rank, io.StringIO]], make_rank: MakeRank
 ) -> None:
     """A node with less than 90 % of another's free memory; the variable turns the error into a line."""

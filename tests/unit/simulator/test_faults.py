@@ -1,4 +1,4 @@
-"""Faults are read strictly, apply to the rank they name, and can change while the twin runs."""
+"""Faults are read strictly, apply to the rank they name, and can change while the simulator runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from unit.for_each import for_each
         ("ignore_sigterm", Fault("ignore_sigterm")),
     ],
 )
-def test_a_fault_is_what_it_says(text: str, fault: Fault) -> None:
+def test_a_fault_is_what_it_states(text: str, fault: Fault) -> None:
     """Phase, count, exit code and rank of each form."""
     assert parse(text) == (fault,)
 
@@ -47,7 +47,7 @@ def test_faults_apply_to_their_rank() -> None:
 
 
 def test_the_control_file_takes_over_and_may_be_wrong(tmp_path: Path) -> None:
-    """A changed file is read again; a word that is no fault brings back what the environment gave."""
+    """A changed file is read again; a word that is no fault restores what the environment gave."""
     path = tmp_path / "control"
     faults = Faults("leak=1", str(path), 0)
     seen = []

@@ -1,4 +1,4 @@
-"""A twin that hangs shows what a real engine shows then: figures that stand still, a device that spins or rests."""
+"""A simulator that hangs shows what a real engine shows then: figures that stall, a device that spins or rests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOW = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "5"}
 
 
 def marks(rank: int) -> list[str]:
-    """States that a rank in this process shows to whoever reads /proc/net/unix."""
+    """States that a rank in this process shows to readers of /proc/net/unix."""
     names = [line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines() if "@sparkwright-tw" in line]
     return [name.split("/")[1] for name in names if name.split("/")[2] == f"{os.getpid()}-{rank}"]
 
@@ -35,7 +35,7 @@ async def given_up(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_an_engine_that_hangs_from_idle_says_that_nothing_runs(make_client: MakeClient) -> None:
+async def test_an_engine_that_hangs_from_idle_reports_that_nothing_runs(make_client: MakeClient) -> None:
     """vLLM's gauges come with the results of a step: of a step that never ends they report nothing."""
     client = await make_client(env={"SPARKWRIGHT_TWIN_FAULT": "freeze_after=0"})
     hanging = asyncio.create_task(client.post("/v1/completions", BODY))

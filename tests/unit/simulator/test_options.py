@@ -1,4 +1,4 @@
-"""The twin takes what `vllm serve` takes and refuses what it refuses, in its words."""
+"""The simulator takes what `vllm serve` takes and refuses what it refuses, with its messages."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_only_what_differs_from_vllms_defaults_is_given() -> None:
     assert list(given) == ["model_tag", "host", "model", "enforce_eager", "served_model_name", "master_addr", "nnodes"]
 
 
-def test_a_config_file_stands_before_the_flags(tmp_path: Path) -> None:
+def test_a_config_file_is_before_the_flags(tmp_path: Path) -> None:
     """Keys of --config are flags that later flags override."""
     path = tmp_path / "c.yaml"
     path.write_text("model: /m\nport: 9000\nmax_model_len: 4096\nenforce-eager: true\n", encoding="utf-8")
@@ -87,7 +87,7 @@ def test_a_config_file_stands_before_the_flags(tmp_path: Path) -> None:
     assert (args.model, args.port, args.max_model_len, args.enforce_eager) == ("/m", 9001, 4096, True)
 
 
-def test_the_flags_say_where_they_come_from() -> None:
+def test_the_flags_report_where_they_come_from() -> None:
     """The data file names its source and holds the whole command line, not a sample."""
     rows = options.rows_of("vllm-0.21.0")
     assert len(rows) > 240

@@ -44,7 +44,7 @@ def test_each_piece_of_an_answer_is_one_token() -> None:
 
 
 @pytest.mark.parametrize("reasoning", [False, True])
-def test_an_answer_ends_by_itself_unless_told_not_to(reasoning: bool) -> None:
+def test_an_answer_ends_automatically_unless_asked_not_to(reasoning: bool) -> None:
     """Short by default, endless with ignore_eos; both report simulated first."""
     pieces = list(answer(3, Style(reasoning=reasoning)))
     assert len(pieces) < 120
@@ -60,7 +60,7 @@ def test_dsv4_on_two_gb10_has_the_measured_speed(make_rank: MakeRank) -> None:
     assert 1000 / speed.prefill_s(1000) == pytest.approx(2200, rel=0.34)
 
 
-def test_more_sequences_cost_less_than_they_bring(make_rank: MakeRank) -> None:
+def test_more_sequences_cost_less_than_they_gain(make_rank: MakeRank) -> None:
     """A batch of a mixture of experts reads more experts per step: slower each, faster together; depth costs."""
     speed = make_rank("-tp", "2", config="minimax-m2.7-nvfp4", env={}).speed
     one, eight = speed.decode_s(1, 1000), speed.decode_s(8, 8000)

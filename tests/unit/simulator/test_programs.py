@@ -1,4 +1,5 @@
-"""The other engines' command lines: their own flags, their own way of refusing, and what the twin makes of them."""
+"""The other engines' command lines: their own flags, their own way of refusing, and what the simulator makes of
+them."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def test_trtllm_refuses_as_click_does(capsys: pytest.CaptureFixture[str]) -> Non
     assert "Error: No such option: --max-model-len" in capsys.readouterr().err
 
 
-def test_trtllm_says_when_mpi_has_too_few_ranks(tmp_path: Path) -> None:
+def test_trtllm_reports_when_mpi_has_too_few_ranks(tmp_path: Path) -> None:
     """Two ranks need mpirun: started alone it does not wait for ever."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     with pytest.raises(Stopped, match="world size 2"):
@@ -109,7 +110,7 @@ def test_the_slots_of_llama_share_its_context(tmp_path: Path) -> None:
     assert (args.max_model_len, args.max_num_seqs, args.pipeline_parallel_size) == (2048, 4, 2)
 
 
-def test_what_stands_in_the_file_is_not_carried_to_ray_s_workers(tmp_path: Path) -> None:
+def test_what_is_in_the_file_is_not_carried_to_ray_s_workers(tmp_path: Path) -> None:
     """Everything else of the head's environment is (vllm/ray/ray_env.py)."""
     (tmp_path / ray_ranks.NOT_CARRIED).write_text('["VLLM_HOST_IP"]')
     env = {"VLLM_HOST_IP": "10.0.0.1", "VLLM_USE_V1": "1", "VLLM_CONFIG_ROOT": str(tmp_path)}
@@ -118,7 +119,7 @@ def test_what_stands_in_the_file_is_not_carried_to_ray_s_workers(tmp_path: Path)
     assert ray_ranks.carried({"VLLM_HOST_IP": "10.0.0.1"}) == {"VLLM_HOST_IP": "10.0.0.1"}
 
 
-def test_llama_server_tells_its_build(capsys: pytest.CaptureFixture[str]) -> None:
+def test_llama_server_reports_its_build(capsys: pytest.CaptureFixture[str]) -> None:
     """`--version` as the real one answers, which is how an image or a node is asked what it has."""
     assert llama.run(["--version"], {}) == 0
     assert capsys.readouterr().err == "version: 11549 (simulated)\n"

@@ -60,7 +60,7 @@ def test_freed_blocks_stay_cached_until_room_is_needed() -> None:
     assert [pool.match(Table(), pool.hashes(t), 17) for t in (old, new)] == [4, 16]
 
 
-def test_a_full_pool_says_no_and_changes_nothing() -> None:
+def test_a_full_pool_refuses_and_changes_nothing() -> None:
     """More than there is cannot be had, and the attempt takes nothing."""
     pool = pool_of(4)
     assert held(pool, list(range(12)), 12) is not None

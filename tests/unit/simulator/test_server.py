@@ -11,7 +11,9 @@ from sparkwright.simulator.job import EngineDead
 from unit.simulator.inprocess import MakeClient, plain_bytes
 
 
-async def test_models_are_listed_as_recorded_but_owned_by_the_twin(captures: Path, make_client: MakeClient) -> None:
+async def test_models_are_listed_as_recorded_but_owned_by_the_simulator(
+    captures: Path, make_client: MakeClient
+) -> None:
     """/v1/models has vLLM's bytes except that owned_by reports simulated."""
     client = await make_client()
     reply = await client.get("/v1/models")

@@ -1,4 +1,4 @@
-"""What the twin sends is, byte for byte but for ids, times and words, what vLLM 0.21.0 sent."""
+"""What the simulator sends is, byte for byte but for ids, times and words, what vLLM 0.21.0 sent."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_auto_tools_are_called_once_and_need_their_flag(make_client: MakeC
     assert plain.status == 400 and "--enable-auto-tool-choice" in plain.text
 
 
-async def test_the_same_prompt_has_the_same_answer_and_says_simulated(make_client: MakeClient) -> None:
+async def test_the_same_prompt_has_the_same_answer_and_reports_simulated(make_client: MakeClient) -> None:
     """Answers are a function of the prompt, and begin by reporting what they are."""
     client = await make_client()
     bodies = [{"prompt": p, "max_tokens": 30} for p in ("one", "one", "two")]

@@ -70,7 +70,8 @@ ANY = {
 
 @for_each("phase, work", list(product(D, Work)))
 def test_every_pair_is_in_the_table(phase, work) -> None:
-    """No phase, work and event is left to a default: each has a handler, or a sentence that says why it is ignored."""
+    """No phase, work and event is left to a default: each has a handler, or a sentence that reports why it is
+    ignored."""
     cells = row(phase, work)
     assert set(cells) == set(EVENTS)
     handled = {kind.__name__ for kind, cell in cells.items() if not isinstance(cell, str)}
@@ -174,7 +175,7 @@ def test_a_loop_too_slow_for_any_window_ends_as_well() -> None:
     assert launches == 6 and "7 faults in a row" in life.state.reason
 
 
-def test_a_stable_service_begins_to_count_anew() -> None:
+def test_a_stable_service_begins_to_count_again() -> None:
     """After 300 s of serving the next relaunch waits for nothing again; after less it waits as the next attempt."""
     for served, phase in ((299.0, D.BACKING_OFF), (300.0, D.STARTING)):
         life = Life()
@@ -199,7 +200,7 @@ def fault(life: Life, at: float, boots=BOOTS) -> float:
     return at + 10
 
 
-def test_launches_that_held_do_not_count() -> None:
+def test_launches_that_lasted_do_not_count() -> None:
     """Four faults of four kinds within 25 minutes, each followed by five minutes of service, are no loop of launches;
     four that each follow a minute of service are, and the sentence counts faults: each launch did help."""
     life, at = Life(), T0
@@ -379,7 +380,7 @@ def test_faults_of_ranks_that_are_being_stopped_start_nothing() -> None:
         (Recovery.POWER_CYCLE, D.NEEDS_POWER_CYCLE, "needs a power cycle", "off power for a minute"),
     ],
 )
-def test_what_no_relaunch_mends_asks_for_a_person(recovery, phase, outcome, hint) -> None:
+def test_what_no_relaunch_fixes_asks_for_a_person(recovery, phase, outcome, hint) -> None:
     """Ranks are stopped first; then it rests, and the gateway reports what a person should do."""
     life = Life()
     refuse, close, announce = life.stopped(recovery=recovery, why="memory stays with the driver")

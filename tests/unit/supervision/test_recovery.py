@@ -1,4 +1,4 @@
-"""What mends what, against the rules that name it."""
+"""What fixes what, against the rules that name it."""
 
 from sparkwright.causes.diagnose import known
 from sparkwright.causes.whole_log.catalog import WHOLE_LOG
@@ -30,7 +30,7 @@ def test_every_code_is_a_rule() -> None:
     assert {*recovery.BY_CODE, *recovery._IF_IT_STOPS} - codes == set()
 
 
-def test_every_entry_says_why_and_by_whom() -> None:
+def test_every_entry_reports_why_and_by_whom() -> None:
     """Facts with their source; a reboot without a reason would be folklore."""
     tables = (recovery.BY_CAUSE, recovery.BY_CODE, recovery._IF_IT_STOPS, recovery.XIDS)
     entries = [needs for table in tables for needs in table.values()]

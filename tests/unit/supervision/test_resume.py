@@ -17,7 +17,7 @@ ALL = (0, 1)
 
 
 def test_a_service_that_runs_is_left_alone() -> None:
-    """The gateway is told again, detectors begin anew, and since when it serves is kept."""
+    """The gateway is informed again, detectors begin again, and since when it serves is kept."""
     life = Life()
     life.tell(Fault(T0 + 1, "drift", "acceptance fell", Recovery.NONE))
     life.tell(Fault(T0 + 2, "memory", "6 GiB left", Recovery.REFUSE))
@@ -34,7 +34,7 @@ def test_a_rank_that_cannot_be_seen_has_not_ended(running, unseen) -> None:
     assert life.at() == (D.READY, Work.NONE)
 
 
-def test_a_reboot_of_all_nodes_is_told_and_mended() -> None:
+def test_a_reboot_of_all_nodes_is_reported_and_fixed() -> None:
     """The ranks ended with their nodes: evidence, stop, and a launch that waits for nothing."""
     life = Life()
     life.tell(resumed(T0 + 1, running=ALL))
@@ -74,7 +74,7 @@ def test_a_capture_goes_on_as_the_same_incident_with_its_evidence() -> None:
 
 
 def test_a_stop_is_made_again() -> None:
-    """Stopping what is gone costs nothing; launching beside what is not would cost everything."""
+    """Stopping what is gone costs nothing; launching next to what is not would cost everything."""
     life = Life()
     life.broken()
     life.tell(Captured(T0 + 701, 1))
@@ -155,7 +155,7 @@ def test_up_that_was_not_ready_yet_is_watched_to_its_end() -> None:
 
 
 def test_the_reboot_of_the_head_ends_the_supervisor_and_not_the_recovery() -> None:
-    """Over when every node has another marker; until then the reboot goes on with the markers from before."""
+    """Over when every node has another marker; until then the reboot continues with the markers from before."""
     life = Life(replace(POLICY, allow_reboot=True))
     life.stopped(recovery=Recovery.REBOOT)
     half = (("spark-1", "c"),)
@@ -166,7 +166,7 @@ def test_the_reboot_of_the_head_ends_the_supervisor_and_not_the_recovery() -> No
 
 
 @pytest.mark.parametrize("recovery", [Recovery.REBOOT, Recovery.POWER_CYCLE])
-def test_what_a_person_was_asked_for_and_has_done_brings_it_back(recovery) -> None:
+def test_what_a_person_was_asked_for_and_has_done_restores_it(recovery) -> None:
     """All nodes have other boot markers: stop, launch; a node that still has its old one is waited for."""
     life = Life()
     life.stopped(recovery=recovery)
@@ -191,7 +191,7 @@ def test_a_reboot_by_a_person_is_not_followed_by_one_of_ours() -> None:
 
 
 def test_what_was_given_up_stays_so() -> None:
-    """Neither a restart nor a reboot begins the loop of launches anew; the gateway goes on saying what to do."""
+    """Neither a restart nor a reboot begins the loop of launches again; the gateway goes on reporting what to do."""
     life = Life(state=State(D.FAILED, T0, "3 launches did not help", refusing=True, boots=BOOTS))
     (refuse,) = life.tell(resumed(T0 + 900, ended=ALL, boots=NEW_BOOTS))
     assert refuse == Refuse(
@@ -201,7 +201,7 @@ def test_what_was_given_up_stays_so() -> None:
 
 
 def test_what_was_to_be_announced_when_it_was_killed_is_announced() -> None:
-    """Journaled, not done: closing and announcing are said again, and not once more after the next event."""
+    """Journaled, not done: closing and announcing are reported again, and not once more after the next event."""
     life = Life()
     life.loading()
     said = (Close(1, "serving again"), Announce("closed", "serving again after: rank 1 ended with 137"))
@@ -212,8 +212,8 @@ def test_what_was_to_be_announced_when_it_was_killed_is_announced() -> None:
 
 
 @for_each("situation", [pair for pair in TABLE if pair[0] is not D.STOPPED])
-def test_the_gateway_is_told_in_every_phase(situation) -> None:
-    """Whoever begins again need not know what the gateway was told last."""
+def test_the_gateway_is_informed_in_every_phase(situation) -> None:
+    """A supervisor that begins again need not know what the gateway was given last."""
     phase, work = situation
     state = State(phase, T0, "why", work, gone=True, refusing=phase not in (D.READY, D.DEGRADED))
     effects = Life(state=state).tell(resumed(T0 + 1, running=ALL))
@@ -221,7 +221,7 @@ def test_the_gateway_is_told_in_every_phase(situation) -> None:
 
 
 def test_the_watch_of_a_killed_supervisor_answers_to_nobody() -> None:
-    """The new one watches by itself, and only its own watch can fail the launch."""
+    """The new one watches automatically, and only its own watch can fail the launch."""
     life = Life()
     life.loading()
     late = LaunchFailed(T0 + 721, "cut off", turn=life.state.turn)

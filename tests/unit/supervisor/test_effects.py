@@ -42,7 +42,7 @@ async def test_a_defect_of_ours_is_an_answer_too() -> None:
     assert isinstance(told, Stopped) and "our own defect" in told.left[0] and told.turn == 4
 
 
-async def test_a_work_that_another_one_cuts_off_says_nothing() -> None:
+async def test_a_work_that_another_one_cuts_off_reports_nothing() -> None:
     """Guards the one work at a time."""
     it = tower()
     works = EffectRunner(it.bus)
@@ -53,8 +53,8 @@ async def test_a_work_that_another_one_cuts_off_says_nothing() -> None:
     assert it.events == []
 
 
-async def test_evidence_is_numbered_and_told_before_anything_is_read() -> None:
-    """Guards what hooks are told: the number and where its evidence will be; a node that is gone costs nothing."""
+async def test_evidence_is_numbered_and_reported_before_anything_is_read() -> None:
+    """Guards what hooks are given: the number and where its evidence will be; a node that is gone costs nothing."""
     it = tower()
     it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
     words = Announcer(it.context, it.bus.detectors.seen)
@@ -85,7 +85,7 @@ async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:
 
 
 async def test_what_is_closed_is_closed_once_more_without_harm() -> None:
-    """Guards the words that are said again after a kill: 0 stands for the last incident."""
+    """Guards the messages that are reported again after a kill: 0 means the last incident."""
     it = tower()
     await EffectRunner(it.bus).begin(Capture(0, "spin", "it spins", turn=1), STATE)
     await answer(it)
@@ -127,8 +127,8 @@ async def test_a_finding_that_forbids_the_launch_is_its_reason() -> None:
     assert 15.0 <= it.scene.clock.elapsed < 60.0
 
 
-async def test_it_comes_back_beside_what_ran_beside_it() -> None:
-    """Guards two deployments on one head: the first was started without --force, the second was allowed beside it.
+async def test_it_comes_back_next_to_what_ran_before() -> None:
+    """Guards two deployments on one head: the first was started without --force, the second was allowed next to it.
 
     What came while it was away is another matter: then its place is taken.
     """

@@ -76,7 +76,7 @@ async def test_what_is_wrong_is_looked_at_again_soon() -> None:
 
 
 async def probed(it: Tower, said: int, times: int = 3) -> dict[str, Fault | Cleared]:
-    """What it tells in so many probes with this answer."""
+    """What it reports in so many probes with this answer."""
     it.scene.endpoint.said = said
     before = len(it.scene.endpoint.probed)
     work = asyncio.create_task(gateway.probe(it.bus))
@@ -130,7 +130,7 @@ async def test_where_no_gateway_was_made_there_is_none_to_miss() -> None:
 
 
 async def test_a_program_that_is_another_process_was_restarted() -> None:
-    """Guards Caddy and the key check that systemd brings back: counted, dated, in the log and the history; the first
+    """Guards Caddy and the key check that systemd restores: counted, dated, in the log and the history; the first
     look knows of nothing before, and one that is down just now is no restart yet."""
     it = tower()
     for said in ("caddy 10\ndoor 11\n", "door 11\n", "caddy 20\ndoor 11\n", "caddy 20\ndoor 11\n"):

@@ -48,7 +48,7 @@ def test_a_broken_desired_state_falls_back_to_the_one_before(home: Home, said: l
     assert f"{home.path}/desired.json cannot be read" in told and "another recipe" in told and "sparkwright up" in told
 
 
-def test_without_any_it_says_what_to_do(home: Home) -> None:
+def test_without_any_it_states_what_to_do(home: Home) -> None:
     """It rests then: nothing that serves is touched for a file that cannot be read."""
     (home.path / "desired.json").write_text("null")
     with pytest.raises(UsageError) as caught:
@@ -57,7 +57,7 @@ def test_without_any_it_says_what_to_do(home: Home) -> None:
 
 
 def test_a_newer_one_is_not_guessed_at(home: Home) -> None:
-    """Half-understood wishes start wrong engines."""
+    """Half-understood requests start wrong engines."""
     (home.path / "desired.json").write_text(to_json(replace(DESIRED, version=VERSION + 1)))
     with pytest.raises(UsageError, match="newer sparkwright"):
         home.desired()
@@ -79,7 +79,7 @@ def test_a_broken_state_is_put_aside(home: Home, said: list[str]) -> None:
     assert home.wrong() == {}
 
 
-def test_secrets_that_cannot_be_read_or_that_others_could_are_told(home: Home, said: list[str]) -> None:
+def test_secrets_that_cannot_be_read_or_that_others_could_are_reported(home: Home, said: list[str]) -> None:
     """The mode is fixed at once; what somebody has read by then is for a person to judge."""
     (home.path / "secrets.json").write_text('{"VLLM_API_KEY": "k"}')
     (home.path / "secrets.json").chmod(0o644)
@@ -92,8 +92,9 @@ def test_secrets_that_cannot_be_read_or_that_others_could_are_told(home: Home, s
     assert len(said) == 2
 
 
-def test_a_full_disk_is_written_on_and_else_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there already keeps its place on the disk and is written over; for more there is none, which is said."""
+def test_a_full_disk_is_written_on_and_else_reported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there already keeps its place on the disk and is written over; for more there is none, which is
+    reported."""
     home.save(STATE)
     real = os.open
 
@@ -133,7 +134,7 @@ def test_what_is_shown_names_its_process(home: Home) -> None:
 
 
 def test_one_supervisor_at_most(home: Home) -> None:
-    """The second one is refused and told who is there; after the first has gone it may."""
+    """The second one is refused, and the holder is named; after the first has gone it may."""
     with home.locked(), pytest.raises(Busy, match=f"process {os.getpid()}"), home.locked():
         pass
     with home.locked():

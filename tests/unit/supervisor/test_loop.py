@@ -10,7 +10,7 @@ READY = Resumed(1.0, (0, 1), (), ())
 
 
 async def looping(it: Tower) -> Loop:
-    """A loop whose deployment serves; what its sources tell is not read."""
+    """A loop whose deployment serves; what its sources report is not read."""
     loop = Loop(it.context)
     loop._state = loop._state.__class__(DeploymentState.READY, 1.0, ready_at=1.0)
     return loop
@@ -37,7 +37,8 @@ async def test_the_state_is_on_the_disk_before_anything_is_done_about_it() -> No
 
 
 async def test_a_full_disk_is_a_trouble_and_no_end() -> None:
-    """Guards bad input `disk full`: it goes on from memory and says so, and takes it back when it can write again."""
+    """Guards bad input `disk full`: it goes on from memory and reports it, and takes it back when it can write
+    again."""
     it = tower()
     loop = await looping(it)
     it.keep.journal.full = "no space left on device"

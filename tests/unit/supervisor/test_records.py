@@ -6,7 +6,7 @@ from sparkwright.supervisor.sources import records
 from unit.supervisor.watchtower import tower
 
 
-async def test_a_torn_file_and_a_newer_store_are_troubles_until_they_are_mended() -> None:
+async def test_a_torn_file_and_a_newer_store_are_troubles_until_they_are_fixed() -> None:
     """Guards bad input: one finding each where somebody looks, reported again to a start, which has forgotten it."""
     it = tower()
     told = records.look(it.bus, set())

@@ -28,7 +28,7 @@ CAUSE = Cause("peer-rank-died", "LX", "a rank died", Severity.BLOCK, 0.95, "", (
 
 
 def lines(*log: str, ends: str) -> Callable[[Command], list[str]]:
-    """What a follower brings; ends: behind its mark."""
+    """What a follower comes with; ends: behind its mark."""
     return lambda command: [*log, f"\x1eexit {command.argv[-1]} {ends}"]
 
 
@@ -40,7 +40,7 @@ def follows(it: Tower, number: int, *given: Given) -> None:
 
 
 async def test_a_rank_that_ends_is_a_fault_with_its_last_lines() -> None:
-    """Guards the fastest detector: which rank, how, and what it said last."""
+    """Guards the fastest detector: which rank, how, and what it reported last."""
     it = tower()
     scraped = '(APIServer pid=6) INFO:     127.0.0.1:58492 - "GET /metrics HTTP/1.1" 200 OK'
     follows(it, 1, lines("a line", scraped, ends="exited 137 false 5 5"))
@@ -61,8 +61,8 @@ async def test_a_rank_that_leaves_in_order_lets_the_one_that_it_lost_speak_first
     assert ["code 137" in event.what for event in it.events if isinstance(event, Fault)] == [True, False]
 
 
-async def test_a_node_out_of_reach_tells_nothing_of_its_rank() -> None:
-    """Guards promise 4: the connection is tried again, later each time, and the end is told when it is seen."""
+async def test_a_node_out_of_reach_has_nothing_of_its_rank() -> None:
+    """Guards promise 4: the connection is tried again, later each time, and the end is shown when it is seen."""
     it = tower()
     gone = Unreachable("spark-2", "connection lost")
     follows(it, 1, gone, gone, gone, lines(ends="gone 0 false 5 5"))
@@ -86,7 +86,7 @@ async def test_samples_that_stay_away_make_a_node_unseen_once() -> None:
     assert isinstance(fault, Fault) and fault.recovery is Recovery.NONE and "spark-2" in fault.what
 
 
-async def test_what_a_log_says_of_an_engine_that_answers_is_only_noted() -> None:
+async def test_what_a_log_reports_of_an_engine_that_answers_is_only_noted() -> None:
     """Guards against restarts by a fatal word: engines print them and live on."""
     it = tower()
     await suspicion.weigh(it.bus, CAUSE)
@@ -94,7 +94,7 @@ async def test_what_a_log_says_of_an_engine_that_answers_is_only_noted() -> None
     assert [(event.kind, "peer-rank-died" in event.text) for event, _ in it.keep.store.events] == [("noticed", True)]
 
 
-async def test_what_a_log_says_of_an_engine_that_refuses_is_believed() -> None:
+async def test_what_a_log_reports_of_an_engine_that_refuses_is_believed() -> None:
     """Guards the 61 s of HTTP 500 after a rank's death (captures m1): log and refusal together are enough."""
     it = tower()
     it.scene.endpoint.given = [NotReady("HTTP 500: EngineCore died")]
@@ -109,7 +109,7 @@ async def test_what_a_log_says_of_an_engine_that_refuses_is_believed() -> None:
 
 
 async def test_silence_with_a_suspicious_log_may_be_a_long_prefill() -> None:
-    """Guards seed 003: an engine that is busy for 16 minutes answers nothing, whatever its log says."""
+    """Guards seed 003: an engine that is busy for 16 minutes answers nothing, whatever its log reports."""
     it = tower()
     it.scene.endpoint = Silent()
     it.context.policy = replace(it.context.policy, canary_limit=0.01)
@@ -117,7 +117,7 @@ async def test_silence_with_a_suspicious_log_may_be_a_long_prefill() -> None:
     assert it.events == []
 
 
-async def test_the_canary_tells_an_answer_a_refusal_and_silence_apart() -> None:
+async def test_the_canary_distinguishes_an_answer_a_refusal_and_silence() -> None:
     """Guards what the detectors build on."""
     it = tower()
     it.scene.endpoint.given = [Answer("one two", 3, 8, 0.1, 0.2)]
@@ -128,7 +128,7 @@ async def test_the_canary_tells_an_answer_a_refusal_and_silence_apart() -> None:
 
 
 async def test_a_rank_is_looked_into_only_while_nothing_moves() -> None:
-    """Guards the cost of it, nothing while tokens come; what cannot be looked at is not taken for stopped."""
+    """Guards the cost of it, nothing while tokens come; what cannot be inspected is not taken for stopped."""
     it = tower()
     worker, looks = it.scene.nodes[1], sample.in_folder(f"{STATE}/deployments/twin/rank1")
     worker.on(lambda c: c == looks, Completed(0, "stopped 4711 VLLM::Worker_TP\n"))

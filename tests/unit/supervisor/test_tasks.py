@@ -1,4 +1,4 @@
-"""Tasks beside the loop."""
+"""Tasks next to the loop."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from fakes.clock import FakeClock
 from sparkwright.supervisor.tasks import TaskSupervisor
 
 
-async def test_a_source_that_fails_is_told_and_begun_again() -> None:
+async def test_a_source_that_fails_is_reported_and_begun_again() -> None:
     """Guards a supervisor that sees: a defect in one source is shown, and costs neither the others nor itself."""
     told: list[tuple[str, str]] = []
     crew = TaskSupervisor(FakeClock(), lambda name, error: told.append((name, repr(error))))
@@ -23,7 +23,7 @@ async def test_a_source_that_fails_is_told_and_begun_again() -> None:
     assert told == [("figures", "ValueError('odd text')"), ("figures", "None")]
 
 
-async def test_released_it_is_not_begun_again_whatever_its_end_says() -> None:
+async def test_released_it_is_not_begun_again_whatever_its_end_was() -> None:
     """Guards against a follower of old ranks that lives on: its clean-up failed when it was cancelled."""
     told: list[str] = []
     crew = TaskSupervisor(FakeClock(), lambda name, error: told.append(name))

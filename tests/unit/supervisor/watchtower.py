@@ -37,7 +37,7 @@ class Tower:
 
     @property
     def events(self) -> list[Event]:
-        """What was told since it was asked last."""
+        """What was reported since it was asked last."""
         queue = self.bus.events
         return [queue.get_nowait() for _ in range(queue.qsize())]
 

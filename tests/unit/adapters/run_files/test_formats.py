@@ -1,4 +1,4 @@
-"""Runs as files: ours come back the same, other tools' become what they say."""
+"""Runs as files: ours come back the same, other tools' become what they report."""
 
 import csv
 import io
@@ -102,8 +102,9 @@ def test_csv_has_a_line_for_each_request() -> None:
     assert len(lines) == 7
 
 
-def test_csv_brings_back_what_its_columns_hold(tmp_path: Path) -> None:
-    """All requests and the levels' sizes; conditions without a column stay unknown, and it is said where it is from."""
+def test_csv_restores_what_its_columns_hold(tmp_path: Path) -> None:
+    """All requests and the levels' sizes; conditions without a column stay unknown, and it is reported where it is
+    from."""
     told = there_and_back(tmp_path, "csv")
     assert [one.rows for one in told.levels] == [one.rows for one in RUN.levels]
     assert told.levels[2].plan.shape == Single(Length(100, 100), Length(4, 4), 4096)
@@ -113,7 +114,7 @@ def test_csv_brings_back_what_its_columns_hold(tmp_path: Path) -> None:
 
 
 def test_a_csv_of_somebody_else_needs_few_columns(tmp_path: Path) -> None:
-    """Level and send time; the id is made of the content, so that the same file is not brought in twice."""
+    """Level and send time; the id is made of the content, so that the same file is not copied in twice."""
     path = saved(tmp_path, "level,sent,first,end,output_tokens,mine\nx,1.5,0.5,2.5,9,?\n")
     told = FILES.read(path)
     assert told.levels[0].rows[0].first == 0.5
@@ -142,7 +143,7 @@ def test_a_csv_of_somebody_else_needs_few_columns(tmp_path: Path) -> None:
         ("| model | test |\n|---|---|\n| m | hello |\n", "no line whose test is like pp2048"),
     ],
 )
-def test_what_cannot_be_read_is_said(tmp_path: Path, content: Any, why: str) -> None:
+def test_what_cannot_be_read_is_reported(tmp_path: Path, content: Any, why: str) -> None:
     """The file, the line where there is one, and what was wrong; never a traceback."""
     path = saved(tmp_path, content)
     with pytest.raises(UsageError) as error:
@@ -151,7 +152,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, content: Any, why: str) -> 
     assert why in error.value.message
 
 
-def test_a_file_that_is_not_there_or_not_to_be_written_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_not_to_be_written_is_reported(tmp_path: Path) -> None:
     """With its name and the reason."""
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         FILES.read(str(tmp_path / "none"))
@@ -237,7 +238,7 @@ def test_a_table_is_written_in_its_form(tmp_path: Path) -> None:
     assert told.mean.value == pytest.approx(ours.mean.value, abs=1e-5)
 
 
-def test_a_simulated_run_says_so_in_every_format(tmp_path: Path) -> None:
+def test_a_simulated_run_reports_it_in_every_format(tmp_path: Path) -> None:
     """A made-up figure must not be taken for a measured one, wherever it is posted, and anyone who reads it back."""
     twin = run(level([row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
     for form in FILES.forms:

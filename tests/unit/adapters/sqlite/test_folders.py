@@ -30,7 +30,8 @@ def test_evidence_within_its_bound_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_many_files_are_cut_together(tmp_path: Path) -> None:
-    """Eight ranks that all logged too much are within the bound afterwards, but for the lines that tell of the cuts."""
+    """Eight ranks that all logged too much are within the bound afterwards, but for the lines that describe the
+    cuts."""
     folders = Folders(tmp_path, most=8_000)
     _, folder = folders.make("twin", 1)
     for rank in range(8):

@@ -1,4 +1,4 @@
-"""The run store: what is put in comes out, and what is wrong with a file is said."""
+"""The run store: what is put in comes out, and what is wrong with a file is reported."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -134,7 +134,7 @@ async def test_a_store_of_a_later_version_is_left_alone(store: SqliteRuns, tmp_p
 
 
 async def test_a_file_that_is_no_database_is_not_touched(tmp_path: Path) -> None:
-    """Measurements are not set aside silently: the user is told what to do."""
+    """Measurements are not set aside silently: the user is shown what to do."""
     path = tmp_path / "runs.sqlite"
     path.write_bytes(b"not a database, and longer than its header would be" * 10)
     store = SqliteRuns(path)
@@ -157,7 +157,7 @@ async def test_two_stores_share_a_file(store: SqliteRuns, tmp_path: Path) -> Non
     await other.aclose()
 
 
-async def test_a_file_that_another_process_keeps_is_said(
+async def test_a_file_that_another_process_keeps_is_reported(
     store: SqliteRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that the home folder is wrong: with the other one's end it is over."""
@@ -217,14 +217,14 @@ async def test_what_a_later_version_adds_to_a_request_is_left_out(store: SqliteR
     assert (await store.load("r-1")).levels[0].rows[0].first == 0.1
 
 
-def test_every_shape_of_a_level_is_told_apart_when_it_is_read() -> None:
+def test_every_shape_of_a_level_is_distinguished_when_it_is_read() -> None:
     """The fixture holds the shapes that this relies on."""
     assert {type(one.plan.shape) for one in RICH.levels} == {Single, Agent}
     assert RICH.levels[0].plan.shape == Single(Length(100, 100), Length(4, 4))
 
 
-async def test_a_home_that_cannot_be_written_is_said_with_the_way_out(tmp_path: Path) -> None:
-    """In the system's own words, without Python's."""
+async def test_a_home_that_cannot_be_written_is_reported_with_the_way_out(tmp_path: Path) -> None:
+    """With the system's own message, without Python's."""
     (tmp_path / "home").write_text("")
     store = SqliteRuns(tmp_path / "home" / RUNS)
     with pytest.raises(StoreError) as error:

@@ -18,7 +18,7 @@ FROZEN = Incident("twin", "frozen", "no token for 31 s", 1000.0, evidence=("4 ru
 
 
 class Kept:
-    """A store in a folder, and what it said."""
+    """A store in a folder, and what it reported."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
@@ -206,7 +206,7 @@ async def test_a_store_of_a_newer_version_is_left_alone(kept: Kept) -> None:
     assert "version 99" in store.wrong() and "move the file aside" in store.wrong()
 
 
-async def test_what_is_wrong_with_the_store_is_over_once_it_is_mended(kept: Kept) -> None:
+async def test_what_is_wrong_with_the_store_is_over_once_it_is_fixed(kept: Kept) -> None:
     """A person who follows the hint need not start anything again."""
     kept.state.mkdir(parents=True)
     connection = sqlite3.connect(kept.state / "store.sqlite")
@@ -261,7 +261,7 @@ async def test_damage_that_shows_while_it_runs_costs_nothing(kept: Kept, monkeyp
     assert len(kept.said) == 1 and "was damaged" in kept.said[0]
 
 
-async def test_what_cannot_be_written_is_told_once(kept: Kept) -> None:
+async def test_what_cannot_be_written_is_reported_once(kept: Kept) -> None:
     """A folder in the place of the file means any disk that reports no."""
     (kept.state / "store.sqlite").mkdir(parents=True)
     store = kept.open()

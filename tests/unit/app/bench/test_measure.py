@@ -1,4 +1,4 @@
-"""A run from begin to end, with a client that answers as a test says."""
+"""A run from begin to end, with a client that answers as a test states."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -103,7 +103,7 @@ class Scene:
 
 
 async def test_all_levels_are_measured_and_kept() -> None:
-    """Every repeat of every level, warm-up before it, the server's counters beside it."""
+    """Every repeat of every level, warm-up before it, the server's counters next to it."""
     scene = Scene()
     run = await scene.run()
     assert run.state == "done"
@@ -130,7 +130,7 @@ async def test_texts_differ_from_run_to_run() -> None:
 
 
 async def test_gone_on_with() -> None:
-    """What is complete is not measured again; a run that was cancelled says how to go on."""
+    """What is complete is not measured again; a run that was cancelled reports how to go on."""
     scene = Scene()
     scene.client.cancel_at = 9
     with pytest.raises(asyncio.CancelledError):
@@ -158,7 +158,7 @@ async def test_another_server_is_another_run() -> None:
 
 
 async def test_the_time_of_the_whole_run_is_bounded() -> None:
-    """Levels that would begin too late are left out, and the run can be gone on with."""
+    """Levels that would begin too late are left out, and the run can be continued."""
     scene = Scene()
     scene.client.seconds = 30.0
     run = await scene.run()
@@ -168,7 +168,7 @@ async def test_the_time_of_the_whole_run_is_bounded() -> None:
 
 
 async def test_a_level_that_its_own_clock_ends_is_complete() -> None:
-    """It says so in doubt: some of its requests were cut off."""
+    """It is reported as doubtful: some of its requests were cut off."""
     scene = Scene()
     scene.client.answer = lambda number, job: failed(number, "time-up") if number % 3 == 2 else good(number)
     plan = replace(PLAN, seconds=10.0, warmup=0)
@@ -227,7 +227,7 @@ async def test_what_was_only_refused_is_measured_when_it_is_gone_on_with() -> No
     assert (run.id, run.state, [row.status for row in run.levels[0].rows]) == (stopped.id, "done", [200] * 3)
 
 
-async def test_failures_are_told_in_the_servers_words() -> None:
+async def test_failures_are_reported_with_the_servers_message() -> None:
     """The most frequent one, once."""
     scene = Scene()
     scene.client.answer = lambda number, job: failed(number, "http-400", 400) if number else good(number)
@@ -253,7 +253,7 @@ async def test_the_highest_rate_is_searched_for() -> None:
 
 
 async def test_what_nobody_can_judge_is_not_searched_for() -> None:
-    """Without `usage` no answer tells a time per token: each rate would seem to miss the limit."""
+    """Without `usage` no answer reports a time per token: each rate would seem to miss the limit."""
     scene = Scene()
     scene.asker.answers |= {"/v1/chat/completions": said('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))

@@ -1,4 +1,4 @@
-"""What a run says that it will do."""
+"""What a run reports that it will do."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_levels_that_do_not_fit_are_named() -> None:
     assert made.left_out == ("deep needs 8,110 tokens of context, and the server takes 4,096",)
 
 
-def test_a_limit_that_is_not_told_leaves_nothing_out() -> None:
+def test_a_limit_that_is_not_reported_leaves_nothing_out() -> None:
     """The server's own refusal will be counted."""
     assert not outline(WORK, probed(0)).left_out
 

@@ -37,7 +37,7 @@ async def probed(answers: dict[str, Shown] | None, **target: str) -> Probed:
     return await probe(TableAsker(answers), FakeClock(), Target(URL, **target))
 
 
-async def test_vllm_tells_all() -> None:
+async def test_vllm_reports_all() -> None:
     """Engine by its figures, version, context, and that usage comes with every chunk."""
     found = await probed(VLLM)
     assert (found.engine, found.engine_version, found.context, found.model) == ("vllm", "0.21.0", 4096, "m")
@@ -59,7 +59,7 @@ async def test_llama_cpp_is_known_by_its_properties() -> None:
     assert (found.engine, found.engine_version, found.context) == ("llama-cpp", "b10269-abc", 2048)
 
 
-async def test_a_server_that_tells_nothing() -> None:
+async def test_a_server_that_reports_nothing() -> None:
     """Only models and answers: nothing else is claimed."""
     bare = {"/v1/models": said({"data": [{"id": "m"}]}), "/v1/chat/completions": stream(WORD | {"usage": None})}
     found = await probed(bare)
@@ -130,7 +130,7 @@ def test_the_root_however_it_is_written(written: str) -> None:
     assert Target(written).root == URL
 
 
-async def test_behind_a_gateway_the_engine_tells_of_itself() -> None:
+async def test_behind_a_gateway_the_engine_describes_itself() -> None:
     """The gateway passes on answers only: version, figures and tokenizer come from the engine, by its own address."""
     gateway = {path: VLLM[path] for path in ("/v1/models", "/v1/chat/completions")}
     engine = {path: answer for path, answer in VLLM.items() if path not in gateway}

@@ -1,4 +1,4 @@
-"""The server's figures beside a level."""
+"""The server's figures next to a level."""
 
 import asyncio
 

@@ -30,14 +30,14 @@ def memory(available: float = 20 * GIB, **more: int) -> Memory:
 
 
 def sample(at: float, gpu: Any = IDLE, available: float = 20 * GIB, words: int = 0, **more: Any) -> Sample:
-    """words: of the one RDMA port since boot; the GPU is read anew with each."""
+    """words: of the one RDMA port since boot; the GPU is read again with each."""
     given: dict[str, Any] = {"memory": memory(available), "swap_pages": 0, "stall_some": 0.0, "stall_full": 0.0}
     ports = (PortTraffic("rocep1s0f0/1", words, words),)
     return Sample(at, "boot-1:24", gpu=gpu, gpu_at=at, ports=ports, **given | more)
 
 
 def engine(at: float, **figures: float) -> LiveEngine:
-    """vLLM's, idle, unless told."""
+    """vLLM's, idle, unless set."""
     zero = ("running", "waiting", "kv_usage", "prompt_tokens", "generation_tokens", "finished", "iterations")
     return LiveEngine(at, **dict.fromkeys(zero, 0.0) | figures)
 

@@ -83,7 +83,8 @@ def test_an_api_that_answers_nothing_is_frozen() -> None:
 
 
 def test_an_api_that_falls_silent_soon_after_the_start_compiles_nothing() -> None:
-    """A web server that has told its engine's KV usage is a process of its own; one that has not may be the engine."""
+    """A web server that has reported its engine's KV usage is a process of its own; one that has not may be the
+    engine."""
     told = []
     for kv in (0.0, None):
         watch = detectors()

@@ -34,7 +34,7 @@ XID79 = "NVRM: Xid (PCI:000f:01:00): 79, pid='<unknown>', GPU has fallen off the
 
 
 class Traffic:
-    """Requests that come, prefill and decode as they like; what an engine would tell, every two seconds."""
+    """Requests that come, prefill and decode as they like; what an engine would report, every two seconds."""
 
     def __init__(self, seed: int, busy: float) -> None:
         self.dice, self.busy = random.Random(seed), busy
@@ -67,7 +67,7 @@ class Traffic:
 
 
 def served(watch: Detectors, seed: int, busy: float, hours: float) -> list[Fault | Cleared]:
-    """A healthy deployment: figures every 2 s, samples every 6 s, a canary when it is wanted."""
+    """A healthy deployment: figures every 2 s, samples every 6 s, a canary when it is expected."""
     traffic, told = Traffic(seed, busy), list[Fault | Cleared]()
     levels = {node: healthy(seed + n, ((900.0, 1.5), (2000.0, 0.8)), 14.0) for n, node in enumerate(NODES)}
     words = 0
@@ -120,7 +120,7 @@ def test_an_unseen_worker_whose_tokens_come_is_left_alone() -> None:
         assert faults(found) == {}
 
 
-def test_grave_lines_of_the_kernel_are_told_once_and_stay() -> None:
+def test_grave_lines_of_the_kernel_are_reported_once_and_stay() -> None:
     """The next sample without such a line does not mean that it is over."""
     watch = detectors()
     found = faults(watch.sample("spark-1", sample(START, kernel=(XID79,)), START))
@@ -163,8 +163,8 @@ def test_while_it_does_not_serve_only_machines_are_judged() -> None:
     assert set(faults(watch.sample("spark-2", sample(at, kernel=(XID79,)), at))) == {"xid"}
 
 
-def test_a_new_start_begins_anew() -> None:
-    """What was wrong with the ranks before it is nothing to it, and may be told again."""
+def test_a_new_start_begins_again() -> None:
+    """What was wrong with the ranks before it is nothing to it, and may be reported again."""
     watch = detectors()
     for _ in range(2):
         watch.begin(START)

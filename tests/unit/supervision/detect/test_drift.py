@@ -7,7 +7,7 @@ from unit.supervision.detect.figures import START, engine
 
 
 def kinds(acceptances: list[float], hits: list[float] | None = None) -> list[str]:
-    """One window a value: what is told at each. Accepted tokens a step beside the first one."""
+    """One window a value: what is reported at each. Accepted tokens a step next to the first one."""
     drift, told = Drift(), []
     drafts = accepted = queried = found = 0.0
     for number, value in enumerate(acceptances):
@@ -25,7 +25,7 @@ def varied(count: int, mean: float, spread: float, seed: int = 7) -> list[float]
     return [min(max(dice.gauss(mean, spread), 0.0), 2 * mean) for _ in range(count)]
 
 
-def test_acceptance_that_falls_for_three_windows_is_told_and_taken_back() -> None:
+def test_acceptance_that_falls_for_three_windows_is_reported_and_taken_back() -> None:
     """From 2.9 tokens a step to 2.1: more than the 24 % that came before garbled output (field guide F3)."""
     told = kinds([*varied(20, 1.9, 0.05), 1.1, 1.1, 1.1, 1.1, 1.9, 1.9, 1.9])
     assert told[:22] == [""] * 22
@@ -45,7 +45,7 @@ def test_content_makes_acceptance_vary() -> None:
     assert set(kinds([2.6, 2.5, 1.2, 1.3] * 60)) == {""}
 
 
-def test_prefix_hits_that_vanish_are_told() -> None:
+def test_prefix_hits_that_vanish_are_reported() -> None:
     """From 85 % to nothing for three windows; a project without prefixes has none to lose."""
     told = kinds([1.0] * 30, [*varied(25, 0.85, 0.03), 0.02, 0.0, 0.01, 0.0, 0.0])
     assert told[24] == ""
@@ -54,7 +54,7 @@ def test_prefix_hits_that_vanish_are_told() -> None:
     assert set(kinds([1.0] * 60, [0.9, 0.4, 0.8, 0.3, 0.9, 0.0] * 10)) == {""}
 
 
-def test_an_engine_that_counts_anew_is_followed() -> None:
+def test_an_engine_that_counts_again_is_followed() -> None:
     """Counters that fall are those of another start."""
     drift = Drift()
     drift.engine(engine(START, drafts=9000.0, accepted_tokens=9000.0))

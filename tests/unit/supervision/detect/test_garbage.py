@@ -79,8 +79,9 @@ def test_short_text_is_no_babble(said: str) -> None:
     assert babble(said) == ""
 
 
-def test_a_model_that_answers_garbage_from_the_start_is_said_and_not_launched_again() -> None:
-    """Guards random weights, which llama.cpp serves: a relaunch cannot fix what it brings about, and it is over with
+def test_a_model_that_answers_garbage_from_the_start_is_reported_and_not_launched_again() -> None:
+    """Guards random weights, which llama.cpp serves: a relaunch cannot fix what it causes, and it is over
+    with
     the first answer that is language; garbage that comes later is a fault as ever."""
     garbage = Garbage()
     garbage.record("!!!!!!!!")

@@ -1,4 +1,4 @@
-"""What a GPU's figures say."""
+"""What a GPU's figures report."""
 
 from sparkwright.domain.sample import GpuSample
 from sparkwright.domain.unknown import Unknown
@@ -70,7 +70,7 @@ def test_a_clock_pinned_low_under_load_is_a_wedge() -> None:
     assert looked(*[GpuSample(0.0, 0.0, 4.0, 208.0, 40.0)] * 9).wedge(0.0) is None
 
 
-def test_heat_is_told_from_90_until_below_87() -> None:
+def test_heat_is_reported_from_90_until_below_87() -> None:
     """Soaks stay at 86."""
     watch, told = GpuWatch("spark-1"), []
     for number, degrees in enumerate([86.0, 90.0, 88.0, 86.0, 89.0]):

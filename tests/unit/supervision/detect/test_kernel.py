@@ -17,7 +17,7 @@ MEMDESC = (
     ("number", "recovery"),
     [(43, Recovery.RELAUNCH), (79, Recovery.POWER_CYCLE), (119, Recovery.REBOOT), (154, Recovery.REBOOT)],
 )
-def test_an_xid_is_told_and_asks_for_what_mends_it(number: int, recovery: Recovery) -> None:
+def test_an_xid_is_reported_and_asks_for_what_fixes_it(number: int, recovery: Recovery) -> None:
     """Of the catastrophic set (field guide F3). Whose program it ended is not known: an engine that answers stays."""
     watch = KernelWatch("spark-1")
     found = watch.grave(["something else", XID.format(number)], 1.0)
@@ -49,7 +49,7 @@ def test_the_gravest_of_several_counts() -> None:
     assert watch.asks.recovery is Recovery.POWER_CYCLE
 
 
-def test_what_the_kernel_killed_is_told_and_stops_nothing() -> None:
+def test_what_the_kernel_killed_is_reported_and_stops_nothing() -> None:
     """It may be a desktop program; a rank that was killed is seen to end."""
     watch = KernelWatch("spark-1")
     found = watch.killed([OOM], 1.0)
@@ -59,7 +59,7 @@ def test_what_the_kernel_killed_is_told_and_stops_nothing() -> None:
 
 
 def test_one_line_of_the_driver_means_nothing() -> None:
-    """It comes on healthy starts: only dozens since the start are worth telling."""
+    """It comes on healthy starts: only dozens since the start are worth reporting."""
     watch = KernelWatch("spark-1")
     told = [watch.driver([MEMDESC], 1.0) is not None for _ in range(26)]
     assert told.count(True) == 3

@@ -1,4 +1,4 @@
-"""Each fault is told when it begins, and over when it is over on all nodes."""
+"""Each fault is shown when it begins, and over when it is over on all nodes."""
 
 from sparkwright.supervision.detect.latch import Latch
 from sparkwright.supervision.events import Cleared, Fault
@@ -9,8 +9,8 @@ def fault(recovery: Recovery = Recovery.NONE) -> Fault:
     return Fault(0.0, "leak", "it leaks", recovery)
 
 
-def test_told_once_and_again_only_with_new_figures_later() -> None:
-    """A trouble is told again once a minute, what ends the service never again."""
+def test_reported_once_and_again_only_with_new_figures_later() -> None:
+    """A trouble is reported again once a minute, what ends the service never again."""
     latch = Latch(60.0)
     assert [len(latch.set("leak", "", fault(), at)) for at in (0.0, 5.0, 59.0, 60.0, 61.0)] == [1, 0, 0, 1, 0]
     ends = Latch(60.0)

@@ -9,7 +9,7 @@ from unit.supervision.detect.figures import GIB, NODES, START, memory
 
 
 def play(levels: list[float], **setting: int) -> list[str]:
-    """Of samples every 5 s: what the guard says at each, `` for nothing. Levels in GiB."""
+    """Of samples every 5 s: what the guard reports at each, "" for nothing. Levels in GiB."""
     guard = Guard("spark-1", Setting(NODES, **setting))
     guard.begin(START)
     told = []

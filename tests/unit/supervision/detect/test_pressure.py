@@ -24,7 +24,7 @@ def swaps(pages: list[int]) -> list[bool]:
 
 
 def test_stalls_count_when_they_last() -> None:
-    """Three samples above 1 %, and over only when it is calm."""
+    """Three samples above 1 %, and over only when it is idle."""
     assert stalls([5.0, 0.0, 5.0, 5.0, 0.0]) == [False] * 5
     assert stalls([2.0, 2.0, 2.0, 0.5, 0.05]) == [False, False, True, True, False]
 

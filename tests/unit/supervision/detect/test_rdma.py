@@ -4,7 +4,7 @@ from unit.supervision.detect.figures import NODES, SETTLED, WORKING, cleared, de
 
 
 def play(words: dict[str, int], seconds: int, tokens: float = 40.0, **setting: bool) -> set[str]:
-    """words: per second and node. The kinds told."""
+    """words: per second and node. The kinds reported."""
     watch, told = detectors(**setting), set()
     for second in range(0, seconds, 2):
         at = SETTLED + second
@@ -15,7 +15,7 @@ def play(words: dict[str, int], seconds: int, tokens: float = 40.0, **setting: b
     return told
 
 
-def test_tokens_without_rdma_traffic_are_told() -> None:
+def test_tokens_without_rdma_traffic_are_reported() -> None:
     """The ranks have fallen back to sockets: slow, and no error anywhere (field guide E37)."""
     assert play({"spark-1": 0, "spark-2": 0}, 120) == {"rdma-still"}
     assert play({"spark-1": 10**6, "spark-2": 0}, 120) == {"rdma-still"}

@@ -33,7 +33,7 @@ def serving(watch: Detectors, at: float, seconds: int = 10) -> float:
 
 
 def still(watch: Detectors, at: float, seconds: int, gpu: GpuSample | None = None) -> dict[int, Fault]:
-    """The same figures for so long: the second of each stall that is told. The last tokens were 360."""
+    """The same figures for so long: the second of each stall that is reported. The last tokens were 360."""
     told = {}
     for second in range(1, seconds + 1):
         now = at + second
@@ -58,7 +58,8 @@ def test_requests_that_get_no_token_are_shown_within_seconds(fresh: bool) -> Non
 
 
 def test_what_one_step_of_a_prompt_explains_is_no_stall() -> None:
-    """The figures of a chunked prefill move with each step: until one is over, it is only said what is to be seen."""
+    """The figures of a chunked prefill move with each step: until one is over, it is only reported what is to be
+    seen."""
     watch = settled()
     last = serving(watch, SETTLED)
     assert still(watch, last, 16) == {}
@@ -147,7 +148,8 @@ def test_a_fault_counts_from_the_last_sign_of_life() -> None:
 
 
 def hanging(watch: Detectors, since: float, seconds: int, answers: bool = False) -> list[int]:
-    """A request is in flight at the gateway, and the engine says that none runs: the seconds at which a stall begins.
+    """A request is in flight at the gateway, and the engine reports that none runs: the seconds at which a stall
+    begins.
 
     answers: the probe gets an answer within a second.
     """

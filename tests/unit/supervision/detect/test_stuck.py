@@ -150,7 +150,7 @@ def test_compilers_excuse_a_stillness_but_not_for_ever() -> None:
     assert 1800 < second <= 1800 + 80
 
 
-def test_what_is_frozen_is_told_once() -> None:
+def test_what_is_frozen_is_reported_once() -> None:
     """The machine needs one event; a second one would be a second incident."""
     watch = settled()
     told = [ends(watch.engine(engine(SETTLED + n, running=1.0), SETTLED + n)) for n in range(0, 200, 2)]
