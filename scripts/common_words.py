@@ -1,4 +1,4 @@
-"""Writes logscan/common.py: which words are on how many of ten thousand lines of the logs in tests/data.
+"""Writes logscan/common.txt: which words are on how many of ten thousand lines of the logs in tests/data.
 
 Starts and serving lines that are all well count most, failed starts a tenth of it. `--check`: writes nothing, exit 1
 when the file is not as it would be. Run it by hand when such logs come; rules may then look for other words.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data"
-TARGET = ROOT / "src/sparkwright/logscan/common.py"
+TARGET = ROOT / "src/sparkwright/logscan/common.txt"
 SERVING = [DATA / "healthy/serving.log"]
 WELL = ("b-8b-graphs", "m2-head", "m2-worker", "s-ngram", "v4-1m-s6", "llama-ready")
 STARTS = [*(DATA / f"captures_logs/{name}.log" for name in WELL)]
@@ -33,16 +33,12 @@ A_NUMBER = re.compile(r"\d{3}|\d\d[.:]\d|0x[0-9a-f]{4}|it.s")
 
 
 def main(words: list[str]) -> int:
-    old = TARGET.read_text()
-    new = f'{old[: old.index(chr(34) * 3, 3) + 3]}\n\n_COUNTED = """\n{table()}\n{old[old.index(END) :]}'
+    old, new = TARGET.read_text(), f"{table()}\n"
     if "--check" not in words:
         TARGET.write_text(new)
     elif new != old:
         print(f"{TARGET.relative_to(ROOT)} is stale: python scripts/common_words.py", file=sys.stderr)
     return int(new != old and "--check" in words)
-
-
-END = '"""\n\nCOMMON'
 
 
 def table() -> str:

@@ -27,7 +27,8 @@ def write(path: Path, content: bytes, sync: bool = True, room: int = 0) -> None:
     except OSError as error:
         if error.errno not in _FULL or not path.exists() or path.stat().st_size < len(content):
             raise
-        _over(path, content, sync)
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        _fill(handle, content.ljust(path.stat().st_size), sync)
 
 
 def _replace(path: Path, content: bytes, sync: bool) -> None:
@@ -42,11 +43,6 @@ def _replace(path: Path, content: bytes, sync: bool) -> None:
         raise
     if sync:
         _sync_folder(path.parent)
-
-
-def _over(path: Path, content: bytes, sync: bool) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    _fill(handle, content.ljust(path.stat().st_size), sync)
 
 
 def _fill(handle: int, content: bytes, sync: bool) -> None:
@@ -83,19 +79,19 @@ class FolderArtifacts:
         self._folders: dict[str, Path] = {}
 
     def save(self, deployment: str, name: str, text: str) -> str:
-        path = self._folder(deployment) / _plain(name)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        return str(path)
-
-    def _folder(self, deployment: str) -> Path:
         if deployment not in self._folders:
             runs = self._root / _plain(deployment)
             private_folder(runs)
             self._folders[deployment] = self._begin(runs)
-            self._forget(runs)
-        return self._folders[deployment]
+            # Removes the oldest; only what looks like a run of ours.
+            found = [entry for entry in runs.iterdir() if _RUN.fullmatch(entry.name)]
+            for old in sorted(found, key=_age)[: -self._kept]:
+                shutil.rmtree(old, ignore_errors=True)
+        path = self._folders[deployment] / _plain(name)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        return str(path)
 
     def _begin(self, runs: Path) -> Path:
         """A new folder; another process may have begun one in the same second."""
@@ -108,12 +104,6 @@ class FolderArtifacts:
                 continue
             return folder
         raise FileExistsError(folder)
-
-    def _forget(self, runs: Path) -> None:
-        """Removes the oldest; only what looks like a run of ours."""
-        found = [entry for entry in runs.iterdir() if _RUN.fullmatch(entry.name)]
-        for old in sorted(found, key=_age)[: -self._kept]:
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def newest_run(root: Path, deployment: str) -> Path | None:

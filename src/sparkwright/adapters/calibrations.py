@@ -31,8 +31,19 @@ class FolderCalibrations:
         path = self._root / f"{_digest(under.family)}-{_digest(under.place)}.json"
         try:
             private_folder(self._root)
-            _replace(path, json.dumps(asdict(calibration), indent=1, sort_keys=True))
-            self._forget()
+            # All of the text or what was there before; mkstemp makes it 0600.
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(calibration), indent=1, sort_keys=True))
+                Path(name).replace(path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+            # Removes the oldest; a file that another process took away meanwhile is no trouble.
+            found = sorted(self._root.glob("*.json"), key=_age, reverse=True)
+            for old in found[self._kept :]:
+                old.unlink(missing_ok=True)
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         return ""
@@ -40,12 +51,6 @@ class FolderCalibrations:
     def like(self, conditions: Conditions) -> tuple[Calibration, ...]:
         found = (_read(path) for path in sorted(self._root.glob(f"{_digest(conditions.family)}-*.json")))
         return tuple(one for one in found if one and one.conditions.family == conditions.family)
-
-    def _forget(self) -> None:
-        """Removes the oldest; a file that another process took away meanwhile is no trouble."""
-        found = sorted(self._root.glob("*.json"), key=_age, reverse=True)
-        for old in found[self._kept :]:
-            old.unlink(missing_ok=True)
 
 
 def _digest(words: Iterable[str]) -> str:
@@ -57,18 +62,6 @@ def _age(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _replace(path: Path, text: str) -> None:
-    """All of the text or what was there before; mkstemp makes it 0600."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _read(path: Path) -> Calibration | None:

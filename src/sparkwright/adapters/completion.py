@@ -42,15 +42,13 @@ class Completion:
         event = _object(data)
         if event.get("error"):
             raise Broken(f"error in the stream: {_message(event['error'])}")
-        self._usage(event.get("usage"))
-        for choice in _of(list, event, "choices"):
-            if isinstance(choice, dict):
-                self._choice(choice, at)
-
-    def _usage(self, usage: Any) -> None:
+        usage = event.get("usage")
         if isinstance(usage, dict):
             self.prompt_tokens = _count(usage, "prompt_tokens")
             self.completion_tokens = _count(usage, "completion_tokens")
+        for choice in _of(list, event, "choices"):
+            if isinstance(choice, dict):
+                self._choice(choice, at)
 
     def _choice(self, choice: dict[str, Any], at: float) -> None:
         delta = _of(dict, choice, "delta")
@@ -118,7 +116,9 @@ class SseReader:
             line, at = b"".join((*self._parts, text[at : found.start()])), found.end()
             self._parts.clear()
             if line:
-                self._field(line)
+                name, _, value = line.partition(b":")
+                if name == b"data":
+                    self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
             else:
                 events += ["\n".join(self._data)] if self._data else []
                 self._data.clear()
@@ -133,8 +133,3 @@ class SseReader:
     def pending(self) -> bool:
         """Whether the stream ended inside an event."""
         return bool(b"".join(self._parts).strip() or self._data)
-
-    def _field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        if name == b"data":
-            self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))

@@ -164,7 +164,14 @@ def _parsed(kind: type[T], named: tuple[str, ...], text: str, places: Places, lo
     content = to_json(made)
     with suppress(OSError, Unreadable):
         if from_json(kind, content) == made:
-            _store(path, f"{made_from}\n{content}")
+            # All of it or nothing, for this user only.
+            private_folder(path.parent)
+            there = list(path.parent.iterdir())
+            for old in there if len(there) >= _MOST_PARSED else ():
+                old.unlink(missing_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
+                file.write(f"{made_from}\n{content}")
+            Path(file.name).replace(path)
     return made
 
 
@@ -176,17 +183,6 @@ def _newest_source() -> int:
     """Nanoseconds of the newest file that decides what a text means: a checkout changes without a new version."""
     ours = Path(__file__).parent.parent
     return max(path.stat().st_mtime_ns for name in ("recipes", "domain") for path in (ours / name).glob("*.py"))
-
-
-def _store(path: Path, text: str) -> None:
-    """All of it or nothing, for this user only."""
-    private_folder(path.parent)
-    there = list(path.parent.iterdir())
-    for old in there if len(there) >= _MOST_PARSED else ():
-        old.unlink(missing_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
-        file.write(text)
-    Path(file.name).replace(path)
 
 
 def split_profile(wanted: str, places: Places) -> tuple[str, str]:
@@ -204,7 +200,11 @@ def find_recipe(name: str, places: Places) -> SourceText:
     known = dict(_listed(places))
     if name in known:
         return known[name]()
-    raise _unknown(name, places)
+    here = next((f"./{name}{s}" for s in SUFFIXES if (places.cwd / f"{name}{s}").is_file()), "")
+    near = get_close_matches(name, recipe_names(places), n=1, cutoff=0.5)
+    instead = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""
+    hint = "`sparkwright recipes list` shows all; or give a path, ./NAME.yaml"
+    raise RecipeError(f"recipe {name!r} does not exist{instead}", hint)
 
 
 def recipe_names(places: Places) -> tuple[str, ...]:
@@ -241,14 +241,6 @@ def _listed(places: Places) -> Iterator[tuple[str, _Later]]:
     for path in sorted(places.recipes.glob("*")) if places.recipes.is_dir() else ():
         if path.suffix in SUFFIXES:
             yield path.stem, _Later(path.stem, path, _short(path, places))
-
-
-def _unknown(name: str, places: Places) -> RecipeError:
-    here = next((f"./{name}{s}" for s in SUFFIXES if (places.cwd / f"{name}{s}").is_file()), "")
-    near = get_close_matches(name, recipe_names(places), n=1, cutoff=0.5)
-    instead = f"; {here} is here: write it with ./" if here else f"; did you mean {near[0]}?" if near else ""
-    hint = "`sparkwright recipes list` shows all; or give a path, ./NAME.yaml"
-    return RecipeError(f"recipe {name!r} does not exist{instead}", hint)
 
 
 def _is_path(name: str) -> bool:

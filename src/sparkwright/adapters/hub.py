@@ -58,25 +58,28 @@ class HttpHub:
             return kept
         try:
             async with asyncio.timeout(self._limit):
-                found = await self._ask(model, wanted)
+                name, at = quote(model), quote(wanted, safe="")
+                async with httpcore.AsyncConnectionPool(ssl_context=tls_context(self._at)) as pool:
+                    tree = await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")
+                    sizes = dict(_sizes(tree))
+                    config = b""
+                    if "config.json" in sizes:
+                        config, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/config.json")
+                found = Published(model, wanted, config.decode("utf-8", "replace"), _weights(sizes))
         except _Refused as refused:
             return Unknown(refused.url, _why(refused.status))
         except (ValueError, RecursionError, httpcore.UnsupportedProtocol) as error:
             return Unknown(self._at, f"the hub's answer is none: {str(error)[:100]}")
         except _UNREACHED:
             return kept
-        self._keep(found)
+        # A full disk is no reason to end a plan.
+        path = self._file(found.model, found.revision)
+        with suppress(OSError):
+            private_folder(self._root)
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps({"at": self._clock.now(), **asdict(found)}), encoding="utf-8")
+            part.replace(path)
         return found
-
-    async def _ask(self, model: str, revision: str) -> Published:
-        name, at = quote(model), quote(revision, safe="")
-        async with httpcore.AsyncConnectionPool(ssl_context=tls_context(self._at)) as pool:
-            tree = await self._tree(pool, f"{self._at}/api/models/{name}/tree/{at}?recursive=1")
-            sizes = dict(_sizes(tree))
-            config = b""
-            if "config.json" in sizes:
-                config, _ = await self._get(pool, f"{self._at}/{name}/resolve/{at}/config.json")
-        return Published(model, revision, config.decode("utf-8", "replace"), _weights(sizes))
 
     async def _tree(self, pool: httpcore.AsyncConnectionPool, url: str) -> list[Any]:
         """All pages of a listing."""
@@ -118,15 +121,6 @@ class HttpHub:
             if (found.model, found.revision) == (model, revision):
                 return found, abs(age)
         return None, 0.0
-
-    def _keep(self, found: Published) -> None:
-        """A full disk is no reason to end a plan."""
-        path = self._file(found.model, found.revision)
-        with suppress(OSError):
-            private_folder(self._root)
-            part = path.with_suffix(".part")
-            part.write_text(json.dumps({"at": self._clock.now(), **asdict(found)}), encoding="utf-8")
-            part.replace(path)
 
 
 async def _read(

@@ -134,19 +134,16 @@ def parameters(argv: Sequence[str], environment: dict[str, str]) -> Any:
     for dest, attribute in rows:
         if given[dest] is not None:
             _set(params, attribute, given[dest])
-    params.api_keys = _keys(given["api_key_file"], environment)
+    file = given["api_key_file"]
+    lines = file.read_text(encoding="utf-8").splitlines() if file else []
+    listed = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    params.api_keys = listed + [key for key in environment.get("LLAMA_API_KEY", "").split(",") if key]
     return params
 
 
 def _set(params: Any, attribute: str, value: Any) -> None:
     owner, _, name = attribute.rpartition(".")
     setattr(getattr(params, owner) if owner else params, name, value)
-
-
-def _keys(file: Path | None, environment: dict[str, str]) -> list[str]:
-    lines = file.read_text(encoding="utf-8").splitlines() if file else []
-    listed = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    return listed + [key for key in environment.get("LLAMA_API_KEY", "").split(",") if key]
 
 
 def main() -> None:

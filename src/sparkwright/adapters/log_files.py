@@ -41,7 +41,10 @@ def chunks(path: Path | None) -> Iterator[bytes]:
     A gzip file that was cut off gives what could be unpacked.
     """
     with _told(path), _opened(path) as raw:
-        yield from _as_utf8(_unpacked(raw))
+        read, first = iter(lambda: raw.read(CHUNK), b""), raw.peek(8)[:8]
+        if program := next((program for magic, program in _PACKED.items() if first.startswith(magic)), ""):
+            raise UsageError("this log is packed", f"{program} FILE | sparkwright diagnose -")
+        yield from _as_utf8(_gunzipped(read) if first[:2] == _MAGIC else read)
 
 
 @contextmanager
@@ -64,13 +67,6 @@ def _opened(path: Path | None) -> Iterator[io.BufferedReader]:
 
 def _stdin() -> io.BufferedReader:
     return cast(io.BufferedReader, sys.stdin.buffer)
-
-
-def _unpacked(raw: io.BufferedReader) -> Iterator[bytes]:
-    read, first = iter(lambda: raw.read(CHUNK), b""), raw.peek(8)[:8]
-    if program := next((program for magic, program in _PACKED.items() if first.startswith(magic)), ""):
-        raise UsageError("this log is packed", f"{program} FILE | sparkwright diagnose -")
-    return _gunzipped(read) if first[:2] == _MAGIC else read
 
 
 def _as_utf8(read: Iterator[bytes]) -> Iterator[bytes]:
@@ -118,17 +114,14 @@ class Growing:
     def new(self) -> bytes:
         """What came since the last call, b'' for nothing; at most CHUNK bytes. Raises UsageError."""
         with _told(self._path):
-            return self._new()
-
-    def _new(self) -> bytes:
-        if chunk := self._file.read(CHUNK):
-            return chunk
-        with suppress(FileNotFoundError):
-            now = self._path.stat()
-            if now.st_ino != self._inode or now.st_size < self._file.tell():
-                self._file.close()
-                self._open()
-        return self._file.read(CHUNK)
+            if chunk := self._file.read(CHUNK):
+                return chunk
+            with suppress(FileNotFoundError):
+                now = self._path.stat()
+                if now.st_ino != self._inode or now.st_size < self._file.tell():
+                    self._file.close()
+                    self._open()
+            return self._file.read(CHUNK)
 
     def close(self) -> None:
         self._file.close()

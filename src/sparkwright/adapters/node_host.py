@@ -166,7 +166,8 @@ class NodeHost:
     async def _exchange(self, script: Script) -> Output:
         """The complete output of a script, with one more try when a shared connection had died (node rebooted)."""
         output = await self._attempt(script)
-        if _unheard(script, output) and await self._transport.renew():
+        # It did not begin, as far as we know, and does no harm when it runs twice.
+        if (script.again and not script.agent and not output.begun(script.mark)) and await self._transport.renew():
             output = await self._attempt(script)
         if not output.ended(script.mark):
             stderr = output.stderr.decode("utf-8", "replace")
@@ -189,8 +190,3 @@ class NodeHost:
             ) from None
         finally:
             await process.end(running, grace)
-
-
-def _unheard(script: Script, output: Output) -> bool:
-    """It did not begin, as far as we know, and does no harm when it runs twice."""
-    return script.again and not script.agent and not output.begun(script.mark)

@@ -98,18 +98,16 @@ async def end(process: Process, grace: float = GRACE) -> None:
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                await _ended(process)
+                # Waits for the end while emptying the pipes: ssh does not end before it could write everything.
+                async with asyncio.TaskGroup() as tasks:
+                    drains = [
+                        tasks.create_task(_drain(source)) for source in (process.stdout, process.stderr) if source
+                    ]
+                    await process.wait()
+                    for drain in drains:
+                        drain.cancel()
     finally:
         await _kill(process)
-
-
-async def _ended(process: Process) -> None:
-    """Waits for the end while emptying the pipes: ssh does not end before it could write everything."""
-    async with asyncio.TaskGroup() as tasks:
-        drains = [tasks.create_task(_drain(source)) for source in (process.stdout, process.stderr) if source]
-        await process.wait()
-        for drain in drains:
-            drain.cancel()
 
 
 async def _kill(process: Process) -> None:

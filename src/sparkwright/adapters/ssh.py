@@ -57,7 +57,7 @@ class SshTransport:
         self._connecting: asyncio.Future[None] | None = None
         self._unshared = False
         self._folder = settings.control or _default_folder()
-        self._control = self._folder / _key(node.ssh, settings.config)
+        self._control = self._folder / hashlib.sha256(f"{node.ssh}\n{settings.config}".encode()).hexdigest()[:16]
 
     async def open(self, script: Script) -> Process:
         text, first = node_script.line(script)
@@ -178,10 +178,6 @@ class SshTransport:
 def ssh_host(node: Node, settings: SshSettings | None = None, who: str | None = None) -> NodeHost:
     """The Host of a node behind ssh; connects on first use."""
     return NodeHost(node, SshTransport(node, settings or SshSettings()), who or whoami())
-
-
-def _key(destination: str, config: Path | None) -> str:
-    return hashlib.sha256(f"{destination}\n{config}".encode()).hexdigest()[:16]
 
 
 def _default_folder() -> Path:

@@ -67,7 +67,7 @@ async def tokenizer(served: Served, file: Path | None = None) -> "FileTokenizer 
         told = await form(served, ANCHOR)
         if told is not None:
             return ServerTokenizer(served, form, _length(told))
-    return await _estimate(served)
+    return Estimate(served, await _ratio(served, _PROSE) or _USUAL)
 
 
 async def _vllm(served: Served, text: str) -> Told | None:
@@ -243,10 +243,6 @@ class Estimate:
 
     async def used(self, body: str) -> int | None:
         return await self._served.usage(body)
-
-
-async def _estimate(served: Served) -> Estimate:
-    return Estimate(served, await _ratio(served, _PROSE) or _USUAL)
 
 
 async def _ratio(served: Served, text: str) -> float | None:

@@ -30,6 +30,12 @@ def parse_identity(done: Completed) -> Identity | Unknown:
     if odd:
         return Unknown(f"{odd[0]}: {parts[odd[0]]!r}"[:200], f"its {odd[0]} cannot be used as it is")
     release = dict(assignments(parts.get("dgx", "")))  # of repeated names the last counts: it is the running OTA
+    # Vendor and product as the firmware names them: `NVIDIA NVIDIA_DGX_Spark`, `ASUSTeK COMPUTER INC. GX10`.
+    names = " ".join(filter(None, (parts.get("vendor", ""), parts.get("product", ""))))
+    # Field 22 of /proc/1/stat, in clock ticks since boot; the program's name in brackets may hold anything.
+    stat = parts.get("pid1", "")
+    fields = stat.rpartition(")")[2].split()
+    value = whole(fields[_START_FIELD - 3]) if len(fields) > _START_FIELD - 3 else None
     return Identity(
         hostname=parts["hostname"],
         machine_id=parts.get("machine-id", ""),
@@ -37,28 +43,15 @@ def parse_identity(done: Completed) -> Identity | Unknown:
         boot_id=parts.get("boot-id", ""),
         user=parts["user"],
         home=parts["home"],
-        product=_product(parts),
+        product=names or Unknown("", "no /sys/class/dmi/id/product_name"),
         dgx_platform=_released(release, "DGX_PLATFORM"),
         ota_version=_released(release, "DGX_OTA_VERSION"),
-        pid1_start=_pid1_start(parts.get("pid1", "")),
+        pid1_start=Unknown(stat[:80], "/proc/1/stat cannot be read") if value is None else value,
     )
-
-
-def _product(parts: dict[str, str]) -> str | Unknown:
-    """Vendor and product as the firmware names them: `NVIDIA NVIDIA_DGX_Spark`, `ASUSTeK COMPUTER INC. GX10`."""
-    names = " ".join(filter(None, (parts.get("vendor", ""), parts.get("product", ""))))
-    return names or Unknown("", "no /sys/class/dmi/id/product_name")
 
 
 def _released(release: dict[str, str], name: str) -> str | Unknown:
     return release.get(name) or Unknown("", f"no {name} in /etc/dgx-release")
-
-
-def _pid1_start(stat: str) -> int | Unknown:
-    """Field 22 of /proc/1/stat, in clock ticks since boot; the program's name in brackets may hold anything."""
-    fields = stat.rpartition(")")[2].split()
-    value = whole(fields[_START_FIELD - 3]) if len(fields) > _START_FIELD - 3 else None
-    return Unknown(stat[:80], "/proc/1/stat cannot be read") if value is None else value
 
 
 IDENTITY: Fact[Identity] = Fact(identity(), parse_identity)
@@ -79,11 +72,16 @@ def parse(done: Completed) -> Board | Unknown:
     parts = sections(done.stdout)
     if "libcuda" not in parts:
         return not_understood(done, "sh")
+    text = parts.get("zones", "")
+    found: dict[str, float] = {}
+    for row in filter(None, map(_ZONE.fullmatch, text.splitlines())):
+        degrees = (decimal(row[2]) or 0.0) / 1000
+        found[row[1]] = max(degrees, found.get(row[1], degrees))
     return Board(
         bios=parts.get("bios_version", ""),
         bios_date=parts.get("bios_date", ""),
         ec=parts.get("ec_firmware_release", ""),
-        zones=_zones(parts.get("zones", "")),
+        zones=found,
         nvidia=_functions(parts.get("nvidia")),
         devices=tuple(parts["devices"].split()) if "devices" in parts else Unknown("", "no /dev"),
         libcuda=_library(parts["libcuda"].splitlines()),
@@ -91,14 +89,6 @@ def parse(done: Completed) -> Board | Unknown:
         drm=tuple(parts.get("drm", "").splitlines()),
         modeset=_modeset(parts.get("modeset", "")),
     )
-
-
-def _zones(text: str) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for row in filter(None, map(_ZONE.fullmatch, text.splitlines())):
-        degrees = (decimal(row[2]) or 0.0) / 1000
-        found[row[1]] = max(degrees, found.get(row[1], degrees))
-    return found
 
 
 def _functions(text: str | None) -> dict[str, str] | Unknown:

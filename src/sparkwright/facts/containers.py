@@ -51,30 +51,22 @@ def _rows(text: str) -> list[Row]:
 
 
 def _container(row: Row) -> Container:
+    devices = row.get("devices")
+    asked = [entry for entry in devices if isinstance(entry, dict)] if isinstance(devices, list) else []
+    # The first words up to the first option: an option's value may be a key.
+    args = row.get("args")
+    words = [_text(row, "path"), *(str(word) for word in (args if isinstance(args, list) else []))]
+    first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     return Container(
         name=_text(row, "name").removeprefix("/"),
         image=_text(row, "image"),
         running=row.get("running") is True,
         restart=_text(row, "restart"),
-        gpu=_has_gpu(row),
+        gpu=_text(row, "runtime") == "nvidia" or any("gpu" in json.dumps(entry) for entry in asked),
         ours=bool(row.get("ours")),
         network=_text(row, "network"),
-        command=_command(row),
+        command=" ".join(words[: min(first, _SHOWN)])[:200],
     )
-
-
-def _has_gpu(row: Row) -> bool:
-    devices = row.get("devices")
-    asked = [entry for entry in devices if isinstance(entry, dict)] if isinstance(devices, list) else []
-    return _text(row, "runtime") == "nvidia" or any("gpu" in json.dumps(entry) for entry in asked)
-
-
-def _command(row: Row) -> str:
-    """The first words up to the first option: an option's value may be a key."""
-    args = row.get("args")
-    words = [_text(row, "path"), *(str(word) for word in (args if isinstance(args, list) else []))]
-    first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-    return " ".join(words[: min(first, _SHOWN)])[:200]
 
 
 def _image(row: Row) -> Image:

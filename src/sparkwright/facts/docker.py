@@ -39,10 +39,14 @@ def parse(done: Completed) -> Docker | Unknown:
     version = _string(info, "ServerVersion")
     if not version:
         return Docker("", trouble=_trouble(parts.get("socket", "")), said=_said(info, done))
+    # The daemon reads CDI specs and one of them offers NVIDIA GPUs (28.3 lists the devices itself).
+    devices = [str(entry.get("ID", "")) for entry in _list(info.get("DiscoveredDevices")) if isinstance(entry, dict)]
+    value = info.get("Runtimes")
     return Docker(
         version=version,
-        runtimes=tuple(sorted(_keys(info.get("Runtimes")))),
-        cdi=_has_cdi(info, bool(parts.get("cdi"))),
+        runtimes=tuple(sorted(list(value) if isinstance(value, dict) else [])),
+        cdi=any(name.startswith(_GPU_BY_CDI) for name in devices)
+        or (bool(info.get("CDISpecDirs")) and bool(parts.get("cdi"))),
         root=_string(info, "DockerRootDir"),
         snap=_string(info, "DockerRootDir").startswith(_SNAP_ROOT),
         storage=_string(info, "Driver"),
@@ -80,12 +84,6 @@ def _said(info: Info, done: Completed) -> str:
     return errors[0][:200] if errors else ""
 
 
-def _has_cdi(info: Info, spec_file: bool) -> bool:
-    """The daemon reads CDI specs and one of them offers NVIDIA GPUs (28.3 lists the devices itself)."""
-    devices = [str(entry.get("ID", "")) for entry in _list(info.get("DiscoveredDevices")) if isinstance(entry, dict)]
-    return any(name.startswith(_GPU_BY_CDI) for name in devices) or (bool(info.get("CDISpecDirs")) and spec_file)
-
-
 def _object(text: str) -> Info:
     try:
         found = json.loads(text)
@@ -97,10 +95,6 @@ def _object(text: str) -> Info:
 def _string(info: Info, name: str) -> str:
     value = info.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _keys(value: object) -> list[str]:
-    return list(value) if isinstance(value, dict) else []
 
 
 def _list(value: object) -> list[object]:

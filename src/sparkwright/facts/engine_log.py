@@ -29,7 +29,8 @@ class Figures:
         changed: dict[str, str] = {}
         for name, value in event.facts:
             if name == START:
-                self._forget()
+                self.facts.clear()
+                self._speakers.clear()
                 continue
             figure, plus, _ = name.partition(_PLUS)
             if not plus or self._speakers.setdefault(figure, event.who) == event.who:
@@ -38,10 +39,6 @@ class Figures:
 
     def _sum(self, figure: str, value: str) -> str:
         return f"{float(self.facts.get(figure, '0')) + float(value):.2f}"
-
-    def _forget(self) -> None:
-        self.facts.clear()
-        self._speakers.clear()
 
 
 Read = Callable[[str], LogEvent | None]
@@ -81,7 +78,7 @@ def read_log(lines: Iterable[str], read: Read) -> LogStory:
         figures.note(event)
         if event.error:
             errors.append(event.text)
-        elif not event.alive and _is_later(event.phase, phases):
+        elif not event.alive and (not phases or PHASE_ORDER.index(event.phase) > PHASE_ORDER.index(phases[-1][0])):
             phases.append((event.phase, after))
         ready = after if event.ready and ready is None else ready
     return LogStory(tuple(phases), tuple(figures.facts.items()), ready, tuple(errors), root_error(errors))
@@ -91,10 +88,6 @@ def root_error(errors: Iterable[str]) -> str:
     """The first error line that is not a consequence; the first of all when there is no other."""
     found = tuple(errors)
     return next((e for e in found if not _CONSEQUENCE.search(e)), found[0] if found else "")
-
-
-def _is_later(phase: Phase, phases: list[tuple[Phase, float]]) -> bool:
-    return not phases or PHASE_ORDER.index(phase) > PHASE_ORDER.index(phases[-1][0])
 
 
 class _Clock:

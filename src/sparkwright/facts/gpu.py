@@ -132,7 +132,11 @@ def parse(done: Completed) -> Driver | Unknown:
     """Unknown only when nothing has a version: with a dead GPU the loaded module is still known from /proc."""
     parts = sections(done.stdout)
     listed = parts.get("nvidia-smi", "")
-    versions = (_field(listed, "Driver Version"), _module(parts.get("module", "")))
+    # From /proc/driver/nvidia/version: the first dotted number of the `NVRM version` line.
+    text = parts.get("module", "")
+    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
+    found = _VERSION.search(line)
+    versions = (_field(listed, "Driver Version"), (found[0] if found else None))
     version = next((v for v in versions if v), None)
     firmware = _field(listed, "GSP Firmware Version")
     if version is None and firmware is None:
@@ -166,13 +170,6 @@ def _persistence(text: str) -> bool | Unknown:
 
 def _is_persistence(name: str, value: str) -> bool:
     return name == "Persistence Mode" and value in _PERSISTENCE
-
-
-def _module(text: str) -> str | None:
-    """From /proc/driver/nvidia/version: the first dotted number of the `NVRM version` line."""
-    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
-    found = _VERSION.search(line)
-    return found[0] if found else None
 
 
 def _untold(said: str, what: str) -> Unknown:

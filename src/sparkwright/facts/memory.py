@@ -82,13 +82,17 @@ def parse_activity(done: Completed) -> Activity | Unknown:
         return not_understood(done, "sh")
     before, after = _counts(parts["before"]), _counts(parts["after"])
     stall = {row[1]: row[2] for row in map(_STALL.match, parts.get("pressure", "").splitlines()) if row}
+    # Without the kernel's own, which have no memory; Unknown without a row: a node always runs something.
+    text = parts.get("processes", "")
+    rows = [found for found in map(_PROCESS.fullmatch, text.splitlines()) if found and int(found[2])]
+    read = tuple(Process(int(r[1]), r[5].strip(), int(r[2]) * 1024, r[3], "" if r[4] == "-" else r[4]) for r in rows)
     return Activity(
         _grown(before, after, "pswpin"),
         _grown(before, after, "pswpout"),
         _percent(stall, "some"),
         _percent(stall, "full"),
         after.get("oom_kill", _untold("oom_kill")),
-        _processes(parts.get("processes", "")),
+        read or Unknown("", "ps gave no table"),
         SECONDS,
     )
 
@@ -110,13 +114,6 @@ def _percent(stall: dict[str, str], name: str) -> float | Unknown:
 
 def _untold(name: str) -> Unknown:
     return Unknown("", f"/proc/vmstat does not have {name}")
-
-
-def _processes(text: str) -> tuple[Process, ...] | Unknown:
-    """Without the kernel's own, which have no memory; Unknown without a row: a node always runs something."""
-    rows = [found for found in map(_PROCESS.fullmatch, text.splitlines()) if found and int(found[2])]
-    read = tuple(Process(int(r[1]), r[5].strip(), int(r[2]) * 1024, r[3], "" if r[4] == "-" else r[4]) for r in rows)
-    return read or Unknown("", "ps gave no table")
 
 
 ACTIVITY: Fact[Activity] = Fact(activity(), parse_activity)

@@ -126,17 +126,13 @@ def _grouped(config: Config, heads: int) -> int:
 
 def _full(config: Config, layers: Layers, kv_heads: int, width: int) -> tuple[int, int]:
     """(KV heads, width) of layers that see everything: Gemma 4 gives these own keys, or a table by layer."""
-    own = _table(config, layers)
+    # What `per_layer_config` has of the first layer that sees everything.
+    table = part(config, "per_layer_config")
+    full = (str(n) for n, sort in enumerate(layers.sorts) if sort == "full")
+    own = next((row for n in full if isinstance(row := table.get(n), Mapping)), {})
     shared = config.get("attention_k_eq_v") is True
     heads = number(own, "num_key_value_heads") or (number(config, "num_global_key_value_heads") if shared else 0)
     return heads or kv_heads, number(own, "head_dim") or number(config, "global_head_dim") or width
-
-
-def _table(config: Config, layers: Layers) -> Config:
-    """What `per_layer_config` has of the first layer that sees everything."""
-    table = part(config, "per_layer_config")
-    full = (str(n) for n, sort in enumerate(layers.sorts) if sort == "full")
-    return next((row for n in full if isinstance(row := table.get(n), Mapping)), {})
 
 
 def _windows(config: Config, layers: Layers, full: tuple[int, int], plain: tuple[int, int]) -> dict[str, Any]:

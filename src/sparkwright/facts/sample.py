@@ -62,22 +62,19 @@ class Samples:
             lines, self._block = self._block, None
             return self._sample(lines)
         elif word in ("gpu", "gpu!", "pids", "kernel", "kernel!"):
-            self._aside(word, rest)
+            # A line of one of the background readers; it may come in the middle of a block.
+            if word == "kernel":
+                self._kernel = [*self._kernel[-_MOST_LINES:], rest]
+            elif word == "kernel!":
+                self._blind = rest
+            elif word == "pids":
+                self._pids = tuple(pid for text in rest.split() if (pid := whole(text)) is not None)
+            else:
+                self.gpu = Unknown(rest, "there is no GPU to ask") if word == "gpu!" else _gpu(rest)
+                self._fresh = True
         elif self._block is not None and len(self._block) < _MOST_LINES:
             self._block.append(line)
         return None
-
-    def _aside(self, word: str, rest: str) -> None:
-        """A line of one of the background readers; it may come in the middle of a block."""
-        if word == "kernel":
-            self._kernel = [*self._kernel[-_MOST_LINES:], rest]
-        elif word == "kernel!":
-            self._blind = rest
-        elif word == "pids":
-            self._pids = tuple(pid for text in rest.split() if (pid := whole(text)) is not None)
-        else:
-            self.gpu = Unknown(rest, "there is no GPU to ask") if word == "gpu!" else _gpu(rest)
-            self._fresh = True
 
     def _sample(self, lines: list[str]) -> Sample | None:
         said = {name: rest for name, _, rest in (line.partition(" ") for line in lines)}
@@ -87,6 +84,10 @@ class Samples:
         kernel, self._kernel = tuple(self._kernel), []
         if self._fresh:
             self._gpu_at, self._fresh = at, False
+        found: dict[str, dict[str, int]] = {}
+        for match in filter(None, map(_PORT.fullmatch, lines)):
+            found.setdefault(f"{match[1]}/{match[2]}", {})[match[3]] = int(match[4])
+        both = {port: count for port, count in found.items() if len(count) == 2}
         return Sample(
             at=at,
             boot=said.get("boot", ""),
@@ -97,7 +98,7 @@ class Samples:
             stall_full=_stall(said, "full"),
             gpu=self._with_pids(),
             gpu_at=self._gpu_at,
-            ports=_ports(lines),
+            ports=tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items())),
             links={m[1]: m[2] == "up" for line in lines if (m := _LINK.fullmatch(line))},
             compilers=whole(said.get("compilers", "")) or 0,
             disk_free=_free(said),
@@ -152,14 +153,6 @@ def _stall(said: dict[str, str], name: str) -> float | Unknown:
     match = _STALL.match(said.get(name, ""))
     value = decimal(match[1]) if match else None
     return Unknown(said.get(name, ""), "this kernel does not report memory pressure") if value is None else value
-
-
-def _ports(lines: list[str]) -> tuple[PortTraffic, ...]:
-    found: dict[str, dict[str, int]] = {}
-    for match in filter(None, map(_PORT.fullmatch, lines)):
-        found.setdefault(f"{match[1]}/{match[2]}", {})[match[3]] = int(match[4])
-    both = {port: count for port, count in found.items() if len(count) == 2}
-    return tuple(PortTraffic(port, count["xmit"], count["rcv"]) for port, count in sorted(both.items()))
 
 
 def in_container(name: str) -> Command:

@@ -49,7 +49,8 @@ def parse_reach(done: Completed) -> Reach | Unknown:
     keys = _host_keys(found.get("keys", "").splitlines())
     if not (done.ok and keys and addresses and Plain.USER.fits(user)):
         return Unknown(first_line(done), "its user's name, host keys or addresses cannot be read")
-    return Reach(user, addresses, _port(found.get("port", "")), keys)
+    port = whole(found.get("port", ""))
+    return Reach(user, addresses, port if port and 0 < port < 65536 else 22, keys)
 
 
 def parse_peer(done: Completed) -> Reach | Unknown:
@@ -60,11 +61,6 @@ def parse_peer(done: Completed) -> Reach | Unknown:
     if not (Plain.USER.fits(user) and port and 0 < port < 65536):
         return Unknown(first_line(done), "it does not report the user and port to reach it")
     return Reach(user, (), port, _host_keys(lines))
-
-
-def _port(text: str) -> int:
-    port = whole(text)
-    return port if port and 0 < port < 65536 else 22
 
 
 def _host_keys(lines: list[str]) -> tuple[str, ...]:

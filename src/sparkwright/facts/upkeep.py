@@ -57,10 +57,11 @@ def parse(done: Completed) -> Upkeep | Unknown:
         return not_understood(done, "sh")
     locale = dict(assignments(parts.get("locale", "")))
     grub = dict(assignments(parts.get("grub", "")))
+    text = parts.get("memlock", "")
     return Upkeep(
         sysctls=dict(_sysctls(parts["sysctl"])),
         units=dict(_units(parts.get("units", ""))),
-        memlock=_memlock(parts.get("memlock", "")),
+        memlock=None if text == _NO_LIMIT else _number(text, "the shell does not print `ulimit -l`"),
         target=parts.get("target", ""),
         reboot_needed="reboot" in parts,
         reboot_for=tuple(dict.fromkeys(parts.get("reboot-for", "").split())),
@@ -86,10 +87,6 @@ def _units(text: str) -> Iterator[tuple[str, Unit]]:
         state = [told.get(name, "") for name in ("LoadState", "ActiveState", "UnitFileState", "StatusText")]
         for name in told.get("Names", "").split():
             yield name, Unit(name, *state)
-
-
-def _memlock(text: str) -> int | Unknown | None:
-    return None if text == _NO_LIMIT else _number(text, "the shell does not print `ulimit -l`")
 
 
 def _number(text: str, why: str) -> int | Unknown:

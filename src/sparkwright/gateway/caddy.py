@@ -60,6 +60,15 @@ def config(gateway: GatewayConfig) -> dict[str, Any]:
 
 def _server(gateway: GatewayConfig) -> dict[str, Any]:
     encrypted = gateway.tls is not GatewayTls.OFF
+    # May a page of another origin ask? Who has a key may, from wherever: what is answered is the engine's affair.
+    asks = {"method": ["OPTIONS"], "path": ["/v1/*"], "header": {"Access-Control-Request-Method": ["*"]}}
+    headers = {
+        "Access-Control-Allow-Origin": ["*"],
+        "Access-Control-Allow-Methods": ["GET, POST, PUT, PATCH, DELETE"],
+        "Access-Control-Allow-Headers": ["{http.request.header.Access-Control-Request-Headers}"],
+        "Access-Control-Max-Age": ["600"],
+        "Vary": ["Access-Control-Request-Headers"],
+    }
     server: dict[str, Any] = {
         "listen": [f"{_bracketed(address)}:{gateway.port}" for address in gateway.addresses],
         "protocols": ["h1", "h2"] if encrypted else ["h1"],
@@ -68,7 +77,8 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
         "max_header_bytes": _HEADER_LIMIT,
         "automatic_https": {"disable": True},
         "routes": [
-            _preflight() | {"terminal": True},
+            {"match": [asks], "handle": [{"handler": "static_response", "status_code": 204, "headers": headers}]}
+            | {"terminal": True},
             {"match": [{"path": ["/v1/*"]}], "handle": _api(gateway)},
             {"handle": [_says(no_such_path())]},
         ],
@@ -112,19 +122,6 @@ def _plain(gateway: GatewayConfig) -> dict[str, Any]:
     elsewhere = [{"not": [{"path": list(gateway.websockets)}]}] if gateway.websockets else []
     route = {"handle": [{"handler": "headers", "request": {"delete": ["Upgrade", "Sec-Websocket-*"]}}]}
     return {"handler": "subroute", "routes": [route | ({"match": elsewhere} if elsewhere else {})]}
-
-
-def _preflight() -> dict[str, Any]:
-    """May a page of another origin ask? Who has a key may, from wherever: what is answered is the engine's affair."""
-    asks = {"method": ["OPTIONS"], "path": ["/v1/*"], "header": {"Access-Control-Request-Method": ["*"]}}
-    headers = {
-        "Access-Control-Allow-Origin": ["*"],
-        "Access-Control-Allow-Methods": ["GET, POST, PUT, PATCH, DELETE"],
-        "Access-Control-Allow-Headers": ["{http.request.header.Access-Control-Request-Headers}"],
-        "Access-Control-Max-Age": ["600"],
-        "Vary": ["Access-Control-Request-Headers"],
-    }
-    return {"match": [asks], "handle": [{"handler": "static_response", "status_code": 204, "headers": headers}]}
 
 
 def _asking() -> dict[str, Any]:

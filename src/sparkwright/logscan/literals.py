@@ -220,11 +220,7 @@ def _blind(item: Any) -> bool:
         return all(map(_blind, value))
     if op == "BRANCH":
         return all(_blind(one) for branch in value[1] for one in branch)
-    return _blind_inside(op, value)
-
-
-def _blind_inside(op: str, value: Any) -> bool:
-    """Of what holds a sequence; of everything else (any character, anchors, categories) it is so."""
+    # Of what holds a sequence; of everything else (any character, anchors, categories) it is so.
     at = {"SUBPATTERN": 3, "MAX_REPEAT": 2, "MIN_REPEAT": 2, "POSSESSIVE_REPEAT": 2, "ASSERT": 1, "ASSERT_NOT": 1}.get(
         op
     )

@@ -87,7 +87,10 @@ class Scan:
                         wanted.add(line)
                     if is_wanted:
                         yield from self._line(pattern, window.first + line, block[start:end], window)
-        self._clear(window.shapes[line] for line in fresh if line not in dirty)
+        # Lines of these shapes need no second look. Logs repeat themselves, but for their numbers.
+        shapes = (window.shapes[line] for line in fresh if line not in dirty)
+        if len(self._clean) < _CLEAN:
+            self._clean.update(shape for shape in shapes if len(shape) < _LONG)
         self._rest_from(
             window.key(span) for line in dirty - wanted if (span := window.span(window.first + line, WINDOW))
         )
@@ -112,11 +115,6 @@ class Scan:
     def _rest_from(self, keys: Iterable[int]) -> None:
         if len(self._tried) < _CLEAN:
             self._tried.update(keys)
-
-    def _clear(self, shapes: Iterable[bytes]) -> None:
-        """Lines of these shapes need no second look. Logs repeat themselves, but for their numbers."""
-        if len(self._clean) < _CLEAN:
-            self._clean.update(shape for shape in shapes if len(shape) < _LONG)
 
     def _lines_with_words(
         self, low: bytes, starts: list[int], fresh: list[int]
@@ -174,7 +172,8 @@ class Scan:
 
     def _found(self, pattern: int, line: Line, window: Window) -> Iterator[Hit]:
         self._last[pattern] = line
-        self._mark(pattern, line)
+        for name in self._book.marks_of(pattern):
+            self._seen_mark(name, line)
         signs = self._book.signs_of(pattern)
         for signed in signs:
             if not self._book.excused(signed, line.text):
@@ -231,12 +230,12 @@ class Scan:
         if signed in self.hits:
             self.hits[signed].count = self._counts[signed]
         elif self._counts[signed] >= signed.sign.times:
-            self.hits[signed] = self._hit(signed, found)
+            lines = {line.number: line for line in found.values()}
+            matches = [match for line in found.values() if (match := line.match)]
+            groups = {name: text for match in matches for name, text in match.groupdict().items() if text}
+            proof = tuple(self._proof(lines[number]) for number in sorted(lines))
+            self.hits[signed] = Hit(signed, proof, groups, self._counts[signed])
             yield self.hits[signed]
-
-    def _mark(self, pattern: int, line: Line) -> None:
-        for name in self._book.marks_of(pattern):
-            self._seen_mark(name, line)
 
     def _seen_mark(self, name: str, line: Line) -> None:
         count, first, _ = self._marks.get(name, (0, line, line))
@@ -252,13 +251,6 @@ class Scan:
                 number = self.lines + 1 + block.count(b"\n", 0, match.start())
                 if number > top:
                     self._seen_mark(name, Line(number, decoded(match[0])))
-
-    def _hit(self, signed: Signed, found: Mapping[int, Line]) -> Hit:
-        lines = {line.number: line for line in found.values()}
-        matches = [match for line in found.values() if (match := line.match)]
-        groups = {name: text for match in matches for name, text in match.groupdict().items() if text}
-        proof = tuple(self._proof(lines[number]) for number in sorted(lines))
-        return Hit(signed, proof, groups, self._counts[signed])
 
     def _proof(self, line: Line) -> Proof:
         return Proof(self._source, line.number, _told(line), when(line.text, self._year), who(line.text))

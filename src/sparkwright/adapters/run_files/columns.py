@@ -39,14 +39,12 @@ def of_tree(tree: Any) -> Run:
 
 def _row(tree: Any) -> Row:
     told = tree.pop("reads", {}) if isinstance(tree, dict) else {}
-    return replace(from_tree(Row, tree), reads=_reads(told))
-
-
-def _reads(told: Any) -> Reads:
     at, tokens = told.get("at", []), told.get("tokens", [])
     if len(at) != len(tokens) or {*map(type, at)} - {int, float} or {*map(type, tokens)} - {int}:
         raise Unreadable("Row.reads: `at` and `tokens` are not as many numbers each")
-    return Reads(tuple(map(float, at)), tuple(tokens), bool(told.get("exact", True)))
+    return replace(
+        from_tree(Row, tree), reads=Reads(tuple(map(float, at)), tuple(tokens), bool(told.get("exact", True)))
+    )
 
 
 # Column -> type, first of what a request belongs to, then of the request itself.

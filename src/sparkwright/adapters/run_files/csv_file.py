@@ -40,7 +40,11 @@ def _records(reader: "csv.DictReader[str]", name: str) -> Iterator[Mapping[str, 
     for line in reader:
         try:
             told = {key: _value(key, line[key]) for key in _KINDS if line.get(key) not in (None, "")}
-            yield {**told, "reads": _reads(line)}
+            at = tuple(map(float, (line.get("reads_at") or "").split()))
+            tokens = tuple(map(int, (line.get("reads_tokens") or "").split()))
+            if len(at) != len(tokens):
+                raise ValueError(f"{len(at)} times of reads, and tokens of {len(tokens)}")
+            yield {**told, "reads": Reads(at, tokens, (line.get("reads_exact") or "true") == "true")}
         except ValueError as error:
             raise UsageError(f"{name}:{reader.line_num}: {error}") from None
 
@@ -51,11 +55,3 @@ def _value(key: str, text: str) -> Any:
         return _WORDS[text.strip().lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):
         raise ValueError(f"{key}: {text!r} is no {kind.__name__}") from None
-
-
-def _reads(line: Mapping[str, str]) -> Reads:
-    at = tuple(map(float, (line.get("reads_at") or "").split()))
-    tokens = tuple(map(int, (line.get("reads_tokens") or "").split()))
-    if len(at) != len(tokens):
-        raise ValueError(f"{len(at)} times of reads, and tokens of {len(tokens)}")
-    return Reads(at, tokens, (line.get("reads_exact") or "true") == "true")

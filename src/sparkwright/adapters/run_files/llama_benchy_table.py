@@ -75,7 +75,9 @@ def _couples(lines: Sequence[Line]) -> Iterator[tuple[Line, Line | None]]:
 
 
 def _levels(prompt: Line, output: Line | None, lines: Sequence[Line]) -> Iterator[Level]:
-    first, speed = _spread(prompt, "e2e_ttft (ms)"), _speed(output)
+    # Of each request, where the table has that besides the whole.
+    found = output and (_spread(output, "t/s (req)") or _spread(output, "t/s") or _spread(output, "t/s (total)"))
+    first, speed = _spread(prompt, "e2e_ttft (ms)"), (found or (0.0, 0.0))
     if first is None:
         return
     plan = _plan(prompt, output, any(_place(line)[0] for line in lines))
@@ -92,12 +94,6 @@ def _plan(prompt: Line, output: Line | None, caching: bool) -> LevelPlan:
     sizes = {"prompt_size": _test(prompt)["size"] or depth, "response_size": (output and _test(output)["size"]) or 1}
     entry = {"concurrency": places, "context_size": depth, "is_context_prefill_phase": context, **sizes}
     return plan_of(entry, caching)
-
-
-def _speed(line: Line | None) -> Spread:
-    """Of each request, where the table has that besides the whole."""
-    found = line and (_spread(line, "t/s (req)") or _spread(line, "t/s") or _spread(line, "t/s (total)"))
-    return found or (0.0, 0.0)
 
 
 def _spread(line: Line, name: str) -> Spread | None:

@@ -25,7 +25,11 @@ def read(tree: Mapping[str, Any]) -> Run:
             "the file has totals only, and figures are computed from requests here",
             "measure again with: vllm bench serve --save-result --save-detailed",
         )
-    rows = _rows(tree)
+    starts: Sequence[float] = tree.get("start_times") or [0.0] * len(tree["ttfts"])
+    began = min(starts, default=0.0)
+    lists = (tree.get(name) or [] for name in ("ttfts", "itls", "input_lens", "output_lens", "errors"))
+    told = zip(starts, *lists, strict=False)
+    rows = tuple(_row(place, start - began, one) for place, (start, *one) in enumerate(told))
     plan = LevelPlan(_name(tree), _shape(tree), _pace(tree), len(rows), 0)
     level = Level(plan, 0, 0.0, float(tree.get("duration") or 0.0), rows)
     terms = Conditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=TOOL)
@@ -48,14 +52,6 @@ def _pace(tree: Mapping[str, Any]) -> Pace:
 def _shape(tree: Mapping[str, Any]) -> Single:
     prompt, output = tree.get("input_lens") or [0], tree.get("output_lens") or [0]
     return Single(Length(min(prompt), max(prompt)), Length(min(output), max(output)))
-
-
-def _rows(tree: Mapping[str, Any]) -> tuple[Row, ...]:
-    starts: Sequence[float] = tree.get("start_times") or [0.0] * len(tree["ttfts"])
-    began = min(starts, default=0.0)
-    lists = (tree.get(name) or [] for name in ("ttfts", "itls", "input_lens", "output_lens", "errors"))
-    told = zip(starts, *lists, strict=False)
-    return tuple(_row(place, start - began, one) for place, (start, *one) in enumerate(told))
 
 
 def _row(place: int, sent: float, told: Sequence[Any]) -> Row:

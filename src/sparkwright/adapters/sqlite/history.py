@@ -115,16 +115,13 @@ class History:
                 self._catch_up(connection)
             done = change(connection)
             if self._writes % _PRUNE_EVERY == 0:
-                self._prune(connection)
+                for table, may, newest, days in _BOUNDS:
+                    at = "opened_at" if table == "incidents" else "at"
+                    text = _PRUNE.format(table=table, may=may, newest=newest, at=at)
+                    connection.execute(text, {"before": self._now() - days * _DAY})
         self._writes += 1
         self._why = ""
         return done
-
-    def _prune(self, connection: sqlite3.Connection) -> None:
-        for table, may, newest, days in _BOUNDS:
-            at = "opened_at" if table == "incidents" else "at"
-            text = _PRUNE.format(table=table, may=may, newest=newest, at=at)
-            connection.execute(text, {"before": self._now() - days * _DAY})
 
     def _dropped(self, why: str, passing: bool = False) -> None:
         said = why if str(self._path) in why else f"{self._path}: {why}"

@@ -203,7 +203,10 @@ class RunFile:
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
         try:
-            yield self._open()
+            if self._connection is None:
+                self._connection = database.opened(self._path, _SCHEMA)
+                self._connection.row_factory = _record
+            yield self._connection
         except database.Newer as error:
             raise StoreError(str(error), "use the sparkwright that wrote it, or a later one") from None
         except (sqlite3.Error, OSError) as error:
@@ -211,12 +214,6 @@ class RunFile:
             raise _trouble(self._path, error) from error
         except Unreadable as error:
             raise StoreError(f"{self._path}: a run cannot be read: {error}") from None
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = database.opened(self._path, _SCHEMA)
-            self._connection.row_factory = _record
-        return self._connection
 
 
 def _record(cursor: sqlite3.Cursor, values: tuple[object, ...]) -> Record:

@@ -158,10 +158,15 @@ class SqliteStore:
         row = (deployment, incident, event.at, event.kind, event.text)
         self._history.write(lambda c: c.execute(_EVENT, row).rowcount)
         if incident and (known := self._known(incident)):
-            self._keep(_noted(known, event))
+            # How it began and how it ended: a wait that is tried for a day leaves out its middle.
+            events = (*known.events, event)
+            self._keep(replace(known, events=(*events[:_FIRST], *events[_FIRST:][-_LAST:])))
 
     def _open(self, incident: Incident) -> Incident:
-        if left := self._begun(incident):
+        # The one of that number, or the one that the deployment still has open.
+        known = {i.number: i for i in self._folders.all()} | self._unsaved
+        mine = [i for i in known.values() if i.deployment == incident.deployment]
+        if left := next((i for i in mine if i.number == incident.number or (i.is_open and not incident.number)), None):
             return self._keep(left)
         number, folder = self._place(incident)
         return self._keep(replace(incident, number=number, folder=str(folder) if folder else ""))
@@ -188,12 +193,6 @@ class SqliteStore:
         if (row := replace(there, events=())) != self._rowed:  # which knows nothing of events
             done = self._history.write(lambda c: (c.execute(_INSERT, _row(row)), c.execute(_UPDATE, _row(row))))
             self._rowed = row if done else None
-
-    def _begun(self, incident: Incident) -> Incident | None:
-        """The one of that number, or the one that the deployment still has open."""
-        known = {i.number: i for i in self._folders.all()} | self._unsaved
-        mine = [i for i in known.values() if i.deployment == incident.deployment]
-        return next((i for i in mine if i.number == incident.number or (i.is_open and not incident.number)), None)
 
     def _place(self, incident: Incident) -> tuple[int, Path | None]:
         """Also for one that got a number while its folder could not be made, or its record not be written."""
@@ -234,12 +233,6 @@ class SqliteStore:
 def _clean(text: str) -> str:
     """Without the halves of characters that a log with odd bytes leaves: neither SQLite nor a terminal takes them."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _noted(incident: Incident, event: IncidentEvent) -> Incident:
-    """How it began and how it ended: a wait that is tried for a day leaves out its middle."""
-    events = (*incident.events, event)
-    return replace(incident, events=(*events[:_FIRST], *events[_FIRST:][-_LAST:]))
 
 
 def _highest(connection: sqlite3.Connection) -> int:
