@@ -8,7 +8,7 @@ from diagnose_report_cases import Named
 from diagnose_report_honest import changed, left_one_out, serving
 
 from sparkwright.causes.load import families as known_families
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.diagnosis import CONFIDENT
 
 TARGETS = (0.95, 0.98, 0.01)

@@ -1,8 +1,7 @@
 """What is known of a cause that logs show, and of the causes that only a whole log shows."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
@@ -42,22 +41,15 @@ class Verdict:
     proof: tuple[Proof, ...]
 
 
-class WholeLogRule(Protocol):
-    """A module about a cause that no single line shows: hangs, silences, a peer that never came."""
+@dataclass(frozen=True, slots=True)
+class WholeLogRule:
+    """A cause that no single line shows: hangs, silences, a peer that never came. Its texts: whole_log/causes.toml.
 
-    @property
-    def CAUSE(self) -> LogCause: ...
+    judge: reads all sources at once, when they have been read; never raises. MARKS: name -> pattern; names of all rules
+    share one space: equal names must have equal patterns. ROWS: name -> rows, counted as marks.
+    """
 
-    @property
-    def MARKS(self) -> Mapping[str, str]:
-        """Name -> pattern; names of all rules share one space: equal names must have equal patterns."""
-        ...
-
-    @property
-    def ROWS(self) -> Mapping[str, Row]:
-        """Name -> rows, counted as marks."""
-        ...
-
-    def judge(self, stories: tuple[Story, ...]) -> Iterable[Verdict]:
-        """Reads all sources at once, when they have been read. Never raises."""
-        ...
+    code: str
+    judge: Callable[[tuple[Story, ...]], Iterable[Verdict]]
+    MARKS: Mapping[str, str] = field(default_factory=dict)
+    ROWS: Mapping[str, Row] = field(default_factory=dict)

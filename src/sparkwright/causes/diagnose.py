@@ -8,7 +8,7 @@ from sparkwright.causes.align import BARRIERS, shifts
 from sparkwright.causes.cause import LogCause
 from sparkwright.causes.load import families, needs
 from sparkwright.causes.ranking import Slots, found_by_signs, found_by_stories, ranked
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.causes.cause import LogCause
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.book import Needs
 from sparkwright.logscan.literals import required
@@ -79,13 +78,20 @@ def families() -> Mapping[str, tuple[LogCause, ...]]:
     return read(Path(__file__).parent)
 
 
+@cache
+def whole_log() -> Mapping[str, LogCause]:
+    """Code -> cause, of those that only a whole log shows: they have no signatures and no examples."""
+    tables = _tables(Path(__file__).parent / "whole_log" / "causes.toml")
+    return {table.values["code"]: _cause(table.values, signed=False) for table in tables}
+
+
 def read(folder: Path, patterns: bool = False) -> dict[str, tuple[LogCause, ...]]:
     """The causes of a folder's files by family, in the order of the files' names. patterns: check them, too (seconds).
 
     Raises ValueError: `FILE:LINE: what is wrong`.
     """
     tables = [table for path in sorted(folder.glob("*.toml")) for table in _tables(path)]
-    keys = {str(table.values.get("key")) for table in tables} | {rule.CAUSE.key for rule in WHOLE_LOG}
+    keys = {str(table.values.get("key")) for table in tables} | {cause.key for cause in whole_log().values()}
     found: dict[str, LogCause] = {}
     for table in tables:
         try:
@@ -116,11 +122,11 @@ def _tables(path: Path) -> Iterator[_Table]:
         yield _Table(path.name, source, block, tree["family"], values)
 
 
-def _cause(values: Mapping[str, Any]) -> LogCause:
+def _cause(values: Mapping[str, Any], signed: bool = True) -> LogCause:
     levels = [key for key in values if key in CONFIDENCE or _NUMBER(key)]
     _known("key", values, (*_TEXTS, *_LISTS, *levels, *CONFIDENCE))
-    missing = [key for key in _NEEDED if not values.get(key)]
-    if missing or not levels:
+    missing = [key for key in (_NEEDED if signed else _NEEDED[:-2]) if not values.get(key)]
+    if missing or bool(levels) != signed:
         raise _Wrong(f"no {', '.join(missing or ['signature'])}")
     texts: dict[str, Any] = {key: _text(key, values[key], good) for key, good in _TEXTS.items() if key in values}
     lists: dict[str, Any] = {key: _texts(key, values[key], good) for key, good in _LISTS.items() if key in values}

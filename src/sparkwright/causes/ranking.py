@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sparkwright.causes.cause import LogCause, WholeLogRule
+from sparkwright.causes.load import whole_log
 from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.matcher import Hit
@@ -79,7 +80,8 @@ def _groups(best: Sequence[Hit]) -> dict[str, str]:
 
 
 def found_by_stories(rules: Iterable[WholeLogRule], stories: tuple[Story, ...]) -> list[Found]:
-    return [Found(r.CAUSE, v.sure, tuple(dict.fromkeys(v.proof)), {}) for r in rules for v in r.judge(stories)]
+    causes = whole_log()
+    return [Found(causes[r.code], v.sure, tuple(dict.fromkeys(v.proof)), {}) for r in rules for v in r.judge(stories)]
 
 
 def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:

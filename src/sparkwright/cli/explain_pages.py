@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from sparkwright.causes.cause import LogCause
-from sparkwright.causes.load import families
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.load import families, whole_log
 from sparkwright.checks.attention import FORMER as FORMER
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.check import Check
@@ -60,7 +59,7 @@ def pages() -> Mapping[str, Page]:
     """Code -> page; checks and planner first, then the causes that logs show; each in the order of its codes."""
     found = map(_check, (*CHECKS, *fabric_findings.CHECKS, *engines.CHECKS, *supervision.CHECKS))
     logs = [_log(cause, family) for family, causes in families().items() for cause in causes]
-    logs += [_log(rule.CAUSE, "hangs and silences") for rule in WHOLE_LOG]
+    logs += [_log(cause, "hangs and silences") for cause in whole_log().values()]
     ordered = [*sorted(found, key=_place), *sorted(logs, key=lambda page: page.code)]
     return {page.code: page for page in ordered}
 

@@ -2,7 +2,7 @@
 
 from sparkwright.causes.diagnose import book, known
 from sparkwright.causes.ranking import found_by_signs, found_by_stories, ranked
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause
 from sparkwright.logscan.matcher import Scan
 

@@ -7,8 +7,8 @@ import pytest
 
 from sparkwright import causes
 from sparkwright.causes.diagnose import book, known
-from sparkwright.causes.load import families, read
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.load import families, read, whole_log
+from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.book import lowered
 from unit.causes.naming import named
@@ -58,9 +58,10 @@ def test_examples_are_named_first_and_look_alikes_are_not() -> None:
 
 def test_whole_log_rules_name_causes_that_are_known() -> None:
     """Guards their consequences, which no file is checked for."""
-    keys = {cause.key for cause in (*known().values(), *(rule.CAUSE for rule in WHOLE_LOG))}
-    assert [key for rule in WHOLE_LOG for key in rule.CAUSE.consequences if key not in keys] == []
-    assert len({rule.CAUSE.code for rule in WHOLE_LOG} | set(known())) == len(WHOLE_LOG) + len(known())
+    keys = {cause.key for cause in (*known().values(), *whole_log().values())}
+    assert [key for cause in whole_log().values() for key in cause.consequences if key not in keys] == []
+    assert [rule.code for rule in WHOLE_LOG] == list(whole_log())
+    assert not set(whole_log()) & set(known())
 
 
 def looked_at(data: bytes) -> tuple[float, float, str]:

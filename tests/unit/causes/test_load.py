@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.causes.diagnose import known
 from sparkwright.causes.load import needs, read
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.book import Book, digest, needs_of
 from sparkwright.logscan.sign import ANYWHERE, Sign

@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sparkwright.causes.diagnose import known
-from sparkwright.causes.load import families
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.load import families, whole_log
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.cli.explain import explain, page_text
 from sparkwright.cli.explain_pages import pages
@@ -30,7 +29,7 @@ def test_every_rule_has_a_page_with_all_its_parts() -> None:
         page = pages()[check.code]
         assert {"Detects", "Why"} <= set(page.parts) and page.fix, check.code
         assert page.title == check.title and page.severity == check.severity
-    for cause in (*known().values(), *(rule.CAUSE for rule in WHOLE_LOG)):
+    for cause in (*known().values(), *whole_log().values()):
         page = pages()[cause.code]
         assert (page.title, page.severity, page.cause) == (cause.title, cause.severity, cause.key)
         assert page.parts["Why"] == cause.why and len(page.fix) == len(cause.fix)

@@ -1,7 +1,7 @@
 """What fixes what, against the rules that name it."""
 
 from sparkwright.causes.diagnose import known
-from sparkwright.causes.whole_log.catalog import WHOLE_LOG
+from sparkwright.causes.load import whole_log
 from sparkwright.checks.catalog import CHECKS
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof
 from sparkwright.domain.finding import Finding, Severity
@@ -20,7 +20,7 @@ def finding(code: str, severity: Severity = Severity.OVERRIDE) -> Finding:
 
 def test_every_key_is_a_cause_that_a_rule_names() -> None:
     """A cause that is renamed must not silently lose its reboot."""
-    causes = {cause.key for cause in (*known().values(), *(rule.CAUSE for rule in WHOLE_LOG))}
+    causes = {cause.key for cause in (*known().values(), *whole_log().values())}
     assert set(recovery.BY_CAUSE) - causes == set()
 
 

@@ -1,16 +1,15 @@
 """What nodes and the supervisor report of an outage, as lines of a source that only we write: no log can claim it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from sparkwright.causes.cause import LogCause, Verdict
+from sparkwright.causes.cause import Verdict
 from sparkwright.domain.facts import RankStatus
-from sparkwright.domain.finding import Severity
 from sparkwright.logscan.sign import LIKELY
-from sparkwright.logscan.story import Row, Story
+from sparkwright.logscan.story import Story
 
 SOURCE = "the ranks' ends"
+CERTAIN = 0.99  # the node itself reports it
 # Signals that nothing inside an engine sends to its first process: HUP, INT, KILL, TERM.
 _OUTSIDE = (129, 130, 137, 143)
 
@@ -47,102 +46,13 @@ def _label(rank: RankStatus) -> str:
     return f"rank {rank.rank} on {rank.node}"
 
 
-@dataclass(frozen=True, slots=True)
-class Witnessed:
-    """A cause that lines of this source show. Implements WholeLogRule."""
+def showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
+    """Judges by lines of this source that match."""
+    shows = re.compile(pattern)
 
-    CAUSE: LogCause
-    pattern: str
-    MARKS: Mapping[str, str] = field(default_factory=dict)
-    ROWS: Mapping[str, Row] = field(default_factory=dict)
-
-    def judge(self, stories: tuple[Story, ...]) -> Iterator[Verdict]:
-        shows = re.compile(self.pattern)
+    def judge(stories: tuple[Story, ...]) -> Iterator[Verdict]:
         lines = [line for story in stories if story.source == SOURCE for line in story.tail if shows.match(line.text)]
         if lines:
             yield Verdict(LIKELY if any("cannot be read" in line.text for line in lines) else CERTAIN, tuple(lines))
 
-
-CERTAIN = 0.99  # the node itself says so
-_FOLLOWS = ("peer-rank-died", "engine-core-died", "container-exits-zero-not-restarted")
-_STALLS = ("worker-stopped-answering", "cuda-graph-multinode-collective-deadlock", *_FOLLOWS)
-
-WITNESSED = (
-    Witnessed(
-        LogCause(
-            code="LIVE009",
-            key="rank-killed-by-signal",
-            title="rank killed by an external signal",
-            severity=Severity.BLOCK,
-            why=(
-                "no engine ends itself so while it answers: a person, a script (pkill, a service manager, a "
-                "scheduler) or a tool sent it. The kernel's out-of-memory killer sends SIGKILL, too, and writes "
-                "that to the kernel log: where that log can be read and has no such line, it was not memory. What "
-                "other ranks print after it follows from it."
-            ),
-            fix=(
-                "on its node, who was there and what ran: last -F | head; "
-                "sudo journalctl --since -10min | grep -iE 'kill|sudo'",
-                "on its node: sudo journalctl -k -b | grep -iE 'oom|killed process' | tail   # "
-                "nothing: it was not memory",
-                "sparkwright status   # the supervisor starts all ranks again together",
-            ),
-            consequences=_FOLLOWS,
-        ),
-        r"rank \d{1,4} on \S{1,253} was killed by signal \d{1,3} ",
-    ),
-    Witnessed(
-        LogCause(
-            code="LIVE010",
-            key="node-rebooted",
-            title="node rebooted while serving",
-            severity=Severity.BLOCK,
-            why=(
-                "a reboot, a crash of the node or a power cut ends its ranks; the others only lose their peer. What "
-                "logs show from before is no cause of that."
-            ),
-            fix=(
-                "on the node: last -x reboot shutdown | head   # no shutdown before the reboot: a crash or the power",
-                "on the node: sudo journalctl -b -1 -e   # how the boot before ended",
-            ),
-            consequences=("rank-killed-by-signal", *_FOLLOWS),
-        ),
-        r".{0,300} (?:was|were) rebooted$",
-    ),
-    Witnessed(
-        LogCause(
-            code="LIVE011",
-            key="rank-stopped",
-            title="process of a rank was stopped",
-            severity=Severity.BLOCK,
-            why=(
-                "a stopped process (state T: SIGSTOP, a debugger, `docker pause`) neither computes nor ends, and the "
-                "other ranks wait for it. No engine stops itself: a person or a tool did."
-            ),
-            fix=(
-                "on its node, who was there and what ran: last -F | head; ps -eo pid,stat,lstart,args | grep ' T'",
-                "sparkwright status   # the supervisor starts all ranks again together; kill -CONT PID lets one go on",
-            ),
-            consequences=_STALLS,
-        ),
-        r"rank \d{1,4} on \S{1,253}: (?:process \d{1,10} \(.{0,64}\) is stopped |its container is paused )",
-    ),
-    Witnessed(
-        LogCause(
-            code="LIVE012",
-            key="state-disk-full",
-            title="disk full when the rank ended",
-            severity=Severity.BLOCK,
-            why=(
-                "an engine that cannot write (logs, compiled kernels, temporary files) fails with ENOSPC, and does not "
-                "always report it. The supervisor saw no room on that node when the rank ended of its own."
-            ),
-            fix=(
-                "on the node: df -h ~ /tmp /var; du -xhd1 ~ | sort -h | tail",
-                "sparkwright status   # shows the node and what is left",
-            ),
-            consequences=_FOLLOWS,
-        ),
-        r"disk full on \S{1,253}: .{0,200}; rank \d{1,4} ended there$",
-    ),
-)
+    return judge

@@ -1,0 +1,168 @@
+"""The rules over whole logs, in the order of their codes; causes.toml has their texts."""
+
+import re
+from collections.abc import Iterator
+
+from sparkwright.causes.cause import Verdict, WholeLogRule
+from sparkwright.causes.whole_log import ends
+from sparkwright.domain.diagnosis import Proof
+from sparkwright.logscan.sign import LIKELY, POSSIBLE
+from sparkwright.logscan.story import Row, Story
+
+_AFTER = 4  # lines that may follow the last one before a wait: torch's warnings
+_HEAD_OPENS = r"world_size=(?:[2-9]|\d\d+) rank=0 .*distributed_init_method="
+_NCCL = r"vLLM is using nccl==|NCCL version \d"
+_LARGE = rb"^[ \t]*\d{5,}[ \t]+\d+[ \t]+[\d.]+[ \t]+"
+_COUNTS = rb"^[ \t]*\d+[ \t]+\d+(?:[ \t]+\d+){4}[ \t]+"
+_FIREWALL = 0.65  # how sure: a firewall looks the same
+_SPINNING = 2  # rows of dmon
+_SWAPPING = 3  # rows of vmstat; the first one is about the time since boot
+_WAITS = 10
+_NEXT_SIZE = re.compile(r"\b[1-9]\d*/\d+ \[")
+_LINK_SEEN = re.compile(r"link \S{1,64} of \S{1,253} (?:is|was) down")
+_PORT = re.compile(r"(f\d)\w*: Link ")
+
+
+def peer_never_came(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """Rank 0 of several opened its rendezvous, nothing shows that the others joined, and the log ends there."""
+    others = any(story.count("worker opens") for story in stories)
+    for story in stories:
+        opened = story.marks.get("head opens")
+        if opened and _ends_after(story, opened.last) and not story.count("ranks joined"):
+            yield Verdict(POSSIBLE if others else LIKELY, (opened.last, *story.tail[-1:]))
+
+
+def _ends_after(story: Story, proof: Proof) -> bool:
+    return story.ended and story.lines - proof.number <= _AFTER
+
+
+def nccl_init_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """All ranks met; the head's log ends at `NCCL version`, right after the rendezvous; no weights were loaded."""
+    for story in stories:
+        begun = story.marks.get("nccl begins")
+        if begun and _ends_after(story, begun.last) and story.count("head opens"):
+            yield Verdict(_FIREWALL, (begun.last, *story.tail[-1:]))
+
+
+def spin(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """Rows of `nvidia-smi dmon` with SM utilization of 90 % and more with memory utilization of 0 or 1 %."""
+    for story in stories:
+        spinning = story.marks.get("spinning")
+        if spinning and spinning.count >= _SPINNING and story.count("working") <= spinning.count // 4:
+            yield Verdict(LIKELY, (spinning.first, spinning.last))
+
+
+def capture_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """A log that ends at `0/N` of the progress bar of CUDA graph capture."""
+    for story in stories:
+        begun = story.marks.get("capture begins")
+        if begun and _ends_after(story, begun.last) and not _captures_more(story, begun.last):
+            yield Verdict(POSSIBLE, (begun.last,))
+
+
+def _captures_more(story: Story, begun: Proof) -> bool:
+    """Whether a later size was captured, in that line (bars are often one) or below it."""
+    return any(_NEXT_SIZE.search(line.text) for line in (begun, *story.tail) if line.number >= begun.number)
+
+
+def link_lost(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """The card's link came up, went down later, and did not come up again; or the supervisor saw it down."""
+    for story in stories:
+        if seen := [line for line in story.tail if story.source == ends.SOURCE and _LINK_SEEN.match(line.text)]:
+            yield Verdict(ends.CERTAIN, tuple(seen))
+        up, down = story.marks.get("link comes"), story.marks.get("link goes")
+        if up and down and down.last.number > up.last.number and _port(up.last) == _port(down.last):
+            yield Verdict(LIKELY, (up.last, down.last))
+
+
+def _port(proof: Proof) -> str:
+    """`f0` of enp1s0f0np0 and of its second port enP2p1s0f0np0."""
+    match = _PORT.search(proof.text)
+    return match[1] if match else ""
+
+
+def capped_rows(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """Result rows of ib_write_bw, ib_read_bw and ib_send_bw of 12.5 to 14 Gb/s for messages of 16 KiB and more."""
+    capped = ("capped in gigabits", "capped in megabytes")
+    for rows in (story.marks.get(name) for story in stories for name in capped):
+        if rows:
+            yield Verdict(LIKELY, (rows.first, rows.last))
+
+
+def swapping(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """Rows of `vmstat` with more than 1,000 blocks a second swapped in or out."""
+    for story in stories:
+        rows = story.marks.get("swaps")
+        if rows and rows.count >= _SWAPPING:
+            yield Verdict(POSSIBLE, (rows.first, rows.last))
+
+
+def worker_silent(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+    """A log that ends with ten and more of vLLM's minutes of waiting for a worker's answer."""
+    for story in stories:
+        waits = story.marks.get("worker waits")
+        if waits and waits.count >= _WAITS and story.lines - waits.last.number <= _AFTER:
+            yield Verdict(POSSIBLE, (waits.first, waits.last))
+
+
+WHOLE_LOG = (
+    WholeLogRule(
+        "LIVE001",
+        peer_never_came,
+        {
+            "head opens": _HEAD_OPENS,
+            "worker opens": r"world_size=(?:[2-9]|\d\d+) rank=[1-9]\d* .*distributed_init_method=",
+            "ranks joined": _NCCL + r"|init torch distributed ends|in world size \d+ is assigned",
+        },
+    ),
+    WholeLogRule("LIVE002", nccl_init_hangs, {"head opens": _HEAD_OPENS, "nccl begins": _NCCL}),
+    WholeLogRule(
+        "LIVE003",
+        spin,
+        {"dmon": r"# gpu\b.*\bsm\s+mem\b"},
+        {
+            "spinning": Row(
+                "dmon", rb"^[ \t]*\d+(?:[ \t]+[\d-]+){0,3}?[ \t]+(?:9\d|100)[ \t]+[01](?:[ \t]+[\d-]+)*[ \t]*$"
+            ),
+            "working": Row("dmon", rb"^[ \t]*\d+[ \t]+\d+[ \t]+(?:[2-9]|\d\d+)(?:[ \t]+[\d-]+)*[ \t]*$"),
+        },
+    ),
+    WholeLogRule(
+        "LIVE004",
+        capture_hangs,
+        {"capture begins": r"Capturing (?:batches|CUDA graphs?)\b.{0,120}\b0/\d+ \[00:00<\?, "},
+    ),
+    WholeLogRule(
+        "LIVE005",
+        link_lost,
+        {"link comes": r"mlx5_core .{0,80}: Link up\b", "link goes": r"mlx5_core .{0,80}: Link down\b"},
+    ),
+    WholeLogRule(
+        "LIVE006",
+        capped_rows,
+        {
+            "perftest in gigabits": r"#bytes\s+#iterations\s+BW peak\[Gb/sec\]",
+            "perftest in megabytes": r"#bytes\s+#iterations\s+BW peak\[Mi?B/sec\]",
+        },
+        {
+            "capped in gigabits": Row("perftest in gigabits", _LARGE + rb"1(?:2\.[5-9]|3\.\d)\d*[ \t]+[\d.]+[ \t]*$"),
+            "capped in megabytes": Row("perftest in megabytes", _LARGE + rb"1[56]\d\d\.\d+[ \t]+[\d.]+[ \t]*$"),
+        },
+    ),
+    WholeLogRule(
+        "LIVE007",
+        swapping,
+        {"vmstat": r"\bswpd\s+free\s+buff\s+cache\s+si\s+so\b"},
+        {"swaps": Row("vmstat", _COUNTS + rb"(?:\d{4,}[ \t]+\d+|\d+[ \t]+\d{4,})(?:[ \t]+\d+){2}[ \t]+\d+")},
+    ),
+    WholeLogRule("LIVE008", worker_silent, {"worker waits": r"No available shared memory broadcast block found"}),
+    WholeLogRule("LIVE009", ends.showing(r"rank \d{1,4} on \S{1,253} was killed by signal \d{1,3} ")),
+    WholeLogRule("LIVE010", ends.showing(r".{0,300} (?:was|were) rebooted$")),
+    WholeLogRule(
+        "LIVE011",
+        ends.showing(
+            r"rank \d{1,4} on \S{1,253}: (?:process \d{1,10} \(.{0,64}\) is stopped |its container is paused )"
+        ),
+    ),
+    WholeLogRule("LIVE012", ends.showing(r"disk full on \S{1,253}: .{0,200}; rank \d{1,4} ended there$")),
+)
