@@ -15,6 +15,7 @@ from diagnose_report_cases import ROOT, YEAR, Case, Named, answer, named
 
 from sparkwright.app.diagnose import examine
 from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.causes.explanation import explained
 from sparkwright.domain.diagnosis import Source
 from sparkwright.logscan.book import Signed
 from sparkwright.logscan.matcher import Hit
@@ -104,6 +105,20 @@ def changed(cases: Sequence[Case]) -> dict[str, list[Named]]:
         title: [replace(named(replace(case, log=change(case)), False), case=case) for case in cases]
         for title, change in CHANGES.items()
     }
+
+
+def explained_lines(cases: Sequence[Case]) -> tuple[int, int]:
+    """(logs whose explaining line is one that the true cause rests on, logs) of programs' output with a proof."""
+    right = number = 0
+    for case in cases:
+        raw = case.log.encode("utf-8", "replace")
+        found = examine([(case.id, [raw])], YEAR, {})
+        proof = {line.number for one in found.causes if one.key == case.key for line in one.proof}
+        if case.kind in ("prose", "metric") or not proof:
+            continue
+        why = explained({case.id: enumerate(raw.split(b"\n"), 1)}, YEAR)
+        number, right = number + 1, right + bool(why and why.line.number in proof)
+    return right, number
 
 
 def serving() -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.services import Services
 from sparkwright.app.tasks import together
-from sparkwright.causes.diagnose import Reader, SplitReader, book, clients_faults, diagnosis, ending
+from sparkwright.causes.diagnose import Reader, SplitReader, book, clients_faults, diagnosis, ending, with_explanation
 from sparkwright.causes.whole_log import ends
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.diagnosis import Cause, Diagnosis
@@ -73,7 +73,7 @@ def examine(
     """Logs given as (name, bytes)."""
     rules = book()
     readers = [_read(rules, name, chunks, year) for name, chunks in sources]
-    return diagnosis(readers, words, impossible=impossible)
+    return with_explanation(diagnosis(readers, words, impossible=impossible), readers, words)
 
 
 def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
@@ -145,7 +145,8 @@ def _judged(
     ]
     known |= {cause.key for cause in still}
     old = diagnosis(early, words, clocks, frozenset(known)).causes
-    return replace(now, causes=(*now.causes, *still)), old
+    ranks = [reader for log in read.logs for reader in log.current]
+    return with_explanation(replace(now, causes=(*now.causes, *still)), ranks, words), old
 
 
 async def _clocks(services: Services, deployment: str) -> dict[str, _Clock]:

@@ -13,7 +13,7 @@ from sparkwright.app.services import Services
 from sparkwright.app.tasks import finished, first_error
 from sparkwright.app.watch import Watch
 from sparkwright.domain.deployment import Answer, Phase
-from sparkwright.domain.diagnosis import Cause
+from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.errors import Busy, NotReady, SparkwrightError
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice, StepDone, StepStarted
@@ -50,14 +50,14 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
             raise NotReady(said, "`sparkwright status` shows what runs now") from None
         logs = await finished(_give_up(services, plan, watch, stop=ours or not watch.ready.is_set()))
         if isinstance(error, NotReady):
-            error.logs, error.causes = logs, diagnosed(services, plan, watch)
+            error.logs, (error.causes, error.explanation) = logs, diagnosed(services, plan, watch)
         raise
     services.sink.tell(StepDone("engine", services.clock.monotonic() - watch.began))
     return answer, watch
 
 
-def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[Cause, ...]:
-    """The root causes that the logs of all ranks tell; kept beside them."""
+def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[tuple[Cause, ...], Explanation | None]:
+    """The root causes that the logs of all ranks show, and the line that explains without one; kept next to them."""
     from sparkwright.app.diagnose import examine, year_of  # a thousand patterns, which only a failed start needs
 
     words = {
@@ -70,7 +70,7 @@ def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[Cause, ...]
     logs = [(rank.label, [("\n".join(rank.lines) + "\n").encode("utf-8", "replace")]) for rank in watch.ranks]
     found = examine(logs, year_of(services), words)
     services.artifacts.save(plan.deployment, "diagnosis.json", json.dumps(asdict(found), indent=2))
-    return found.causes
+    return found.causes, found.explanation
 
 
 async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:

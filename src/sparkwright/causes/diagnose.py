@@ -6,17 +6,21 @@ from functools import cache
 
 from sparkwright.causes.align import BARRIERS, shifts
 from sparkwright.causes.cause import LogCause
+from sparkwright.causes.explanation import explained
 from sparkwright.causes.load import families, needs
 from sparkwright.causes.ranking import Slots, found_by_signs, found_by_stories, ranked
 from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
+from sparkwright.logscan.kept import Kept
 from sparkwright.logscan.logline import when
 from sparkwright.logscan.matcher import Hit, Scan
 from sparkwright.logscan.sign import POSSIBLE
 from sparkwright.logscan.story import Story
 
+_FAULTS = "driver-and-gpu-fault"
+_KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
 # What tells whether a kind of log was given at all.
 _KINDS = {
     "kernel log": r"kernel: |NVRM: |\bLinux version \d",
@@ -56,7 +60,7 @@ class Reader:
     """One source: feed it bytes in order, then close it. year: of lines whose time has none. skipped: lines before."""
 
     def __init__(self, rules: Book, name: str, year: int, skipped: int = 0) -> None:
-        self.name, self._skipped = name, skipped
+        self.name, self.year, self._skipped = name, year, skipped
         self.ended = True  # False while more may come: then nobody can be said to wait in vain
         self._scan, self._unwrap = Scan(rules, name, year, skipped), Unwrap()
 
@@ -68,6 +72,11 @@ class Reader:
     def close(self) -> tuple[Hit, ...]:
         rest = self._unwrap.close()
         return (*(self._scan.feed(rest) if rest else ()), *self._scan.close())
+
+    @property
+    def kept(self) -> Kept:
+        """Its lines that are not like earlier ones."""
+        return self._scan.kept
 
     @property
     def hits(self) -> tuple[Hit, ...]:
@@ -139,6 +148,21 @@ def diagnosis(
     sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
     untold, collect = _missing((*stories, *(reader.story() for reader in earlier)), causes)
     return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Slots(words)) for step in collect))
+
+
+def with_explanation(found: Diagnosis, readers: Sequence[Reader], words: Mapping[str, str]) -> Diagnosis:
+    """The same; where no cause is likely, with the line that explains, and without advice that it makes needless."""
+    if not readers or any(cause.confidence >= POSSIBLE for cause in found.causes):
+        return found
+    logs = {one.name: one.kept for one in readers if not one.name.startswith(_KERNEL_LOG)}
+    why = explained(logs, readers[0].year, words)
+    if why is None:
+        return found
+    left_out = set(_NOTHING_FOUND)
+    if why.mechanism and _FAULTS not in why.families:
+        left_out |= set(_NO_KERNEL_LOG)
+    untold, collect = (tuple(one for one in told if one not in left_out) for told in (found.untold, found.collect))
+    return replace(found, untold=untold, collect=collect, explanation=why)
 
 
 def _sources(parts: Sequence[Source]) -> tuple[Source, ...]:

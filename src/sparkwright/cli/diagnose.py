@@ -37,11 +37,12 @@ _LOOK = 0.1  # seconds between looks at files that grow
 def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
     """Find the root cause in logs of any engine and rank, kernel logs, nvidia-smi and client errors.
 
-    Prints the lines that prove it, and the fix. Give the logs of all ranks together: the deciding line is often in
-    another one. Plain, gzip, `journalctl -o json` and Docker's json files are read; `-` is standard input, a FOLDER is
-    an incident. A DEPLOYMENT is read on its nodes, or from its last saved evidence when nothing of it is left there.
+    Prints the lines that prove it, and the fix; without a known cause the line that explains most. Give the logs of all
+    ranks together: the deciding line is often in another one. Plain, gzip, `journalctl -o json` and Docker's json files
+    are read; `-` is standard input, a FOLDER is an incident. A DEPLOYMENT is read on its nodes, or from its last saved
+    evidence when nothing of it is left there.
 
-    Exit status: 0 no known cause, 1 causes, 3 a node could not be reached.
+    Exit status: 0 nothing wrong found, 1 causes or an unexplained error, 3 a node could not be reached.
 
     \b
     Examples:
@@ -65,7 +66,7 @@ def _examined(targets: tuple[str, ...], where: ClusterOptions, as_json: bool) ->
         shared.print_json(_document(examined))
     else:
         echo(examined_text(examined))
-    return bool(examined.diagnosis.causes)
+    return bool(examined.diagnosis.causes or (examined.diagnosis.explanation and not examined.serves))
 
 
 def _document(examined: Examined) -> dict[str, Any]:

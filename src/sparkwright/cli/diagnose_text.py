@@ -9,7 +9,7 @@ from sparkwright.app.diagnose import Examined
 from sparkwright.cli.columns import fold, fold_command
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness, likely
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, Sureness, likely
 from sparkwright.domain.finding import Severity
 
 _COLORS = {Sureness.HIGH: "red", Sureness.MEDIUM: "yellow", Sureness.LOW: "blue"}
@@ -21,9 +21,11 @@ _COUNTED = 100  # more are not counted
 
 def examined_text(examined: Examined) -> str:
     told, since = examined.diagnosis, _since(examined)
-    nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless else "")
+    why = None if examined.serves else told.explanation
+    nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless and not why else "")
     title = f"causes{since}\n" if since else ""
     parts = [title + causes_text(told.causes) if told.causes else nothing]
+    parts += [explanation_text(why)] if why else []
     if examined.earlier:
         parts.append("\n".join(["from earlier lines, no cause of what is wrong now", *map(_earlier, examined.earlier)]))
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
@@ -34,6 +36,21 @@ def examined_text(examined: Examined) -> str:
     more = (_harmless(told), *missing)
     parts += [text for text in more if text]
     return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
+
+
+def explanation_text(why: Explanation) -> str:
+    """The line, its mechanism, where in the program it was, and the next steps."""
+    during = f"during {why.phase}" if why.phase else ""
+    where = ", ".join(part for part in (during, f"in {why.place}" if why.place else "") if part)
+    also = f"the same in {', '.join(why.same)}" if why.same else ""
+    rows = (
+        ("says", why.title),
+        ("where", where),
+        ("also", also),
+        *((" " if n else "next", s) for n, s in enumerate(why.next)),
+    )
+    told = [fold_command(f"   {name:<6} ", text) for name, text in rows if text]
+    return "\n".join(["the line that explains most", _proof(why.line), *told])
 
 
 def _since(examined: Examined) -> str:

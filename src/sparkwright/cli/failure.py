@@ -31,7 +31,8 @@ def _known(error: SparkwrightError) -> dict[str, Any]:
             return told | {"findings": findings, "remedies": [remedy_json(one) for one in error.remedies]}
         case NotReady():
             causes = [cause_json(cause) for cause in error.causes]
-            return told | {"tail": list(error.tail), "logs": error.logs, "causes": causes}
+            why = asdict(error.explanation) if error.explanation else None
+            return told | {"tail": list(error.tail), "logs": error.logs, "causes": causes, "explanation": why}
     return told
 
 

@@ -233,6 +233,10 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
             from sparkwright.cli.diagnose_text import causes_text
 
             voice.echo(causes_text(error.causes))
+        elif error.explanation:
+            from sparkwright.cli.diagnose_text import explanation_text
+
+            voice.echo(explanation_text(error.explanation))
     voice.echo(f"error: {error.message}", fg="red")
     if isinstance(error, NotReady) and error.logs:
         voice.echo(f"logs:  {error.logs}")

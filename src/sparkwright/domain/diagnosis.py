@@ -60,6 +60,25 @@ def likely(causes: Sequence[Cause]) -> tuple[Cause, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """The line that explains, where no cause is known.
+
+    mechanism: its key, '' when not even that is known; families: of causes that it may belong to, the likeliest first;
+    place: in the source of the program (`file.py:12 function`), ''; phase: what the engine was in, ''; next: steps;
+    same: other sources that report it.
+    """
+
+    line: Proof
+    mechanism: str
+    title: str
+    families: tuple[str, ...]
+    place: str
+    phase: str
+    next: tuple[str, ...]
+    same: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """What was read. first_at, last_at: seconds since the epoch; shift: seconds added to align the clocks."""
 
@@ -75,7 +94,8 @@ class Source:
 class Diagnosis:
     """causes: at most three, the root first; none: no known cause. harmless: lines that look bad and are not.
 
-    untold: what could not be determined. collect: commands that would narrow it down.
+    untold: what could not be determined. collect: commands that would narrow it down. explanation: of a failure without
+    a likely cause.
     """
 
     causes: tuple[Cause, ...]
@@ -83,3 +103,4 @@ class Diagnosis:
     sources: tuple[Source, ...]
     untold: tuple[str, ...] = ()
     collect: tuple[str, ...] = ()
+    explanation: Explanation | None = None

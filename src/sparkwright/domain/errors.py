@@ -17,7 +17,7 @@ A message has: subject, what happened, value against what was expected; `hint`: 
 
 from collections.abc import Sequence
 
-from sparkwright.domain.diagnosis import Cause
+from sparkwright.domain.diagnosis import Cause, Explanation
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.verdict import Remedy
 
@@ -76,7 +76,8 @@ class NotReady(SparkwrightError):
         super().__init__(message, hint)
         self.tail = tuple(tail)
         self.logs = logs
-        self.causes: tuple[Cause, ...] = ()  # root causes that the ranks' logs tell
+        self.causes: tuple[Cause, ...] = ()  # root causes that the ranks' logs show
+        self.explanation: Explanation | None = None  # without a cause
 
 
 class StoreError(SparkwrightError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped
+from sparkwright.logscan.kept import Kept
 from sparkwright.logscan.logline import decoded, when, who
 from sparkwright.logscan.sign import WINDOW
 from sparkwright.logscan.story import Seen, Story
@@ -42,6 +43,7 @@ class Scan:
         self.hits: dict[Signed, Hit] = {}
         self.lines = skipped
         self.bytes = 0
+        self.kept = Kept()
         self._book, self._source, self._year = book, source, year
         self._rest = b""
         self._last: dict[int, Line] = {}
@@ -94,6 +96,8 @@ class Scan:
         self._rest_from(
             window.key(span) for line in dirty - wanted if (span := window.span(window.first + line, WINDOW))
         )
+        starts = window.starts
+        self.kept.add((window.first + line, block[starts[line] : starts[line + 1] - 1]) for line in fresh)
         self._tables(block)
         self._remember(block)
         self.lines = window.last

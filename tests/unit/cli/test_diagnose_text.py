@@ -78,4 +78,5 @@ def test_the_json_is_as_documented() -> None:
     assert said["`diagnosis`"] == set(told["diagnosis"])
     assert said["each of `causes` and `harmless`"] == set(told["diagnosis"]["causes"][0])
     assert said["each of `proof`"] == {field.name for field in fields(Proof)}
+    assert "`mechanism`" in DOC.read_text() and "explanation" in told["diagnosis"]
     assert said["each of `sources`"] == {field.name for field in fields(Source)}

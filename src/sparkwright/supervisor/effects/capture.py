@@ -22,6 +22,7 @@ from sparkwright.supervisor.event_bus import EventBus
 from sparkwright.supervisor.live import view
 
 # A diagnosis that takes longer is not worth the wait; the evidence stays.
+_TITLE = 160  # characters
 _DIAGNOSIS = 10.0
 _EXITED = re.compile(r"rank (\d+) on (\S+) (?:exited with code (?!1(?:29|30|37|43)\b)|ended)")
 
@@ -106,6 +107,8 @@ async def _explained(
         found.trouble.append(f"the diagnosis took longer than {_DIAGNOSIS:.0f} s")
         return NOTHING
     found.files["diagnosis.json"] = json.dumps(asdict(told), indent=1)
+    if (why := told.explanation) and not told.causes:
+        await context.keep.store.explain(number, why.title or why.line.text[:_TITLE], "", why.next)
     if not told.causes:
         return NOTHING
     first = told.causes[0]

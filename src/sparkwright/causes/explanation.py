@@ -1,0 +1,265 @@
+"""A failure without a known cause: the line that explains, the mechanism, how far the engine got.
+
+Lines are weighed by what they are (an exception's own line, a level, words), not by what program wrote them; a line
+that only reports the failure of something else never outweighs the line with the reason.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sparkwright.causes.ranking import Slots
+from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
+from sparkwright.domain.diagnosis import Explanation, Proof
+from sparkwright.engines.catalog import ENGINES, SEPARATE
+from sparkwright.engines.dialect import of_a_client
+from sparkwright.logscan.book import linear
+from sparkwright.logscan.logline import decoded, when, who
+
+_FILE = Path(__file__).with_name("mechanisms") / "mechanisms.toml"
+_LONGEST = 600  # characters of a line that are looked at
+_SHORTEST = 4
+_FEW = 12  # lines: of so few each may be the reason
+_MESSAGE = 3  # lines
+_EXCEPTION, _STRONG = 4.0, 2.5  # kinds of lines: a weaker one is no reason when the engine went on to a later phase
+_SAMPLED = 300
+_LEAST = 2.0  # of the weight: below are remarks
+_BURST = 400  # lines: errors that are closer belong together
+_MANY_SETTINGS = 8
+_SETTING = re.compile(r"\b\w+=[^\s,]")
+_ANY_CASE = ("fatal", "said", "bad", "goes_on")
+_SENTENCE = 20  # characters
+_PLACE = re.compile(r'File "(?P<file>[^"]{1,200})", line (?P<line>\d+), in (?P<name>[\w<>.]{1,80})')
+_LOGGER = re.compile(r"\b(?P<place>[\w/.-]{2,60}\.(?:py|cc|cpp|cu|go|rs|c|h):\d+)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """How something fails. patterns: with slots; next: steps, of which those with an empty slot are left out."""
+
+    key: str
+    title: str
+    families: tuple[str, ...]
+    patterns: tuple[re.Pattern[str], ...]
+    next: tuple[str, ...]
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return next((found for pattern in self.patterns if (found := pattern.search(text))), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A line that may explain. weight: how much it looks like the reason. strong: an error by its own form."""
+
+    source: str
+    number: int
+    text: str
+    body: str
+    weight: float
+    at: float | None
+    strong: bool
+    place: str = ""
+    mechanism: Mechanism | None = None
+
+
+@cache
+def _tables() -> Mapping[str, Any]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def form(name: str) -> re.Pattern[str]:
+    """How lines of that kind look."""
+    return re.compile("|".join(_tables()["lines"][name]), re.IGNORECASE if name in _ANY_CASE else 0)
+
+
+@cache
+def mechanisms() -> tuple[Mechanism, ...]:
+    return tuple(
+        Mechanism(
+            one["key"],
+            one["title"],
+            tuple(one["families"]),
+            tuple(re.compile(linear(pattern)) for pattern in one["patterns"]),
+            tuple(one["next"]),
+        )
+        for one in _tables()["mechanism"]
+    )
+
+
+def explained(
+    sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str] | None = None
+) -> Explanation | None:
+    """Of sources by name, each as (number, raw line) in order; None when no line of them reports anything bad."""
+    read = {name: list(lines) for name, lines in sources.items()}
+    ways = {name: progress(lines) for name, lines in read.items()}
+    found = [
+        one
+        for name, lines in read.items()
+        for one in _last_burst([c for c in candidates(name, lines, year) if ways[name].may_end_at(c)])
+    ]
+    if sum(map(len, read.values())) > _FEW:
+        found = [one for one in found if one.weight >= _LEAST]
+    if not found:
+        return None
+    best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
+    phase = ways[best.source].at(best.number)
+    slots = {name: text.strip(" '\"`:,.") for name, text in _slots(best).items()}
+    known = best.mechanism
+    title = known.title.format_map(_Blank(slots)) if known else ""
+    steps = [step for step in known.next if _filled(step, slots)] if known else []
+    proof = Proof(best.source, best.number, best.text.strip()[:_LONGEST], best.at, who(best.text))
+    same = tuple(dict.fromkeys(o.source for o in found if o.body == best.body and o.source != best.source))
+    return Explanation(
+        proof,
+        known.key if known else "",
+        re.sub(r"[\s:(]*<[^>]*>\)?", "", title),
+        known.families if known else (),
+        best.place,
+        phase.value if phase else "",
+        tuple(step.format_map(Slots({**(words or {}), **slots})) for step in steps),
+        same,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an engine got. phases: (line, phase) where a later one begins; served: the last line of readiness."""
+
+    phases: tuple[tuple[int, Phase], ...] = ()
+    served: int = 0
+
+    def may_end_at(self, one: "Candidate") -> bool:
+        """Whether it went no further after that line; a remark counts only in the last phase, and never once ready."""
+        last = self.phases[-1][0] if self.phases else 0
+        return one.number > self.served and (one.strong or (one.number > last and not self.served))
+
+    def at(self, number: int) -> Phase | None:
+        """None where no line before shows a phase."""
+        return next((phase for line, phase in reversed(self.phases) if line <= number), None)
+
+
+def progress(lines: Sequence[tuple[int, bytes]]) -> Progress:
+    """By the engine that understands most of the lines."""
+    texts = [(number, decoded(raw)[:_LONGEST]) for number, raw in lines]
+    sample = texts[:_SAMPLED]
+    engine = max(
+        (ENGINES[name] for name in SEPARATE), key=lambda one: sum(one.read(text) is not None for _, text in sample)
+    )
+    events = [(number, event) for number, text in texts if (event := engine.read(text))]
+    return Progress(tuple(_later(events)), max((number for number, event in events if event.ready), default=0))
+
+
+def _later(events: Iterable[tuple[int, LogEvent]]) -> Iterator[tuple[int, Phase]]:
+    furthest = -1
+    for number, event in events:
+        place = PHASE_ORDER.index(event.phase)
+        if place > furthest and not event.error and not event.alive:
+            furthest = place
+            yield number, event.phase
+
+
+class _Blank(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return "<>"
+
+
+def _filled(step: str, slots: Mapping[str, str]) -> bool:
+    return all(slots.get(name) for name in re.findall(r"(?<!\{)\{(\w+)\}", step))
+
+
+def _slots(one: Candidate) -> dict[str, str]:
+    match = one.mechanism.match(one.body) if one.mechanism else None
+    return {name: text for name, text in match.groupdict().items() if text} if match else {}
+
+
+def candidates(source: str, lines: Iterable[tuple[int, bytes]], year: int) -> Iterator[Candidate]:
+    """Those that report anything bad; an exception without a message has the statement that raised it."""
+    place = code = ""
+    opened, until = 0.0, 0  # the weight of an exception whose message is in the next lines, up to that one
+    for number, raw in lines:
+        text = decoded(raw)[:_LONGEST]
+        prefix, body = _split(text)
+        if frame := _PLACE.search(text):
+            place = f"{frame['file']}:{frame['line']} {frame['name']}"
+        elif form("frame").search(body):
+            code = body.strip()
+        if len(body) < _SHORTEST or form("frame").search(body) or _is_settings(text) or of_a_client(text):
+            continue
+        kind = _kind(prefix, body)
+        weight, exception = kind - _doubt(kind, body), kind == _EXCEPTION
+        if exception and body.strip(": ").isidentifier():
+            weight, body, text = weight - 0.5, f"{body} {code}", f"{text} {code}"
+        elif number <= until and body[:1].isspace() and len(body) >= _SENTENCE and weight > -1.0:
+            weight, until = opened, 0
+        if exception and form("continues").search(body):
+            opened, until = weight + 2.0, number + _MESSAGE
+        known = next((one for one in mechanisms() if one.match(body)), None)
+        weight = _with_mechanism(weight, prefix, body) if known else weight
+        if weight > 0:
+            logger = _LOGGER.search(prefix)
+            where = place if exception else logger["place"] if logger else ""
+            yield Candidate(source, number, text, body, weight, when(text, year), kind >= _STRONG, where, known)
+        place, code = ("", "") if exception else (place, code)
+
+
+def _with_mechanism(weight: float, prefix: str, body: str) -> float:
+    """A mechanism makes a line a candidate also without a word of failure, but not routine output."""
+    fine = (level := form("level").search(prefix)) and (level["fine"] or level["mild"] or level["g"] in ("I", "W"))
+    fine = fine or form("follows").search(body) or form("goes_on").search(body)
+    return max(weight, 0.0 if fine else 2.0) + (0.5 if fine else 1.0)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """(what stands before the message, the message)."""
+    at = 0
+    while found := form("prefix").match(text[at:]):
+        at += found.end()
+    body = text[at:]
+    return text[:at], body[1:] if body[:1] == " " and body[1:2] != " " else body
+
+
+def _is_settings(text: str) -> bool:
+    return bool(form("settings").search(text)) and len(_SETTING.findall(text)) >= _MANY_SETTINGS
+
+
+def _kind(prefix: str, body: str) -> float:
+    """How much a line looks like the reason by its kind: _EXCEPTION for an exception's own line, 0 for routine."""
+    level = form("level").search(prefix) or form("level").match(body)
+    bad = bool(form("bad").search(body))
+    if form("exception").match(body.lstrip()):
+        most = _EXCEPTION
+    elif form("fatal").search(body):
+        most = 3.5
+    elif form("said").search(body):
+        most = 3.0
+    elif level and (level["bad"] or level["g"] in ("E", "F")):
+        most = 2.5 + 0.5 * bad
+    else:
+        most = 2.0 * bad
+    if level and (level["mild"] or level["g"] == "W") and not form("fatal").search(body):
+        return min(most, 1.5)
+    return min(most, 1.0) if level and (level["fine"] or level["g"] == "I") else most
+
+
+def _doubt(kind: float, body: str) -> float:
+    """What speaks against it: a heading, that it goes on without, that it only follows from something else."""
+    doubt = 1.0 if kind and (body[:1].isspace() or body.rstrip().endswith(":")) else 0.0
+    doubt += 1.5 if form("goes_on").search(body) and kind < _EXCEPTION else 0.0
+    return doubt + (2.0 if form("follows").search(body) else 0.0)
+
+
+def _last_burst(found: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Those after the last long stretch of lines without any that is as bad."""
+    worst = max((one.weight for one in found), default=0.0)
+    bad = [n for n, one in enumerate(found) if one.weight >= min(worst, _STRONG)]
+    start = 0
+    for earlier, later in pairwise(bad):
+        if found[later].number - found[earlier].number > _BURST:
+            start = later
+    return found[start:]
