@@ -35,6 +35,13 @@ def desired(head: Node, name: str = NAME) -> dict[str, Any]:
     return found["recipe"]
 
 
+def no_start_timed(head: Node) -> None:
+    """Requests are refused at once then: the gateway holds them where a start takes less than 10 s."""
+    folder = f"{STATE}/supervision/{NAME}"
+    script = f'cd {folder} && sed -i \'s/"started in": [0-9.e-]*/"started before": 0/\' figures.json && cat live.json'
+    until(lambda: json.loads(head.sh(script, user="spark"))["usual"] == 0, "the supervisor knows no usual start")
+
+
 def all_along(client: Asking, *reasons: str) -> None:
     """Only answers and 503, every 503 with its reason and a Retry-After."""
     assert client.statuses() <= {200, 503}, [one for one in client.answers if one[1] not in (200, 503)]
@@ -49,6 +56,7 @@ def all_along(client: Asking, *reasons: str) -> None:
 def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """Guards the trial's worst hour: the old recipe serves again, and clients saw nothing but 503 with the reason."""
     drive.good("up", drive.recipe(runtime, serving=OPEN))
+    no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
         done = drive.run("up", drive.recipe(runtime, OOM, serving=OPEN), timeout=120)
         assert done.code == 5, str(done)
@@ -68,6 +76,7 @@ def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: li
     """Its limits are the new ones, also those that the gateway itself keeps; nothing but 503 in between."""
     drive.good("up", drive.recipe(runtime, serving=OPEN))
     before = running(nodes)
+    no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
         changed = drive.recipe(runtime, serving={**OPEN, "context": 16384, "door": {"body_limit": "2MiB"}})
         done = drive.good("up", changed)
@@ -84,6 +93,7 @@ def test_a_changed_recipe_takes_over_at_the_same_gateway(drive: Drive, nodes: li
 def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: list[Node]) -> None:
     """It is failed, and reports it to clients and in `status`; the old recipe restores it."""
     drive.good("up", drive.recipe("process", serving=OPEN))
+    no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
         done = drive.run("up", drive.recipe("process", OOM, serving=OPEN), "--no-rollback", timeout=120)
         assert done.code == 5 and "rolled back" not in done.err, str(done)
@@ -99,6 +109,7 @@ def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: li
 def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node], step: str) -> None:
     """Guards the person who sees the wrong recipe name scroll by."""
     drive.good("up", drive.recipe("process", serving=OPEN))
+    no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
         call = drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384}))
         done = call.saw(step).interrupt().finish()
@@ -112,6 +123,7 @@ def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[N
 def test_an_up_that_is_killed_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node]) -> None:
     """Nobody is left to roll back but the supervisor, which misses the renewals."""
     drive.good("up", drive.recipe("process", serving=OPEN))
+    no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
         drive.start("up", drive.recipe("process", BRISK, serving={**OPEN, "context": 16384})).saw("engine").kill()
         client.wait(503)
@@ -129,6 +141,7 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
 def test_another_takes_its_place(drive: Drive, nodes: list[Node], port: int) -> None:
     """Its gateway answers until the other's does, on the same port without a gap; nothing of the old one is left."""
     drive.good("up", drive.recipe("process", serving=OPEN))
+    no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
         serving = {**OPEN, "door": {"port": port}}
         done = drive.good("up", drive.recipe("process", name=OTHER, serving=serving), "--replace", NAME)
@@ -151,6 +164,7 @@ def test_another_takes_its_place(drive: Drive, nodes: list[Node], port: int) -> 
 def test_another_that_fails_gives_its_place_back(drive: Drive, nodes: list[Node], runtime: str) -> None:
     """Supervisor, gateway and keys are as they were; nothing of the other is left."""
     drive.good("up", drive.recipe(runtime, serving=OPEN))
+    no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:
         done = drive.run("up", drive.recipe(runtime, OOM, name=OTHER, serving=OPEN), "--replace", NAME, timeout=120)
         assert done.code == 5 and f"rolled back: {NAME} serves again" in done.err, str(done)

@@ -16,7 +16,7 @@ from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
-from sparkwright.engines.dialect import of_a_client
+from sparkwright.engines.dialect import without_clients
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.logscan.logline import when
 from sparkwright.remote import evidence
@@ -184,7 +184,7 @@ async def explain(
     logs = dict(found.logs)
     if outage:
         logs = {name: _after(name, text, outage, year_of(services)) for name, text in logs.items()}
-    logs = {name: text if name.startswith(_KERNEL) else _of_the_engine(text) for name, text in logs.items()}
+    logs = {name: text if name.startswith(_KERNEL) else without_clients(text) for name, text in logs.items()}
     kernels = {name.removeprefix(_KERNEL): text for name, text in found.logs.items() if name.startswith(_KERNEL)}
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
     logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.said(found.boots) if outage else "")
@@ -192,10 +192,6 @@ async def explain(
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
     year = year_of(services)
     return await asyncio.to_thread(lambda: examine(sources, year, words, degradations() if outage else frozenset()))
-
-
-def _of_the_engine(log: str) -> str:
-    return "".join(line for line in log.splitlines(keepends=True) if not of_a_client(line))
 
 
 def _after(name: str, text: str, outage: Outage, year: int) -> str:

@@ -1,6 +1,7 @@
 """What the log dialects of the engines share: pieces of a line, progress bars, rules that turn text into LogEvents."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -23,6 +24,17 @@ _CLIENTS = re.compile(
     r"|\[(?:[\w/]{1,80}/)?(?:logger|serving\w{0,40}|preprocess|chat_utils|protocol)\.py:\d+\]"
     r'|log_server_r: re(?:quest|sponse):|"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) '
 )
+
+# Their traceback follows without a prefix, and ends in the client's text: `logger.exception` of SGLang prints that text
+# twice (https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/entrypoints/openai/serving_base.py), uvicorn
+# once.
+_QUOTED_TWICE = re.compile(r"Error in request: ")
+_QUOTED = re.compile(
+    r"Exception in ASGI application|\[http_server\] Error:|(?:Tool call|Reasoning) parsing error:"
+    r"|Error in (?:detect_and_parse|parse_streaming_increment)"
+)
+_PROCESS = re.compile(r"\(\w+ pid=\d+\)")
+_RECORD = re.compile(r"\[\d|\(\w+ pid=\d+\)|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,33 @@ class LineRule:
 def of_a_client(line: str) -> bool:
     """Whether it may hold text of a client: request logs, answers, access logs, errors of the API's own handlers."""
     return bool(_CLIENTS.search(line[:200]))
+
+
+def quotes_a_client(line: str) -> bool:
+    """Whether lines may follow that hold text of a client."""
+    return bool(_QUOTED_TWICE.search(line[:200]) or _QUOTED.search(line[:200]))
+
+
+def without_clients(log: str) -> str:
+    """The lines that no client can have written: a quoted text may hold lines that look like records of the engine.
+
+    A traceback ends at the next record that is printed once. Where the text is printed once, too, the end is not known:
+    the rest of what that process printed goes.
+    """
+    lines = log.splitlines(keepends=True)
+    first = next((at for at, line in enumerate(lines) if quotes_a_client(line)), len(lines))
+    times = Counter(lines[first:])
+    kept, quoting, closed = list[str](), set[str](), set[str]()
+    for line in lines:
+        found = _PROCESS.match(line)
+        who = {"", found[0] if found else ""}
+        if quotes_a_client(line):
+            (quoting if _QUOTED_TWICE.search(line[:200]) else closed).add(found[0] if found else "")
+        elif _RECORD.match(line) and times[line] == 1:
+            quoting -= who
+        if not (of_a_client(line) or who & (quoting | closed)):
+            kept.append(line)
+    return "".join(kept)
 
 
 def rule(phase: Phase, pattern: str, text: str = "", **more: object) -> LineRule:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from sparkwright.app.diagnose import year_of
 from sparkwright.app.diagnose_watch import Watching
 from sparkwright.domain.diagnosis import CONFIDENT, Cause
-from sparkwright.engines.dialect import of_a_client
+from sparkwright.engines.dialect import of_a_client, quotes_a_client
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Found
 from sparkwright.supervision.events import Cleared, Event, Fault
@@ -18,6 +18,8 @@ _MOST_QUEUED = 10_000
 _EXPLAINED = 20.0
 # Of each source and second; the rest is read when there is an incident. A line that is longer is cut.
 _MOST_READ, _LONGEST_LINE = 32 * 1024, 8 * 1024
+# Seconds in which an engine has printed all of a record that quotes a client.
+_QUOTING = 2.0
 _SERVES_ON = (Recovery.NONE, Recovery.REFUSE)
 
 
@@ -41,6 +43,7 @@ class EventBus:
     explaining: asyncio.Task[Needs] | None = None
     standing: dict[str, str] = field(default_factory=dict)
     _read: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _quoting: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watching = self._watching()
@@ -111,9 +114,12 @@ class EventBus:
 
         No log holds up the loop: of one that prints more than rules can read meanwhile, the rest is passed over.
         """
-        if of_a_client(line):
+        now, line = self.context.now(), line[:_LONGEST_LINE]
+        if quotes_a_client(line):
+            self._quoting[source] = now + _QUOTING
+        if of_a_client(line) or now < self._quoting.get(source, now):
             return
-        second, line = int(self.context.now()), line[:_LONGEST_LINE]
+        second = int(now)
         at, read = self._read.get(source, (0, 0))
         self._read[source] = second, (read if at == second else 0) + len(line)
         if self._read[source][1] > _MOST_READ:

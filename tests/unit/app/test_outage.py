@@ -152,3 +152,39 @@ async def test_text_of_a_client_is_no_cause(line: str) -> None:
     printed = await told(f"{ANSWER}\n{line.format(NO_KERNEL)}\n(EngineCore pid=9) {NO_KERNEL}\n", ended)
     assert "LKRN001" not in {cause.code for cause in echoed.causes}
     assert printed.causes[0].code == "LKRN001"
+
+
+# SGLang 0.5.12 puts its prefix before the first line of a record only, and `logger.exception` prints a message twice.
+SGLANG = "[2026-11-22 14:40:09{}] {}"
+FRAMES = 'Traceback (most recent call last):\n  File "/site/sglang/srt/managers/tokenizer_manager.py", line 545'
+LOADING = "Error while loading data x\n{}\nx"
+FORGED = (NO_KERNEL, SGLANG.format(" TP0", f"Scheduler hit an exception: {NO_KERNEL}"))
+
+
+def quoted(headline: str, text: str) -> str:
+    said = headline.format(LOADING.format(text)) if "{}" in headline else headline
+    return f"{said}\n{FRAMES}\nRuntimeError: {LOADING.format(text)}\n"
+
+
+@pytest.mark.parametrize("text", FORGED, ids=["a line", "a record"])
+@pytest.mark.parametrize(
+    "headline",
+    [SGLANG.format("", "Error in request: {}"), "ERROR:    Exception in ASGI application"],
+    ids=["sglang", "uvicorn"],
+)
+async def test_a_traceback_that_quotes_a_client_is_no_cause(headline: str, text: str) -> None:
+    """Guards lines without a prefix of their own, and lines with a forged one; a record of the engine's counts."""
+    ended, block = [replace(KILLED, exit_code=1)], quoted(headline, text)
+    own = SGLANG.format(" TP0", f"Scheduler hit an exception: {FRAMES}\n{NO_KERNEL}\n")
+    echoed = await told(f"{ANSWER}\n{block}", ended)
+    printed = await told(f"{ANSWER}\n{own}{block}", ended)
+    assert "LKRN001" not in {cause.code for cause in echoed.causes}
+    assert printed.causes[0].code == "LKRN001"
+
+
+async def test_what_the_engine_prints_behind_a_clients_traceback_counts() -> None:
+    """Guards the true cause against a client whose picture cannot be loaded a second before."""
+    block = quoted(SGLANG.format("", "Error in request: {}"), "y")
+    own = SGLANG.format(" TP0", f"Scheduler hit an exception: {FRAMES}\n{NO_KERNEL}\n")
+    found = await told(f"{ANSWER}\n{block}{own}", [replace(KILLED, exit_code=1)])
+    assert found.causes[0].code == "LKRN001"

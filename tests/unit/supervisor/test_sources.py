@@ -198,3 +198,15 @@ def test_a_hostile_log_does_not_hold_up_the_loop() -> None:
     it.scene.clock.advance(1.0)
     it.bus.read("rank 0 on spark-1", "later")
     assert [reader.source().lines for reader in readers.values()] == [5, 1]
+
+
+def test_what_a_log_quotes_of_a_client_is_no_suspect() -> None:
+    """Guards against an engine's traceback with a client's text in it; the same words later are the engine's own."""
+    it = tower()
+    text = "NVRM: Xid (PCI:000f:01:00): 79, GPU has fallen off the bus"
+    it.bus.read("rank 0 on spark-1", "[2026-11-22 14:40:09] Error in request: Error while loading data x")
+    it.bus.read("rank 0 on spark-1", text)
+    assert it.bus.suspects.empty()
+    it.scene.clock.advance(3.0)
+    it.bus.read("rank 0 on spark-1", text)
+    assert it.bus.suspects.get_nowait().code == "LDRV013"
