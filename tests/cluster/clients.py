@@ -27,6 +27,11 @@ class Asking:
     def statuses(self) -> set[int]:
         return {status for _, status, *_ in self.answers}
 
+    def around(self, expected: set[int]) -> list[tuple[float, int, str, str, str]]:
+        """What was not expected, with the two answers before and after it."""
+        at = [n for n, answer in enumerate(self.answers) if answer[1] not in expected]
+        return [self.answers[n] for n in range(len(self.answers)) if any(abs(n - other) <= 2 for other in at)]
+
     @property
     def refusals(self) -> list[tuple[str, str, str]]:
         return [(code, message, after) for _, status, code, message, after in self.answers if status == 503]

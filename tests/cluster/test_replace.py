@@ -44,7 +44,7 @@ def no_start_timed(head: Node) -> None:
 
 def all_along(client: Asking, *reasons: str) -> None:
     """Only answers and 503, every 503 with its reason and a Retry-After."""
-    assert client.statuses() <= {200, 503}, [one for one in client.answers if one[1] not in (200, 503)]
+    assert client.statuses() <= {200, 503}, client.around({200, 503})
     assert 503 in client.statuses()
     assert all(code and message and int(after) > 0 for code, message, after in client.refusals)
     text = "\n".join(message for _, message, _ in client.refusals)

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sparkwright.app.launch import Outcome, prepare
-from sparkwright.app.plan import api_key
-from sparkwright.app.services import LaunchRequest, Services
+from sparkwright.app.prepare import Outcome, prepare
+from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.recipe import Recipe
 

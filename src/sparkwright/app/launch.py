@@ -3,24 +3,23 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.calibrate import calibrated, keep
 from sparkwright.app.cluster_state import gather_state, nodes_for
-from sparkwright.app.gate import unreal
 from sparkwright.app.identity import looked_at
-from sparkwright.app.install_supervisor import InstallOptions, InstallResult, install_supervisor, record
-from sparkwright.app.inventory import inventory
+from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
 from sparkwright.app.lease import Held, holding
 from sparkwright.app.plan import make_plan, stopping
+from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
 from sparkwright.app.remove_supervisor import remove_supervisor, taking_over
-from sparkwright.app.services import ClusterState, LaunchRequest, Services, resolved_paths
+from sparkwright.app.services import LaunchRequest, Services, resolved_paths
 from sparkwright.app.stage import stage_image, stage_model
-from sparkwright.app.standing import Old, is_up, replaced
+from sparkwright.app.standing import is_up, replaced
 from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.swap import Swap, swapping
 from sparkwright.app.tasks import finished, together
@@ -49,24 +48,6 @@ class Options:
     supervise: bool = False
     allow_reboot: bool = False
     rollback: bool = True
-
-
-@dataclass
-class Outcome:
-    """What `up` did. done: 'planned', 'already serving', 'ready' or 'detached'. steps: (name, seconds) in order.
-
-    fresh: its ranks were started by this call. armed: how it is supervised, if that was asked for. old: replaced.
-    """
-
-    plan: Plan
-    cluster_state: ClusterState
-    done: str = "planned"
-    answer: Answer | None = None
-    steps: list[tuple[str, float]] = field(default_factory=list)
-    facts: dict[str, str] = field(default_factory=dict)
-    fresh: bool = False
-    armed: InstallResult | None = None
-    old: Old | None = None
 
 
 async def up(services: Services, request: LaunchRequest, options: Options) -> Outcome:
@@ -134,21 +115,6 @@ def _figures(outcome: Outcome) -> dict[str, float]:
     found = {f"available:{n}": float(told.available) for n, told in memory.items() if not isinstance(told, Unknown)}
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
     return found | ({"started in": took} if outcome.done == "ready" else {})
-
-
-async def prepare(services: Services, request: LaunchRequest) -> Outcome:
-    """Facts and plan; changes nothing."""
-    nodes, began = nodes_for(services, request.recipe), services.clock.monotonic()
-    services.sink.tell(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
-    found = calibrated(services, request, await gather_state(services, nodes, request.recipe))
-    plan = make_plan(services, request, found)
-    if plan.verdict is not None and not plan.verdict.fits and not unreal(plan.cluster, plan.recipe):
-        # Another checkpoint on these nodes' disks may be what fits; nobody else needs to know of them.
-        found = replace(found, stored=(await inventory(services, nodes, [request.recipe])).stored)
-        plan = make_plan(services, request, found)
-    took = services.clock.monotonic() - began
-    services.sink.tell(StepDone("facts", took))
-    return Outcome(plan, found, steps=[("facts", took)])
 
 
 def _refuse(plan: Plan, force: str) -> None:

@@ -13,7 +13,6 @@ from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
-from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import FabricChoice, NodeFacts, Unknown
 from sparkwright.domain.finding import Finding
@@ -121,19 +120,6 @@ def _remedied(finding: Finding, found: Weighed) -> Finding:
 def stopping(plan: Plan, force: str) -> tuple[Finding, ...]:
     """The findings that forbid acting on the plan; `force` lifts those that may be overridden."""
     return tuple(f for f in plan.findings if f.severity == "block" or (f.severity == "override" and not force))
-
-
-def api_key(services: Services, recipe: Recipe) -> Secret | None:
-    """The key that clients must send. Raises UsageError when the recipe names a variable that is not set here."""
-    name = recipe.serving.api_key_env
-    if not name:
-        return None
-    if name not in services.secrets:
-        raise UsageError(
-            f"{recipe.name}: serving.api_key_env names {name}, which is not set here",
-            hint=f"export {name}=$(openssl rand -hex 24), and give the same value to the clients",
-        )
-    return services.secrets[name]
 
 
 def _specs(

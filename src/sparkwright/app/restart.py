@@ -2,9 +2,8 @@
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.launch import again
-from sparkwright.app.plan import api_key
 from sparkwright.app.remove_supervisor import taking_over
-from sparkwright.app.services import LaunchRequest, Services
+from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.app.standing import Old, find, missing, until_serving
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError

@@ -7,6 +7,7 @@ from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
 from sparkwright.domain.cluster import Cluster, Node, NodePaths
 from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import UsageError
 from sparkwright.domain.facts import EngineFound, NodeFacts, Unknown
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import PYTHON
@@ -98,3 +99,16 @@ def resolved_paths(node: Node, facts: NodeFacts) -> NodePaths:
 
 def expand(path: str, home: str) -> str:
     return home + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def api_key(services: Services, recipe: Recipe) -> Secret | None:
+    """The key that clients must send. Raises UsageError when the recipe names a variable that is not set here."""
+    name = recipe.serving.api_key_env
+    if not name:
+        return None
+    if name not in services.secrets:
+        raise UsageError(
+            f"{recipe.name}: serving.api_key_env names {name}, which is not set here",
+            hint=f"export {name}=$(openssl rand -hex 24), and give the same value to the clients",
+        )
+    return services.secrets[name]

@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from sparkwright.app.lease import RENEW_EVERY, holding
-from sparkwright.app.plan import api_key
 from sparkwright.app.remove_supervisor import remove_supervisor
-from sparkwright.app.services import LaunchRequest, Services
+from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.app.standing import Old, replaced_text, until_serving, watched
 from sparkwright.app.stop import clean
 from sparkwright.app.tasks import finished

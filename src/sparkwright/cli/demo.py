@@ -15,7 +15,8 @@ import yaml
 
 from sparkwright.adapters.files import open_recipe
 from sparkwright.app.check import Checked, check_nodes
-from sparkwright.app.launch import Options, Outcome, prepare, up
+from sparkwright.app.launch import Options, up
+from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.queries import status
 from sparkwright.app.services import LaunchRequest, Services, expand
 from sparkwright.app.stage import staging_text

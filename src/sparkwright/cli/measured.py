@@ -20,18 +20,6 @@ _LONGEST = 65536
 _MEMORY = {"weights_gib", "weights_mib", "kv_gib", "kv_mib"}
 _HINT = "give the log of a start that ended well: of rank 0, from its first line"
 
-from_log_option = click.option(
-    "--from-log",
-    "logs",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    help="Plan with the figures of this engine log; several files are ranks 0, 1, 2 in order.",
-)
-rank_option = click.option(
-    "--rank", type=click.IntRange(min=0), default=None, help="Rank of the --from-log file. [default: 0]"
-)
-
 
 def from_logs(recipe: Recipe, logs: Sequence[str], rank: int | None) -> tuple[Calibration, ...]:
     """The figures of each file, by rank. Raises UsageError for a file without memory figures."""

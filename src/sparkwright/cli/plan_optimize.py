@@ -4,21 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-import click
-
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.domain.units import gib
-from sparkwright.domain.verdict import Choice, Estimate, Goal, Optimum, Speed
+from sparkwright.domain.verdict import Choice, Estimate, Optimum, Speed
 from sparkwright.planner import limits
 from sparkwright.planner.search import yaml_lines
-
-goal_option = click.option(
-    "--optimize",
-    "goal",
-    type=click.Choice([str(goal) for goal in Goal]),
-    default=None,
-    help="Search context, sequences, batched tokens, memory fraction and KV type.",
-)
 
 
 def optimum_text(found: Optimum) -> str:

@@ -7,18 +7,19 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import open_recipe
-from sparkwright.app.launch import Options, Outcome
+from sparkwright.app.launch import Options
 from sparkwright.app.launch import up as bring_up
-from sparkwright.app.plan import api_key, stopping
+from sparkwright.app.plan import stopping
+from sparkwright.app.prepare import Outcome
 from sparkwright.app.restart import restart as start_again
-from sparkwright.app.services import LaunchRequest, Services
+from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import the_only_one
 from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
-from sparkwright.cli.plan import plan_json
+from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration

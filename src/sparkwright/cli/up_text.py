@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkwright.app.gateway import Reach
-from sparkwright.app.launch import Outcome
+from sparkwright.app.prepare import Outcome
 from sparkwright.app.stage import staging_text
 from sparkwright.app.standing import standing
 from sparkwright.cli.columns import aligned, fold

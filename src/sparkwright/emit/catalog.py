@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
+from sparkwright.emit import FORM_NAMES
 from sparkwright.emit.compose import compose
 from sparkwright.emit.k8s import k8s
 from sparkwright.emit.shell import shell
 from sparkwright.emit.source import Source, Written
 from sparkwright.emit.systemd import systemd
 
-FORMS: Mapping[str, Callable[[Source], tuple[Written, ...]]] = {
-    "compose": compose,
-    "shell": shell,
-    "k8s": k8s,
-    "systemd": systemd,
-}
+FORMS: Mapping[str, Callable[[Source], tuple[Written, ...]]] = dict(
+    zip(FORM_NAMES, (compose, shell, k8s, systemd), strict=True)
+)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from fakes.calibrations import FakeCalibrations
 from fakes.endpoint import ANSWER, FakeEndpoint
-from sparkwright.app.launch import Options, Outcome, prepare, up
+from sparkwright.app.launch import Options, up
+from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.units import GIB

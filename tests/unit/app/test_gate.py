@@ -10,7 +10,7 @@ from sparkwright.app.compare import planned
 from sparkwright.app.gate import judge_of, kv_dtypes, optimum
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.services import ClusterState
-from sparkwright.cli.plan import plan_json
+from sparkwright.cli.plan_result import plan_json
 from sparkwright.domain.checkpoint import Checkpoint, Stored
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan

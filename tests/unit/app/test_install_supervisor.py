@@ -14,7 +14,7 @@ from fakes.hosts import FakeHosts
 from fakes.rank_node import Rank, RankNode
 from fakes.sink import FakeSink
 from sparkwright.app.install_supervisor import InstallOptions, InstallResult, install_supervisor
-from sparkwright.app.launch import prepare
+from sparkwright.app.prepare import prepare
 from sparkwright.app.remove_supervisor import pause, remove_supervisor, taking_over
 from sparkwright.app.services import Services
 from sparkwright.app.stop import down

@@ -9,7 +9,8 @@ import pytest
 
 from fakes.endpoint import ANSWER, FakeEndpoint
 from fakes.sink import FakeSink
-from sparkwright.app.launch import Options, Outcome, up
+from sparkwright.app.launch import Options, up
+from sparkwright.app.prepare import Outcome
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import Busy, CommandFailed, NotReady, Refused, SparkwrightError, Unreachable

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sparkwright.app.plan import api_key, make_plan, same_ranks, spec_hash, stopping
-from sparkwright.app.services import ClusterState
-from sparkwright.cli.plan import plan_json
+from sparkwright.app.plan import make_plan, same_ranks, spec_hash, stopping
+from sparkwright.app.services import ClusterState, api_key
+from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.command import Secret

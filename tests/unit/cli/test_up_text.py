@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sparkwright.app.gateway import Reach
 from sparkwright.app.install_supervisor import InstallResult
-from sparkwright.app.launch import Outcome
+from sparkwright.app.prepare import Outcome
 from sparkwright.app.services import ClusterState
 from sparkwright.cli.up_text import engine_reach, outcome_text, request_lines
 from sparkwright.domain.cluster import Cluster, Node

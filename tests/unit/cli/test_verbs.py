@@ -12,7 +12,7 @@ from fakes.endpoint import FakeEndpoint
 from fakes.rank_node import Exit
 from sparkwright.app.services import Services
 from sparkwright.cli.main import run
-from sparkwright.cli.plan import still_to_copy
+from sparkwright.cli.plan_result import still_to_copy
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Completed, Secret
 from sparkwright.domain.errors import NotReady, Unreachable

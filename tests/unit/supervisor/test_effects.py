@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fakes.rank_node import Exit
 from sparkwright.app import incident as evidence
-from sparkwright.app.launch import Outcome, prepare
+from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.live import DeploymentState

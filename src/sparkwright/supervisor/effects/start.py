@@ -5,8 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sparkwright.app.launch import Outcome, prepare, start_ranks
+from sparkwright.app.launch import start_ranks
 from sparkwright.app.plan import stopping
+from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ready import watched
 from sparkwright.app.tasks import first_error
 from sparkwright.app.watch import Watch

@@ -1,0 +1,151 @@
+"""The result of `sparkwright plan`: text, JSON, or files of other tools. Loaded after the nodes were asked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sparkwright.app.plan import stopping
+from sparkwright.app.prepare import Outcome
+from sparkwright.app.services import resolved_paths
+from sparkwright.app.stage import staging_text
+from sparkwright.app.standing import standing
+from sparkwright.cli import options as shared
+from sparkwright.cli.columns import echo
+from sparkwright.cli.failure import remedy_json
+from sparkwright.cli.findings import findings_text
+from sparkwright.cli.measured import measured_json, measured_text
+from sparkwright.cli.plan_advice import advice_json
+from sparkwright.cli.text import plan_text
+from sparkwright.domain.errors import Refused, UsageError
+from sparkwright.domain.facts import Unknown
+from sparkwright.domain.finding import Finding, Severity, prevented
+from sparkwright.domain.plan import Plan
+from sparkwright.emit.catalog import FORMS
+from sparkwright.emit.source import Source, Written
+from sparkwright.engines.catalog import engine
+
+# A hub model of which no node has a snapshot yet; its folder will be called by the commit.
+_UNNAMED = "/snapshots/main"
+
+
+def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
+    staged, running = staging_text(outcome.plan, outcome.cluster_state), standing(outcome.plan, outcome.cluster_state)
+    if rest["form"]:
+        if stops := stopping(outcome.plan, rest["force"]):
+            raise nothing_written(outcome.plan, stops)
+        _emit(outcome, staged, rest["form"], rest["out"], rest["as_json"])
+    elif rest["as_json"]:
+        more = {"standing": running, "measured": measured_json(outcome.cluster_state.calibrations)}
+        shared.print_json(plan_json(outcome.plan, staged) | more)
+    else:
+        known = measured_text(outcome.cluster_state.calibrations)
+        told = (known, plan_text(outcome.plan, staged, rest["why"]), running)
+        echo("\n\n".join(filter(None, told)))
+
+
+def _emit(outcome: Outcome, staged: Sequence[str], form: str, out: str, as_json: bool) -> None:
+    files = emitted(outcome, form)
+    if as_json:
+        shared.print_json({"files": [asdict(file) for file in files]})
+    else:
+        deliver(files, out)
+    told = [finding for finding in outcome.plan.findings if finding.severity is not Severity.INFO]
+    for line in (*([findings_text(told)] if told else []), *still_to_copy(outcome.plan, staged)):
+        echo(line, err=True)
+
+
+def still_to_copy(made: Plan, staged: Sequence[str]) -> list[str]:
+    """What `up` would copy to the nodes; these files do not."""
+    told = [f"to be copied there before the start: {line.partition(';')[0]}" for line in staged]
+    if any(_UNNAMED in word for spec in made.specs for word in spec.argv):
+        told.append(f"then write the files again: {_UNNAMED} is a folder whose name depends on the weights")
+    return told
+
+
+def nothing_written(made: Plan, stops: Sequence[Finding]) -> Refused:
+    """Files of a plan that cannot work would be started by somebody: what stops `up` stops them, too."""
+    blocks = any(finding.severity is Severity.BLOCK for finding in stops)
+    hint = "" if blocks else "to write them all the same: --force REASON"
+    return Refused(f"{made.deployment}: nothing was written: {prevented(stops)}", stops, hint)
+
+
+def plan_json(made: Plan, staged: Sequence[str]) -> dict[str, Any]:
+    """The plan without recipe prose: deployment, ranks with argv and environment, ledgers (bytes), findings."""
+    return {
+        "deployment": made.deployment,
+        "recipe": made.recipe.name,
+        "profile": made.recipe.profile,
+        "recipe_hash": made.recipe.hash,
+        "simulated": made.recipe.model.simulated or made.cluster.simulated,
+        "cluster": made.cluster.name,
+        "bind": made.bind,
+        "port": made.port,
+        "served_name": made.served_name,
+        "fabric": {node: asdict(choice) for node, choice in made.placement.fabric.items()},
+        "ranks": [_rank(spec) for spec in made.specs],
+        "memory": [
+            asdict(entry) | {"left": entry.left, "fits": entry.lack is None, "kv_tokens": entry.kv_tokens}
+            for entry in made.ledgers
+        ],
+        "verdict": asdict(made.verdict) if made.verdict else None,
+        "speeds": [asdict(speed) for speed in made.speeds],
+        "published": [asdict(figure) for figure in made.recipe.published],
+        "splits": advice_json(made.advice) if made.advice else None,
+        "staging": list(staged),
+        "findings": [asdict(finding) for finding in made.findings],
+        "remedies": [remedy_json(remedy) for remedy in made.remedies],
+    }
+
+
+def _rank(spec: Any) -> dict[str, Any]:
+    return {
+        "rank": spec.rank,
+        "node": spec.node,
+        "runtime": spec.runtime,
+        "image": spec.image,
+        "argv": [*(spec.entrypoint or ()), *spec.argv],
+        "env": dict(spec.env),
+        "secrets": sorted(spec.secrets),
+        "files": [{"name": file.name, "secret": file.secret is not None, "text": file.text} for file in spec.files],
+        "listens": spec.listens,
+    }
+
+
+def emitted(outcome: Outcome, form: str) -> tuple[Written, ...]:
+    """The files of one form. Raises UsageError where the form cannot express the plan."""
+    plan, facts = outcome.plan, outcome.cluster_state.facts
+    stop = engine(plan.recipe.engine.name).stop
+    states = {name: resolved_paths(plan.cluster.node(name), facts[name]).state for name in plan.placement.nodes}
+    users = {name: who.user for name in plan.placement.nodes if not isinstance(who := facts[name].identity, Unknown)}
+    return FORMS[form](Source(plan, stop.signal, stop.grace, states, users))
+
+
+def deliver(files: tuple[Written, ...], out: str) -> None:
+    """Into the folder `out`, or all on stdout, each under its name; a single file alone, ready for a pipe."""
+    if out:
+        _write(files, Path(out))
+    elif len(files) == 1:
+        click.echo(files[0].text, nl=False)
+    else:
+        for file in files:
+            click.echo(f"# ==> {file.path}\n{file.text}")
+
+
+def _write(files: tuple[Written, ...], folder: Path) -> None:
+    for file in files:
+        path = folder / file.path
+        # A filled-in secrets.env is the user's work: an emit for a new plan must not empty it.
+        if file.mode == 0o600 and path.exists():
+            click.echo(f"{path} (kept)")
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=file.mode)
+            path.write_text(file.text, encoding="utf-8")
+            path.chmod(file.mode)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="give another --out") from None
+        click.echo(str(path))
