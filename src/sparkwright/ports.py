@@ -187,7 +187,8 @@ class Store(Protocol):
     async def counts(self, deployment: str) -> tuple[int, int]:
         """How many incidents it had, and the last one's number."""
 
-    async def trim(self, number: int) -> None: ...
+    async def save(self, number: int, files: Mapping[str, str]) -> str:
+        """Writes the evidence within its bound. '' or why not: it is in memory, cut, until there is room."""
 
     def wrong(self) -> str:
         """Why it keeps no history now, or what was lost of it, with the hint; '' when nothing is wrong."""

@@ -59,6 +59,8 @@ class FakeStore:
     events: list[tuple[IncidentEvent, int]] = field(default_factory=list)
     over: list[str] = field(default_factory=list)
     trouble: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    unsaved: str = ""
 
     async def began(self, deployed: Deployed) -> None:
         self.over.clear()
@@ -84,8 +86,9 @@ class FakeStore:
     async def counts(self, deployment: str) -> tuple[int, int]:
         return len(self.incidents), max((one.number for one in self.incidents), default=0)
 
-    async def trim(self, number: int) -> None:
-        return None
+    async def save(self, number: int, files: Mapping[str, str]) -> str:
+        self.files |= files
+        return self.unsaved
 
     def wrong(self) -> str:
         return self.trouble

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -42,7 +42,7 @@ async def main(state, name):
         await store.explain(made.number, "worker_died", "RAY009", ("do this",))
         await store.close(made.number, at + 1.0, "serving again", at + 1.0)
         print("closed", made.number, flush=True)
-        await store.trim(made.number)
+        await store.save(made.number, {})
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -193,6 +193,33 @@ async def test_a_full_disk_costs_writes_only(tmp_path: Path) -> None:
         await fill(store, 3)
         assert answer(disk, "SELECT count(*) FROM events")[0][0] == before + 3  # type: ignore[operator]
         assert answer(disk, "SELECT count(*) FROM deployments") == [(1,)]
+        await store.aclose()
+
+
+async def test_evidence_without_room_is_written_once_there_is(tmp_path: Path) -> None:
+    """Guards the cause of an incident on a full disk: small files whole, the ends of a log, bounded memory."""
+    disk = tmp_path / "disk"
+    log = "".join(f"line {n}\n" for n in range(20_000))
+    files = {"live.json": "{}", "fault.txt": "rank 1 has ended", "rank1-spark-2.log": log, "rank0-spark-1.log": log}
+    with small_disk(disk):
+        store = SqliteStore(disk, lambda said: None)
+        with suppress(OSError), (disk / "ballast").open("wb", buffering=0) as ballast:
+            while True:
+                ballast.write(b"b" * 4096)
+        opened = await store.open(Incident("twin", "frozen", "full", 5.0))
+        why = await store.save(opened.number, files)
+        assert "in memory until there is room" in why
+        (disk / "ballast").unlink()
+        store.wrong()
+        await store.counts("twin")  # behind it
+        folder = disk / "incidents/twin" / str(opened.number)
+        assert (folder / "live.json").read_text() == "{}" and (folder / "fault.txt").read_text() == files["fault.txt"]
+        kept = (folder / "rank1-spark-2.log").read_text()
+        assert kept.startswith("line 0\n") and kept.endswith(log[-20_000:]) and "bytes were cut here" in kept
+        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+        assert sum(path.stat().st_size for path in folder.iterdir()) < 100_000
+        assert await store.save(opened.number, {"live.json": "2"}) == ""
+        assert (folder / "live.json").read_text() == "2"
         await store.aclose()
 
 

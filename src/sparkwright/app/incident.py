@@ -203,17 +203,3 @@ def _after(name: str, text: str, outage: Outage, year: int) -> str:
     lines, since = text.splitlines(keepends=True), outage.good_at - _CLOCKS
     at = next((n for n, line in enumerate(lines) if (when(line, year) or 0.0) >= since), len(lines))
     return "".join(lines[at:])
-
-
-async def save(services: Services, node: str, folder: str, files: Mapping[str, str]) -> tuple[str, ...]:
-    """Puts the files into the folder on the node, for its user's eyes only; sentences about those that failed."""
-
-    async def put(name: str, text: str) -> str:
-        try:
-            await services.hosts[node].put(text.encode("utf-8", "replace"), f"{folder}/{name}", 0o600)
-        except NodeError as error:
-            return error.message
-        return ""
-
-    told = await asyncio.gather(*(put(name, text) for name, text in files.items()))
-    return tuple(one for one in told if one)

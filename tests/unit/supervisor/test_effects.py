@@ -66,10 +66,8 @@ async def test_evidence_is_numbered_and_reported_before_anything_is_read() -> No
     (news,) = it.keep.notifier.news
     assert (news.what, news.incident, news.folder) == ("opened", 7, "/evidence/7")
     await it.bus.explained()
-    files = it.scene.nodes[0].files
-    assert b"the last line" in files["/evidence/7/fault.txt"]
-    assert {"/evidence/7/diagnosis.json", "/evidence/7/live.json", "/evidence/7/state.json"} <= set(files)
-    assert all(it.scene.nodes[0].modes[name] == 0o600 for name in files)
+    assert "the last line" in it.keep.store.files["fault.txt"]
+    assert {"diagnosis.json", "live.json", "state.json"} <= set(it.keep.store.files)
 
 
 async def test_what_ended_by_our_own_stop_is_no_evidence() -> None:

@@ -1,10 +1,11 @@
 """Incident folders: the evidence, and the incident itself as JSON, so that it can be read without the store."""
 
+import errno
 import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _KEPT = 20
 _MOST_BYTES = 32 * 1024**2
 _ROOM = 8192  # bytes of a record that a full disk cannot take
+_CUT = b"\n... %d bytes were cut here ...\n"
 _HEAD = 4  # a file that is cut keeps its first quarter: engines say at their start how they were called
 
 
@@ -81,6 +83,16 @@ class Folders:
         for _, folder in mine[: -self._kept]:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def fill(self, number: int, files: Mapping[str, bytes]) -> None:
+        """Writes the evidence, cuts it down to its bound, and removes the oldest folders of the deployment."""
+        folder = self.of(number)
+        if folder is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no folder for it")
+        for name, content in files.items():
+            write(folder / name, content, sync=False)
+        self.trim(folder)
+        self.forget(folder.parent.name)
+
     def trim(self, folder: Path) -> None:
         """Cuts the middle out of the largest files until all of them are within the bound."""
         sizes = {path: path.stat().st_size for path in folder.iterdir() if path.is_file() and path.name != RECORD}
@@ -108,6 +120,19 @@ def _cut(path: Path, size: int, keep: int) -> int:
         file.seek(size - last)
         tail = file.read()
         file.seek(len(head))
-        file.write(b"\n... %d bytes were cut here ...\n" % (size - keep) + tail)
+        file.write(_CUT % (size - keep) + tail)
         file.truncate()
         return size - file.tell()
+
+
+def shortened(files: Mapping[str, str], each: int, total: int) -> dict[str, bytes]:
+    """The smallest files whole, the larger ones with `each` bytes of their beginning and end; `total` bytes in all."""
+    kept = dict[str, bytes]()
+    for name, text in sorted(files.items(), key=lambda file: len(file[1])):
+        content = text.encode("utf-8", "replace")
+        if len(content) > each:
+            first, last = each // _HEAD, each - each // _HEAD
+            content = content[:first] + _CUT % (len(content) - each) + content[-last:]
+        if sum(map(len, kept.values())) + len(content) <= total:
+            kept[name] = content
+    return kept

@@ -4,14 +4,15 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from sparkwright.adapters.sqlite.folders import Folders
+from sparkwright.adapters.sqlite.folders import Folders, shortened
 from sparkwright.adapters.sqlite.history import History, Seldom
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
 
@@ -20,6 +21,8 @@ STORE = "store.sqlite"
 FOLDERS = "incidents"
 _FIRST, _LAST = 50, 150  # events in an incident's record
 _AGAIN = 30.0
+# Of evidence that has no room on the disk: bytes of a file, of an incident, and how many incidents.
+_HELD_EACH, _HELD_BYTES, _HELD_INCIDENTS = 32 * 1024, 512 * 1024, 2
 LEFT_OPEN = "left open by a supervisor that ended"
 _INSERT = """
 INSERT INTO incidents (number, deployment, kind, what, opened_at, evidence, cause, code, fix, closed_at, outcome,
@@ -62,6 +65,7 @@ class SqliteStore:
         self._thread = ThreadPoolExecutor(1, "store")
         self._last = 0
         self._unsaved: dict[int, Incident] = {}
+        self._evidence: dict[int, dict[str, bytes]] = {}
         self._rowed: Incident | None = None
 
     async def began(self, deployed: Deployed) -> None:
@@ -95,9 +99,9 @@ class SqliteStore:
 
         await self._run(lambda: self._change(number, closed))
 
-    async def trim(self, number: int) -> None:
-        """Cuts the evidence down to its bound, and removes the oldest folders of the deployment."""
-        await self._run(lambda: self._trim(number))
+    async def save(self, number: int, files: Mapping[str, str]) -> str:
+        """Writes the evidence; '' or a sentence about what has no room and is kept in memory, cut, until there is."""
+        return await self._run(lambda: self._fill(number, files))
 
     async def counts(self, deployment: str) -> tuple[int, int]:
         """(incidents, number of the last one)."""
@@ -105,7 +109,7 @@ class SqliteStore:
 
     def wrong(self) -> str:
         """While something is, it is tried again now and then."""
-        if self._unsaved:
+        if self._unsaved or self._evidence:
             self._thread.submit(self._save)
         if (found := self._history.wrong) and self._now() - self._tried >= _AGAIN:
             self._tried = self._now()
@@ -183,6 +187,10 @@ class SqliteStore:
     def _save(self) -> None:
         for incident in tuple(self._unsaved.values()):
             self._on_disk(partial(self._write, incident))
+        for number, files in tuple(self._evidence.items()):
+            with suppress(OSError):
+                self._folders.fill(number, files)
+                del self._evidence[number]
 
     def _write(self, incident: Incident) -> None:
         folder = incident.folder or self._folders.of(incident.number)
@@ -217,11 +225,17 @@ class SqliteStore:
 
         self._history.write(change)
 
-    def _trim(self, number: int) -> None:
-        folder = self._folders.of(number)
-        if folder is not None:
-            self._on_disk(lambda: self._folders.trim(folder))
-            self._on_disk(lambda: self._folders.forget(folder.parent.name))
+    def _fill(self, number: int, files: Mapping[str, str]) -> str:
+        self._evidence.pop(number, None)
+        try:
+            self._folders.fill(number, {name: text.encode("utf-8", "replace") for name, text in files.items()})
+        except OSError as error:
+            while len(self._evidence) >= _HELD_INCIDENTS:
+                self._evidence.pop(next(iter(self._evidence)))
+            self._evidence[number] = held = shortened(files, _HELD_EACH, _HELD_BYTES)
+            why = error.strerror or error
+            return f"they cannot be written ({why}): {len(held)}, cut, are in memory until there is room"
+        return ""
 
     def _counts(self, deployment: str) -> tuple[int, int]:
         text = "SELECT count(*), coalesce(max(number), 0) FROM incidents WHERE deployment = ?"

@@ -87,11 +87,10 @@ async def _finish(
     """The rest, while the ranks are stopped: the stop waits for what the diagnosis asks for, and nobody else does."""
     await evidence.complete(context.services, found, context.nodes)
     needs = await _explained(context, found, opened.number, outage)
-    trouble = await evidence.save(context.services, context.head, opened.folder, found.files) if opened.folder else ()
-    await context.keep.store.trim(opened.number)
-    saved = IncidentEvent(context.now(), "captured", f"{len(found.files)} files of evidence")
-    await context.keep.store.note(context.name, saved, opened.number)
-    for sentence in (*found.trouble, *trouble):
+    trouble = await context.keep.store.save(opened.number, found.files)
+    text = f"{len(found.files)} files of evidence{f'; {trouble}' if trouble else ''}"
+    await context.keep.store.note(context.name, IncidentEvent(context.now(), "captured", text), opened.number)
+    for sentence in filter(None, (*found.trouble, trouble)):
         context.say(f"incident {opened.number}: {sentence}", warning=True)
     return needs
 
