@@ -17,6 +17,7 @@ from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown
 from sparkwright.engines.dialect import without_clients
+from sparkwright.facts import sample
 from sparkwright.facts.ranks import docker_away, ranks_fact
 from sparkwright.logscan.logline import when
 from sparkwright.remote import evidence
@@ -115,11 +116,22 @@ async def collect(services: Services, deployment: str, ranks: Sequence[Rank], li
     return found
 
 
-async def complete(services: Services, found: Evidence, nodes: Sequence[str], limit: float = LIMIT) -> None:
-    """What is the same for some seconds more: the ranks may be stopped meanwhile."""
+async def decisive(services: Services, found: Evidence, nodes: Sequence[str], limit: float = LIMIT) -> None:
+    """What a diagnosis reads besides logs of ranks, and stays the same for some seconds: they may be stopped meanwhile.
+
+    A relaunch waits for it, so it is little.
+    """
     work: list[Part] = []
     for node in nodes:
         work.append(_text(services, found, node, (f"kernel-{node}.log", f"{_KERNEL}{node}"), ask.kernel_log()))
+        work.append((f"boot marker of {node}", _boot(services, found, node)))
+    await _all(found, work, limit)
+
+
+async def complete(services: Services, found: Evidence, nodes: Sequence[str], limit: float = LIMIT) -> None:
+    """The rest, for who reads the evidence later."""
+    work: list[Part] = []
+    for node in nodes:
         work.append(_text(services, found, node, (f"gpu-{node}.txt", ""), evidence.gpu()))
         work.append((f"facts of {node}", _facts(services, found, node)))
     await _all(found, work, limit)
@@ -157,10 +169,14 @@ async def _ended(services: Services, found: Evidence, node: str) -> None:
     found.ended.extend(rank for rank in ranks if rank.deployment == found.deployment and not rank.running)
 
 
+async def _boot(services: Services, found: Evidence, node: str) -> None:
+    told = sample.parse(await services.hosts[node].run(sample.memory()))
+    found.boots[node] = "" if isinstance(told, Unknown) else told.boot
+
+
 async def _facts(services: Services, found: Evidence, node: str) -> None:
     told = (await gather(services.hosts, [services.cluster.node(node)], services.clock, ranks_fact))[node]
     if isinstance(told, NodeFacts):
-        found.boots[node] = "" if isinstance(told.identity, Unknown) else told.identity.boot
         found.files[f"facts-{node}.json"] = json.dumps(asdict(told), indent=1, default=str)
 
 

@@ -1,7 +1,9 @@
 """What the sources share: where they tell what they found, and what they need to find it."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sparkwright.app.diagnose import year_of
 from sparkwright.app.diagnose_watch import Watching
@@ -29,7 +31,7 @@ class EventBus:
 
     recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: what logs
     tell and nobody has weighed yet. explaining: what the evidence of the incident asks for, once it has been read.
-    standing: kind -> sentence of troubles that have nothing to do with any one start.
+    saving: evidence that is being written. standing: kind -> sentence of troubles that no one start is about.
     """
 
     context: DeploymentContext
@@ -41,6 +43,7 @@ class EventBus:
     figures: bool = False
     suspects: asyncio.Queue[Cause] = field(default_factory=asyncio.Queue)
     explaining: asyncio.Task[Needs] | None = None
+    saving: set[asyncio.Task[None]] = field(default_factory=set)
     standing: dict[str, str] = field(default_factory=dict)
     _read: dict[str, tuple[int, int]] = field(default_factory=dict)
     _quoting: dict[str, float] = field(default_factory=dict)
@@ -102,6 +105,19 @@ class EventBus:
             self.context.say(f"the evidence could not be read: {error!r}", warning=True)
             return NOTHING
         return self.explaining.result()
+
+    def save(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the background, also while another incident is captured."""
+        task = asyncio.create_task(work)
+        self.saving.add(task)
+        task.add_done_callback(self.saving.discard)
+
+    async def saved(self) -> None:
+        """Waits until the evidence of all incidents is written, for a while."""
+        if self.saving:
+            _, late = await asyncio.wait(self.saving, timeout=_EXPLAINED)
+            for task in late:
+                task.cancel()
 
     async def let_go(self) -> None:
         if self.explaining:

@@ -80,6 +80,7 @@ class Loop:
     async def end(self) -> None:
         await self._effects.cut()
         await self.bus.let_go()
+        await self.bus.saved()
         for crew in (self._ranks, self._nodes):
             crew.release()
             await crew.gone()

@@ -65,7 +65,7 @@ async def test_evidence_is_numbered_and_reported_before_anything_is_read() -> No
     assert isinstance(told, Captured) and told.incident == 7
     (news,) = it.keep.notifier.news
     assert (news.what, news.incident, news.folder) == ("opened", 7, "/evidence/7")
-    await it.bus.explained()
+    await it.bus.saved()
     assert "the last line" in it.keep.store.files["fault.txt"]
     assert {"diagnosis.json", "live.json", "state.json"} <= set(it.keep.store.files)
 

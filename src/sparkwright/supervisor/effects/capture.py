@@ -52,7 +52,8 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
     found.seen.extend(_seen(bus, wanted))
     ended = wanted.kind == "rank-exited" or (found.ended and wanted.kind != "launch-failed")
     outage = evidence.Outage(wanted.what if ended else "", context.seen.good_at, _heard(context), dict(state.boots))
-    bus.explaining = asyncio.create_task(_finish(context, found, opened, outage if ended else None))
+    bus.explaining = asyncio.create_task(_explained(context, found, opened.number, outage if ended else None))
+    bus.save(_saved(context, found, opened.number, bus.explaining))
     return Captured(
         context.now(), opened.number, bus.detectors.asks().recovery, _dockerless(context, found, wanted.what)
     )
@@ -81,24 +82,23 @@ def _heard(context: DeploymentContext) -> dict[str, evidence.Heard]:
     return {context.label(rank): context.seen.since_good(rank) for rank in range(len(context.nodes))}
 
 
-async def _finish(
-    context: DeploymentContext, found: evidence.Evidence, opened: Incident, outage: evidence.Outage | None
-) -> Needs:
-    """The rest, while the ranks are stopped: the stop waits for what the diagnosis asks for, and nobody else does."""
-    await evidence.complete(context.services, found, context.nodes)
-    needs = await _explained(context, found, opened.number, outage)
-    trouble = await context.keep.store.save(opened.number, found.files)
+async def _saved(
+    context: DeploymentContext, found: evidence.Evidence, number: int, explaining: "asyncio.Task[Needs]"
+) -> None:
+    """The rest, while the ranks are stopped and started: nothing waits for it."""
+    await asyncio.gather(evidence.complete(context.services, found, context.nodes), asyncio.wait({explaining}))
+    trouble = await context.keep.store.save(number, found.files)
     text = f"{len(found.files)} files of evidence{f'; {trouble}' if trouble else ''}"
-    await context.keep.store.note(context.name, IncidentEvent(context.now(), "captured", text), opened.number)
+    await context.keep.store.note(context.name, IncidentEvent(context.now(), "captured", text), number)
     for sentence in filter(None, (*found.trouble, trouble)):
-        context.say(f"incident {opened.number}: {sentence}", warning=True)
-    return needs
+        context.say(f"incident {number}: {sentence}", warning=True)
 
 
 async def _explained(
     context: DeploymentContext, found: evidence.Evidence, number: int, outage: evidence.Outage | None
 ) -> Needs:
-    """What the first cause is called, and what recovery all of them ask for."""
+    """What the first cause is called, and what recovery all of them ask for: the stop waits for it."""
+    await evidence.decisive(context.services, found, context.nodes)
     try:
         async with asyncio.timeout(_DIAGNOSIS):
             told = await evidence.explain(context.services, found, context.words, outage)

@@ -27,7 +27,7 @@ from sparkwright.supervisor.sources.engine import asked, shown
 # What has just been booted: Docker is given 300 s and the ports of the fabric 600 s (field guide F4).
 _COMES_UP, _ELSE = 600.0, 15.0
 _AGAIN = 2.0
-_LEAST = 1.0
+_LEAST, _BUSY_AGAIN = 1.0, 0.5
 _PROOF_EVERY = 2.0
 
 
@@ -95,7 +95,7 @@ async def _brought(context: DeploymentContext, outcome: Outcome) -> None:
             if context.services.clock.monotonic() - began > context.scaled(_ELSE):
                 raise
             context.seen.doing = busy.message
-            await context.services.clock.sleep(max(context.scaled(_AGAIN), _LEAST))
+            await context.services.clock.sleep(_BUSY_AGAIN)
 
 
 def _comes_up(outcome: Outcome) -> bool:

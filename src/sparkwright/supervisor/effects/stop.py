@@ -20,7 +20,8 @@ from sparkwright.supervisor.sources.listing import note
 # is left of a group that lost a rank may hear it or waits for the dead one for ever (vLLM 0.21.0 does).
 GRACE = 5.0
 _SHORTER = {"frozen": 1.0, "spin": 1.0, "rank-exited": 2.0}
-_BUSY_AGAIN = 3.0
+# Another supervisor on the same nodes has the leases for about as long as a stop takes.
+_BUSY_AGAIN = 0.5
 # The driver gives memory back for some seconds after its process has ended. What does not rise for a while is another
 # program's, or stays with the driver: waiting does not bring it, and the launch checks whether the rest is enough.
 _MEMORY_WITHIN, _MEMORY_EVERY, _SETTLED = 20.0, 0.3, 1.5
@@ -54,7 +55,8 @@ async def _ended(context: DeploymentContext, found: Census, grace: float) -> lis
                 await rank_work.stop_all(context.services, found.all, grace, remove=False)
             return []
         except Busy as busy:
-            context.say(f"waiting to stop {context.name}: {busy.message}", warning=True)
+            if not context.seen.doing:
+                context.say(f"waiting to stop {context.name}: {busy.message}", warning=True)
             context.seen.doing = busy.message
             await context.services.clock.sleep(_BUSY_AGAIN)
         except NodeError as error:
