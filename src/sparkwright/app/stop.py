@@ -1,7 +1,7 @@
 """`down`: no container, process, file or lease of a deployment stays, also after a half-failed `up`."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
@@ -49,12 +49,13 @@ class Removed:
         return bool(self.ranks) and {r.rank for r in self.ranks} >= set(range(max(r.world for r in self.ranks)))
 
 
-async def down(services: Services, deployment: str, seize: bool = False) -> Removed:
+async def down(services: Services, deployment: str, seize: bool = False, recipes: Collection[str] = ()) -> Removed:
     """Stops and removes on every node that answers.
 
-    Idempotent: again within a day of a `down` is fine. Raises UsageError for any other name that is on no node, Busy
-    where somebody else works there, Unreachable for nodes that do not answer, once the others are clean; CommandFailed
-    where it cannot be known.
+    Idempotent: again within a day of a `down` is fine, and so is the name of one of `recipes`, whose `up` may have been
+    interrupted before it changed a node. Raises UsageError for any other name that is on no node, Busy where somebody
+    else works there, Unreachable for nodes that do not answer, once the others are clean; CommandFailed where it cannot
+    be known.
     """
     found = await listed(services, services.cluster.names)
     nodes = [name for name in services.cluster.names if name not in found.lost]
@@ -62,7 +63,7 @@ async def down(services: Services, deployment: str, seize: bool = False) -> Remo
     if not seize and not unseen and not await _left(services, deployment, nodes):
         async with holding(services, nodes, f"down {deployment}", seize):
             pass  # Busy where an `up` of it is under way, which has put nothing there yet
-        if not await taken_down_by(services, deployment):
+        if deployment not in recipes and not await taken_down_by(services, deployment):
             raise unknown(services, deployment, {rank.deployment for rank in found.ranks})
         return Removed(deployment, ())
     removed = await _remove(services, deployment, nodes, seize) if nodes else Removed(deployment, ())

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sparkwright.adapters.files import open_recipe
+from sparkwright.adapters.files import open_recipe, recipe_names
 from sparkwright.app.launch import Options
 from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import stopping
@@ -130,7 +130,8 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
     """
 
     async def taken(services: Services) -> Removed:
-        return await take_down(services, deployment or await the_only_one(services, "down"), seize)
+        name = deployment or await the_only_one(services, "down")
+        return await take_down(services, name, seize, recipe_names(places()))
 
     removed = shared.drive(ClusterOptions(cluster, ssh_config), taken, quiet=as_json)
     if as_json:
@@ -141,7 +142,7 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
         left = ", ".join(removed.files)
         echo(f"{removed.deployment}: no rank ran; its files on {left} are removed")
     else:
-        echo(f"{removed.deployment}: nothing to remove")
+        echo(f"{removed.deployment}: nothing to remove, no node has anything of it")
 
 
 @click.command()

@@ -52,6 +52,15 @@ async def test_a_folder_without_a_rank_goes_too() -> None:
     assert here.clean
 
 
+async def test_a_recipe_that_was_never_started_is_down() -> None:
+    """Guards Ctrl-C in the first second of `up`: nothing was put on the nodes, and `down` is no error."""
+    here = scene()
+    assert (await down(here.services, "twin", recipes=("twin", "chat"))).ranks == ()
+    assert here.clean
+    with pytest.raises(UsageError):
+        await down(here.services, "twn", recipes=("twin", "chat"))
+
+
 async def test_down_twice_is_down_once() -> None:
     """Guards scripts that clean up: a name that a `down` has ended is known for a day."""
     here = scene()

@@ -85,8 +85,9 @@ def _heard(context: DeploymentContext) -> dict[str, evidence.Heard]:
 async def _saved(
     context: DeploymentContext, found: evidence.Evidence, number: int, explaining: "asyncio.Task[Needs]"
 ) -> None:
-    """The rest, while the ranks are stopped and started: nothing waits for it."""
-    await asyncio.gather(evidence.complete(context.services, found, context.nodes), asyncio.wait({explaining}))
+    """The rest, behind what the relaunch waits for: nothing waits for it."""
+    await asyncio.wait({explaining})
+    await evidence.complete(context.services, found, context.nodes)
     trouble = await context.keep.store.save(number, found.files)
     text = f"{len(found.files)} files of evidence{f'; {trouble}' if trouble else ''}"
     await context.keep.store.note(context.name, IncidentEvent(context.now(), "captured", text), number)
