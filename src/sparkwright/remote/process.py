@@ -46,7 +46,7 @@ def start(spec: RankSpec, directory: str, labels: str) -> Command:
     """Starts the rank and returns once its pid file is there. Exit 9: it runs already. Also on a full disk."""
     env = [f"{key}={value}" for key, value in spec.env.items()]
     words = ("env", *env, *(spec.entrypoint or ()), *spec.argv)
-    args = (directory, _WITH_ROOM + _sh("leader"), _sh("room", "printer"), labels, *words)
+    args = (directory, _WITH_ROOM + _sh("leader"), _sh("room", "printer"), _sh("scope"), labels, *words)
     return script(_WITH_ROOM + _sh("start"), *args, timeout=30, changes=f"start {directory}")
 
 

@@ -79,14 +79,23 @@ while :; do
   said=${said%% *}; [ $((${said%+*} + ${said#*+})) -eq "$3" ] || exit 0
 done
 
+#: scope
+# Moves this process, with its environment as it is, out of the group of a system unit. systemd does so after it answers.
+m=org.freedesktop.systemd1; as=; [ "$(id -u)" = 0 ] || as="sudo -n"
+if $as busctl -q call $m /org/freedesktop/systemd1 $m.Manager StartTransientUnit "ssa(sv)a(sa(sv))" \
+  "sparkwright-rank-$$.scope" fail 2 PIDs au 1 $$ CollectMode s inactive-or-failed 0 >/dev/null 2>&1; then
+  j=0; while grep -q sparkwright-supervisor- /proc/self/cgroup && [ $j -lt 40 ]; do sleep 0.05; j=$((j+1)); done
+fi
+
 #: start
-d=$(x "$1"); leader="$2"; printer="$3"; labels="$4"; shift 4
+d=$(x "$1"); leader="$2"; printer="$3"; scope="$4"; labels="$5"; shift 5
 if alive "$d"; then echo "already running" >&2; exit 9; fi
 umask 077; place "$d" && rm -f "$d/pid" "$d/exit" && printf %s "$labels" > "$d/rank.json" && : > "$d/log" || exit 1
 export SPARKWRIGHT_RANK_DIR="$d" SPT_NOENV=1
 s=  # a rank in the supervisor's own group would end with its unit (systemctl kill, out of memory)
-case $(cat /proc/self/cgroup 2>/dev/null) in *sparkwright-supervisor-*)
-  s="systemd-run --user --scope --quiet --collect --"; $s true 2>/dev/null || s= ;;
+case $(cat /proc/self/cgroup 2>/dev/null) in
+*/user@*sparkwright-supervisor-*) s="systemd-run --user --scope --quiet --collect --"; $s true 2>/dev/null || s= ;;
+*sparkwright-supervisor-*) leader="$scope$leader" ;;
 esac
 setsid $s sh -c "$leader" rank "$d" "$printer" "$@" </dev/null >/dev/null 2>&1 &
 b=$!; i=0
