@@ -14,31 +14,42 @@ NO_FIGURES = "no figures"
 """On stderr of `settled`: somebody else has their port."""
 _SOON = 14 * 24 * 3600
 
-_RELOAD = """
-import http.client, socket, sys
+_ADMIN = """
+import http.client, json, socket, ssl, sys, time
 class Link(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX); self.sock.settimeout(20); self.sock.connect("admin.sock")
-try:
-    link = Link("localhost")
-    said = {"Content-Type": "application/json", "Host": ""}
+def load(**more):
+    link, said = Link("localhost"), {"Content-Type": "application/json", "Host": "", **more}
     link.request("POST", "/load", open("caddy.json", "rb").read(), said)
-    told = link.getresponse(); text = told.read().decode()
+    told = link.getresponse()
+    return told.status, told.read().decode()
+"""
+_RELOAD = (
+    _ADMIN
+    + """
+try:
+    status, text = load()
 except OSError as error:
     print("not running:", error); sys.exit(0)
-print(text); sys.exit(told.status != 200)
+print(text); sys.exit(status != 200)
 """
+)
 # Caddy makes a certificate for each name in the background, once it listens: only a handshake tells that it is there.
-_SETTLED = """
-import http.client, json, socket, ssl, sys, time
+# What fails it tries again after a minute (2.6.2); a configuration that is loaded again makes it try at once.
+_SETTLED = (
+    _ADMIN
+    + """
 port, root = int(sys.argv[1]), sys.argv[2]
 apps = json.load(open("caddy.json"))["apps"]
 policies = apps.get("tls", {}).get("automation", {}).get("policies", [])
 names = [name for policy in policies for name in policy["subjects"] if ":" not in name and not name[-1:].isdigit()]
+left, insecure = [*names, None], ssl._create_unverified_context()
 def answers():
-    for name in [*names, None]:
+    while left:
         with socket.create_connection(("127.0.0.1", port), 5) as link:
-            if "tls" in apps: ssl._create_unverified_context().wrap_socket(link, server_hostname=name).close()
+            if "tls" in apps: insecure.wrap_socket(link, server_hostname=left[0]).close()
+        left.pop(0)
     with socket.socket(socket.AF_UNIX) as link: link.connect("service.sock")
 def figures():
     own = json.load(open("door.json"))
@@ -49,7 +60,8 @@ def figures():
         except ConnectionRefusedError: time.sleep(0.25)
         except (OSError, http.client.HTTPException): break
     return False
-for _ in range(60):
+until, again = time.monotonic() + 20, 0
+while time.monotonic() < until:
     try:
         answers()
         if not figures(): print("@NO_FIGURES@", file=sys.stderr)
@@ -57,9 +69,14 @@ for _ in range(60):
         sys.exit(0)
     except OSError as error:
         why = error
+    if isinstance(why, ssl.SSLError) and time.monotonic() > (again := again or time.monotonic() + 4):
+        try: load(**{"Cache-Control": "must-revalidate"})
+        except (OSError, http.client.HTTPException) as error: why = error
+        again = 0
     time.sleep(0.25)
-sys.exit(f"port {port} does not answer after 15 s: {why}")
+sys.exit(f"port {port} does not answer after 20 s: {why}")
 """.replace("@NO_FIGURES@", NO_FIGURES)
+)
 
 
 def look(state: str, home: str, port: int, pair: tuple[str, str] = ("", "")) -> Command:

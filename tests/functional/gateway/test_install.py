@@ -97,6 +97,28 @@ async def test_up_again_changes_nothing_and_takes_over_what_changed(made: Made) 
     assert head.running["caddy"].poll() is None
 
 
+async def test_a_certificate_that_failed_at_first_is_made_again_at_once(made: Made) -> None:
+    """Guards the start on a busy or full disk: Caddy would try again after a minute, and answers with a TLS alert."""
+    head = made()
+    certificates = Path(head.where.state) / "door/ca/certificates/local/localhost"
+    obstacle = certificates / "localhost.json"  # Caddy puts a file there, which it cannot
+    (obstacle / "x").mkdir(parents=True)
+    up = asyncio.create_task(head.up())
+    while "will retry" not in caddy_log(head):
+        assert not up.done(), up.result()
+        await asyncio.sleep(0.05)
+    (obstacle / "x").rmdir()
+    obstacle.rmdir()
+    _, (reach, said) = await up
+    assert reach and said == ()
+    assert head.status(head.key()) == 200
+
+
+def caddy_log(head: Head) -> str:
+    path = head.folder / "caddy.log"
+    return path.read_text() if path.exists() else ""
+
+
 async def test_keys_are_added_and_revoked_while_it_serves(made: Made) -> None:
     """Guards that each key works at once, ends at once, and that taken or unknown names are reported."""
     head = made()
