@@ -115,9 +115,7 @@ class EventBus:
     async def saved(self) -> None:
         """Waits until the evidence of all incidents is written, for a while."""
         if self.saving:
-            _, late = await asyncio.wait(self.saving, timeout=_EXPLAINED)
-            for task in late:
-                task.cancel()
+            await asyncio.wait(self.saving, timeout=_EXPLAINED)
 
     async def let_go(self) -> None:
         if self.explaining:

@@ -97,7 +97,7 @@ class NodeWatch:
         if free >= _FULL:
             return None
         what = f"disk full on {self.node}: {gib(free)} free in {self.setting.state}; "
-        what += "history is lost; logs and the last lines of evidence are kept in memory until there is room"
+        what += "history is lost; logs and the last lines of evidence are in memory until there is room"
         return Fault(at, self._disk, what, Recovery.NONE)
 
     @property
