@@ -217,7 +217,7 @@ async def test_what_is_wrong_with_the_store_is_over_once_it_is_fixed(kept: Kept)
     await store.open(FROZEN)
     (kept.state / "store.sqlite").rename(kept.state / "newer.sqlite")
     assert "version 99" in store.wrong()
-    await store.trim(1)  # what was begun by then has been done
+    await store.save(1, {})  # what was begun by then has been done
     assert store.wrong() == ""
     assert kept.rows("SELECT number FROM incidents") == [(1,)]
 
@@ -313,7 +313,7 @@ async def test_only_the_newest_folders_stay(kept: Kept) -> None:
     for _ in range(23):
         opened = await store.open(FROZEN)
         await store.close(opened.number, 1010.0, "serving again")
-        await store.trim(opened.number)
+        await store.save(opened.number, {})
     left = sorted(int(path.name) for path in (kept.state / "incidents" / "twin").iterdir())
     assert left == list(range(5, 25))
     assert Path(other.folder).is_dir()
