@@ -123,7 +123,7 @@ class RankNode(FakeHost):
         return f"rank\t{handle}\t{state}\t{self.started}\t{json.dumps(dict(rank.labels))}\n"
 
     def _start(self, words: tuple[str, ...]) -> Completed:
-        handle, _, _, labels, *program = words
+        handle, _, _, _, labels, *program = words
         if self.refuses:
             return self.refuses
         self.note(f"start {json.loads(labels)['rank']}")
