@@ -44,7 +44,7 @@ def logs_take(repeats: int) -> list[Figure]:
         slow = tuple(seconds(lambda: run([*command[:-1], str(starts)])) for _ in range(min(repeats, 3)))
         note = f"{size / 1e9:.2f} GB, {size / 1e6 / min(taken):.0f} MB/s at best; one pass: docs/adr/0007"
     return [
-        Figure("diagnose 1 GB", "file", taken, "s", SECONDS, beside_grep(), note, simulated=False),
+        Figure("diagnose 1 GB", "file", taken, "s", SECONDS, compared_with_grep(), note, simulated=False),
         Figure(
             "diagnose 100 MB of starts", "file", slow, "s", SECONDS / 10, note="the same starts again", simulated=False
         ),
@@ -84,7 +84,7 @@ def fresh(dice: random.Random, line: str) -> str:
     return re.sub(r"(?<![v/])[0-9]", lambda _: str(dice.randrange(10)), line)
 
 
-def beside_grep() -> str:
+def compared_with_grep() -> str:
     """grep's seconds for a gigabyte, from a sample."""
     patterns = [ere for pattern in book().patterns if (ere := as_ere(pattern.text))]
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,7 @@ PLAN, SEARCH = 50, 2000  # milliseconds, the targets
 MORE = 3  # times --repeats: one takes a fraction of a second
 
 Work = Callable[[], Callable[[], object]]
-"""Makes anew what is then timed: nothing that an earlier call has kept is of use to it."""
+"""Makes again what is then timed: nothing that an earlier call has saved is of use to it."""
 
 
 def plans_take(repeats: int) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""Writes logscan/common.txt: which words are on how many of ten thousand lines of the logs in tests/data.
+"""Writes logscan/common.txt: each word, and on how many of ten thousand lines of the logs in tests/data it is.
 
 Starts and serving lines that are all well count most, failed starts a tenth of it. `--check`: writes nothing, exit 1
 when the file is not as it would be. Run it by hand when such logs come; rules may then look for other words.

@@ -1,4 +1,4 @@
-"""What the in-sample score does not tell: answers without the signatures that only one case supports, to logs that were
+"""What the in-sample score does not show: answers without the signatures that only one case supports, to logs that were
 changed a little, and to logs of engines that serve."""
 
 from __future__ import annotations

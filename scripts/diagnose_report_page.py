@@ -56,14 +56,14 @@ def page(alone: Sequence[Named], inside: Sequence[Named]) -> str:
 def intro(number: int) -> str:
     rules = sum(map(len, known_families().values())) + len(WHOLE_LOG)
     return f"""{number} public reports of failures with the cause that their threads established. Rules were
-written with these logs in view: how they do on others, only others can tell (`make diagnose-report DATA=...`).
+written with these logs in view: how they do on others, only others can show (`make diagnose-report DATA=...`).
 {rules} causes have rules. Confident: {CONFIDENT} and more. A log of kind `prose` is somebody's
 sentence about a failure, not a program's output. Healthy logs around: own recordings of vLLM and llama.cpp, the
 simulator's for SGLang and TensorRT-LLM, and a kernel's and a Docker daemon's."""
 
 
 def honest(alone: Sequence[Named]) -> list[str]:
-    """The figures that say most about logs which nobody has seen, first."""
+    """The figures that show most about logs which nobody has seen, first."""
     cases = [one.case for one in alone]
     less, other, well = left_one_out(cases), changed(cases), serving()
     right, number = explained_lines(cases)

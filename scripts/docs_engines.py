@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Described:
     """What no code reports: title, how it spans nodes, what it does besides, limits, and the tests that were made."""
 
     title: str
@@ -27,7 +27,7 @@ class Told:
 
 
 TOLD = {
-    "vllm": Told(
+    "vllm": Described(
         "vLLM",
         "its own multi-node mode: `vllm serve` on every node, `--nnodes`, `--node-rank`, `--headless` on workers",
         "One program a rank. Workers first, then the head; ranks meet at `serving.master_port` on the head's fabric "
@@ -43,13 +43,13 @@ TOLD = {
             "The simulator (flags, log, metrics, API) on two system containers with sshd and dockerd, both runtimes.",
         ),
     ),
-    "vllm-ray": Told(
+    "vllm-ray": Described(
         "vLLM on Ray",
         "a Ray cluster of exactly the launch's nodes, in which one `vllm serve` starts the workers of all nodes",
         "A launcher (engines/launchers/ray_launch.py) on every node starts Ray with fixed ports, one GPU, a 1 GiB "
         "object store and no memory monitor. The head waits until Ray itself names all nodes with a GPU each, and only "
         "then runs vLLM: a cluster that comes up short is named before weights are read. Ray listens on every "
-        "interface whatever it is told, so ranks need this launch's token (Ray 2.52 and later; older ones get a "
+        "interface whatever it is configured, so ranks need this launch's token (Ray 2.52 and later; older ones get a "
         "warning). Variables that belong to one node are kept from travelling with the head's environment.",
         (
             "Data parallelism over Ray is refused: use vLLM's own mode.",
@@ -64,7 +64,7 @@ TOLD = {
             "Real Ray with the simulator as its vLLM on two system containers.",
         ),
     ),
-    "sglang": Told(
+    "sglang": Described(
         "SGLang",
         "`--nnodes`, `--node-rank`, `--dist-init-addr` at `serving.master_port` on the head's fabric address",
         "One program a rank. SGLang prints all its arguments, the key included, so the key goes in through a 0600 "
@@ -80,7 +80,7 @@ TOLD = {
             "**The real SGLang was not run**: its packages for a GPU were not at hand.",
         ),
     ),
-    "trtllm": Told(
+    "trtllm": Described(
         "TensorRT-LLM",
         "`mpirun` on the head starts `trtllm-llmapi-launch trtllm-serve` on all nodes",
         "No sshd in containers and no `~/.ssh` in them: each worker's rank is an agent (engines/launchers/"
@@ -100,7 +100,7 @@ TOLD = {
             "**The real TensorRT-LLM was not run**: its image and packages were not at hand.",
         ),
     ),
-    "llama-cpp": Told(
+    "llama-cpp": Described(
         "llama.cpp",
         "RPC workers that serve their devices to one `llama-server` (layers are split: `parallelism.pp` = nodes)",
         "Workers listen on their fabric address only, at `serving.master_port`; the protocol has no authentication. "
@@ -116,7 +116,7 @@ TOLD = {
             "A simulated llama.cpp on two system containers, both runtimes. No GPU build was run.",
         ),
     ),
-    "twin": Told(
+    "twin": Described(
         "The simulator (engine: twin)",
         "as vLLM",
         "vLLM 0.21.0's log lines, metrics and API, any read version's flags, no model; marked simulated everywhere. "

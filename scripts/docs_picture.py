@@ -49,12 +49,12 @@ def parts() -> Iterator[str]:
         "launch, real answer",
     )
     for n, step in enumerate(steps, 1):
-        yield words(54, 180 + 30 * n, f"{n}. {step}")
+        yield text_at(54, 180 + 30 * n, f"{n}. {step}")
     yield from box((400, 110, 230, 56), "ours", "gateway", "TLS, API keys, /v1 only (Caddy)")
     yield from box((400, 196, 230, 66), "ours", "supervisor", "canary, relaunch, incidents")
     yield from box((400, 292, 230, 58), "part", "rank 0", "vLLM, SGLang, TRT-LLM, llama.cpp")
     yield from box((740, 292, 180, 58), "part", "rank 1", "the same engine")
-    yield words(516, 24, "clients", "title")
+    yield text_at(516, 24, "clients", "title")
 
 
 def arrows() -> Iterator[str]:
@@ -65,21 +65,23 @@ def arrows() -> Iterator[str]:
     yield line("M632 138 H641 V312 H633", "", 0, 0)
     yield line("M500 264 V290", "asks for real tokens", 508, 282, "dashed")
     yield line("M632 229 H830 V290", "watches by ssh", 742, 221, "dashed")
-    yield f'<path class="fast" d="M632 324 H738"/>{words(662, 342, "RDMA", "small")}'
+    yield f'<path class="fast" d="M632 324 H738"/>{text_at(662, 342, "RDMA", "small")}'
 
 
 def box(place: tuple[int, int, int, int], kind: str, title: str, text: str = "") -> Iterator[str]:
     """place: x, y, width, height"""
     x, y, width, height = place
     yield f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}"/>'
-    yield words(x + 14, y + 24, title, "title")
+    yield text_at(x + 14, y + 24, title, "title")
     if text:
-        yield words(x + 14, y + 43, text, "small")
+        yield text_at(x + 14, y + 43, text, "small")
 
 
 def line(path: str, label: str, x: int, y: int, kind: str = "") -> str:
-    return f'<path class="{kind}" d="{path}" marker-end="url(#tip)"/>' + (words(x, y, label, "small") if label else "")
+    return f'<path class="{kind}" d="{path}" marker-end="url(#tip)"/>' + (
+        text_at(x, y, label, "small") if label else ""
+    )
 
 
-def words(x: int, y: int, text: str, kind: str = "") -> str:
+def text_at(x: int, y: int, text: str, kind: str = "") -> str:
     return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'

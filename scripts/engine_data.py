@@ -90,7 +90,7 @@ def _one(engine: str, version: str, asked: argparse.Namespace) -> bool:
 
 
 def _changes(old: Data, new: Data) -> Iterator[str]:
-    """What differs, in words: names added, removed and changed."""
+    """What differs, as text: names added, removed and changed."""
     if not old:
         yield "new"
         return

@@ -48,7 +48,7 @@ def sglang_env(sources: Sources) -> tuple[list[str], dict[str, str]]:
     """(every variable that the sources read, deprecated ones -> what to use instead, '' when nothing)."""
     fields = sources.class_node(ENVIRON, "Envs").body
     own = {name_of(node.targets[0]) for node in fields if isinstance(node, ast.Assign)}
-    names = {name for name in own if re.fullmatch(VARIABLES, name)} | sources.words(VARIABLES, OTHER_PROGRAMS)
+    names = {name for name in own if re.fullmatch(VARIABLES, name)} | sources.matches(VARIABLES, OTHER_PROGRAMS)
     old = dict(_replaced(sources.module(ENVIRON)))
     return sorted(names | old.keys()), {name: old[name] for name in sorted(old)}
 
@@ -128,7 +128,7 @@ def _annotated(node: ast.expr) -> list[ast.expr]:
 
 
 def _typed(node: ast.expr, words: Words) -> Row:
-    """What the field's type says: Optional[X] is X, List[X] takes several words, Literal lists choices."""
+    """What the field's type states: Optional[X] is X, List[X] takes several words, Literal lists choices."""
     node = _plain(node)
     text = ast.unparse(node)
     if text == "bool":
@@ -171,7 +171,7 @@ def _default(value: Any) -> Row:
 
 
 def _keywords(lists: Lists, module: str, local: Local, words: Words) -> Row:
-    """What add_argument's keywords, or Arg's, say of an option."""
+    """What add_argument's keywords, or Arg's, state about an option."""
     row: Row = {}
     if (kind := words.get("type") or words.get("type_parser")) is not None:
         text = ast.unparse(kind)

@@ -30,7 +30,7 @@ def trtllm_options(sources: Sources) -> Options:
 
 
 def trtllm_env(sources: Sources) -> tuple[list[str], dict[str, str]]:
-    return sorted(sources.words(r"(?:TRTLLM|TLLM)_[A-Z0-9_]+")), {}
+    return sorted(sources.matches(r"(?:TRTLLM|TLLM)_[A-Z0-9_]+")), {}
 
 
 def _serve(sources: Sources) -> ast.FunctionDef:

@@ -40,7 +40,7 @@ class Sources:
         path = next((p for p in (f"{base}.py", f"{base}/__init__.py") if p in self._files), "")
         return ast.parse(self._zip.read(path).decode()) if path else ast.Module([], [])
 
-    def words(self, pattern: str, besides: tuple[str, ...] = ()) -> set[str]:
+    def matches(self, pattern: str, besides: tuple[str, ...] = ()) -> set[str]:
         """Names in quotes anywhere in the Python sources, but for folders of another program.
 
         A few are no variables. That costs less than a name that a helper function reads and nobody finds.

@@ -184,4 +184,4 @@ def _set_plain(row: dict[str, Any], key: str, value: Any) -> None:
 
 def vllm_env(sources: Sources) -> tuple[list[str], dict[str, str]]:
     """envs.py lists nearly all, some modules read their own. vLLM has no list of variables on their way out."""
-    return sorted(sources.words(r"VLLM_[A-Z0-9_]+")), {}
+    return sorted(sources.matches(r"VLLM_[A-Z0-9_]+")), {}

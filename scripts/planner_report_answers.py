@@ -13,7 +13,7 @@ from sparkwright.domain.facts import Unknown
 class Answer:
     """predicted None: not predicted, for `reason`. low, high: the planner's own interval. peer: the other estimator's.
 
-    error: relative and signed. For `fits`, 1 where it says yes to what failed (unsafe), -1 where it says no to what
+    error: relative and signed. For `fits`, 1 where it accepts what failed (unsafe), -1 where it refuses what
     ran. kind: of the model's attention. conditions: of this figure, such as depth and concurrency.
     """
 

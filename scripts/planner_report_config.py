@@ -38,7 +38,7 @@ _WINDOW = re.compile(r"window (\d+)")
 
 
 def as_config(facts: Facts) -> Config:
-    """Keys for what the line says; without layers or heads the reader of configs will say that they are missing."""
+    """Keys for what the line states; without layers or heads the reader of configs reports that they are missing."""
     special = facts.get("compression") or {}
     config: Config = {key: facts[name] for name, key in _SAME.items() if facts.get(name) is not None}
     config |= {key: special[name] for name, key in _SPECIAL.items() if special.get(name) is not None}

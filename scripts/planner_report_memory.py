@@ -68,7 +68,7 @@ def _tokens(case: Case) -> Iterator[Answer]:
 
 
 def _unsaid(case: Case) -> list[Recipe]:
-    """The recipe as it may have been, too: the engine's version and its steps' tokens where the row does not say them.
+    """The recipe as it may have been: the engine's version and its steps' tokens where the row does not state them.
 
     Windows hold the tokens of a step, and versions count them differently.
     """
@@ -136,7 +136,7 @@ def _fits(case: Case) -> Iterator[Answer]:
     if isinstance(case.shape, Unknown):
         yield _unanswered(case, FITS, published, case.shape.why, other)
     elif not case.row.get("nodes"):
-        yield _unanswered(case, FITS, published, "the source does not say how many nodes", other)
+        yield _unanswered(case, FITS, published, "the source does not state how many nodes", other)
     elif not rank_weights(case.recipe, case.shape, None).bytes:
         yield _unanswered(case, FITS, published, _NO_SIZE, other)
     else:
@@ -161,7 +161,7 @@ def _node(case: Case) -> NodeFacts:
     unified = case.memory == int(NODE_GIB * GIB) or case.memory < 128 * GIB
     free = case.memory - (_TAKEN if unified else 0)
     memory = Memory(case.memory, free, free, 0, 0, 0, 0)
-    size: int | Unknown = Unknown("[N/A]", "not told") if unified else case.memory
+    size: int | Unknown = Unknown("[N/A]", "not stated") if unified else case.memory
     gpu = Gpu("NVIDIA GB10" if unified else "discrete GPU", "", "12.1", size)
     return NodeFacts("node", 0.0, memory=memory, gpus=(gpu,), gpu_processes=(), ranks=())
 

@@ -32,7 +32,7 @@ _NO_PACKING = ("official", "card", "release", "preview", "safetensors", "hf")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """words: of its name, without tuning and packing. config: as its config.json says it. parameters: of the whole.
+    """words: of its name, without tuning and packing. config: as its config.json states it. parameters: of the whole.
 
     sizes: bytes of published checkpoints by the words of their name.
     """
@@ -63,17 +63,17 @@ def _own() -> Mapping[str, Mapping[str, Any]]:
 
 def find(models: Sequence[Known], name: str) -> Known | None:
     """The model whose words the name has, in order and at most one word apart; of several the one with most words."""
-    spoken = words(name, idle=True)
+    spoken = name_parts(name, idle=True)
     fitting = [known for known in models if known.words and _within(known.words, spoken)]
     # Of equals the later source: a config that was really run.
     return max(reversed(fitting), key=lambda known: len(known.words), default=None)
 
 
 def key(name: str) -> tuple[str, ...]:
-    return words(name)
+    return name_parts(name)
 
 
-def words(name: str, idle: bool = False) -> tuple[str, ...]:
+def name_parts(name: str, idle: bool = False) -> tuple[str, ...]:
     """`nvidia/Qwen3.6-35B-A3B-NVFP4` -> qwen3.6 35b a3b (and nvfp4, with idle)."""
     bare = re.sub(r"^[\w.-]+/(?=\S)", "", name.strip().lower())
     return tuple(word for word in _split(bare) if idle or not _IDLE.fullmatch(word))
@@ -118,14 +118,14 @@ def _ran(path: Path, others: Sequence[Known]) -> Known:
     name = path.name.removesuffix(CONFIG)
     base = find(others, name)
     said = replace(base, config={}) if base else Known(name, ())
-    return replace(said, id=path.name, words=words(name, idle=True), config=json.loads(path.read_text()))
+    return replace(said, id=path.name, words=name_parts(name, idle=True), config=json.loads(path.read_text()))
 
 
 def _of_line(line: Mapping[str, Any]) -> Known:
     total, active = float(line.get("total_params_b") or 0) * 1e9, float(line.get("active_params_b") or 0) * 1e9
     # Experts that nobody counted would pass for one wide FFN.
     parameters = total if line.get("experts") or active == total else 0.0
-    return Known(line["id"], words(line["id"]), as_config(line), _sizes(line.get("checkpoints") or {}), parameters)
+    return Known(line["id"], name_parts(line["id"]), as_config(line), _sizes(line.get("checkpoints") or {}), parameters)
 
 
 def _sizes(checkpoints: Mapping[str, Any]) -> dict[str, int]:
@@ -144,4 +144,4 @@ def _with(name: str, base: Known | None, more: Mapping[str, Any]) -> Known:
     parameters = float(more.get("parameters_b", 0)) * 1e9 or (base.parameters if base else 0.0)
     sizes = dict(base.sizes) if base and "like" not in more else {}
     sizes |= {said: int(float(size)) for said, size in more.get("sizes", {}).items()}
-    return Known(name, words(name), config, sizes, parameters)
+    return Known(name, name_parts(name), config, sizes, parameters)

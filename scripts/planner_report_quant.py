@@ -1,4 +1,4 @@
-"""How a row says that its weights are written, put into the model's shape: the config of that checkpoint is not here.
+"""How a row states that its weights are written, put into the model's shape: the config of that checkpoint is not here.
 
 A row calls a checkpoint `nvfp4`; whether its attention is too, only its config reports. Where the row or the facts know
 how large the checkpoint is, the way of writing that comes nearest to it is taken.
@@ -50,7 +50,7 @@ def everything(text: str) -> bool:
 
 
 def written(shape: ModelShape, named: tuple[str, ...], size: int, attention: bool = False) -> ModelShape:
-    """The shape in the row's formats; as it is when they say nothing else than its own config.
+    """The shape in the row's formats; as it is when they state nothing else than its own config.
 
     size: bytes of the checkpoint, 0 when nobody reports. attention: it is in the smaller format, too.
     """

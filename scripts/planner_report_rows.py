@@ -79,7 +79,7 @@ def models_for(path: Path) -> tuple[Known, ...]:
 
 
 def case(row: Row, known: Known | None, day: str = "") -> Case:
-    """known: what is known of the row's model. day: when it was measured, which tells the version that nobody wrote."""
+    """known: what is known of the row's model. day: when it was measured, which implies an unwritten version."""
     size = _size(row, known)
     shape = _shape(row, known, size)
     if isinstance(shape, ModelShape):

@@ -102,7 +102,7 @@ def _prefill(case: Case, point: Point) -> Iterator[Answer]:
     if words.whole_context(str(case.row.get("notes") or "")):
         depth, prompt = 0, depth + prompt
     load = Load(depth=depth, concurrency=streams, prompt=prompt)
-    found = _speed(case, load) if load.prompt else "the source does not say how long the prompt was"
+    found = _speed(case, load) if load.prompt else "the source does not state how long the prompt was"
     answer = found if isinstance(found, str) else found.prefill
     yield _answer(case, PREFILL_CONCURRENT if streams > 1 else PREFILL, published, answer, load)
 
@@ -112,7 +112,7 @@ def _first(case: Case, point: Point) -> Iterator[Answer]:
     if published <= 0 or streams > 1:
         return
     load = Load(concurrency=streams, prompt=_count(point, "prompt"))
-    found = _speed(case, load) if load.prompt else "the source does not say how long the prompt was"
+    found = _speed(case, load) if load.prompt else "the source does not state how long the prompt was"
     yield _answer(case, FIRST, published, found if isinstance(found, str) else found.ttft, load)
 
 

@@ -18,13 +18,13 @@ model's name. But the rates, ranges and reserves were chosen with these rows in 
 An error is (predicted - published) / published; median and 90th percentile are of its size, over rows: one with a curve
 of many figures counts once, with their median. `inside` is the share of published figures within the interval that the
 planner gives, in the mean of rows, and in brackets how many times its low end the high end is, in the median: intervals
-of speeds are wide. The right columns are sparkrun 0.2.40's estimator on the same rows (its arithmetic, written anew in
+of speeds are wide. The right columns are sparkrun 0.2.40's estimator on the same rows (its arithmetic, written again in
 scripts/planner_report_peer.py); it does not estimate speed.
 
 The rows are not part of this project; `make planner-report DATA=rows.jsonl OUT=answers.jsonl` makes the same from any
 file of their form. Published figures contradict each other: one unchanged configuration gave KV pools 7 to 16 % apart
 from boot to boot. A row that contradicts itself, or leaves out a condition that decides, is named below with the reason
-and is not held against a target.
+and is not compared with a target.
 
 What a row leaves out is filled in by rules that hold for all rows: the engine's own defaults; the engine's version by
 the row's date; a node of 121.69 GiB of which 10 are taken; of several ways to write a checkpoint's weights the one that
@@ -123,7 +123,7 @@ def _worst(group: Sequence[Answer]) -> float:
 
 def _left_out(answers: Sequence[Answer], notes: Sequence[Note]) -> _Lines:
     yield "## Rows that contradict themselves\n"
-    yield "Or leave out a condition that decides. Not held against a target. Only what is beyond the limit is listed.\n"
+    yield "Or leave out a condition that decides. Not compared with a target. Listed is what is beyond the limit.\n"
     yield "| row | quantity | published | predicted | error | why |"
     yield "|---|---|---|---|---|---|"
     shown: dict[tuple[str, str], list[Answer]] = defaultdict(list)

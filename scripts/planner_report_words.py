@@ -109,7 +109,7 @@ def on_ray(said: str, notes: str) -> bool:
 
 
 def network(said: str) -> dict[str, str] | None:
-    """What a recipe for that network would set: collectives without RDMA are another order of slow; None: not said."""
+    """What a recipe for that network would set: collectives without RDMA are an order slower; None: not stated."""
     if re.search(r"\b1 ?gbe\b|\btcp\b|\bsockets\b", said.lower()):
         return {"NCCL_NET": "Socket"}
     return {} if re.search(r"\brdma\b|\broce\b", said.lower()) else None

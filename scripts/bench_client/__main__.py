@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from bench_client import page, session
 from bench_client.clients import CLIENTS, Client
 from bench_client.ground import LeftOut, compiled, peers
-from bench_client.session import Kept, Result
+from bench_client.session import Result, Results
 
 Work = tuple[str, Callable[[], Result]]
 MANY = 1000
@@ -28,10 +28,10 @@ def main(words: list[str]) -> int:
     parser.add_argument("--page-only", action="store_true", help="write the page from what is there")
     parser.add_argument("--budget", type=float, default=1e9, help="begin nothing after so many seconds")
     chosen = parser.parse_args(words)
-    kept, clients = Kept(), [one for one in CLIENTS if not chosen.only or one.name in chosen.only.split(",")]
+    kept, clients = Results(), [one for one in CLIENTS if not chosen.only or one.name in chosen.only.split(",")]
     if chosen.fresh:
         kept.path.unlink(missing_ok=True)
-        kept = Kept()
+        kept = Results()
     left_out: list[LeftOut] = []
     if not chosen.page_only:
         left_out = peers([one.peer for one in clients if one.peer])
@@ -71,7 +71,7 @@ def rates(client: Client) -> Iterator[Work]:
         yield f"{client.name} rate {rate} 0", lambda rate=rate: session.throughput(client, rate)  # type: ignore[misc]
 
 
-def do(works: Iterator[Work], kept: Kept, until: float) -> None:
+def do(works: Iterator[Work], kept: Results, until: float) -> None:
     for key, work in works:
         name, kind, _, _ = key.split()
         done = kind == "rate" and any(one.get("off", 1.0) < session.WITHIN for one in kept.every(name, "rate"))

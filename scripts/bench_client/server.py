@@ -16,7 +16,7 @@ from bench_client.ground import BUILD, compiled
 
 
 @dataclass
-class Told:
+class ServerFigures:
     """By the server's clock, ms. began: when its first request was read, seconds of CLOCK_MONOTONIC."""
 
     port: int
@@ -30,11 +30,11 @@ class Told:
 
 
 @contextmanager
-def serving(core: int, ttft: float, between: float) -> Iterator[Told]:
+def serving(core: int, ttft: float, between: float) -> Iterator[ServerFigures]:
     """While open the server runs on its core; afterwards what it reports is filled in."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        told = Told(probe.getsockname()[1])
+        told = ServerFigures(probe.getsockname()[1])
     log = BUILD / "truth.log"
     times = ["--ttft", str(ttft), "--itl", str(between), "--log", str(log)]
     argv = ["taskset", "-c", str(core), str(compiled("truth_server")), str(told.port), *times]
@@ -50,7 +50,7 @@ def serving(core: int, ttft: float, between: float) -> Iterator[Told]:
     read(log, told)
 
 
-def read(log: Path, told: Told) -> None:
+def read(log: Path, told: ServerFigures) -> None:
     arrived: dict[int, int] = {}
     first: dict[int, int] = {}
     last: dict[int, tuple[int, int]] = {}

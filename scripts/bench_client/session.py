@@ -15,7 +15,7 @@ from typing import Any
 
 from bench_client.clients import Client, Load
 from bench_client.ground import BUILD, TEXT
-from bench_client.server import Told, serving
+from bench_client.server import ServerFigures, serving
 
 TTFT, BETWEEN, TOKENS = 50.0, 20.0, 128
 ROUNDS = 4  # requests of each stream
@@ -26,7 +26,7 @@ Result = dict[str, Any]
 
 
 @dataclass
-class Kept:
+class Results:
     """The results of a session, by client, what was asked, and repeat."""
 
     path: Path = BUILD / "results.json"
@@ -81,7 +81,7 @@ def _measured(client: Client, asked: tuple[int, int, int], between: float) -> Re
             "others": max(0.0, (busy - cpu - told.cpu) / wall)}  # fmt: skip
 
 
-def _beside(told: Told, began: float, wall: float) -> Result:
+def _beside(told: ServerFigures, began: float, wall: float) -> Result:
     return {
         "true_mean": told.ttft_mean,
         "true_p99": told.ttft_p99,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bench_client import ground, page, server
 from bench_client.clients import CLIENTS
-from bench_client.session import Kept
+from bench_client.session import Results
 
 from fakes.ports import free_port
 from functional.load.playing import play
@@ -52,7 +52,7 @@ async def test_what_it_was_asked_to_do(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with running(log, "--ttft", "100", "--itl", "30", "--tokens", "10") as port:
         rows, lag = await play(url(port), count=4, streams=4)
-    told = server.Told(port)
+    told = server.ServerFigures(port)
     server.read(log, told)
     assert told.streams == 4 and told.ttft_mean >= 100 and told.per_token > 20
     mean = 1000 * sum(row.first or 0 for row in rows) / 4
@@ -90,7 +90,7 @@ def test_both_of_our_clients_report_the_same(tmp_path: Path) -> None:
 def test_the_page_states_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Medians of the repeats, targets from the same session, and what failed with its reason."""
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
-    kept = Kept(tmp_path / "results.json")
+    kept = Results(tmp_path / "results.json")
     for repeat, ttft in enumerate((52.0, 51.0, 90.0)):
         for number, client in enumerate(CLIENTS[:3]):
             figures = {
@@ -106,7 +106,7 @@ def test_the_page_states_what_was_measured(tmp_path: Path, monkeypatch: pytest.M
                 {**figures, "start": 0.2, "others": 0.1, "lag": lag, "memory_mb": 50},
             )
     kept.put("guidellm streams 8 0", {"error": "RuntimeError: exit code 1"})
-    page.write(Kept(kept.path), [ground.LeftOut("aiperf", "did not install")])
+    page.write(Results(kept.path), [ground.LeftOut("aiperf", "did not install")])
     text = (tmp_path / "page.md").read_text()
     assert "| **sparkwright** | - / - / 53.0 | - / - / 3.00 | 60.0 | 9.00 | - / - / 0.010 | 0.20 |" in text
     assert "| TTFT mean - true, ms | 3.00 | 2.00 (plain C), 1.00 (a quarter of the best peer's) |" in text
