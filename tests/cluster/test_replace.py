@@ -54,7 +54,7 @@ def all_along(client: Asking, *reasons: str) -> None:
 
 @RUNTIME
 def test_a_changed_recipe_that_fails_leaves_what_served(drive: Drive, nodes: list[Node], runtime: str) -> None:
-    """Guards the trial's worst hour: the old recipe serves again, and clients saw nothing but 503 with the reason."""
+    """Guards a failed swap: the old recipe serves again, and clients saw nothing but 503 with the reason."""
     drive.good("up", drive.recipe(runtime, serving=OPEN))
     no_start_timed(nodes[0])
     with asking(nodes[0], home(drive)) as client:

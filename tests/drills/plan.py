@@ -28,7 +28,7 @@ SILENT = 30.0
 """An ssh connection whose other side is silent is given up after three unanswered questions of 5 s, and tried again."""
 CALM = Target(sign="", beyond=None, relaunches=0, incidents=0)
 PREFILL_S, CHUNKS = 996.0, 120
-"""Seed 003: 980K tokens in 16.6 minutes, in chunks of 8,192."""
+"""Report 003: 980K tokens in 16.6 minutes, in chunks of 8,192."""
 SOAK_S = 3600.0
 
 

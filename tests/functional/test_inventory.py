@@ -131,7 +131,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def test_the_right_one_was_there_all_along(shell: Shell) -> None:
-    """Seed 001: weeks of work on FP8, and the NVFP4 that fits lay on both disks."""
+    """Report 001: weeks of work on FP8, and the NVFP4 that fits lay on both disks."""
     for node in "ab":
         hub_entry(shell.folder / node / "hub", "lukealonso/MiniMax-M2.7-NVFP4", "minimax-m2.7-nvfp4")
     code, out, err = shell.run("recipes", "inventory")
@@ -199,7 +199,7 @@ serving: {context: 196608, memory_fraction: 0.85, sequences: 4}
 
 
 def test_a_plan_that_does_not_fit_names_the_checkpoint_that_would(shell: Shell) -> None:
-    """The refusal of seed 001's FP8 reports in its first remedy what lies on the disks next to it."""
+    """The refusal of report 001's FP8 reports in its first remedy what lies on the disks next to it."""
     meminfo = (CONFIGS.parent / "facts/meminfo/idle.txt").read_text()
     cluster = (shell.folder / "cluster.yaml").read_text()
     for node in "ab":

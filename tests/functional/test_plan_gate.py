@@ -99,7 +99,7 @@ def test_two_recipes_are_compared(shell: Shell) -> None:
 
 
 def test_the_checkpoint_that_fits_has_been_on_the_disk_all_along(shell: Shell) -> None:
-    """Seed 001: the recipe names a form of the model that is too large; the other one lies next to it."""
+    """Report 001: the recipe names a form of the model that is too large; the other one lies next to it."""
     models = shell.folder / "models"
     weigh(models / "m" / "model.safetensors", 1 << 40)
     (models / "m-small").mkdir()

@@ -189,7 +189,7 @@ def test_a_nodes_own_figures_are_read(spark: Node) -> None:
 
 
 def test_a_driver_that_hangs_holds_nothing_up(spark: Node) -> None:
-    """nvidia-smi has been seen to block for minutes (field guide E5): memory is reported all the same, the GPU is
+    """nvidia-smi has been seen to block for minutes: memory is reported all the same, the GPU is
     not."""
     smi(spark, "exec sleep 600")
     with stream(spark, 0.2) as (_, following):

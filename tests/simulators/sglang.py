@@ -181,7 +181,7 @@ class Dialect:
         say.info("", f"Memory pool end. avail mem={_left(rank):.2f} GB")
 
     async def capture(self, rank: Rank) -> None:
-        """A capture that hangs shows its bar at 0 first (seed 001)."""
+        """A capture that hangs shows its bar at 0 first (report 001)."""
         say, left = rank.voices.api, _left(rank)
         if not rank.limits.eager:
             sizes = capture_sizes(rank.limits)

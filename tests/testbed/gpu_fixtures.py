@@ -174,7 +174,7 @@ def shim_files(index: int) -> dict[str, str]:
     )
     states = {"utilization.gpu": "94 %", "utilization.memory": "58 %", "power.draw": "61.70 W", "clocks.sm": "2405 MHz"}
     working = gpu_row(uuid=uuid, pstate="P0", **states)
-    # a collective that is waited for: all SMs poll, nothing is read (field guide F3)
+    # a collective that is waited for: all SMs poll, nothing is read
     states |= {"utilization.gpu": "96 %", "utilization.memory": "0 %", "power.draw": "14.22 W"}
     spinning = gpu_row(uuid=uuid, pstate="P0", **states)
     engine = app_row(41207, "VLLM::EngineCore", "98713 MiB", uuid)

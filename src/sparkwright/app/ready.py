@@ -36,7 +36,7 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
     """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then.
 
     ours: this call started them. Ranks that somebody else brought up and whose server is up are left alone: they may
-    be busy with a prompt that takes a quarter of an hour (seed 003: 980K tokens, 16.6 minutes).
+    be busy with a prompt that takes a quarter of an hour (report 003: 980K tokens, 16.6 minutes).
     """
     watch = Watch(services, plan, engine_by_name(plan.recipe.engine.name))
     services.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))

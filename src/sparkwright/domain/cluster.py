@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """One node's side of the link. None means: find it on the node (field guide B4)."""
+    """One node's side of the link. None means: find it on the node."""
 
     address: str | None = None
     interface: str | None = None

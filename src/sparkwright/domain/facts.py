@@ -43,7 +43,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """All in bytes, from /proc/meminfo. unaccounted: pages that no counter explains (field guide A1):
+    """All in bytes, from /proc/meminfo. unaccounted: pages that no counter explains:
 
     with no CUDA process alive these are the driver-retained pool, which the next CUDA process can reuse.
     huge_pages, huge_free: the reserved pool of default-size huge pages and what of it is not in use.
@@ -66,7 +66,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """version: of the kernel module; gsp_firmware: what the GPU runs. Unequal: a torn update (field guide A2).
+    """version: of the kernel module; gsp_firmware: what the GPU runs. Unequal: a torn update.
 
     persistence: the driver stays loaded without a client. slowdowns: reasons that hold the clocks down now.
     """

@@ -193,5 +193,5 @@ class Plan:
 
     @property
     def launch_order(self) -> tuple[RankSpec, ...]:
-        """Workers first, head last: a head whose workers wait already meets no stale rendezvous (field guide C0)."""
+        """Workers first, head last: a head whose workers wait already meets no stale rendezvous."""
         return (*self.specs[1:], self.specs[0])

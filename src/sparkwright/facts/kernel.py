@@ -8,7 +8,7 @@ from sparkwright.domain.host_facts import KernelLog, KernelNote
 from sparkwright.facts.fact import Fact, assignments, decimal, not_understood, sections, whole
 from sparkwright.remote.host import script, texts
 
-# What any rule looks for in the log must match one of these, or it never leaves the node (tests/unit/rules holds it).
+# What any rule looks for in the log must match one of these, or it never leaves the node (tests/unit/checks).
 WORTH = (
     "NVRM|Xid|NV_ERR|nvidia",
     "mlx5_core|cx7-pcie|able plug|able remov|AER:|PCIe Bus Error|DOE|mt79",

@@ -36,7 +36,7 @@ cd {folder}
 python3 -m pip install{constraint} /usr/src/wheels/*.whl
 rm -rf /usr/src/{name} /usr/src/wheels
 """
-# Triton carries a ptxas of its own that does not know sm_121a, or has none where it looks (seed 002; field guide B5).
+# Triton carries a ptxas of its own that does not know sm_121a, or has none where it looks (report 002; field guide B5).
 _PTXAS = f"""\
 #!/bin/sh
 # Triton's ptxas is the one of the base image: its own does not know GB10 (sm_121a).
@@ -85,7 +85,7 @@ def _dockerfile(recipe: Recipe, build: Build) -> Iterator[str]:
 
 
 def environment(build: Build) -> dict[str, str]:
-    """Of the build and of the image: an engine compiles for the same target later (field guide B5)."""
+    """Of the build and of the image: an engine compiles for the same target later."""
     found = {"PIP_NO_CACHE_DIR": "1", "PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_ROOT_USER_ACTION": "ignore"}
     if build.cuda_arch:
         found |= {"TORCH_CUDA_ARCH_LIST": build.cuda_arch, "FLASHINFER_CUDA_ARCH_LIST": build.cuda_arch}

@@ -20,7 +20,7 @@ from sparkwright.planner.ledger import memory_fraction
 
 _SAME_POOL = 0.01  # MemAvailable is never twice the same
 # A relaunch finds files and kernels cached or not: 114 s of weights after 230 s at first, starts of 80 s to 12 minutes
-# of one model (field guide C2). Another node's disk may be anything.
+# of one model. Another node's disk may be anything.
 _AGAIN, _AGAIN_ELSEWHERE = (0.4, 1.5), (1 / 3, 3.0)
 _LIMITS = ("context", "sequences", "batched_tokens", "kv_dtype", "memory_fraction", "kv_cache_bytes")
 

@@ -1,6 +1,6 @@
-"""Which address, interface and HCAs a node uses to reach its peers (field guide B4), decided for each node on its own.
+"""Which address, interface and HCAs a node uses to reach its peers, decided for each node on its own.
 
-A ConnectX-7 cage of a GB10 is two RDMA devices and two netdevs on two PCI domains (field guide B1): `rocep1s0f0` with
+A ConnectX-7 cage of a GB10 is two RDMA devices and two netdevs on two PCI domains: `rocep1s0f0` with
 `roceP2p1s0f0`, `enp1s0f0np0` with `enP2p1s0f0np0`. One of the two alone gives half the speed. Cages may differ
 between nodes; what has to agree is the subnet.
 """

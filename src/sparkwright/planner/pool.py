@@ -42,7 +42,7 @@ def pool(facts: NodeFacts, deployment: str, ranks_here: int) -> Pool | Unknown:
 
 
 def driver_retained(facts: NodeFacts) -> int:
-    """Bytes that the driver kept of CUDA processes that have gone; the next CUDA process gets them (field guide A1).
+    """Bytes that the driver kept of CUDA processes that have gone; the next CUDA process gets them.
 
     0 while a GPU process lives or when it is not known whether one does: its pages look just the same.
     """

@@ -23,7 +23,7 @@ from sparkwright.planner.speed_rates import Rates, rates
 from sparkwright.planner.speed_weights import weighed
 
 _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing beside the weights
-# One measured point fixes the curve within a tenth (seeds 003 and 004), less surely where steps are longer or shorter.
+# One measured point fixes the curve within a tenth (reports 003, 004), less surely where steps are longer or shorter.
 _ANCHORED = 1.1
 _APART = 0.4
 _ANSWER = 256  # tokens of a short answer

@@ -41,7 +41,7 @@ class Rates:
     rest: float
 
 
-# read: 240e9 of the nominal 273e9 is the most that was measured alone (field guide D4); engines came near it with
+# read: 240e9 of the nominal 273e9 is the most that was measured alone; engines came near it with
 # dense models of 27B and more. gemm: the nominal BF16 peak is 125e12; fast is what native FP4 products reach. exchange:
 # a bare NCCL all-reduce over RoCE takes 22-28 us (B6), inside engines 30-150; slow is where RDMA may not be in use.
 FAST = Rates(

@@ -16,7 +16,7 @@ from sparkwright.planner.kv_layout import cache_type, kv_heads, layers
 from sparkwright.planner.kv_numbers import number
 from sparkwright.planner.parts import Spread, Weights, main, settled, share
 
-# Bytes a second that decoding really reads: 240e9 is the most measured (field guide D4). The least on one node was 80 %
+# Bytes a second that decoding really reads: 240e9 is the most measured. The least on one node was 80 %
 # of the nominal 273e9 for dense models and 57 % for sparse ones, whose small kernels wait for launches.
 BEST_READ = 240e9
 WORST_READ = {"dense": 0.80 * 273e9, "sparse": 0.57 * 273e9}

@@ -27,7 +27,7 @@ _INTERFACE = Matching(r"auto|[^\s/:]{1,15}", "auto, or a network interface as `i
 
 
 def _address(value: str) -> str:
-    """`auto` or an IPv4 address: NCCL over RoCE v2 is set up for IPv4 (field guide B3)."""
+    """`auto` or an IPv4 address: NCCL over RoCE v2 is set up for IPv4."""
     try:
         ok = value == "auto" or bool(ipaddress.IPv4Address(value))
     except ValueError:

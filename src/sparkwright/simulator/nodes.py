@@ -1,6 +1,6 @@
 """Two simulated GB10 nodes in a folder of this machine: own home, own /proc and /sys, own nvidia-smi, rdma and ip.
 
-What they print has the real formats (field guide A0, A1, B3) with figures of our own; everything is marked simulated.
+What they print has the real formats with figures of our own; everything is marked simulated.
 Fabric addresses are loopback addresses, so that the ranks of an engine really talk over TCP and nothing leaves.
 """
 

@@ -18,7 +18,7 @@ class Settings:
     memory_gib: float = 119.7
     """SPARKWRIGHT_TWIN_MEMORY_GIB: memory of one simulated device (GB10: what CUDA sees of 128 GB)."""
     free_gib: float = 111.7
-    """SPARKWRIGHT_TWIN_FREE_GIB: what is free of it at start; default: 8 GiB less than all (field guide: 111.7)."""
+    """SPARKWRIGHT_TWIN_FREE_GIB: what is free of it at start; default: 8 GiB less than all (111.7)."""
     weights_gib: float | None = None
     """SPARKWRIGHT_TWIN_WEIGHTS_GIB: weights of the whole model; else those of the model folder."""
     overhead_gib: float | None = None

@@ -95,7 +95,7 @@ def test_a_second_run_is_not_helped_by_the_first(shell: Bench, twin: Start) -> N
 
 
 def test_the_cold_and_the_cached_loop(shell: Bench, twin: Start) -> None:
-    """Seed 000's question: at the last turn four fifths are cached, and the first token comes much sooner for it."""
+    """Report 000's question: at the last turn four fifths are cached, and the first token comes much sooner for it."""
     _, told, err = shell.json(url(twin()), "--profile", shell.workload(AGENT))
     turns = {
         (level["plan"]["shape"]["cold"], level["part"]): level

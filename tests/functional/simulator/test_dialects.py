@@ -75,7 +75,7 @@ def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Twin, Twin]]) -
 
 
 def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple[Twin, Twin]]) -> None:
-    """Seed 001: it begins, is at 0, and reports no more."""
+    """Report 001: it begins, is at 0, and reports no more."""
     head, _ = sglang(SPARKWRIGHT_TWIN_FAULT="freeze@graphs")
     head.says("Capture cuda graph begin")
     wait_until("a bar", lambda: "| 0/" in head.log)

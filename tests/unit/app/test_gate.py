@@ -77,7 +77,7 @@ def test_the_json_has_all_of_it() -> None:
 
 
 def test_another_checkpoint_on_a_disk_is_a_remedy() -> None:
-    """Seed 001: the one that fits had been on both disks for weeks."""
+    """Report 001: the one that fits had been on both disks for weeks."""
     files = Checkpoint("/hub/snapshots/x", "/hub", "x", 122 * GIB, 20, shape=NVFP4)
     stored = Stored("spark-2", "org/minimax-nvfp4", "", "nvfp4", files)
     large = replace(real(), model=replace(real().model, size=230 * GIB))

@@ -77,7 +77,7 @@ def test_recordings_of_failures_give_their_cause_first(names: list[str], key: st
 
 
 def test_a_spinning_gpu_is_a_cause_without_an_error_line() -> None:
-    """Guards seed 001's 34 minutes: SM 96, memory 0; and that a busy GPU which reads weights is none."""
+    """Guards report 001's 34 minutes: SM 96, memory 0; and that a busy GPU which reads weights is none."""
     head = b"# gpu     sm    mem    enc    dec\n# Idx      %      %      %      %\n"
     spins = diagnosed(("dmon", head + b"    0     96      0      0      0\n" * 3))
     assert [cause.key for cause in spins.causes] == ["cuda-graph-multinode-collective-deadlock"]

@@ -13,7 +13,7 @@ from unit.checks.host_samples import BOARD, host_facts
 from unit.checks.samples import CLUSTER, NIC, NODES, ODD, RAILS, healthy
 
 KIB = 1024
-# Makers with firmware tracks of their own (field guide A0).
+# Makers with firmware tracks of their own.
 MAKERS = {
     "founders": ("NVIDIA NVIDIA_DGX_Spark", "DGX Server for KVM", "5.36_0ACUM020", 127_601_452 * KIB),
     "asus": ("ASUSTeK COMPUTER INC. GX10", "GX10", "GX10DGX.0105.2026.0505.1153", 127_600_524 * KIB),

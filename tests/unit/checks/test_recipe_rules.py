@@ -110,7 +110,7 @@ def test_both_splits_are_weighed_where_the_model_is_known() -> None:
 
 
 def test_a_build_of_the_wrong_pull_request_is_blocked() -> None:
-    """Guards seed 003's dead end: pull request 40082 does not fit its own libraries."""
+    """Guards report 003's dead end: pull request 40082 does not fit its own libraries."""
     (finding,) = [f for f in found("COMPAT001", planned(PULLED)) if "OperandMajorMode" in f.evidence]
     assert "41834" in finding.remedy
 

@@ -142,7 +142,7 @@ def test_the_simulator_needs_no_devices() -> None:
 
 
 def test_two_images_of_one_version_share_no_compile_cache() -> None:
-    """Kernels cached by another build garble the output (field guide E62)."""
+    """Kernels cached by another build garble the output."""
     other = replace(DEEPSEEK, engine=replace(DEEPSEEK.engine, image="somebody/else:tag"))
     roots = {
         next(m.host for m in engine("vllm").render(r, placement(), hub_context())[0].mounts if m.container == "/cache")

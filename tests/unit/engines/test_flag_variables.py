@@ -33,7 +33,7 @@ def test_the_switches_of_seed_000_are_real(name: str) -> None:
 
 
 def test_a_switch_that_exists_as_an_option_only_leads_there() -> None:
-    """Seed 001: SGLANG_DISABLE_CUDA_GRAPH does nothing in 0.5.12; 34 minutes went by before anybody saw."""
+    """Report 001: SGLANG_DISABLE_CUDA_GRAPH does nothing in 0.5.12; 34 minutes went by before anybody saw."""
     finding = one("sglang", "0.5.12", "SGLANG_DISABLE_CUDA_GRAPH")
     assert (finding.code, finding.severity, finding.subject) == (
         "ENG008",
@@ -44,12 +44,12 @@ def test_a_switch_that_exists_as_an_option_only_leads_there() -> None:
 
 
 def test_a_typo_names_the_variable_that_is_meant() -> None:
-    """Silent in the engine (field guide E65)."""
+    """Silent in the engine."""
     assert one("vllm", "0.21.0", "VLLM_CACHE_ROT").remedy == "did you mean VLLM_CACHE_ROOT?"
 
 
 def test_what_an_image_adds_is_silent_only_when_the_recipe_states_it() -> None:
-    """Seed 003: no published vLLM reads VLLM_USE_B12X_MOE; the image's own build does."""
+    """Report 003: no published vLLM reads VLLM_USE_B12X_MOE; the image's own build does."""
     assert "engine.extra_env" in one("vllm", "0.21.0", "VLLM_USE_B12X_MOE").remedy
     assert one("vllm", "0.21.1", "VLLM_USE_B12X_MOE").severity is Severity.WARN
     assert check_variables("vllm", "0.21.0", ["VLLM_USE_B12X_MOE"], ["VLLM_USE_B12X_MOE"]) == ()

@@ -32,7 +32,7 @@ def one(words: str, engine: str = "vllm", version: str = "0.21.0") -> Finding:
 
 
 def test_the_published_command_passes() -> None:
-    """Seed 003's whole command line is one that vLLM 0.21.0 takes."""
+    """Report 003's whole command line is one that vLLM 0.21.0 takes."""
     assert found(SEED_003) == ()
 
 
@@ -111,7 +111,7 @@ SEED_000 = [
 @for_each("words, remedy", SEED_000)
 @for_each("version", versions("sglang"))
 def test_every_row_of_the_published_table_holds_in_every_version(version: str, words: str, remedy: str) -> None:
-    """Seed 000's table for 0.5.12, asked of all wheels: each old word is refused, and the right one is named."""
+    """Report 000's table for 0.5.12, asked of all wheels: each old word is refused, and the right one is named."""
     finding = one(f"--model-path m {words}", "sglang", version)
     assert (finding.severity, finding.remedy) == (Severity.OVERRIDE, remedy)
 

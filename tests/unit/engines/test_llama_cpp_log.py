@@ -29,7 +29,7 @@ def test_a_missing_model_names_the_file() -> None:
 
 
 def test_older_builds_are_ready_too() -> None:
-    """Their listening line has no prefix (field guide C5)."""
+    """Their listening line has no prefix."""
     event = READ("main: server is listening on http://0.0.0.0:30000 - starting the main loop")
     assert event is not None
     assert event.ready

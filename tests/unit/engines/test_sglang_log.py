@@ -69,7 +69,7 @@ def test_a_restart_begins_again() -> None:
     [(GOOD[4], Phase.LOAD, 20, 40), (GOOD[8], Phase.GRAPHS, 18, 36)],
 )
 def test_bars_show_how_far_it_is(line: str, phase: Phase, done: float, total: float) -> None:
-    """A capture at 0 of 36 can be distinguished from one at 18: what is still is a deadlock (seed 001)."""
+    """A capture at 0 of 36 can be distinguished from one at 18: what is still is a deadlock (report 001)."""
     event = READ(line)
     assert event
     assert (event.phase, event.done, event.total) == (phase, done, total)
@@ -95,7 +95,7 @@ def test_the_old_wording_of_a_capture_is_understood() -> None:
     ],
 )
 def test_what_ends_a_start_is_an_error(line: str) -> None:
-    """The failures of the seeds and of the field guide (E12, E39, E51, E76) are reported as such."""
+    """The failures of the reports and of captures are reported as such."""
     event = READ(line)
     assert event
     assert event.error

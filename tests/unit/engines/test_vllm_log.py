@@ -126,14 +126,14 @@ def test_slow_is_not_stuck() -> None:
 
 
 def test_checkpoint_size_is_the_total_of_the_load() -> None:
-    """The GiB to be read are known before the first shard (field guide C1)."""
+    """The GiB to be read are known before the first shard."""
     stamp = "(EngineCore pid=153) INFO 08-01 00:40:44 [weight_utils.py:904] "
     line = f"{stamp}Filesystem type for checkpoints: EXT4. Checkpoint size: 66.97 GiB. Available RAM: 50.16 GiB."
     assert (event(line).total, event(line).unit, dict(event(line).facts)) == (66.97, "GiB", {"checkpoint_gib": "66.97"})
 
 
 def test_a_pinned_kv_cache_is_a_figure_too() -> None:
-    """With kv_cache_memory_bytes no profiling line comes; the reserved size is in another one (field guide C1)."""
+    """With kv_cache_memory_bytes no profiling line comes; the reserved size is in another one."""
     line = (
         "(Worker_TP0 pid=543) INFO 08-01 00:40:44 [gpu_worker.py:490] Initial free memory 111.01 GiB, reserved 18.63 "
         "GiB memory for KV Cache as specified by kv_cache_memory_bytes config and skipped memory profiling."

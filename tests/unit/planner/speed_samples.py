@@ -56,6 +56,6 @@ def recipe(
     )
 
 
-# Seeds 003 and 004: two nodes over RDMA, 1,000,000 tokens, six sequences, FP8 KV, MTP with two tokens.
+# Reports 003 and 004: two nodes over RDMA, 1,000,000 tokens, six sequences, FP8 KV, MTP with two tokens.
 SEED = recipe(2, env=RDMA, context=1_000_000, sequences=6, batched_tokens=8192, kv_dtype="fp8", speculation=("mtp", 2))
 SEED_SIZE = 149 * 1024**3

@@ -1,4 +1,4 @@
-"""Which address, interface, HCAs and GIDs a node uses (field guide B4)."""
+"""Which address, interface, HCAs and GIDs a node uses."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -103,7 +103,7 @@ def test_real_start_with_graphs() -> None:
 
 
 def test_seed_v4_flash() -> None:
-    """Guards seeds 003 and 004: 1M profile at 0.80 on vLLM 0.23.1 gave 1.43 million tokens; within 5 %, and it fits."""
+    """Reports 003 and 004: the 1M profile at 0.80 on vLLM 0.23.1 gave 1.43 million tokens; within 5 %, and it fits."""
     serving = {"context": 1_000_000, "sequences": 6, "batched_tokens": 8192, "kv_dtype": "fp8", "memory_fraction": 0.8}
     graphs = {"max-cudagraph-capture-size": 8}
     for engine in ("vllm 0.23.1rc1.dev407", "vllm-ray 0.23.1rc1.dev407"):
@@ -114,7 +114,7 @@ def test_seed_v4_flash() -> None:
 
 
 def test_seed_minimax_fp8_is_refused() -> None:
-    """Guards seed 001: FP8 weights on two nodes leave about 5 GB each, and 196,608 tokens need four times that."""
+    """Guards report 001: FP8 weights on two nodes leave about 5 GB each, and 196,608 tokens need four times that."""
     fp8 = replace(MINIMAX, format="fp8", group=128, rows=128, expert_format="", expert_group=0)
     serving = {"context": 196608}
     for engine in ("sglang 0.5.12", "vllm 0.21.0"):
@@ -127,7 +127,7 @@ def test_seed_minimax_fp8_is_refused() -> None:
 
 @pytest.mark.parametrize(("fraction", "passes"), [(0.88, False), (0.82, True)])
 def test_seed_other_services(fraction: float, passes: bool) -> None:
-    """Guards seed 001: with 16 GB of services next to what a node takes itself, 0.88 is refused and 0.82 passes."""
+    """Guards report 001: with 16 GB of services next to what a node takes itself, 0.88 is refused and 0.82 passes."""
     taken = 4.9 + 16e9 / GIB
     serving = {"memory_fraction": fraction, "context": 131072, "kv_dtype": "fp8"}
     found = alone(recipe(MINIMAX, "vllm-ray 0.21.0", 2, serving=serving), node(taken))

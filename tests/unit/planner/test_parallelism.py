@@ -214,7 +214,7 @@ def test_measured_speeds_lie_in_the_range(model: ModelShape, split: Parallelism,
 
 
 def test_whole_experts_wait_for_the_busiest_rank() -> None:
-    """Guards the answer to seed 001: with one token EP reads more on the slower rank, with many it evens out."""
+    """Guards the answer to report 001: with one token EP reads more on the slower rank, with many it evens out."""
     assert busiest(MINIMAX, 2, 1) == pytest.approx(4 + 1.11, abs=0.1)  # exact: 4 + E|X - 4| = 5.1
     assert touched(MINIMAX, 1) == pytest.approx(8)
     for batch in (1, 8, 64):

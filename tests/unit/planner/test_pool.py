@@ -18,7 +18,7 @@ def found(facts: NodeFacts, ranks_here: int = 1) -> Pool:
 
 
 def test_driver_retained_pages_are_free_for_the_next_engine() -> None:
-    """Guards field guide A1: MemAvailable alone would refuse a launch that works."""
+    """Guards that MemAvailable alone does not decide: it would refuse a launch that works."""
     made = found(healthy("spark-1", memory=memory(used=85, unexplained=82)))
     assert gib(made.used.bytes) == "11.0 GiB"
     assert "74.0 GiB kept by the driver (no GPU process lives" in made.used.why

@@ -61,7 +61,7 @@ def test_what_fits_needs_no_remedy() -> None:
 
 
 def test_a_fraction_that_is_not_free_is_lowered_no_more_than_needed() -> None:
-    """The seeds' 0.88 next to 16 GB of other services: the largest share that is free, or the services' end."""
+    """Report 001's 0.88 next to 16 GB of other services: the largest share that is free, or the services' end."""
     toy = Toy(used=24.0)
     found = remedies(recipe(memory_fraction=0.88), toy, EVERYTHING)
     assert changes(found)[:2] == ["serving.memory_fraction: 0.79", "sudo kill 7   # on spark-1"]

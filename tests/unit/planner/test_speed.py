@@ -27,7 +27,7 @@ from unit.planner.speed_samples import (
     recipe,
 )
 
-# Seed 003: tokens of context -> tokens/s of one stream, and seconds to the first token of a prompt of that length.
+# Report 003: tokens of context -> tokens/s of one stream, and seconds to the first token of a prompt of that length.
 CURVE = {0: 45.7, 240_000: 39.4, 384_000: 36.4, 512_000: 36.1, 720_000: 35.0, 980_000: 30.4}
 FIRST = {240_000: 2.4 * 60, 384_000: 4.3 * 60, 512_000: 6.2 * 60, 720_000: 10.1 * 60, 980_000: 16.6 * 60}
 # Published decode of one stream on GB10: model, nodes, size of the checkpoint in GB (0: not given), tokens/s, source.
@@ -149,7 +149,7 @@ def test_eager_mode_hurts_where_kernels_are_small() -> None:
 
 
 def test_batches_without_a_graph_are_launched_by_the_cpu() -> None:
-    """A graph captured for 8 tokens does not help 12 sequences (field guide: capture sequences x drafts)."""
+    """A graph captured for 8 tokens does not help 12 sequences (capture sequences x drafts)."""
     tiny = replace(QWEN8_FP4, hidden=1024, heads=16, intermediate=3072, layers=28)
     small, large = (recipe(flags={"max-cudagraph-capture-size": n}) for n in (8, 64))
     assert measured(tiny, small, concurrency=12).decode.value < measured(tiny, large, concurrency=12).decode.value
@@ -171,7 +171,7 @@ def test_prompts_that_arrive_together_wait() -> None:
 
 
 def test_small_prompts_share_a_step() -> None:
-    """Two and four prompts of 2,048 tokens fit into one step of 8,192: 1.2 s, 2.2 s, 3.7 s (seed 003)."""
+    """Two and four prompts of 2,048 tokens fit into one step of 8,192: 1.2 s, 2.2 s, 3.7 s (report 003)."""
     one, two, four = (measured(V4, SEED, SEED_SIZE, prompt=2048, concurrency=n).ttft.value for n in (1, 2, 4))
     assert two / one == pytest.approx(2.2 / 1.2, rel=0.15)
     assert four / one == pytest.approx(3.7 / 1.2, rel=0.3)

@@ -212,7 +212,7 @@ def test_the_sets_of_rates_are_in_order() -> None:
 
 
 def test_loading_is_what_was_published() -> None:
-    """80 GB a node took 80 s with a parallel loader and warm files, 552 s with the default one (field guide C2)."""
+    """80 GB a node took 80 s with a parallel loader and warm files, 552 s with the default one."""
     fast, likely, slow = loading(recipe(2), V4, 160 * GB)
     assert fast.files <= 80 <= likely.files <= 552 <= slow.files
     quick = loading(recipe(2, flags={"load-format": "instanttensor"}), V4, 160 * GB)

@@ -81,7 +81,7 @@ def test_tables_that_nobody_can_count() -> None:
 
 
 def test_seed_minimax() -> None:
-    """Guards seed 001: about 65 GB of NVFP4 weights a node, and about 115 GB of FP8 ones, which leave no room."""
+    """Guards report 001: about 65 GB of NVFP4 weights a node, and about 115 GB of FP8 ones, which leave no room."""
     fp8 = replace(MINIMAX, format="fp8", group=128, rows=128, expert_format="", expert_group=0)
     assert line(sized(recipe(MINIMAX, tp=2), 130.6e9)).bytes / 1e9 == pytest.approx(65, rel=0.05)
     assert line(sized(recipe(fp8, tp=2), 229e9)).bytes / 1e9 == pytest.approx(115, rel=0.02)

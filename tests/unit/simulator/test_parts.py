@@ -53,7 +53,7 @@ def test_an_answer_ends_automatically_unless_asked_not_to(reasoning: bool) -> No
 
 
 def test_dsv4_on_two_gb10_has_the_measured_speed(make_rank: MakeRank) -> None:
-    """Decode 27 tokens/s and prefill 1.7K-2.7K tokens/s on two nodes (field guide, section 5): within a third."""
+    """Decode 27 tokens/s and prefill 1.7K-2.7K tokens/s on two nodes: within a third."""
     flags = ["-tp", "2", "--kv-cache-dtype", "fp8", "--max-num-seqs", "6", "--max-model-len", "1048576"]
     speed = make_rank(*flags, config="deepseek-v4-flash").speed
     assert 1 / speed.decode_s(1, 1000) == pytest.approx(27, rel=0.34)

@@ -182,7 +182,7 @@ async def test_a_lease_that_is_given_back_within_seconds_is_waited_for() -> None
 
 
 async def test_an_engine_that_is_busy_when_it_is_found_serves() -> None:
-    """Guards seed 003 at a supervisor's start: no token for 16 minutes, but the KV cache fills: nothing is stopped."""
+    """Report 003 at a supervisor's start: no token for 16 minutes, but the KV cache fills: nothing is stopped."""
     it = tower()
     it.scene.endpoint.given = [NotReady("no answer within 10 s")]
     used = iter(f"vllm:kv_cache_usage_perc {share}\n" for share in (0.1, 0.1, 0.2))

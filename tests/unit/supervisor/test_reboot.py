@@ -27,7 +27,7 @@ def allowed(it: Tower) -> list[str]:
 
 
 async def test_workers_first_the_head_last_and_verified_by_their_markers() -> None:
-    """Guards field guide F4: reboot all together; a connection that breaks is no failure, the marker is the proof."""
+    """Guards that all nodes reboot together; a connection that breaks is no failure, the marker is the proof."""
     it = tower()
     went = allowed(it)
     assert isinstance(await reboot(it.context, BEFORE), Rebooted)

@@ -45,7 +45,7 @@ async def test_a_node_out_of_reach_is_left_and_the_other_one_stopped() -> None:
 
 
 async def test_memory_that_stays_away_is_named_and_not_waited_for() -> None:
-    """Guards field guide E14 (33 GB that the driver keeps are named, and are no reason for a reboot), and the 20 s that
+    """Guards that 33 GB that the driver keeps are named and are no reason for a reboot, and the 20 s that
     each relaunch took on a node where another program had taken memory since the start."""
     it = tower()
     it.memory(1, AVAILABLE - 33 * 1024**3)

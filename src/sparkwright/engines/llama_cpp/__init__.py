@@ -155,7 +155,7 @@ def _options(recipe: Recipe, placement: Placement, context: RenderContext) -> Op
 
 
 def _unmapped(version: str) -> Options:
-    """mmap cache and CUDA buffers are the same memory on GB10: a mapped model counts twice (field guide C5)."""
+    """mmap cache and CUDA buffers are the same memory on GB10: a mapped model counts twice."""
     build = re.fullmatch(r"b(\d+)", version)
     return {"mmap": False} if build and int(build[1]) < LOAD_MODE_SINCE else {"load-mode": "none"}
 

@@ -140,7 +140,7 @@ def _pinned_bytes(recipe: Recipe) -> tuple[Finding, ...]:
 
 
 def _graphs(recipe: Recipe) -> tuple[Finding, ...]:
-    """ENG026; seed 001: a variable that 0.5.12 does not read was taken for the switch."""
+    """ENG026; report 001: a variable that 0.5.12 does not read was taken for the switch."""
     flags = merge({}, recipe.flags)
     off = [name for name in flags if name.startswith("disable-") and "cuda-graph" in name]
     if recipe.nodes == 1 or off or any(name.startswith("cuda-graph-") for name in flags):

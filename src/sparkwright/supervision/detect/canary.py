@@ -8,7 +8,7 @@ from sparkwright.supervision.detect.life import Life
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 
-# One late answer is a hiccup; no operator on record restarts after a single one (field guide F3, F4).
+# One late answer is a hiccup; no operator on record restarts after a single one.
 STRIKES = 2
 # Garbage cannot be seen from outside, so even under traffic it asks now and then: eight tokens a minute.
 _EVEN_SO = 4

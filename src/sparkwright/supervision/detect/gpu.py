@@ -10,7 +10,7 @@ from sparkwright.domain.unknown import Unknown
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 
-# Field guide E94, F3, seed 001: a GPU that waits in a kernel is busy for 96 % at 10-18 W without touching memory;
+# Field guide E94, F3, report 001: a GPU that waits in a kernel is busy for 96 % at 10-18 W without touching memory;
 # A7: decoding takes 30-60 W. Tried by us on an H200: a kernel that only waits takes 126 W as one block and 257 W on all
 # SMs, always with memory at 0 %, where copying takes 413 W with memory at 100 %.
 _BUSY, _FAINT_W = 90.0, 20.0

@@ -1,6 +1,6 @@
 """One node's memory: the guard at its two floors.
 
-MemAvailable is the figure that the recipes' floors are in (field guide F1); page cache is part of it, so a cache that
+MemAvailable is the figure that the recipes' floors are in; page cache is part of it, so a cache that
 grows changes nothing. All bytes.
 """
 

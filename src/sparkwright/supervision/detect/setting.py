@@ -71,7 +71,7 @@ class Setting:
     def step_seconds(self) -> float:
         """What one engine step of a prompt may take: four times the expected; 0 when that is not known.
 
-        A step at a prompt's end takes longer than the average one: seed 003 falls from 1,710 tokens/s at 240K to 986
+        A step at a prompt's end takes longer than the average one: report 003 falls from 1,710 tokens/s at 240K to 986
         at 980K, and expected speeds have an interval of their own.
         """
         return 4.0 * self.batched / self.prefill_tokens_s if self.prefill_tokens_s else 0.0

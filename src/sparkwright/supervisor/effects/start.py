@@ -24,7 +24,7 @@ from sparkwright.supervisor.context import RELAUNCHES, STARTED_IN, DeploymentCon
 from sparkwright.supervisor.effects.stop import AVAILABLE
 from sparkwright.supervisor.sources.engine import asked, shown
 
-# What has just been booted: Docker is given 300 s and the ports of the fabric 600 s (field guide F4).
+# What has just been booted: Docker is given 300 s and the ports of the fabric 600 s.
 _COMES_UP, _ELSE = 600.0, 15.0
 _AGAIN = 2.0
 _LEAST, _BUSY_AGAIN = 1.0, 0.5

@@ -26,7 +26,7 @@ def varied(count: int, mean: float, spread: float, seed: int = 7) -> list[float]
 
 
 def test_acceptance_that_falls_for_three_windows_is_reported_and_taken_back() -> None:
-    """From 2.9 tokens a step to 2.1: more than the 24 % that came before garbled output (field guide F3)."""
+    """From 2.9 tokens a step to 2.1: more than the 24 % that came before garbled output."""
     told = kinds([*varied(20, 1.9, 0.05), 1.1, 1.1, 1.1, 1.1, 1.9, 1.9, 1.9])
     assert told[:22] == [""] * 22
     assert told[23] == "drift-acceptance"

@@ -59,7 +59,7 @@ def test_a_reading_counts_once() -> None:
 
 
 def test_a_clock_pinned_low_under_load_is_a_wedge() -> None:
-    """Six readings: busy, below 1,400 MHz and 40 W (field guide A7), and nothing in between."""
+    """Six readings: busy, below 1,400 MHz and 40 W, and nothing in between."""
     assert looked(*[WEDGED] * 5).wedge(0.0) is None
     found = looked(*[WEDGED] * 6).wedge(0.0)
     assert found is not None

@@ -18,7 +18,7 @@ MEMDESC = (
     [(43, Recovery.RELAUNCH), (79, Recovery.POWER_CYCLE), (119, Recovery.REBOOT), (154, Recovery.REBOOT)],
 )
 def test_an_xid_is_reported_and_asks_for_what_fixes_it(number: int, recovery: Recovery) -> None:
-    """Of the catastrophic set (field guide F3). Whose program it ended is not known: an engine that answers stays."""
+    """Of the catastrophic set. Whose program it ended is not known: an engine that answers stays."""
     watch = KernelWatch("spark-1")
     found = watch.grave(["something else", XID.format(number)], 1.0)
     assert found is not None

@@ -52,7 +52,7 @@ def test_a_leak_that_hurries_is_announced_before_a_tenth_is_gone(per_hour: float
 
 
 def test_a_leak_of_14_mb_a_request_is_measured_by_request() -> None:
-    """Seed 004's figure, five requests in three seconds."""
+    """Report 004's figure, five requests in three seconds."""
     found = announced(lambda time: 12 * GIB - time // 0.6 * 14 * MIB, 1, a_request=0.6)
     assert found is not None
     assert "(14.0 MiB a request)" in found[1].what

@@ -43,7 +43,7 @@ def test_below_the_second_floor_the_engine_is_stopped() -> None:
 
 
 def test_a_fall_that_will_pass_the_second_floor_is_not_waited_for() -> None:
-    """7.4 GiB within seconds have been seen (field guide F1): below the first floor and falling on, it acts before."""
+    """7.4 GiB within seconds have been seen: below the first floor and falling on, it acts before."""
     assert play([10.0, 8.5, 7.0, 5.5], floor=8 * GIB, stop_floor=4 * GIB)[-1] == "memory-stop"
     assert play([7.9, 7.8, 7.7, 7.6], floor=8 * GIB, stop_floor=4 * GIB)[-1] == "memory-low"
     assert play([20.0, 17.0, 14.0, 11.0], floor=8 * GIB, stop_floor=4 * GIB)[-1] == ""

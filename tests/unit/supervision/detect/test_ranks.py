@@ -10,7 +10,7 @@ def used(*gib: float) -> dict[str, object]:
 
 
 def test_a_rank_that_has_not_loaded_is_seen() -> None:
-    """9 GB where 79 GB are loaded (field guide F4)."""
+    """9 GB where 79 GB are loaded."""
     found = uneven(used(79, 9), 1.0)  # type: ignore[arg-type]
     assert found is not None
     assert found.what.startswith("spark-2 uses 9.0 GiB where the others use 79.0 GiB")

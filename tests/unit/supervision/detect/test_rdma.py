@@ -16,7 +16,7 @@ def play(words: dict[str, int], seconds: int, tokens: float = 40.0, **setting: b
 
 
 def test_tokens_without_rdma_traffic_are_reported() -> None:
-    """The ranks have fallen back to sockets: slow, and no error anywhere (field guide E37)."""
+    """The ranks have fallen back to sockets: slow, and no error anywhere."""
     assert play({"spark-1": 0, "spark-2": 0}, 120) == {"rdma-still"}
     assert play({"spark-1": 10**6, "spark-2": 0}, 120) == {"rdma-still"}
 

@@ -67,7 +67,7 @@ def test_a_fresh_start_may_compile_for_minutes() -> None:
 
 
 def test_all_gpus_that_spin_are_found_sooner() -> None:
-    """Busy, faint and without memory traffic on every node: a deadlock in a collective (captures m4, seed 001)."""
+    """Busy, faint and without memory traffic on every node: a deadlock in a collective (captures m4, report 001)."""
     found = play(300, dict.fromkeys(NODES, SPINNING), running=1.0)
     assert found is not None
     after, fault = found
@@ -90,7 +90,7 @@ def test_an_idle_engine_is_never_frozen() -> None:
 
 
 def test_a_prefill_of_980k_tokens_is_never_touched() -> None:
-    """Seed 003: 16.6 minutes without a token. The KV usage moves with each chunk, some 8 s, later 20 s apart."""
+    """Report 003: 16.6 minutes without a token. The KV usage moves with each chunk, some 8 s, later 20 s apart."""
     watch, usage, chunk_at = settled(), 0.0, SETTLED
     for second in range(0, 1000, 2):
         at = SETTLED + second
