@@ -179,7 +179,9 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 def test_every_verb_has_help_with_an_example() -> None:
     """What it does, its options, and a call that one can copy; a list of verbs of which 80 columns cut no line off."""
     for path, command in commands(cli.main, "sparkwright"):
-        text = command.get_help(click.Context(command, info_name=path, terminal_width=80))
+        names = ["-h", "--help"]  # click remembers a command's first ones, also for the page of its reference
+        context = click.Context(command, info_name=path, terminal_width=80, help_option_names=names)
+        text = command.get_help(context)
         assert text.startswith(f"Usage: {path} ")
         assert "Example" in text or path == "sparkwright", path
         lines = text.splitlines()[1:]
