@@ -7,7 +7,7 @@ that only reports the failure of something else never outweighs the line with th
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +28,7 @@ _FEW = 12  # lines: of so few each may be the reason
 _MESSAGE = 3  # lines
 _EXCEPTION, _STRONG = 4.0, 2.5  # kinds of lines: a weaker one is no reason when the engine went on to a later phase
 _SAMPLED = 300
+_MECHANISM = 1.0  # more weight for a line with one
 _LEAST = 2.0  # of the weight: below are remarks
 _BURST = 400  # lines: errors that are closer belong together
 _MANY_SETTINGS = 8
@@ -98,13 +99,13 @@ def explained(
     """Of sources by name, each as (number, raw line) in order; None when no line of them reports anything bad."""
     read = {name: list(lines) for name, lines in sources.items()}
     ways = {name: progress(lines) for name, lines in read.items()}
-    found = [
+    few = sum(map(len, read.values())) <= _FEW
+    bad = (
         one
         for name, lines in read.items()
-        for one in _last_burst([c for c in candidates(name, lines, year) if ways[name].may_end_at(c)])
-    ]
-    if sum(map(len, read.values())) > _FEW:
-        found = [one for one in found if one.weight >= _LEAST]
+        for one in _last_burst([c for c in candidates(name, lines, year, few) if ways[name].may_end_at(c)])
+    )
+    found = _named(list(bad), few)
     if not found:
         return None
     best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
@@ -125,6 +126,13 @@ def explained(
         tuple(step.format_map(Slots({**(words or {}), **slots})) for step in steps),
         same,
     )
+
+
+def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:
+    """With their mechanisms, as far as these can change which is the best."""
+    best = max((one.weight for one in found), default=0.0)
+    near = (_with_mechanism(one) for one in found if few or one.weight >= best - _MECHANISM)
+    return [one for one in near if one.weight > 0 and (few or one.weight >= _LEAST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +186,8 @@ def _slots(one: Candidate) -> dict[str, str]:
     return {name: text for name, text in match.groupdict().items() if text} if match else {}
 
 
-def candidates(source: str, lines: Iterable[tuple[int, bytes]], year: int) -> Iterator[Candidate]:
-    """Those that report anything bad; an exception without a message has the statement that raised it."""
+def candidates(source: str, lines: Iterable[tuple[int, bytes]], year: int, every: bool) -> Iterator[Candidate]:
+    """Those that report anything bad, or every one; an exception without a message has the statement that raised it."""
     place = code = ""
     opened, until = 0.0, 0  # the weight of an exception whose message is in the next lines, up to that one
     for number, raw in lines:
@@ -199,20 +207,23 @@ def candidates(source: str, lines: Iterable[tuple[int, bytes]], year: int) -> It
             weight, until = opened, 0
         if exception and form("continues").search(body):
             opened, until = weight + 2.0, number + _MESSAGE
-        known = next((one for one in mechanisms() if one.match(body)), None)
-        weight = _with_mechanism(weight, prefix, body) if known else weight
-        if weight > 0:
+        if weight > 0 or every:
             logger = _LOGGER.search(prefix)
             where = place if exception else logger["place"] if logger else ""
-            yield Candidate(source, number, text, body, weight, when(text, year), kind >= _STRONG, where, known)
+            yield Candidate(source, number, text, body, weight, when(text, year), kind >= _STRONG, where)
         place, code = ("", "") if exception else (place, code)
 
 
-def _with_mechanism(weight: float, prefix: str, body: str) -> float:
+def _with_mechanism(one: Candidate) -> Candidate:
     """A mechanism makes a line a candidate also without a word of failure, but not routine output."""
-    fine = (level := form("level").search(prefix)) and (level["fine"] or level["mild"] or level["g"] in ("I", "W"))
-    fine = fine or form("follows").search(body) or form("goes_on").search(body)
-    return max(weight, 0.0 if fine else 2.0) + (0.5 if fine else 1.0)
+    known = next((mechanism for mechanism in mechanisms() if mechanism.match(one.body)), None)
+    if not known:
+        return one
+    level = form("level").search(one.text[: len(one.text) - len(one.body)])
+    fine = level and (level["fine"] or level["mild"] or level["g"] in ("I", "W"))
+    fine = fine or form("follows").search(one.body) or form("goes_on").search(one.body)
+    more = max(one.weight, 0.0) + _MECHANISM / 2 if fine else max(one.weight, 2.0) + _MECHANISM
+    return replace(one, weight=more, mechanism=known)
 
 
 def _split(text: str) -> tuple[str, str]:

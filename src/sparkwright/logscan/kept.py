@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-FIRST, LAST = 1000, 3000
+FIRST, LAST = 400, 1600
 _LONGEST = 1200  # bytes of each
 
 
