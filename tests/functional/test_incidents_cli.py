@@ -95,7 +95,7 @@ def test_a_dead_supervisor_is_reported(shell: Shell, head: Head) -> None:
     head.live(pid=2**22 + 1, at=time.time() - 300)
     code, text, found = status(shell)
     assert (code, found["state"]) == (1, "stopped")
-    assert "its supervisor on spark-1 is not running; it last said ready, 30" in text
+    assert "its supervisor on spark-1 is not running; it last reported ready, 30" in text
     assert "it will not restart automatically" in text
 
 
@@ -104,7 +104,7 @@ def test_a_supervisor_that_hangs_is_reported(shell: Shell, head: Head) -> None:
     with supervising(head.home) as pid:
         head.live(pid=pid, at=time.time() - 60)
         _, text, _ = status(shell)
-    assert "its supervisor on spark-1 does not answer; it last said ready, 6" in text
+    assert "its supervisor on spark-1 does not answer; it last reported ready, 6" in text
 
 
 def test_a_pid_that_is_somebody_elses_is_no_supervisor(shell: Shell, head: Head) -> None:

@@ -16,7 +16,7 @@ from sparkwright.simulator.model import find, read
 from sparkwright.simulator.rank import Rank, rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
 
-SIMULATED = "SIMULATED: this is sparkwright's twin of {engine}; no model runs."
+SIMULATED = "SIMULATED: this is sparkwright's simulator of {engine}; no model runs."
 
 
 class Stopped(Exception):

@@ -15,7 +15,7 @@ from sparkwright.simulator.link import PeerLost, Worker
 from sparkwright.simulator.rank import Rank, StartFailed, signalled
 from sparkwright.simulator.scheduler import Engine
 from sparkwright.simulator.web import Web, bind, web
-from sparkwright.simulator.worker import obey
+from sparkwright.simulator.worker import follow_head
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ async def _worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
             await link.barrier(phase)
         await rank.enter("serve")
         async with dialect.beside(rank):
-            await obey(rank, link)
+            await follow_head(rank, link)
     except StartFailed as failure:
         dialect.failed(rank, str(failure))
         return 1

@@ -140,9 +140,9 @@ class Dialect:
 
     def greet(self, rank: Rank) -> None:
         say = rank.voices.api
-        say.say("MAIN", "", console.SIMULATED.format(engine=f"SGLang {self.version}"))
+        say.write("MAIN", "", console.SIMULATED.format(engine=f"SGLang {self.version}"))
         shown = {k: v for k, v in vars(self.given).items() if v not in (None, False) and k != "api_key"}
-        say.say("MAIN", "", f"server_args=ServerArgs({', '.join(f'{k}={v!r}' for k, v in shown.items())})")
+        say.write("MAIN", "", f"server_args=ServerArgs({', '.join(f'{k}={v!r}' for k, v in shown.items())})")
 
     def join(self, rank: Rank) -> None:
         rank.voices.api.info("", "Init torch distributed begin.")
@@ -223,11 +223,11 @@ class Dialect:
         rank.voices.api.info("", "Prefill batch, #new-seq: 1, #new-token: 6, #cached-token: 0, token usage: 0.00, "
                              "#running-req: 0, #queue-req: 0, #pending-token: 0, cuda graph: False, "
                              "input throughput (token/s): 0.00")  # fmt: skip
-        rank.voices.api.say("MAIN", "", "The server is fired up and ready to roll!")
+        rank.voices.api.write("MAIN", "", "The server is fired up and ready to roll!")
 
     def failed(self, rank: Rank, why: str) -> None:
         rank.voices.api.info("", f"Scheduler hit an exception: Traceback (most recent call last):\n{why}")
-        rank.voices.api.say("MAIN", "", "Received sigquit from a child process. It usually means the child failed.")
+        rank.voices.api.write("MAIN", "", "Received sigquit from a child process. It usually means the child failed.")
 
     async def lost(self, rank: Rank) -> int:
         """The scheduler's collective fails, its process tree is killed, the parent with it (kill_process_tree)."""
@@ -237,7 +237,7 @@ class Dialect:
         return 1
 
     def stopping(self, rank: Rank) -> None:
-        rank.voices.api.say("MAIN", "", "Gracefully exiting... Remaining number of requests 0. Remaining requests []")
+        rank.voices.api.write("MAIN", "", "Gracefully exiting... Remaining number of requests 0. Remaining requests []")
 
     @contextlib.asynccontextmanager
     async def beside(self, rank: Rank) -> AsyncIterator[None]:
@@ -245,7 +245,7 @@ class Dialect:
         routes = [Route(path, _well) for path in ("/ping", "/health", "/health_generate")]
         server = web(Starlette(routes=routes), rank.args, rank.voices.api)
         serving = asyncio.ensure_future(server.serve(sockets=[bind(rank.args.host, rank.args.port)]))
-        rank.voices.api.say("MAIN", "", f"Dummy health check server started in background thread at "
+        rank.voices.api.write("MAIN", "", f"Dummy health check server started in background thread at "
                             f"{rank.args.host}:{rank.args.port}")  # fmt: skip
         try:
             yield

@@ -18,7 +18,7 @@ from sparkwright.simulator.metrics import Metrics
 from sparkwright.simulator.server import Handler, Shell, listed
 
 MARK = (
-    "# HELP sparkwright_simulated 1: these figures come from sparkwright's twin of {engine}, no model runs.\n"
+    "# HELP sparkwright_simulated 1: these figures come from sparkwright's simulator of {engine}, no model runs.\n"
     "# TYPE sparkwright_simulated gauge\nsparkwright_simulated 1.0\n"
 )
 

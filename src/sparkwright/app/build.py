@@ -1,4 +1,4 @@
-"""`build`: an image made on one node from a recipe's pinned parts, and brought to the others as the same image."""
+"""`build`: an image made on one node from a recipe's pinned parts, and copied to the others as the same image."""
 
 import json
 import re
@@ -37,7 +37,7 @@ _DAEMON = ("DOCK001", "DOCK002")  # the daemon does not answer, or not to this u
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """node: builds; '' is the head. ship: bring the image to the other nodes that the recipe wants."""
+    """node: builds; '' is the head. ship: copy the image to the other nodes of the recipe."""
 
     node: str = ""
     ship: bool = True
@@ -97,7 +97,7 @@ async def build(services: Services, recipe: Recipe, options: Options) -> Built:
 
 
 def section_of(recipe: Recipe) -> Build:
-    """What the recipe's image is made from. Raises UsageError when it does not say."""
+    """What the recipe's image is made from. Raises UsageError where it has none."""
     if recipe.build is None:
         hint = "`sparkwright recipes show --reference` explains the section; `sparkwright up` needs none"
         raise UsageError(f"{recipe.name}: it has no `build` section, so there is nothing to build", hint)
@@ -173,12 +173,12 @@ def _look(services: Services, job: Job, line: str) -> None:
 def _not_built(services: Services, job: Job, code: int) -> CommandFailed:
     path = services.artifacts.save(job.recipe.name, "build.log", "".join(f"{line}\n" for line in job.log))
     last = "".join(f"\n  | {line[:300]}" for line in list(job.log)[-_SHOWN:])
-    hint = f"the whole log: {path}; the steps that succeeded are kept in Docker's build cache, so the next try is short"
+    hint = f"the whole log: {path}; the steps that succeeded stay in Docker's build cache, so the next try is short"
     return CommandFailed(job.builder, f"image {job.name} could not be built (docker build: exit {code}){last}", hint)
 
 
 def _not_kept(job: Job) -> CommandFailed:
-    """A BuildKit builder in a container of its own leaves the image in its cache and says nothing but a warning."""
+    """A BuildKit builder in a container of its own leaves the image in its cache and prints only a warning."""
     what = f"`docker build` ended well, but image {job.name} is not in Docker's store"
     return CommandFailed(job.builder, what, "`docker buildx use default` there, then call `sparkwright build` again")
 
@@ -200,7 +200,7 @@ async def _about(services: Services, job: Job) -> BuiltImage:
     found = parse(await services.hosts[job.builder].run(command))
     if isinstance(found, BuiltImage):
         return found
-    raise CommandFailed(job.builder, f"image {job.name} could not be looked at: {found.why} {found.raw}".rstrip())
+    raise CommandFailed(job.builder, f"image {job.name} could not be inspected: {found.why} {found.raw}".rstrip())
 
 
 async def _record(services: Services, job: Job, about: BuiltImage) -> str:

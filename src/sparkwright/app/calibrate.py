@@ -1,4 +1,4 @@
-"""What the engines said at earlier starts: looked up before a plan, kept after each start that ended well."""
+"""What the engines printed at earlier starts: read before a plan, saved after each start that ended well."""
 
 from dataclasses import replace
 
@@ -61,17 +61,17 @@ def _same_model(given: Calibration, recipe: Recipe, checkpoints: Checkpoints) ->
         )
 
 
-def keep(services: Services, plan: Plan, found: ClusterState, watch: Watch, timed: bool) -> None:
-    """Stores what each rank's log said; timed: it was watched from its beginning, so its phases are known.
+def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Watch, timed: bool) -> None:
+    """Saves the figures of each rank's log; timed: it was watched from its beginning, so its phases are known.
 
-    What cannot be kept is told: it is no reason to fail a start. The demo's nodes leave nothing behind.
+    What cannot be saved is reported: it is no reason to fail a start. The demo's nodes leave nothing behind.
     """
     if services.cluster.simulated:
         return
     phases = tuple((str(phase), at - watch.began) for phase, at in watch.phases.items()) if timed else ()
     said = (_of_rank(services, plan, found, rank) for rank in watch.ranks)
     for one in said:
-        trouble = "" if one.says_nothing else services.calibrations.save(replace(one, phases=phases))
+        trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
         if trouble:
             services.sink.tell(Notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True))
             return

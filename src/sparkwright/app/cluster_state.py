@@ -53,7 +53,7 @@ async def gather_state(services: Services, nodes: Sequence[Node], recipe: Recipe
 
 
 async def _beyond(services: Services, others: Sequence[Node], recipe: Recipe, found: ClusterState) -> ClusterState:
-    """Adds what the cluster's other nodes have of what none of the wanted ones has: it is copied from there."""
+    """Adds what the cluster's other nodes have of what none of the recipe's nodes has: it is copied from there."""
     model = recipe.model.simulated or any(_whole(entry) for entry in found.checkpoints.values())
     image = recipe.engine.runtime is not Runtime.DOCKER or bool(found.images)
     more = ClusterState({})

@@ -1,6 +1,6 @@
-"""`check --deep`: what a look at the nodes does not tell. RDMA bandwidth of each rail, and clocks under load.
+"""`check --deep`: what facts alone do not show. RDMA bandwidth of each rail, and clocks under load.
 
-All that is started ends by itself within seconds, and is ended when the caller goes away.
+All that is started ends within seconds, and is ended when the caller goes away.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ def _unfit(*pair: NodeFacts) -> str:
 
 
 def _lanes(one: NodeFacts, other: NodeFacts) -> Iterator[_Lane]:
-    """Rails that share a subnet; and the twins of such rails where neither has an address, by their link-local GIDs."""
+    """Rails that share a subnet; and the other ports of their cages without addresses, by link-local GIDs."""
     far = rails(other)
     for rail in rails(one):
         met = next((peer for peer in far if set(peer.networks) & set(rail.networks)), None)

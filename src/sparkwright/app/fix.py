@@ -76,7 +76,7 @@ async def undoable(services: Services, only: Sequence[str] = ()) -> tuple[tuple[
     return tuple(wanted for wanted in found if not only or FORMER.get(wanted.code, wanted.code) in only), lost
 
 
-async def mend(services: Services, wanted: Sequence[Wanted], seize: bool) -> tuple[tuple[Result, ...], Checked]:
+async def apply_fixes(services: Services, wanted: Sequence[Wanted], seize: bool) -> tuple[tuple[Result, ...], Checked]:
     """Makes them, as far as they are still due under the nodes' leases, and checks again. Raises Busy."""
     async with holding(services, _nodes(wanted), "check --fix", seize):
         findings = (await check_nodes(services)).findings
@@ -230,7 +230,7 @@ async def _record(services: Services, node: str) -> tuple[Change, ...]:
     made = fact.read(await services.hosts[node].run(fact.command))
     if isinstance(made, Unknown):
         what = f"{file(state)}, the record of `check --fix`, cannot be read: {made.why} {made.raw}"
-        raise CommandFailed(node, what.strip(), "look at it: without it nothing can be taken back")
+        raise CommandFailed(node, what.strip(), "inspect it: without it nothing can be undone")
     return made
 
 

@@ -47,7 +47,7 @@ def unreal(cluster: Cluster, recipe: Recipe) -> bool:
 
 
 def weighed(services: Services, request: LaunchRequest, cluster_state: ClusterState, nodes: Sequence[Node]) -> Weighed:
-    """What the ledgers of the nodes say, for the recipe as it is and for what could be changed."""
+    """What the ledgers of the nodes show, for the recipe as it is and for what could be changed."""
     judge = judge_of(request, cluster_state, nodes)
     counted = judge.ground.ledgers(request.recipe)
     found = verdict(counted)
@@ -102,7 +102,7 @@ def surroundings(
 
 
 def kv_dtypes(recipe: Recipe) -> tuple[str, ...]:
-    """Types of KV cache that this version of the engine takes, as far as its data tell."""
+    """Types of KV cache that this version of the engine takes, as far as its data show."""
     data, _ = flag_data(recipe.engine.name, recipe.engine.version)
     option = data.options.get(traits(recipe).kv_option) if data else None
     return tuple(str(name) for name in option.allowed("")) if option else ()

@@ -26,7 +26,7 @@ from sparkwright.remote import gateway as commands
 _LOCAL = ("localhost", "127.0.0.1")
 _NAMES = 24
 ENDPOINT = "endpoint"
-"""The file beside the gateway's own that says its URL: no gateway was made where it is not."""
+"""The file next to the gateway's own with its URL: no gateway was made where it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class GatewayInstall:
-    """services: to be run in where.home + `/door`. said: lines for the user. Findings never stop the engine.
+    """services: to be run in the gateway's folder of where.home. Findings never stop the engine.
 
     Caddy comes first: until another deployment's Caddy on the same port has gone both answer (SO_REUSEPORT), and only
     then is the port of the figures free for the service.
@@ -53,7 +53,7 @@ class GatewayInstall:
 
     services: tuple[Service, ...]
     findings: tuple[Finding, ...] = ()
-    said: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()  # lines for the user
     key: str = ""
 
     @property

@@ -49,7 +49,7 @@ async def _opened(
 
 
 async def _tried(services: Services, where: Installation, name: str, reach: Reach) -> dict[str, str]:
-    """Address -> `ok`, or what ssh said."""
+    """Address -> `ok`, or what ssh printed."""
     done = await did(services, where.node, node_ssh.attempt(where.home, name, reach.addresses))
     return {at: said for at, tab, said in (row.partition("\t") for row in done.stdout.splitlines()) if tab}
 

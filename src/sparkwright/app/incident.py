@@ -91,7 +91,7 @@ class Outage:
     heard: Mapping[str, Heard]
     boots: Mapping[str, str] = field(default_factory=dict)
 
-    def said(self, now: Mapping[str, str]) -> str:
+    def sentence(self, now: Mapping[str, str]) -> str:
         """The fault's sentence, with the nodes whose boot marker is another one by now."""
         nodes = sorted(n for n, boot in self.boots.items() if now.get(n, "") not in ("", boot))
         if not nodes or self.what.endswith("rebooted"):
@@ -149,13 +149,13 @@ def _log(services: Services, found: Evidence, rank: Rank) -> Part:
 def _text(services: Services, found: Evidence, node: str, name: tuple[str, str], command: Command) -> Part:
     """name: of the file, and of the source in the diagnosis ('': it is not read there)."""
 
-    async def bring() -> None:
+    async def read() -> None:
         text = (await services.hosts[node].run(command)).stdout
         if text:
             found.files[name[0]] = text
             found.logs.update({name[1]: text} if name[1] else {})
 
-    return name[1] or name[0], bring()
+    return name[1] or name[0], read()
 
 
 async def _ended(services: Services, found: Evidence, node: str) -> None:
@@ -203,7 +203,7 @@ async def explain(
     logs = {name: text if name.startswith(_KERNEL) else without_clients(text) for name, text in logs.items()}
     kernels = {name.removeprefix(_KERNEL): text for name, text in found.logs.items() if name.startswith(_KERNEL)}
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
-    logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.said(found.boots) if outage else "")
+    logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.sentence(found.boots) if outage else "")
     logs[ends.SOURCE] += "".join(f"{line}\n" for line in found.seen)
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
     year = year_of(services)

@@ -1,4 +1,4 @@
-"""Supervision set up on the head node, so that whoever called may go away."""
+"""Supervision set up on the head node, so that the caller may go away."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ _RECENT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class InstallResult:
-    """How it is supervised. node: '' when it is not; findings say why, or what to know of it. said: for the user.
+    """How it is supervised. node: '' when it is not; findings: why, or what to know of it.
 
     reach: how clients come to its gateway, None without one.
     """
@@ -50,13 +50,13 @@ class InstallResult:
     node: str = ""
     manager: Manager = Manager.NONE
     findings: tuple[Finding, ...] = ()
-    said: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()  # lines for the user
     reach: Reach | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions:
-    """What a supervisor is to know beside plan and wish. fresh: the ranks were started just now.
+    """What a supervisor is to know besides plan and request. fresh: the ranks were started just now.
 
     figures: of that start: `available:NODE` bytes before it, `started in` seconds. replaces: another deployment, whose
     gateway on port `gateway` (0: none) answers until this one's does.
@@ -82,7 +82,7 @@ async def install_supervisor(
 ) -> InstallResult:
     """Idempotent: what is as it should be is not restarted. What goes wrong is a finding: it serves all the same.
 
-    Raises NotReady when it was taken down meanwhile: a supervisor would bring it back.
+    Raises NotReady when it was taken down meanwhile: a supervisor would start it again.
     """
     began = services.clock.monotonic()
     services.sink.tell(StepStarted(_STEP, f"on {plan.head}"))
@@ -95,7 +95,7 @@ async def install_supervisor(
     except NodeError as error:
         armed = InstallResult(findings=(not_set_up(plan.head, error.message),))
     except asyncio.CancelledError:
-        text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again says how to reach it"
+        text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again prints how to reach it"
         services.sink.tell(Notice(text, warning=True))
         raise
     services.sink.tell(StepDone(_STEP, services.clock.monotonic() - began))
@@ -104,7 +104,7 @@ async def install_supervisor(
 
 @asynccontextmanager
 async def _alone(services: Services, plan: Plan) -> AsyncIterator[None]:
-    """Under the leases, after a short wait: a `down` beside this would leave units that it never saw. Raises Busy."""
+    """Under the leases, after a short wait: a `down` meanwhile would leave units that it never saw. Raises Busy."""
     nodes, why = list(dict.fromkeys(plan.placement.nodes)), f"up {plan.deployment}: supervise"
     until, told = services.clock.monotonic() + _WAIT, False
     async with AsyncExitStack() as stack:
@@ -123,7 +123,7 @@ async def _alone(services: Services, plan: Plan) -> AsyncIterator[None]:
 
 
 async def _there(services: Services, plan: Plan) -> None:
-    """Rank 0 is still the plan's, running or ended. Where that cannot be told, it counts as such."""
+    """Rank 0 is still the plan's, running or ended. Where that is not known, it counts as such."""
     fact = ranks_fact(services.cluster.node(plan.head))
     found = fact.read(await services.hosts[plan.head].run(fact.command))
     mine = {spec.labels["spec-hash"] for spec in plan.specs}
@@ -133,7 +133,7 @@ async def _there(services: Services, plan: Plan) -> None:
     by = f"taken down by {who}" if who else "replaced by somebody else"
     raise NotReady(
         f"{plan.deployment}: {by} before it could be supervised",
-        "`sparkwright status` shows what runs; the same `sparkwright up` again brings it back",
+        "`sparkwright status` shows what runs; the same `sparkwright up` again starts it",
     )
 
 
@@ -228,7 +228,7 @@ def _desired(services: Services, launch_request: LaunchRequest, plan: Plan, opti
 
 
 async def _ordered(services: Services, where: Installation, desired: Desired, options: InstallOptions) -> None:
-    """Desired state and secrets on the head. One that says the same but for who called and when stays as it is."""
+    """Desired state and secrets on the head. One that is the same but for who called and when stays as it is."""
     host, fresh = services.hosts[where.node], options.fresh
     names = (desired.recipe.serving.api_key_env, *_SECRETS)
     secrets = {name: services.secrets[name].reveal() for name in names if name in services.secrets}
@@ -246,7 +246,7 @@ async def _ordered(services: Services, where: Installation, desired: Desired, op
 
 
 def _same(known: str, desired: Desired) -> bool:
-    """Whoever called, whenever, and whatever this start has taught about speeds since."""
+    """Without the caller, the time, and what this start has taught about speeds since."""
     try:
         before = from_json(Desired, known)
     except Unreadable:

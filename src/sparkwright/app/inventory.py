@@ -29,7 +29,7 @@ class Inventory:
 
 
 async def inventory(services: Services, nodes: Sequence[Node], recipes: Iterable[Recipe]) -> Inventory:
-    """recipes: their model paths tell where else models may lie. Changes nothing."""
+    """recipes: their model paths show where else models may lie. Changes nothing."""
     # The parents of models that recipes look for at absolute paths or below home
     paths = (recipe.model.path.rstrip("/") for recipe in recipes)
     folders = tuple(dict.fromkeys(path.rpartition("/")[0] or "/" for path in paths if path.startswith(("/", "~/"))))

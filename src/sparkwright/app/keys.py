@@ -74,7 +74,7 @@ async def revoke(services: Services, name: str, deployment: str = "") -> tuple[K
 
 
 async def _change(services: Services, change: Callable[[Keys], Keys], why: str) -> None:
-    """Two who write at the same time both get what they want: whoever comes second reads again."""
+    """Two who write at the same time both succeed: the second one reads again."""
     head = services.cluster.head
     for _ in range(_TRIES):
         keys, known = await _read(services)

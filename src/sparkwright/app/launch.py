@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.calibrate import calibrated, keep
+from sparkwright.app.calibrate import calibrated, save_figures
 from sparkwright.app.cluster_state import gather_state, nodes_for
 from sparkwright.app.identity import looked_at
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
-from sparkwright.app.lease import Held, holding
+from sparkwright.app.lease import Leases, holding
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
@@ -53,7 +53,7 @@ class Options:
 async def up(services: Services, request: LaunchRequest, options: Options) -> Outcome:
     """Raises Refused, Busy, NotReady, Unreachable, CommandFailed; the nodes are then as before, logs of ranks kept.
 
-    What served before serves again then, unless options say otherwise. Cancelled before the ranks run it undoes what
+    What served before serves again then, unless options exclude it. Cancelled before the ranks run it undoes what
     was begun; after that the ranks go on, where they replace nothing.
     """
     outcome = await prepare(services, request)
@@ -110,7 +110,7 @@ async def _supervise(services: Services, request: LaunchRequest, outcome: Outcom
 
 
 def _figures(outcome: Outcome) -> dict[str, float]:
-    """What a relaunch can be held against."""
+    """What a relaunch is compared with."""
     memory = {name: facts.memory for name, facts in outcome.cluster_state.facts.items()}
     found = {f"available:{n}": float(told.available) for n, told in memory.items() if not isinstance(told, Unknown)}
     took = sum(seconds for name, seconds in outcome.steps if name not in _BEFORE)
@@ -202,7 +202,7 @@ async def _look(services: Services, request: LaunchRequest, outcome: Outcome) ->
         _refuse(outcome.plan, request.force)
 
 
-async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus], held: Held, swap: Swap) -> None:
+async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus], held: Leases, swap: Swap) -> None:
     """Old ranks gone everywhere, then workers, then head. Whatever interrupts it, nothing of it stays."""
     plan, grace = outcome.plan, engine_by_name(outcome.plan.recipe.engine.name).stop.grace
     await finished(swap.begin())
@@ -225,7 +225,7 @@ async def _launch(services: Services, outcome: Outcome, old: Sequence[RankStatus
 
 
 async def _start(services: Services, outcome: Outcome, spec: RankSpec) -> None:
-    """With unlimited memlock unless the daemon is known not to be able to give it (rule DOCK004 says so)."""
+    """With unlimited memlock unless the daemon is known not to be able to give it (check DOCK004 reports that)."""
     found, docker = outcome.cluster_state, outcome.cluster_state.facts[spec.node].docker
     state = resolved_paths(services.cluster.node(spec.node), found.facts[spec.node]).state
     memlock = isinstance(docker, Unknown) or docker.can_raise_memlock is not False
@@ -243,7 +243,7 @@ async def _until_ready(services: Services, outcome: Outcome, ours: bool = True, 
     _answered(outcome, answer)
     outcome.done, outcome.facts = "ready", watch.facts
     outcome.steps += watch.steps()
-    keep(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
+    save_figures(services, outcome.plan, outcome.cluster_state, watch, timed=ours)
 
 
 def _answered(outcome: Outcome, answer: Answer) -> None:

@@ -19,7 +19,7 @@ STALE_AFTER = 60.0
 
 
 @dataclass
-class Held:
+class Leases:
     """The leases of a piece of work. lost: who has taken one over; then nothing may be changed any more."""
 
     nodes: list[str]
@@ -30,13 +30,13 @@ class Held:
 @asynccontextmanager
 async def holding(
     services: Services, nodes: Sequence[str], why: str, seize: bool = False, of: Of = Of.RANKS
-) -> AsyncIterator[Held]:
+) -> AsyncIterator[Leases]:
     """Takes the lease of every node, renews them, gives them back. Raises Busy; nothing stays taken then.
 
     Nodes are taken in the order of their names, so that two who want the same ones cannot block each other half-way.
     When somebody else takes one over (--break-lease), the work inside is cancelled and Busy is raised.
     """
-    held = Held([], of=of)
+    held = Leases([], of=of)
     try:
         for node in sorted(nodes):
             held.nodes.append(node)  # before it is ours: an interrupt must not leave a lease that nobody knows of
@@ -58,7 +58,7 @@ async def _take(services: Services, node: str, why: str, seize: bool, of: Of) ->
         hint = "ask that user; --break-lease takes its place"
         raise Busy(f"{node}: its lease is no lease of ours: {done.stderr.strip()[:200]}", hint)
     if not done.ok:
-        raise CommandFailed(node, f"the lease could not be taken: {done.stderr.strip()[:200]}", "look at /run/lock")
+        raise CommandFailed(node, f"the lease could not be taken: {done.stderr.strip()[:200]}", "inspect /run/lock")
 
 
 def _busy(services: Services, node: str, held: str) -> Busy:
@@ -77,7 +77,7 @@ def _busy(services: Services, node: str, held: str) -> Busy:
 
 
 @asynccontextmanager
-async def _renewing(services: Services, held: Held) -> AsyncIterator[None]:
+async def _renewing(services: Services, held: Leases) -> AsyncIterator[None]:
     holder = asyncio.current_task()
     renewing = asyncio.create_task(_renew(services, held, holder))
     try:
@@ -91,7 +91,7 @@ async def _renewing(services: Services, held: Held) -> AsyncIterator[None]:
         renewing.cancel()
 
 
-async def _renew(services: Services, held: Held, holder: "asyncio.Task[object] | None") -> None:
+async def _renew(services: Services, held: Leases, holder: "asyncio.Task[object] | None") -> None:
     while not held.lost:
         await services.clock.sleep(RENEW_EVERY)
         for node in held.nodes:
@@ -103,7 +103,7 @@ async def _renew(services: Services, held: Held, holder: "asyncio.Task[object] |
         holder.cancel()
 
 
-async def _release(services: Services, held: Held) -> None:
+async def _release(services: Services, held: Leases) -> None:
     async def one(node: str) -> None:
         # A node that does not answer keeps its lease, which is stale after a minute.
         with suppress(NodeError, TimeoutError):

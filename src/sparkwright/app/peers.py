@@ -12,9 +12,9 @@ from sparkwright.remote import staging
 
 
 async def peer_of(services: Services, plan: Plan | None, source: str, node: str) -> staging.Peer:
-    """The way from source to node, told by the node itself over the connection that is already trusted.
+    """The way from source to node, as the node itself reports it over the connection that is already trusted.
 
-    Raises CommandFailed when it does not tell, or when the two share no fabric.
+    Raises CommandFailed when it does not answer, or when the two share no fabric.
     """
     reach = parse_peer(await services.hosts[node].run(staging.peer()))
     if isinstance(reach, Unknown):

@@ -1,4 +1,4 @@
-"""A model that no node has and of which the recipe says too little: what its hub says of it."""
+"""A model that no node has and of which the recipe has too little: what its hub has of it."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from sparkwright.facts import model_config
 
 
 async def published(services: Services, recipe: Recipe, cluster_state: ClusterState) -> Published | None:
-    """Asked only when nothing else tells; None also without internet, where the plan does with what it has."""
+    """Asked only when nothing else is known; None also without internet, where the plan does with what it has."""
     if services.hub is None or not _needed(services, recipe, cluster_state):
         return None
     found = await services.hub.look(recipe.model.id, recipe.model.revision)
@@ -32,7 +32,7 @@ def _needed(services: Services, recipe: Recipe, cluster_state: ClusterState) -> 
 
 
 def completed(request: LaunchRequest, cluster_state: ClusterState) -> LaunchRequest:
-    """The wish with what the hub says where the recipe says nothing."""
+    """The request with what the hub has where the recipe has nothing."""
     told = cluster_state.published
     if told is None:
         return request

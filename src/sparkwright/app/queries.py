@@ -1,4 +1,4 @@
-"""`status` and `logs`: the deployments as the nodes themselves tell them."""
+"""`status` and `logs`: the deployments as the nodes themselves report them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -97,7 +97,7 @@ async def _deployment(
 
 
 def _as_watched(supervised: Supervised, live: Live) -> Deployment:
-    """What a supervisor says wins: it has looked for longer than one call can."""
+    """What a supervisor reports wins: it has watched for longer than one call can."""
     return Deployment(
         name=supervised.deployment,
         state=live.phase,
@@ -136,7 +136,7 @@ def _problems(ranks: Sequence[RankStatus]) -> tuple[str, ...]:
 
 
 def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool) -> DeploymentState:
-    """What can be said without a token."""
+    """What is known without a token."""
     if not any(r.running for r in ranks):
         failed = any(r.exit_code != 0 for r in ranks)
         return DeploymentState.FAILED if failed else DeploymentState.STOPPED

@@ -41,7 +41,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Our ranks as the nodes tell them, and why some nodes could not be asked, or their containers not be seen."""
+    """Our ranks as the nodes report them, and why some nodes could not be asked, or their containers not be seen."""
 
     ranks: tuple[RankStatus, ...]
     lost: dict[str, NodeError]
@@ -99,7 +99,7 @@ def handle(services: Services, deployment: str, spec: RankSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a rank ended, as its node says: `exited 137 false`, the last for the out-of-memory killer of its container.
+    """How a rank ended, as its node shows: `exited 137 false`, the last for the out-of-memory killer of its container.
 
     ago: seconds before that was asked.
     """
@@ -136,7 +136,7 @@ async def runs(services: Services, deployment: str, rank: int, node: str) -> boo
 
 
 async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> None:
-    """Raises CommandFailed with what the node said."""
+    """Raises CommandFailed with what the node printed."""
     where = process.rank_dir(way.state, plan.deployment, spec.rank)
     host = services.hosts[spec.node]
     if spec.secrets or spec.files:

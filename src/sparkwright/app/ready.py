@@ -20,7 +20,7 @@ from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.domain.units import duration
 from sparkwright.engines.catalog import engine as engine_by_name
 
-QUESTION = "Say hello in one short sentence."
+QUESTION = "Write one short sentence."
 # A model that thinks first may need more than a greeting's worth; any token of it proves that the ranks work together.
 ANSWER_TOKENS = 64
 # uvicorn says that it is up a moment before it listens.
@@ -35,8 +35,8 @@ _SLACK = 2.0
 async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tuple[Answer, Watch]:
     """Follows all ranks until the endpoint has answered. Raises NotReady or Unreachable; the ranks are stopped then.
 
-    ours: this call started them. Ranks that somebody else brought up and whose server is up are left alone: they may
-    be busy with a prompt that takes a quarter of an hour (report 003: 980K tokens, 16.6 minutes).
+    ours: this call started them. Ranks that somebody else started and whose server is up are left alone: they may
+    be busy with a prompt that takes a quarter of an hour (980K tokens: 16.6 minutes).
     """
     watch = Watch(services, plan, engine_by_name(plan.recipe.engine.name))
     services.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
@@ -57,7 +57,7 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
 
 
 def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[tuple[Cause, ...], Explanation | None]:
-    """The root causes that the logs of all ranks show, and the line that explains without one; kept next to them."""
+    """The root causes that the logs of all ranks show, and the line that explains without one; saved next to them."""
     from sparkwright.app.diagnose import examine, year_of  # a thousand patterns, which only a failed start needs
 
     words = {
@@ -74,7 +74,7 @@ def diagnosed(services: Services, plan: Plan, watch: Watch) -> tuple[tuple[Cause
 
 
 async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
-    """The answer. Raises NotReady when a rank ends or stands still before."""
+    """The answer. Raises NotReady when a rank ends or makes no progress before."""
     try:
         async with asyncio.TaskGroup() as group:
             jobs = [group.create_task(watch.follow(rank)) for rank in watch.ranks]
@@ -103,7 +103,7 @@ async def _answered(services: Services, plan: Plan, limit: float) -> Answer:
     except TimeoutError:
         raise NotReady(
             f"stuck: {plan.deployment}: the server on {plan.head} is up, but has given no complete answer in "
-            f"{duration(limit)} (phase answer); /health may well say 200",
+            f"{duration(limit)} (phase answer); /health may well answer 200",
             "read the logs of all ranks; phases.answer.stuck_after in the recipe changes the limit",
         ) from None
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 
-from sparkwright.app.lease import Held, holding
+from sparkwright.app.lease import Leases, holding
 from sparkwright.app.services import Services
 from sparkwright.app.tasks import each, finished, together
 from sparkwright.domain.command import Command, Completed
@@ -40,7 +40,7 @@ async def remove_supervisor(
 @asynccontextmanager
 async def taking_over(
     services: Services, nodes: Sequence[str], deployment: str, why: str, seize: bool
-) -> AsyncIterator[Held]:
+) -> AsyncIterator[Leases]:
     """As `holding`; a supervisor of this deployment that holds a lease gives way, and goes on if that was in vain."""
     async with AsyncExitStack() as stack:
         try:

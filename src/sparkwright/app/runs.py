@@ -12,7 +12,7 @@ _LIST = "sparkwright runs list shows what there is"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RunsAndFiles:
     """Where runs are, and the files that they come from and go to."""
 
     runs: RunStore
@@ -69,7 +69,7 @@ async def deleted(runs: RunStore, words: Sequence[str]) -> tuple[Listed, ...]:
     return tuple(found)
 
 
-async def exported(kept: Kept, word: str, form: str, path: str) -> bytes:
+async def exported(kept: RunsAndFiles, word: str, form: str, path: str) -> bytes:
     """path: '' only returns the content. form: '' goes by the path's end. Raises UsageError."""
     form = form or _form(kept.files, path)
     content = kept.files.bytes_of(await loaded(kept.runs, word), form)
@@ -88,7 +88,7 @@ def _form(files: RunFiles, path: str) -> str:
     return found
 
 
-async def imported(kept: Kept, paths: Sequence[str], tags: Sequence[str]) -> tuple[Run, ...]:
+async def imported(kept: RunsAndFiles, paths: Sequence[str], tags: Sequence[str]) -> tuple[Run, ...]:
     """Every file is read before anything is kept. Raises UsageError."""
     runs = [kept.files.read(path) for path in paths]
     known = {one.id for one in await kept.runs.list()}

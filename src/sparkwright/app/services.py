@@ -1,4 +1,4 @@
-"""What a use case is given: the cluster, the way to its nodes, and where to tell what happens."""
+"""What a use case is given: the cluster, the way to its nodes, and where to report what happens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from sparkwright.ports import Artifacts, Calibrations, Clock, Endpoint, Hosts, K
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """who: `user@host` for leases and audit. nonce: random, tells this process from others.
+    """who: `user@host` for leases and audit. nonce: random, distinguishes this process from others.
 
     secrets: values of environment variables that recipes name (serving.api_key_env, HF_TOKEN), already masked.
     python: the interpreter of this machine; of use on the nodes that are this machine only (`python_on`).
@@ -52,9 +52,8 @@ class Services:
 class LaunchRequest:
     """What the user asked for. force: the reason given to override findings, '' for none.
 
-    measured: what logs that were given by hand say, in place of what is kept of earlier starts. supervised: the
-    engine listens where only the gateway reaches it. beside: deployments that ran on the same nodes while it served, at
-    the user's request. replaces: another deployment, whose memory and ports count as free.
+    measured: figures of logs that were given by hand, in place of those of earlier starts. supervised: the engine
+    listens where only the gateway reaches it. replaces: another deployment, whose memory and ports count as free.
     """
 
     recipe: Recipe
@@ -63,17 +62,18 @@ class LaunchRequest:
     api_key: Secret | None = None
     measured: tuple[Calibration, ...] = ()
     supervised: bool = False
+    # Deployments that ran on the same nodes while it served, at the user's request.
     beside: tuple[str, ...] = ()
     replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What the nodes said. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it.
+    """What the nodes answered. images: node -> (id, bytes) of the recipe's image, absent when the node lacks it.
 
     engines: node -> the engine that is there, absent where nobody has looked yet. calibrations: node -> what the engine
-    said there (or elsewhere) at an earlier start of the same. stored: every checkpoint on the cluster's disks, () where
-    nobody has looked: that is done only for a plan that does not fit. published: what the hub says of a model that no
+    printed there (or elsewhere) at an earlier start. stored: every checkpoint on the cluster's disks, () where
+    nobody has looked: that is done only for a plan that does not fit. published: what the hub has of a model that no
     node has, None where it was not asked or did not answer.
     """
 

@@ -61,12 +61,12 @@ def image_needs(plan: Plan, cluster_state: ClusterState) -> Needs:
 
 
 async def stage_image(services: Services, plan: Plan, cluster_state: ClusterState) -> bool:
-    """True when an image was brought to a node (the survey is old then). Raises CommandFailed."""
+    """True when an image was copied to a node (the survey is old then). Raises CommandFailed."""
     needs = image_needs(plan, cluster_state)
     if not needs.lacking:
         return False
     await _stage_image(services, plan, needs, cluster_state)
-    # What was brought is looked at again: two ranks of one deployment never run two images
+    # What was copied is inspected again: two ranks of one deployment never run two images
     source, reference = needs.source or plan.head, plan.recipe.engine.image
     now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
     for node in needs.lacking:
@@ -153,11 +153,11 @@ async def _copy_model(services: Services, plan: Plan, cluster_state: ClusterStat
 
 
 def _not_copied(source: str, node: str, what: str, ended: tuple[int, str]) -> CommandFailed:
-    """The error of a copy that ended with this exit code and these last words."""
+    """The error of a copy that ended with this exit code and these last lines."""
     code, said = ended
     hints = {
         NO_SSH: f"{source} must be able to log in to {node} over the fabric: load your key into an ssh agent here "
-        f"(`ssh-add`), which is lent for the copy, or give {source} a key of its own (`ssh-copy-id` there)",
+        f"(`ssh-add`), which is used for the copy only, or give {source} a key of its own (`ssh-copy-id` there)",
         NO_PROGRAM: f"install rsync on {source} and {node}",
         NO_SPACE: f"make room on {node} (`df -h`) and call `up` again: it goes on where it stopped",
     }
@@ -211,7 +211,7 @@ async def _download(services: Services, node: Node, model: Model, lack: str) -> 
 
 
 def staging_text(plan: Plan, cluster_state: ClusterState) -> tuple[str, ...]:
-    """What `plan` says about staging, one sentence each."""
+    """What `plan` prints about staging, one sentence each."""
     told = []
     for what, needs in (("image", image_needs(plan, cluster_state)), ("weights", model_needs(plan, cluster_state))):
         if needs.lacking and needs.source:
@@ -231,7 +231,7 @@ def _complete(cluster_state: ClusterState, node: str) -> Checkpoint | None:
 
 
 def _lack(cluster_state: ClusterState, node: str) -> str:
-    """What a node lacks of the model, in words."""
+    """What a node lacks of the model, as text."""
     found = cluster_state.checkpoints.get(node)
     if isinstance(found, Unknown):
         return f"it could not be read: {found.raw or found.why}"

@@ -148,7 +148,7 @@ def _grace(ranks: Sequence[RankStatus]) -> float:
 
 
 async def clean(services: Services, plan: Plan) -> None:
-    """Takes away what there is of the deployment, as far as the nodes can be reached; says what could not be."""
+    """Takes away what there is of the deployment, as far as the nodes can be reached; reports what could not be."""
     try:
         found = await rank_work.listing(services, plan.placement.nodes)
         await rank_work.stop_all(services, found.of(plan.deployment), _CLEAN_GRACE, remove=True)
@@ -156,5 +156,5 @@ async def clean(services: Services, plan: Plan) -> None:
         for error in found.lost.values():
             raise error
     except SparkwrightError as error:
-        text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` goes on with it"
+        text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` continues"
         services.sink.tell(Notice(text, warning=True))

@@ -1,4 +1,4 @@
-"""Long commands on a node whose output tells how far they are: copies, downloads, pulls."""
+"""Long commands on a node whose output shows how far they are: copies, downloads, pulls."""
 
 import re
 from collections import deque
@@ -23,7 +23,7 @@ SEPARATOR = " / "
 
 
 async def follow(services: Services, node: str, command: Command, what: str, size: int) -> tuple[int, str]:
-    """Runs a long command and tells its progress; its exit code and its last lines that are no progress.
+    """Runs a long command and reports its progress; its exit code and its last lines that are no progress.
 
     size: bytes in all, 0 when not known.
     """
@@ -62,6 +62,6 @@ def _progress(node: str, what: str, match: re.Match[str], size: int) -> Progress
 
 
 def other_image(node: str, name: str, found: str, wanted: str) -> CommandFailed:
-    """The error of an image that came to a node as another than it was; wanted: which one, and where that is."""
+    """The error of an image that came to a node as another than it was; expected: which one, and where that is."""
     hint = "the two Docker daemons store images differently (`docker info`: Storage Driver): make them alike"
     return CommandFailed(node, f"image {name} is {found} there and {wanted}", hint)

@@ -30,7 +30,7 @@ _RECONNECT = 1.0
 
 @dataclass
 class RankWatch:
-    """One rank as its log tells it. moved, ended_at: when it last progressed, when it ended (monotonic seconds)."""
+    """One rank as its log shows it. moved, ended_at: when it last progressed, when it ended (monotonic seconds)."""
 
     spec: RankSpec
     moved: float
@@ -94,7 +94,7 @@ class Watch:
         self._deaf.add(rank.spec.rank)
 
     async def _read(self, rank: RankWatch) -> None:
-        """The log from its beginning; what an earlier connection has brought is passed over."""
+        """The log from its beginning; what an earlier connection has read is passed over."""
         known = len(rank.lines)
         services, spec, name = self._services, rank.spec, self._plan.deployment
         stream = follow(services.hosts[spec.node], spec.runtime, handle(services, name, spec))
@@ -192,7 +192,7 @@ class Watch:
         why = why_stuck({r.spec.rank: r.phase for r in self.ranks})
         return NotReady(
             f"stuck: no rank has progressed for {duration(silent)} (allowed in phase {rank.phase}: "
-            f"{duration(allowed)}); {why}; {rank.label} said last: {rank.text}",
+            f"{duration(allowed)}); {why}; {rank.label} last printed: {rank.text}",
             f"{_HINT.format(self._plan.deployment)}; phases.{rank.phase}.stuck_after in the recipe changes the limit",
             tail=_proof(rank),
         )
@@ -205,7 +205,7 @@ _HINT = (
 
 
 def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
-    """The engine's usual times, with what the recipe says in their place."""
+    """The engine's usual times, with the recipe's in their place."""
     times = dict(phase_times(engine.name))
     for name, given in plan.recipe.phases.items():
         phase = Phase(name)
@@ -215,7 +215,7 @@ def _times(plan: Plan, engine: Engine) -> Mapping[Phase, PhaseTime]:
 
 
 def how(ended: str) -> str:
-    """In words; ended: as End.how."""
+    """As a sentence; ended: as End.how."""
     status, code, oom = (*ended.split(), "", "", "")[:3]
     if status == "gone":
         return "is gone: somebody removed it"

@@ -8,7 +8,7 @@ from sparkwright.checks.reading import (
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE
-from sparkwright.domain.plan import Advice, RankSpec, words
+from sparkwright.domain.plan import Advice, RankSpec, split_text
 from sparkwright.domain.recipe import RecipeState
 from sparkwright.domain.unknown import known
 
@@ -32,7 +32,7 @@ def split_impossible(context: Context) -> Iterator[Found]:
         return
     yield Found(
         "; ".join(advice.chosen.refused) + (f" ({advice.source})" if advice.source else ""),
-        title=f"{words(advice.chosen.parallelism)} is not possible for this model",
+        title=f"{split_text(advice.chosen.parallelism)} is not possible for this model",
         cause=f"{context.recipe.engine.name} would refuse it after the ranks have started",
         fix=_other_split(advice),
         subject=context.recipe.name,

@@ -10,7 +10,7 @@ from sparkwright.checks.recipes import served_on_gb10
 from sparkwright.compat.combination import flag, on, shape_of, variables
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.plan import Advice, words
+from sparkwright.domain.plan import Advice, split_text
 from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.engines.catalog import traits
 
@@ -156,7 +156,7 @@ def _estimate(advice: Advice | None, wanted: Parallelism) -> str:
     splits = advice.splits if advice else ()
     cost = next((split.cost for split in splits if split.parallelism == wanted and split.cost), None)
     step = f": {cost.step[0] * 1000:.0f} to {cost.step[1] * 1000:.0f} ms a step by our estimate" if cost else ""
-    return words(wanted) + step
+    return split_text(wanted) + step
 
 
 _SERVED, _DEFAULT = 0.4, 0.9

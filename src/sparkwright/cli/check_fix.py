@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sparkwright.app.check import Checked, check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
+from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo, fold
@@ -53,7 +53,9 @@ def fix(cluster: Cluster, where: ClusterOptions, how: How) -> Fixed:
     wanted = _with_password(cluster, where, how, wanted)
     if not _agreed(cluster, wanted, how, "check --fix"):
         return Fixed(wanted, _untouched(wanted, how), before)
-    results, after = shared.drive_on(cluster, where, lambda services: mend(services, wanted, how.seize), how.as_json)
+    results, after = shared.drive_on(
+        cluster, where, lambda services: apply_fixes(services, wanted, how.seize), how.as_json
+    )
     return Fixed(wanted, results, after)
 
 

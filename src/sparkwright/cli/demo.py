@@ -32,12 +32,12 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
 from sparkwright.engines.catalog import simulator
-from sparkwright.engines.simulator import Twin
+from sparkwright.engines.simulator import Simulator
 from sparkwright.simulator.nodes import make_cluster
 from sparkwright.wiring import ClusterOptions, places
 
 T = TypeVar("T")
-RECIPE = Twin.name
+RECIPE = Simulator.name
 WIDTH = 76
 WHAT = "two embedded nodes on this machine, and an engine that speaks like vLLM 0.21.0 without a model."
 NEXT = """What to do next on real nodes:

@@ -12,7 +12,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import SEPARATE, engine
 from sparkwright.facts.engine_log import LogStory, read_log
-from sparkwright.planner.calibrate import conditions, measured, told, without_pool
+from sparkwright.planner.calibrate import conditions, measured, source_of, without_pool
 from sparkwright.planner.ledger import simulated
 from sparkwright.simulator.boot import SIMULATED
 
@@ -34,7 +34,7 @@ def _from_log(recipe: Recipe, log: str, rank: int) -> Calibration:
     under = conditions(recipe, simulated(recipe), rank=rank)
     phases = tuple((str(phase), after) for phase, after in story.phases)
     found = measured(facts, under, source=log, differs=_differences(recipe, facts), phases=phases)
-    if found.says_nothing:
+    if found.is_empty:
         said = f"{log}: holds no line of {recipe.engine.name} about weights or KV cache"
         raise UsageError(f"{said}{_instead(recipe, log)}", _HINT)
     return _fitting(recipe, log, found, facts)
@@ -56,8 +56,8 @@ def _fitting(recipe: Recipe, log: str, found: Calibration, facts: Mapping[str, s
 
 def _other_context(recipe: Recipe, facts: Mapping[str, str]) -> str:
     """The log's context where it is not the recipe's, '' where it is or one of the two is unknown."""
-    told, wanted = facts.get("context", ""), recipe.serving.context
-    return told if told and wanted and told != str(wanted) else ""
+    source_of, wanted = facts.get("context", ""), recipe.serving.context
+    return source_of if source_of and wanted and source_of != str(wanted) else ""
 
 
 def _story(recipe: Recipe, log: str, dialect: str) -> LogStory:
@@ -107,7 +107,7 @@ def _differences(recipe: Recipe, facts: Mapping[str, str]) -> tuple[str, ...]:
 
 def measured_text(found: Mapping[str, Calibration]) -> str:
     """What the plan takes for measured, a line for each node; '' for nothing."""
-    lines = [f"  {node}: {_figures(one)} ({told(one)})" for node, one in found.items()]
+    lines = [f"  {node}: {_figures(one)} ({source_of(one)})" for node, one in found.items()]
     return "\n".join(["measured at an earlier start", *lines]) if lines else ""
 
 

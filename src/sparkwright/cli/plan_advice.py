@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sparkwright.cli.columns import aligned, fold
-from sparkwright.domain.plan import Advice, Range, Split, words
+from sparkwright.domain.plan import Advice, Range, Split, split_text
 from sparkwright.domain.units import gib
 
 
@@ -26,7 +26,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
 
 
 def _row(split: Split, batch: int) -> tuple[str, ...]:
-    cost, name = split.cost, words(split.parallelism)
+    cost, name = split.cost, split_text(split.parallelism)
     if split.refused:
         return (name, "not possible", "", "", "", "")
     if cost is None:
@@ -47,7 +47,7 @@ def _notes(advice: Advice) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for split in advice.splits:
         for reason in split.refused[:1]:
-            reasons.setdefault(reason, []).append(words(split.parallelism))
+            reasons.setdefault(reason, []).append(split_text(split.parallelism))
     for reason, names in reasons.items():
         yield f"{', '.join(names)}: {reason.removeprefix(names[0]).lstrip(': ')}"
     if advice.why:

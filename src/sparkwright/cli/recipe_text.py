@@ -12,7 +12,7 @@ from typing import Any
 from sparkwright.domain.deployment import PHASE_ORDER
 from sparkwright.domain.recipe import Figure, Recipe, RecipeState, Runtime
 from sparkwright.domain.units import duration, gib
-from sparkwright.engines.options import words
+from sparkwright.engines.options import option_words
 
 _HEADS = ("NAME", "ENGINE", "NODES", "PROFILES", "STATE", "TITLE")
 _PROSE = {"state_reason", "profile", "profiles", "published", "notes", "hash", "source", "title"}
@@ -165,7 +165,7 @@ def _section(title: str, lines: Sequence[Line], width: int) -> str:
 def flags(given: Mapping[str, Any]) -> Iterator[str]:
     """Each flag of a recipe as words of the command line."""
     for name, value in given.items():
-        yield " ".join(words({name: value}))
+        yield " ".join(option_words({name: value}))
 
 
 def changes(recipe: Recipe, other: Recipe) -> str:

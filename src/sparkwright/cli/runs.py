@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.app import runs as use
-from sparkwright.app.runs import Kept
+from sparkwright.app.runs import RunsAndFiles
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_done import summary_json
 from sparkwright.cli.bench_text import next_text, summary_text
@@ -56,13 +56,13 @@ SCHEMA = 1
 FORMS = tuple(run_files().forms)
 
 
-def with_store(work: Callable[[Kept], Awaitable[T]]) -> T:
+def with_store(work: Callable[[RunsAndFiles], Awaitable[T]]) -> T:
     """Runs a use case on the runs of this machine."""
 
     async def go() -> T:
         store = run_store()
         try:
-            return await work(Kept(store, run_files()))
+            return await work(RunsAndFiles(store, run_files()))
         finally:
             await store.aclose()
 

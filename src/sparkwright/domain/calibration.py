@@ -6,7 +6,7 @@ from sparkwright.domain.units import GIB
 
 # Weights and graphs of a second start are those of the first (vLLM 0.21.0 on two nodes, our recordings: to 0.01 GiB).
 # What is left for the KV pool is not: 62.31, 62.59 and 62.81 GiB in three published logs of one recipe on a GB10, 4.22
-# and 5.34 in two boots of another (field guide D).
+# and 5.34 in two boots of another.
 _SAME, _POOL_SAME = 0.005, GIB * 6 // 10
 # Another node, driver or image, or conditions that nobody knows.
 _LIKE, _POOL_LIKE = 0.03, GIB * 12 // 10
@@ -71,7 +71,7 @@ class Calibration:
     differs: tuple[str, ...] = field(default=())
 
     @property
-    def says_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Without a figure of memory it calibrates nothing."""
         return self.weights is None and self.kv is None
 

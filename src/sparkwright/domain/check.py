@@ -25,8 +25,7 @@ class Context:
 
     images: node -> bytes of the image as the daemon knows it, 0 when it is absent; no entry: not asked. published: what
     the hub has of a model that no node has, where the plan was made with it.
-    measured: by `check --deep`. gateway: where a gateway is made ready, nowhere else. beside: other deployments that
-    may run on the same nodes.
+    measured: by `check --deep`. gateway: where a gateway is made ready, nowhere else.
     `check` without a recipe has only cluster and facts; `plan` and `up` have everything.
     """
 
@@ -42,7 +41,7 @@ class Context:
     published: Published | None = None
     measured: Measured | None = None
     gateway: GatewayFacts | None = None
-    beside: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()  # other deployments that may run on the same nodes
 
     def facts_of(self, spec: RankSpec) -> NodeFacts | None:
         return self.facts.get(spec.node)

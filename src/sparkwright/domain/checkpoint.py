@@ -42,11 +42,11 @@ MISSING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """file: below the model's folder, '' for the folder itself. said: what was found, against what was expected."""
+    """file: below the model's folder, '' for the folder itself."""
 
     defect: Defect
     file: str = ""
-    said: str = ""
+    said: str = ""  # what was found, and what was expected
 
     def __str__(self) -> str:
         return f"{self.file} ({self.said})" if self.file else self.said

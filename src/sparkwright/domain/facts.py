@@ -159,7 +159,7 @@ class DockerTrouble(StrEnum):
 class Docker:
     """The daemon as this user sees it. version '' with trouble: not installed, not running, or no rights.
 
-    said: Docker's own first line about the trouble. cdi: the daemon can hand out NVIDIA GPUs by CDI name.
+    cdi: the daemon can hand out NVIDIA GPUs by CDI name.
     proxy, no_proxy: the daemon's own, without user and password.
     """
 
@@ -170,7 +170,7 @@ class Docker:
     snap: bool = False
     storage: str = ""
     trouble: DockerTrouble = DockerTrouble.NONE
-    said: str = ""
+    said: str = ""  # Docker's own first line about the trouble
     rootless: bool = False
     can_raise_memlock: bool | Unknown = NOT_ASKED
     log_driver: str = ""

@@ -27,14 +27,14 @@ BLOCK, OVERRIDE, WARN, INFO = Severity
 class Fix:
     """What `check --fix` may do: small, right on every such node, and undone by `undo` exactly.
 
-    says: what changes, with the value before and after. do, undo: run on `node` in order, as root where `root`.
+    do, undo: run on `node` in order, as root where `root`.
     Command.changes is set: it goes to the node's audit log. Never where sources contradict each other.
     look: prints what it is now, as the ssh user; `sets` once do has run, unlike what somebody
     else has set since.
     """
 
     node: str
-    says: str
+    says: str  # what changes, with the value before and after
     do: tuple[Command, ...]
     undo: tuple[Command, ...]
     look: Command

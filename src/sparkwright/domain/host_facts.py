@@ -82,16 +82,13 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A systemd unit: load is loaded, masked or not-found; active is active, inactive, failed; enabled as it says.
-
-    says: the service's own text about what it does, '' for none.
-    """
+    """A systemd unit: load is loaded, masked or not-found; active is active, inactive, failed; enabled as printed."""
 
     name: str
     load: str
     active: str
     enabled: str = ""
-    says: str = ""
+    says: str = ""  # the service's own text about what it does
 
 
 @dataclass(frozen=True, slots=True)

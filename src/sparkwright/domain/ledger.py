@@ -119,7 +119,7 @@ class MemoryLedger:
 
     claim: bytes of the pool that the engine wants to find free at start (its memory fraction); 0: it has no such check.
     outside: names of the engine's own lines that come on top of the claim. capacity: what the KV pool holds, None when
-    nothing tells it; kv_needed: bytes of one sequence of full length, without which the engine does not start.
+    nothing shows it; kv_needed: bytes of one sequence of full length, without which the engine does not start.
     loading: the most that is taken while weights are read, None where nothing is.
     """
 

@@ -182,7 +182,7 @@ class Supervised:
         """A sentence about what is wrong with the supervisor itself, '' when nothing is."""
         if self.current:
             return ""
-        last = f"; it last said {self.live.phase}, {self.age:.0f} s ago" if self.live else ""
+        last = f"; it last reported {self.live.phase}, {self.age:.0f} s ago" if self.live else ""
         how = "does not answer" if self.running else "is not running"
         next_ = "it is being started again" if self.again else "it will not restart automatically"
         return f"its supervisor on {self.node} {how}{last}: {next_}"

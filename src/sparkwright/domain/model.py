@@ -22,7 +22,7 @@ class ModelShape:
     State: state_kind (gdn, kda, mamba1, mamba2, lightning, sconv), a convolution state_conv wide over state_conv_width
     numbers, and a matrix of state_matrix numbers a sequence and layer, written in state_format ('': as the engine
     likes). sconv without state_layers: every attention layer has such convolutions next to its KV.
-    draft_architecture: of a draft model inside the checkpoint (MTP, DSpark). senses: has an encoder of images or sound.
+    draft_architecture: of a draft model inside the checkpoint (MTP, DSpark).
     Experts: moe_layers have `experts` of expert_intermediate each, per_token of them work, shared_experts always do (a
     wider shared FFN counts as several). expert_hidden: what routed experts read and write where that is narrower than
     hidden. ungated: an FFN is two matrices, not three.
@@ -72,7 +72,7 @@ class ModelShape:
     shared_full_layers: int = 0
     kv_sources: tuple[int, ...] = ()
     draft_architecture: str = ""
-    senses: bool = False
+    senses: bool = False  # has an encoder of images or sound
     single_blocks: bool = False
     ffn_layers: int = 0
     intermediate: int = 0

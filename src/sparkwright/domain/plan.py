@@ -75,7 +75,7 @@ class Advice:
         return min(working, key=lambda s: _changes(s.parallelism, own.parallelism), default=None) if own else None
 
 
-def words(p: Parallelism) -> str:
+def split_text(p: Parallelism) -> str:
     """`tp 2 x pp 1 + ep`, without the ones: `tp 2`, `pp 2`, `dp 2 + ep`, `one node`."""
     parts = [f"{name} {count}" for name, count in (("tp", p.tp), ("pp", p.pp), ("dp", p.dp)) if count > 1]
     return (" x ".join(parts) or "one node") + (" + ep" if p.ep else "")

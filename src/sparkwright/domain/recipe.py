@@ -110,7 +110,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """name: vllm, llama-cpp, twin. version: exact. image: reference (by digest or tag), docker runtime.
+    """name: as in the catalog of engines. version: exact. image: reference (by digest or tag), docker runtime.
 
     venv: a folder with bin/python, process runtime; empty: what is on the node's PATH.
     extra_env, extra_flags: variables and options that the image's own build adds to that version.

@@ -65,7 +65,7 @@ class Reads:
     """Reads of one stream that carried tokens. at: seconds since it was sent; tokens: in each, by rising time.
 
     exact: each read's count is known (continuous usage, or one token a chunk by the total); else the total was
-    shared out over the reads by the length of their text. Times are kept as an array, of 8 bytes each and not of 32: a
+    shared out over the reads by the length of their text. Times are an array, of 8 bytes each and not of 32: a
     long run has ten million.
     """
 

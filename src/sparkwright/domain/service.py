@@ -14,7 +14,7 @@ class Manager(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """name: `supervisor`, `door`, `caddy`. argv: absolute program first. env: nothing secret, units are readable.
+    """name: of the unit. argv: absolute program first. env: nothing secret, units are readable.
 
     cwd: '' for the supervisor's folder. private: what it writes is for its user only.
     """

@@ -113,14 +113,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """One line of a gate file against a run. observed: None where the run has no such figure, which fails.
-
-    seen: the same as people write it.
-    """
+    """One line of a gate file against a run. seen: the figure as people write it."""
 
     line: str
     passed: bool
-    observed: float | None
+    observed: float | None  # None where the run has no such figure, which fails
     wanted: str
     why: str = ""
     seen: str = ""

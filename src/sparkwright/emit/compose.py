@@ -1,4 +1,4 @@
-"""Compose: the same compose.yaml on every node, and a .env a node for what differs (the way of report 003)."""
+"""Compose: the same compose.yaml on every node, and a .env a node for what differs."""
 
 import shlex
 from collections.abc import Mapping, Sequence

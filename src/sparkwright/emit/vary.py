@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Variables that report 003 and everybody's compose files call so; an endpoint of the same name must not be hit.
+# Variables that many compose files call so; an endpoint of the same name must not be hit.
 PLAIN = {"node-rank": "NODE_RANK", "headless": "HEADLESS", "master-addr": "MASTER_ADDR"}
 Unit = tuple[str, ...]
 Flag = tuple[str, int]

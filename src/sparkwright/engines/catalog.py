@@ -19,7 +19,7 @@ from sparkwright.engines.flag_data import DATA_OF
 from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
-from sparkwright.engines.simulator import Twin
+from sparkwright.engines.simulator import Simulator
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.vllm import Vllm
@@ -31,7 +31,7 @@ ENGINES: Mapping[str, Engine] = {
     "sglang": Sglang(),
     "trtllm": Trtllm(),
     "llama-cpp": LlamaCpp(),
-    "twin": Twin(),
+    "twin": Simulator(),
 }
 
 

@@ -48,7 +48,7 @@ MEANINGS: tuple[tuple[str, str, str, str], ...] = (
     ("--config", "--config", "--extra_llm_api_options", ""),
     ("", "--enable-metrics", "", "--metrics"),
 )
-# Words of guides and old versions that no data file has: report 000's table and the engines' own past.
+# Names of guides and old versions that no data file has.
 PAST: Mapping[str, Mapping[str, str]] = {
     "vllm": {
         "num-nodes": "--nnodes",
@@ -67,7 +67,7 @@ PAST: Mapping[str, Mapping[str, str]] = {
     "trtllm": {"tp": "--tp_size", "pp": "--pp_size", "ep": "--ep_size", "context-length": "--max_seq_len"},
     "llama-cpp": {"no-mmap": "--load-mode none", "mmap": "--load-mode mmap", "mlock": "--load-mode mlock"},
 }
-# Values that engines name differently: vLLM's fp8 is e4m3 (report 000's table).
+# Values that engines name differently: vLLM's fp8 is e4m3.
 VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {("sglang", "kv-cache-dtype"): {"fp8": "fp8_e4m3"}}
 
 

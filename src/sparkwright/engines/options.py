@@ -9,7 +9,7 @@ from sparkwright.domain.recipe import Recipe
 Options = dict[str, Any]
 
 
-def words(options: Mapping[str, Any]) -> tuple[str, ...]:
+def option_words(options: Mapping[str, Any]) -> tuple[str, ...]:
     """`--name value` words in the mapping's order.
 
     True is `--name`, False `--no-name`, None leaves the option out, a mapping is JSON, a list of plain values is

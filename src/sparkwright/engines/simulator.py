@@ -23,7 +23,7 @@ MODULE = ("-m", "sparkwright.simulator")
 _TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the simulator's own processes")
 
 
-class Twin:
+class Simulator:
     name = "twin"
     metric_names = VLLM_METRICS
     metrics_page = "metrics"

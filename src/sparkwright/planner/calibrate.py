@@ -63,7 +63,7 @@ def choose(known: Iterable[Calibration], wanted: Conditions, alike: bool = True)
     The same limits count more than the same rank, node, driver and image; of equals the newest is taken. alike: every
     rank holds as much as any other, as those of tp do: then one speaks for all.
     """
-    fit = [one for one in known if one.conditions.family == wanted.family and not one.says_nothing]
+    fit = [one for one in known if one.conditions.family == wanted.family and not one.is_empty]
     fit = [one for one in fit if alike or one.conditions.rank == wanted.rank]
     best = max(fit, key=lambda one: (_likeness(one.conditions, wanted), one.at), default=None)
     return replace(best, differs=(*best.differs, *_differences(best.conditions, wanted))) if best else None
@@ -111,10 +111,10 @@ def loading(calibration: Calibration | None) -> Estimate | None:
     if calibration is None or not seconds:
         return None
     fast, slow = _AGAIN_ELSEWHERE if calibration.differs else _AGAIN
-    return Estimate(seconds, seconds * fast, seconds * slow, (told(calibration),))
+    return Estimate(seconds, seconds * fast, seconds * slow, (source_of(calibration),))
 
 
-def told(calibration: Calibration) -> str:
+def source_of(calibration: Calibration) -> str:
     """`measured at the start of 2026-11-21 by v4 on spark-1`, with what was different then."""
     node, source = calibration.conditions.node, calibration.source
     when = f" at the start of {datetime.fromtimestamp(calibration.at, UTC):%Y-%m-%d}" if calibration.at else ""

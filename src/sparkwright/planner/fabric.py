@@ -3,6 +3,7 @@
 A ConnectX-7 cage of a GB10 is two RDMA devices and two netdevs on two PCI domains: `rocep1s0f0` with
 `roceP2p1s0f0`, `enp1s0f0np0` with `enP2p1s0f0np0`. One of the two alone gives half the speed. Cages may differ
 between nodes; what has to agree is the subnet.
+https://www.servethehome.com/the-nvidia-gb10-connectx-7-200gbe-networking-is-really-different
 """
 
 from collections.abc import Iterable, Mapping, Sequence

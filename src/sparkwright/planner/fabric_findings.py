@@ -95,7 +95,7 @@ def no_ipv4(node: str, interface: str, links: Iterable[Interface]) -> Finding:
         node,
         f"interfaces: {_links(links)}",
         title=f"{interface} is down or has no IPv4 address",
-        fix=f"give {interface} an address in a subnet that all nodes share and bring it up, or write another interface",
+        fix=f"give {interface} an address in a subnet that all nodes share and set it up, or write another interface",
     )
 
 
@@ -109,7 +109,7 @@ def no_gid(node: str, port: RdmaPort, address: str) -> Finding:
         node,
         rows,
         title=f"{port.device} has no RoCE v2 GID for {address}",
-        fix=f"bring the interface down and up: ip link set {port.netdev} down && ip link set {port.netdev} up",
+        fix=f"set the interface down and up again: ip link set {port.netdev} down && ip link set {port.netdev} up",
     )
 
 

@@ -12,7 +12,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Action, ActionKind, Load, Speed, Verdict
 from sparkwright.planner import kv_cache
-from sparkwright.planner.calibrate import holding, loading, told
+from sparkwright.planner.calibrate import holding, loading, source_of
 from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.speed import speed
@@ -131,7 +131,7 @@ def calibrated(
 
 
 def _one(found: MemoryLedger, recipe: Recipe, shape: ModelShape | None, said: Calibration | None) -> MemoryLedger:
-    if said is None or said.says_nothing:
+    if said is None or said.is_empty:
         return found
     figures = {WEIGHTS: said.weights, KV_POOL: said.kv, GRAPHS: said.graphs, ACTIVATIONS: said.activations}
     lines = tuple(_line(line, figures.get(line.name), said) for line in found.lines)
@@ -149,7 +149,7 @@ def _line(line: LedgerLine, size: int | None, said: Calibration) -> LedgerLine:
     if size is None:
         return line
     low, high = said.around(size, line.name == KV_POOL)
-    return LedgerLine(line.name, size, Origin.CALIBRATED, told(said), low, high)
+    return LedgerLine(line.name, size, Origin.CALIBRATED, source_of(said), low, high)
 
 
 def _pool_follows(made: MemoryLedger, before: MemoryLedger, recipe: Recipe, shape: ModelShape | None) -> MemoryLedger:

@@ -128,7 +128,7 @@ class Pool:
     checked: int = 0
 
     @property
-    def held(self) -> int:
+    def per_sequence(self) -> int:
         """Blocks of one full sequence."""
         return sum(group.blocks for group in self.groups)
 

@@ -32,7 +32,7 @@ def capacity(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], 
         return KvCapacity(size, unknown=made.why)
     blocks, context = max(0, size) // made.block, recipe.serving.context or shape.positions
     # The first block stands for no content: nothing is ever written there.
-    fit = max(0, blocks - 1) / made.held
+    fit = max(0, blocks - 1) / made.per_sequence
     alike = Counter((group.blocks, group.tokens) for group in made.groups)
     parts = [f"{many} x {held:,} blocks of {tokens:,} tokens" for (held, tokens), many in alike.items()]
     return KvCapacity(
@@ -41,11 +41,11 @@ def capacity(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], 
         tokens=int(fit * context),
         sequences=fit,
         block=made.groups[0].tokens,
-        per_sequence=made.held * made.block,
+        per_sequence=made.per_sequence * made.block,
         why=(
             (
                 f"{blocks:,} blocks of {made.block:,} B",
-                f"a sequence of {context:,} tokens holds {made.held:,}: {', '.join(parts)}",
+                f"a sequence of {context:,} tokens holds {made.per_sequence:,}: {', '.join(parts)}",
             )
         ),
     )
@@ -56,7 +56,7 @@ def needed(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...], se
     made = _pool(recipe, shape, kinds)
     if isinstance(made, Unknown):
         return made
-    blocks = ceil(made.held * sequences) + reserves_null(recipe)
+    blocks = ceil(made.per_sequence * sequences) + reserves_null(recipe)
     return blocks * (made.checked or made.block)
 
 
@@ -68,7 +68,7 @@ def _pool(recipe: Recipe, shape: ModelShape, kinds: tuple[CacheLayers, ...]) -> 
 
 def _reported(recipe: Recipe, made: Pool, blocks: int, context: int) -> int:
     if prints_contexts(recipe):
-        return int(blocks / (made.counted or made.held) * context)
+        return int(blocks / (made.counted or made.per_sequence) * context)
     return blocks // len(made.groups) * made.tokens * (number(flag(recipe, "decode-context-parallel-size")) or 1)
 
 

@@ -45,11 +45,11 @@ def once(work: Callable[Concatenate[Recipe, P], T]) -> Callable[Concatenate[Reci
     call: Callable[..., T] = work
 
     @lru_cache(maxsize=_KEPT)
-    def kept(asked: _Asked, rest: tuple[Any, ...]) -> T:
+    def remembered(asked: _Asked, rest: tuple[Any, ...]) -> T:
         return call(asked.recipe, *rest)
 
     def done(recipe: Recipe, /, *rest: P.args, **_: P.kwargs) -> T:
-        return kept(_Asked(recipe), rest)
+        return remembered(_Asked(recipe), rest)
 
     done.__doc__ = work.__doc__
     return done

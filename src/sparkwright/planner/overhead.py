@@ -33,7 +33,7 @@ _KERNELS = {
     False: Range(CONTEXT, 0.30, 0.25, 0.35, "kernels loaded and libraries' workspaces, on five starts of 0.21.0"),
     True: Range(CONTEXT, 0.17, 0.10, 0.35, "as on one GPU, less what NCCL had loaded, on three starts of 0.21.0"),
 }
-# On a GB10 the tightest of several ranks sets the pool for all, and they differ by 0.5 to 3.2 GiB (memory-and-speed 2).
+# On a GB10 the tightest of several ranks sets the pool for all, and they differ by 0.5 to 3.2 GiB.
 _UNIFIED = {
     False: Range(CONTEXT, 1.0, 0.0, 4.0, "kernels, and what the processes grow by on the CPU's side of the one pool"),
     True: Range(CONTEXT, 1.7, 0.0, 4.5, "as on one node, on the tightest of the ranks: they differ by up to 3.2 GiB"),
@@ -44,7 +44,7 @@ _LOADERS = {
 }
 _GRAPH = (1 * MIB, 0.1 * MIB)  # bytes of a captured graph: at least, and for each layer of the model
 # The first capture, with NCCL's buffers where there are ranks. A GB10's own measure of it sees the page cache move too:
-# 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget (memory-and-speed 2).
+# 0.9, 1.4, 2.0, 2.4 and 5.1 GiB in all on five multi-node engines, once nearly all of the budget.
 _FIRST = {(False, False): 0.04, (False, True): 0.04, (True, False): 0.24, (True, True): 1.6}
 _FIRST_MOST = 4.5
 

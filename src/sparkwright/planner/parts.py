@@ -18,7 +18,7 @@ _BYTES = {"fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5, "nvfp4
 # Bytes of the scale that a group shares: FP8 (E4M3) for NVFP4, E8M0 for MXFP4, 16 bits for integers (GPTQ, AWQ).
 _SCALE = {"nvfp4": 1.0, "mxfp4": 1.0, "int4": 2.0, "int8": 2.0}
 TABLES = "tables of single rows"
-UNTOLD_TABLES = f"{TABLES}, in numbers not told"
+UNKNOWN_TABLES = f"{TABLES}, of unknown size"
 _TABLE_FORMATS, _TABLE_GROUP = ("bf16", "fp8", "nvfp4"), 16
 
 
@@ -141,7 +141,7 @@ def _ends(s: ModelShape) -> Iterator[Weights]:
     table = s.vocab * s.hidden * (_BYTES["fp32"] if s.format == "fp32" else _BYTES["bf16"])
     if s.tables:
         yield Weights(
-            TABLES if s.table_format else UNTOLD_TABLES, s.tables * table_size(s), Spread.HEADS, ends=True, idle=True
+            TABLES if s.table_format else UNKNOWN_TABLES, s.tables * table_size(s), Spread.HEADS, ends=True, idle=True
         )
     if not s.tied:
         yield Weights("embedding", table, Spread.HEADS, ends=True, idle=True)

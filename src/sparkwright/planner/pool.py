@@ -10,7 +10,7 @@ from sparkwright.domain.verdict import Action, ActionKind
 from sparkwright.planner.usable import stoppable
 
 POOL = "pool"
-# A freshly booted GB10 has 5.4-7.6 GiB that no counter explains (firmware, carve-outs; fixtures of field guide A1).
+# A freshly booted GB10 has 5.4-7.6 GiB that no counter explains (firmware, carve-outs).
 # Only what exceeds them can be pages that the driver kept of an engine that has gone.
 UNEXPLAINED_AT_BOOT = 8 * GIB
 

@@ -145,11 +145,11 @@ def _started(recipe: Recipe, shape: ModelShape, size: int) -> Estimate:
 
 
 # Bytes/s at which a rank gets its share (fast, likely, slow). Slow is vLLM's default loader on cold files (80 GB in 552
-# s; 69 GB in 216 s is nearer), fast a parallel loader with files in the page cache (80 GB in 80 s; field guide C2).
+# s; 69 GB in 216 s is nearer), fast a parallel loader with files in the page cache (80 GB in 80 s).
 _RATES = (1.4e9, 0.45e9, 0.14e9)
 _PARALLEL = ("instanttensor", "fastsafetensors", "runai_streamer")
 _PARALLEL_RATE = 0.9e9
-# Seconds of imports, rendezvous, profile run and warm-up (field guide C2: 45-80; cold kernels take minutes).
+# Seconds of imports, rendezvous, profile run and warm-up (45-80; cold kernels take minutes).
 _AROUND = (25.0, 70.0, 240.0)
 # Our own captures (vLLM 0.21.0): compiling took 10 s for 4 layers, 31 s for 36; graphs 0.08 s a batch size for 36.
 _COMPILE = (8.0, 0.64)

@@ -43,7 +43,7 @@ class Rates:
 
 # read: 240e9 of the nominal 273e9 is the most that was measured alone; engines came near it with
 # dense models of 27B and more. gemm: the nominal BF16 peak is 125e12; fast is what native FP4 products reach. exchange:
-# a bare NCCL all-reduce over RoCE takes 22-28 us (B6), inside engines 30-150; slow is where RDMA may not be in use.
+# a bare NCCL all-reduce over RoCE takes 22-28 us, inside engines 30-150; slow is where RDMA may not be in use.
 FAST = Rates(
     read=243e9,
     cache=240e9,

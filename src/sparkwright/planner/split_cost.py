@@ -21,10 +21,10 @@ from sparkwright.planner.parts import Spread, Weights, main, settled, share
 BEST_READ = 240e9
 WORST_READ = {"dense": 0.80 * 273e9, "sparse": 0.57 * 273e9}
 # Seconds of one small exchange inside a decoding engine over RoCE, (best, worst). Two nodes: 3.6 ms a token at about 86
-# exchanges (D4) up to what Nemotron-3-Super lost (146 us). More nodes: GLM-5.2's and V4.1-Flash's own breakdowns on
-# four. A bare NCCL all-reduce takes 22-28 us (B6): engines never reached that.
+# exchanges up to what Nemotron-3-Super lost (146 us). More nodes: GLM-5.2's and V4.1-Flash's own breakdowns on
+# four. A bare NCCL all-reduce takes 22-28 us: engines never reached that.
 EXCHANGE: dict[bool, Range] = {True: (40e-6, 150e-6), False: (100e-6, 240e-6)}
-# Bytes a second over the cable: both halves of the port under NCCL, and one 100 Gb/s half (B6).
+# Bytes a second over the cable: both halves of the port under NCCL, and one 100 Gb/s half.
 LINK: Range = (23.8e9, 12.5e9)
 _GROWING = (CacheKind.FULL, CacheKind.MLA, CacheKind.COMPRESSED, CacheKind.INDEX)
 _ACTIVATION = 2  # bytes of a number that travels
@@ -39,7 +39,7 @@ def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> Spli
     total = sum(part.bytes for part in everything)
     # Far from the count it is another thing: a folder without weights (`--load-format dummy`), or several copies.
     scale = checkpoint / total if total / 2 < checkpoint < total * 2 else 1.0
-    weights = scale * held(everything, shape, split)
+    weights = scale * bytes_on_rank(everything, shape, split)
     return SplitCost(
         weights=int(weights),
         copies=max(0, int(weights - scale * total / split.world_size)),
@@ -52,7 +52,7 @@ def cost(recipe: Recipe, shape: ModelShape, checkpoint: int, batch: int) -> Spli
     )
 
 
-def held(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism) -> float:
+def bytes_on_rank(everything: tuple[Weights, ...], shape: ModelShape, split: Parallelism) -> float:
     """Bytes of weights on the fullest rank: the stage with most layers, and what the first or the last has in addition.
 
     Tables and encoders, which no token reads whole, are on the first; the output and drafts on the last.

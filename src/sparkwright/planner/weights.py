@@ -21,7 +21,7 @@ from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.parts import (
     ENCODER,
     STREAMS,
-    UNTOLD_TABLES,
+    UNKNOWN_TABLES,
     Spread,
     Weights,
     draft_layers,
@@ -31,7 +31,7 @@ from sparkwright.planner.parts import (
     missing,
     settled,
 )
-from sparkwright.planner.split_cost import held
+from sparkwright.planner.split_cost import bytes_on_rank
 
 DRAFT = "draft model"
 # A draft model of its own, in layers of the target's width: DFlash and plain drafts have several, EAGLE one.
@@ -144,13 +144,13 @@ def rank_weights(recipe: Recipe, shape: ModelShape | None, checkpoint: Found, ra
     if shape is None or counted is None:
         return _even(recipe, size, source, ranks_here)
     p = recipe.parallelism
-    loaded = (*repacked(counted.everything, recipe, shape), *beside(recipe, shape))
-    each = held(loaded, shape, p)
+    loaded = (*repacked(counted.everything, recipe, shape), *uncounted(recipe, shape))
+    each = bytes_on_rank(loaded, shape, p)
     below, above = counted.off
-    unsure = each - held(
-        tuple(part for part in loaded if part.name not in (DRAFT, ENCODER, REST, UNTOLD_TABLES)), shape, p
+    unsure = each - bytes_on_rank(
+        tuple(part for part in loaded if part.name not in (DRAFT, ENCODER, REST, UNKNOWN_TABLES)), shape, p
     )
-    copied = each - held(tuple(part for part in loaded if part.spread is not Spread.COPY), shape, p)
+    copied = each - bytes_on_rank(tuple(part for part in loaded if part.spread is not Spread.COPY), shape, p)
     return LedgerLine(
         WEIGHTS,
         int(each * ranks_here),
@@ -195,7 +195,7 @@ def fitted(model: float, draft: float, size: int, exact: bool) -> Fit:
     """How a checkpoint's size changes what its model and its draft layers were counted to take.
 
     What is beyond the count of a model with draft layers is drafts, up to a few times as many (DSpark has three stages
-    where a config says one); else it is parts left unquantized, anywhere; much beyond are tables that no dimension
+    where a config has one); else it is parts left unquantized, anywhere; much beyond are tables that no dimension
     shows (Engram, per-layer embeddings). exact: the size is of files. A published one a little below the count is
     none: sizes are rounded, and GiB are called GB.
     """
@@ -233,7 +233,7 @@ def _even(recipe: Recipe, size: int, source: str, ranks_here: int) -> LedgerLine
     )
 
 
-def beside(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
+def uncounted(recipe: Recipe, shape: ModelShape) -> tuple[Weights, ...]:
     """What no checkpoint holds and the engine counts as weights: positions' tables, buffers, another model's drafts."""
     found = []
     engine = traits(recipe)

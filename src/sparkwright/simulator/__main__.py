@@ -15,7 +15,7 @@ from sparkwright.simulator.rank import rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
 from sparkwright.simulator.worker import run_worker
 
-VERSION = "0.21.0 (simulated: sparkwright's twin of vLLM, no model runs)"
+VERSION = "0.21.0 (simulated: sparkwright's simulator of vLLM, no model runs)"
 
 
 NO_FOLDER = (
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(VERSION + "\n")
         return 0
     if argv[:1] != ["serve"]:
-        sys.stderr.write(f"usage: {options.MAIN_USAGE}\nmain.py: error: sparkwright's twin only knows `serve`\n")
+        sys.stderr.write(f"usage: {options.MAIN_USAGE}\nmain.py: error: sparkwright's simulator only knows `serve`\n")
         return 2
     try:
         args = options.parse(argv[1:], os.environ.get("SPARKWRIGHT_TWIN_VERSION") or options.OWN)

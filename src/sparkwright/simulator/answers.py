@@ -16,7 +16,7 @@ from sparkwright.simulator.asked import ApiError, Asked, Rules, json_response
 from sparkwright.simulator.job import EngineDead, Job
 from sparkwright.simulator.log import Voice
 from sparkwright.simulator.scheduler import Engine
-from sparkwright.simulator.shapes import Count, End, Ident, Said
+from sparkwright.simulator.shapes import Count, End, Ident, PartialAnswer
 from sparkwright.simulator.text import answer
 
 CHAT = "/v1/chat/completions"
@@ -69,7 +69,7 @@ class Answers:
         return Ident(f"{kind}-{uuid.uuid4().hex[:16]}", int(time.time()), wanted.model, self.fingerprint)
 
     async def _whole(self, job: Job, ident: Ident, count: Count, chat: bool) -> shapes.Body:
-        said, call = Said(), _call_name()
+        said, call = PartialAnswer(), _call_name()
         async for pieces in job.batches():
             said.add(pieces, call)
         count.cached, count.made = job.cached, len(job.made)
@@ -94,7 +94,7 @@ class Answers:
         yield shapes.DONE
 
     async def _chunks(self, job: Job, wanted: Asked, ident: Ident, chat: bool) -> AsyncIterator[bytes]:
-        count, said, call = Count(len(wanted.prompt), details=self.details), Said(), _call_name()
+        count, said, call = Count(len(wanted.prompt), details=self.details), PartialAnswer(), _call_name()
         first = chat
         async for pieces in job.batches():
             if first:
@@ -123,7 +123,7 @@ def _usage(wanted: Asked, count: Count) -> shapes.Body:
     return {"usage": count.usage(last=False)} if wanted.always_usage else {}
 
 
-def _end(job: Job, said: Said) -> End:
+def _end(job: Job, said: PartialAnswer) -> End:
     called = bool(said.calls) and job.finish == "stop"
     return End("tool_calls" if called else job.finish, job.stop_reason)
 

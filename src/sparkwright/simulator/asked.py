@@ -152,7 +152,7 @@ def completion(body: Body, rules: Rules) -> Asked:
     if isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], int):
         prompt = prompt[0]
     if isinstance(prompt, list) and not all(isinstance(t, int) for t in prompt):
-        raise refused("The twin answers one prompt per request.")
+        raise refused("The simulator answers one prompt per request.")
     tokens = list(prompt) if isinstance(prompt, list) else rules.tokenizer.encode(prompt)
     return _asked(body, rules, tokens, body.get("max_tokens", 16), (False, None))
 
@@ -164,7 +164,7 @@ def _asked(body: Body, rules: Rules, prompt: list[int], limit: int | None, shape
     if limit is not None and limit < 1:
         raise refused(f"max_tokens must be at least 1, got {limit}.", "max_tokens", limit)
     if int(body.get("n") or 1) != 1:
-        raise refused("The twin answers with one choice per request.", "n", body["n"])
+        raise refused("The simulator answers with one choice per request.", "n", body["n"])
     if len(prompt) + (limit or 1) > rules.context:
         raise too_long(rules.context, limit or 0, len(prompt))
     options = body.get("stream_options") or {}

@@ -25,7 +25,7 @@ NCCL_LOST = (
 
 
 async def run_head(rank: Rank) -> int:
-    """The exit code: 0 after a signal and after a lost rank (capture m1), 1 when the start fails."""
+    """The exit code: 0 after a signal and after a lost rank, 1 when the start fails."""
     boot.greet(rank)
     try:
         sock = bind(rank.args.host, rank.args.port)

@@ -10,9 +10,9 @@ from sparkwright.simulator.settings import Settings
 
 KV_BYTES = {"auto": 2.0, "bfloat16": 2.0, "float16": 2.0, "nvfp4": 0.5625}
 MLA_FP8_ROW = 656
-"""fp8_ds_mla: 512 fp8, 128 bytes of rope, 16 of scales (field guide, section 3)."""
+"""fp8_ds_mla: 512 fp8, 128 bytes of rope, 16 of scales."""
 FIXED_PER_BATCHED_TOKEN = 414_450
-"""DeepSeek V4 charges every request for in-flight tokens: capture v4-1m-s6 gives 26.72 GiB for 4,047,815 tokens."""
+"""DeepSeek V4 charges every request for in-flight tokens: a recorded start has 26.72 GiB for 4,047,815 tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One process name of vLLM. `who` is empty for a headless node's main process (capture m1-worker)."""
+    """One process name of vLLM. `who` is empty for a headless node's main process."""
 
     who: str
     pid: int
@@ -36,19 +36,19 @@ class Voice:
     def prefix(self) -> str:
         return f"({self.who} pid={self.pid}) " if self.who else ""
 
-    def say(self, level: str, where: str, message: str) -> None:
+    def write(self, level: str, where: str, message: str) -> None:
         stamp = time.strftime("%m-%d %H:%M:%S")
         head = self.form.own(level) if self.form else f"{self.prefix}{level} {stamp} [{where}] "
         self._write("".join(f"{head}{line}\n" for line in message.split("\n")))
 
     def info(self, where: str, message: str) -> None:
-        self.say("INFO", where, message)
+        self.write("INFO", where, message)
 
     def warning(self, where: str, message: str) -> None:
-        self.say("WARNING", where, message)
+        self.write("WARNING", where, message)
 
     def error(self, where: str, message: str) -> None:
-        self.say("ERROR", where, message)
+        self.write("ERROR", where, message)
 
     def bare(self, message: str) -> None:
         """A line without level and time, as from another library or a traceback."""

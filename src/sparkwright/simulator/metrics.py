@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 MARK = (
-    "# HELP sparkwright_simulated 1: these figures come from sparkwright's twin of vLLM 0.21.0, no model runs.\n"
+    "# HELP sparkwright_simulated 1: these figures come from sparkwright's simulator of vLLM 0.21.0, no model runs.\n"
     "# TYPE sparkwright_simulated gauge\nsparkwright_simulated 1.0\n"
 )
 Labels = tuple[tuple[str, str], ...]

@@ -78,7 +78,7 @@ SHM = (
 CACHE = "/root/.cache/vllm/torch_compile_cache"
 WARMUPS = 1679
 WARMUP_S = 235.0
-"""DeepGEMM warm-up of DeepSeek V4 (capture v4-1m-s6): slow, not stuck."""
+"""DeepGEMM warm-up of DeepSeek V4: slow, not stuck."""
 
 
 async def load(rank: Rank) -> None:

@@ -46,7 +46,7 @@ class Speed:
     def decode_s(self, sequences: int, context: int) -> float:
         """One token for each of `sequences`, whose contexts hold `context` tokens together.
 
-        Weights read (a batch reads more experts), KV read, two all-reduces per layer: field guide, section 5.
+        Weights read (a batch reads more experts), KV read, two all-reduces per layer.
         """
         if sequences == 0:
             return 0.0
@@ -64,7 +64,7 @@ class Speed:
         return max(self.prefill_s(prefill), 0.0) + self.decode_s(sequences, context)
 
     def _kv_read(self) -> float:
-        """Sparse attention reads little of a long context (field guide, section 4: 2.9 ms at 980K)."""
+        """Sparse attention reads little of a long context (2.9 ms at 980K)."""
         return 700.0 if self.model.compressed else self.ledger.per_token
 
 

@@ -78,10 +78,10 @@ class Server:
         return json_response({"prompt": self.answers.rules.tokenizer.decode(body["tokens"])})
 
     async def page(self, request: Request) -> Response:
-        return HTMLResponse("<p>(simulated) sparkwright's twin of vLLM 0.21.0</p>")
+        return HTMLResponse("<p>(simulated) sparkwright's simulator of vLLM 0.21.0</p>")
 
     async def not_simulated(self, request: Request) -> Response:
-        raise ApiError(501, "(simulated) The twin does not do this.", "NotImplementedError")
+        raise ApiError(501, "(simulated) The simulator does not do this.", "NotImplementedError")
 
     def app(self, keys: tuple[str, ...]) -> ASGIApp:
         gets = [("/health", self.health), ("/version", self.version), ("/load", self.load), ("/metrics", self.scrape)]

@@ -34,7 +34,7 @@ class Service:
         self.rank.voices.core.info("shm_broadcast.py:681", phases.SHM)
 
     async def _lost(self, engine: Engine) -> None:
-        """NCCL notices at once, the watchdog ends the worker a minute later; until then /health is 200 (capture m1)."""
+        """NCCL notices at once, the watchdog ends the worker a minute later; until then /health is 200."""
         if isinstance(self.link, RayRanks):
             text = f"RayWorkerProc rank={self.link.dead()} died unexpectedly, shutting down executor."
             self.rank.voices.core.error("ray_executor_v2.py:464", text)

@@ -18,7 +18,7 @@ class Settings:
     memory_gib: float = 119.7
     """SPARKWRIGHT_TWIN_MEMORY_GIB: memory of one simulated device (GB10: what CUDA sees of 128 GB)."""
     free_gib: float = 111.7
-    """SPARKWRIGHT_TWIN_FREE_GIB: what is free of it at start; default: 8 GiB less than all (111.7)."""
+    """SPARKWRIGHT_TWIN_FREE_GIB: what is free of it at start; default: 8 GiB less than all."""
     weights_gib: float | None = None
     """SPARKWRIGHT_TWIN_WEIGHTS_GIB: weights of the whole model; else those of the model folder."""
     overhead_gib: float | None = None
@@ -34,7 +34,7 @@ class Settings:
     bandwidth_gb_s: float = 273.0
     """SPARKWRIGHT_TWIN_BANDWIDTH_GB_S: memory bandwidth of a device."""
     efficiency: float = 0.75
-    """SPARKWRIGHT_TWIN_EFFICIENCY: share of the bandwidth that decoding reaches (field guide, section 5)."""
+    """SPARKWRIGHT_TWIN_EFFICIENCY: share of the bandwidth that decoding reaches."""
     allreduce_us: float = 100.0
     """SPARKWRIGHT_TWIN_ALLREDUCE_US: one all-reduce between ranks, in microseconds; two per layer."""
     compute_tflops: float = 26.0
@@ -46,7 +46,7 @@ class Settings:
     acceptance: float = 0.8
     """SPARKWRIGHT_TWIN_ACCEPTANCE: chance that a drafted token is accepted, when speculation is on."""
     dead_s: float = 60.0
-    """SPARKWRIGHT_TWIN_DEAD_S: from a lost rank to the engine's end (capture m1: 60 s after the NCCL warning)."""
+    """SPARKWRIGHT_TWIN_DEAD_S: from a lost rank to the engine's end (60 s after the NCCL warning)."""
     shm_warn_s: float = 60.0
     """SPARKWRIGHT_TWIN_SHM_WARN_S: how long a rank may be silent before the shared-memory line, again and again."""
     stats_s: float = 10.0

@@ -97,7 +97,7 @@ def _head(ident: Ident, kind: str) -> Body:
 
 
 @dataclass(slots=True)
-class Said:
+class PartialAnswer:
     """An answer as it grows: text, reasoning and calls."""
 
     content: str = ""
@@ -123,7 +123,7 @@ class Said:
         return []
 
 
-def chat_answer(ident: Ident, said: Said, end: End, usage: Body) -> Body:
+def chat_answer(ident: Ident, said: PartialAnswer, end: End, usage: Body) -> Body:
     message = {
         "role": "assistant",
         "content": said.content or (None if said.reasoning or said.calls else ""),

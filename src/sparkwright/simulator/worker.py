@@ -31,7 +31,7 @@ async def _life(rank: Rank) -> int:
     link = Worker(rank.number)
     try:
         await _start(rank, link)
-        await obey(rank, link)
+        await follow_head(rank, link)
     except StartFailed as failure:
         rank.print_failure(failure)
         return 1
@@ -70,7 +70,7 @@ def _unreachable(rank: Rank) -> bool:
     return bool(rank.settings.wrong_interface) and not rank.args.master_addr.startswith(("127.", "localhost"))
 
 
-async def obey(rank: Rank, link: Worker) -> None:
+async def follow_head(rank: Rank, link: Worker) -> None:
     """Every step of the head's, for ever; faults that count requests strike here. Raises PeerLost."""
     hoard, activity = Hoard(rank.faults), Activity(rank.number)
     while True:

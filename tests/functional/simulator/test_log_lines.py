@@ -59,7 +59,7 @@ def test_one_node_starts_with_the_recorded_lines(start: Start) -> None:
     twin = start(*flags, "--enable-auto-tool-choice", "--tool-call-parser", "hermes").ready()
     done = "Application startup complete."
     assert lines(twin.log, last=done) == recorded("a-tiny-serve.log", last=done)
-    assert "SIMULATED: this is sparkwright's twin" in twin.log.splitlines()[0]
+    assert "SIMULATED: this is sparkwright's simulator" in twin.log.splitlines()[0]
 
 
 def test_two_nodes_start_with_the_recorded_lines(pair: Pair) -> None:

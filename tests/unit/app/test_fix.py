@@ -12,7 +12,7 @@ from fakes.clock import FakeClock
 from fakes.host import Given
 from fakes.rank_node import STATE, RankNode
 from sparkwright.app.check import check_nodes
-from sparkwright.app.fix import Outcome, Result, Wanted, mend, mendable, undo, undoable, with_password
+from sparkwright.app.fix import Outcome, Result, Wanted, apply_fixes, mendable, undo, undoable, with_password
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.errors import Busy, CommandFailed, Unreachable
 from sparkwright.facts import changes
@@ -89,7 +89,7 @@ async def proposed(here: Scene) -> tuple[Wanted, ...]:
 
 
 async def mended(here: Scene) -> tuple[Result, ...]:
-    results, _ = await mend(here.services, await proposed(here), seize=False)
+    results, _ = await apply_fixes(here.services, await proposed(here), seize=False)
     return results
 
 
@@ -105,7 +105,7 @@ def outcomes(results: tuple[Result, ...]) -> list[Outcome]:
 
 async def test_what_is_due_is_set_recorded_and_no_longer_found(here: Scene) -> None:
     """Guards the whole way: both nodes changed, in the log, recorded 0600, and the second check finds nothing of it."""
-    results, after = await mend(here.services, await proposed(here), seize=False)
+    results, after = await apply_fixes(here.services, await proposed(here), seize=False)
     assert outcomes(results) == [Outcome.DONE] * 2
     assert "MEM009" not in {finding.code for finding in after.findings}
     for number in (0, 1):
@@ -203,7 +203,7 @@ async def test_without_a_way_to_root_nothing_is_begun(here: Scene) -> None:
         "sudo wants a password there (--ask-become-pass)",
         "sudo is not installed there",
     ]
-    results, _ = await mend(here.services, wanted, seize=False)
+    results, _ = await apply_fixes(here.services, wanted, seize=False)
     assert outcomes(results) == [Outcome.BY_HAND] * 2
     assert [node(here, n).changes for n in (0, 1)] == [[], []]
 
@@ -214,7 +214,7 @@ async def test_a_password_goes_to_the_nodes_whose_sudo_wants_one(here: Scene) ->
     node(here, 1).accepts = Completed(1, "", "sudo: no password was provided\nsudo: 1 incorrect password attempt")
     wanted = await with_password(here.services, await proposed(here), PASSWORD)
     assert [one.by_hand for one in wanted] == ["", "sudo did not accept the password"]
-    results, _ = await mend(here.services, wanted, seize=False)
+    results, _ = await apply_fixes(here.services, wanted, seize=False)
     assert outcomes(results) == [Outcome.DONE, Outcome.BY_HAND]
     (made,) = [command for command in node(here).commands if command.changes.startswith("set vm.")]
     assert made.stdin == b"s3cret\n" and "s3cret" not in f"{made} {results}"
@@ -225,7 +225,7 @@ async def test_what_changed_since_it_was_shown_is_not_touched(here: Scene) -> No
     """Guards the question: what is made is what the user agreed to, inspected again under the lease."""
     wanted = await proposed(here)
     node(here).value, node(here, 1).value = "70000", WANTED
-    results, _ = await mend(here.services, wanted, seize=False)
+    results, _ = await apply_fixes(here.services, wanted, seize=False)
     assert [(one.outcome, one.why) for one in results] == [
         (Outcome.SKIPPED, "somebody else changed it meanwhile: it is left as it is"),
         (Outcome.SKIPPED, "it is so already"),
@@ -238,7 +238,7 @@ async def test_nothing_is_changed_under_somebody_elses_lease(here: Scene) -> Non
     wanted = await proposed(here)
     node(here, 1).holder = json.dumps({"holder": "bob@desk", "why": "up", "since": 1, "nonce": "ff"})
     with pytest.raises(Busy):
-        await mend(here.services, wanted, seize=False)
+        await apply_fixes(here.services, wanted, seize=False)
     assert [node(here, n).value for n in (0, 1)] == ["67584", "67584"]
 
 
@@ -270,7 +270,7 @@ async def test_an_interrupt_lets_the_change_under_way_end_and_begins_no_other(he
     wanted = (await proposed(here))[0]
     first = node(here)
     first.meanwhile = lambda: task.cancel()
-    task = asyncio.ensure_future(mend(here.services, (wanted, wanted), seize=False))
+    task = asyncio.ensure_future(apply_fixes(here.services, (wanted, wanted), seize=False))
     with pytest.raises(asyncio.CancelledError):
         await task
     assert first.value == WANTED

@@ -73,7 +73,7 @@ async def test_a_worker_that_was_rebooted_is_named() -> None:
     told = await explain(scene().services, found, words, outage)
     assert told.causes[0].code == "LIVE010"
     assert told.causes[0].proof[0].text == "rank 1 on spark-2 exited with code 129; spark-2 was rebooted"
-    assert outage.said({"spark-2": "b:1"}) == outage.said({"spark-2": ""}) == outage.what
+    assert outage.sentence({"spark-2": "b:1"}) == outage.sentence({"spark-2": ""}) == outage.what
 
 
 async def test_a_rank_that_its_launcher_ended_was_not_killed_from_outside() -> None:

@@ -12,32 +12,32 @@ from sparkwright.adapters.run_files.formats import DiskRunFiles
 from sparkwright.adapters.sqlite.runs import SqliteRuns
 from sparkwright.app import runs as use
 from sparkwright.app.compare_runs import compared, gated
-from sparkwright.app.runs import Kept
+from sparkwright.app.runs import RunsAndFiles
 from sparkwright.domain.errors import UsageError
 from sparkwright.loadgen.gates import parse
 
 
 @pytest_asyncio.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+async def kept(tmp_path: Path) -> AsyncIterator[RunsAndFiles]:
     """Three runs, r-1b the newest, r-2a tagged `base`."""
     store = SqliteRuns(tmp_path / "runs.sqlite")
     for at, (name, tags) in enumerate([("r-1a", ("base",)), ("r-2a", ("base",)), ("r-1b", ())]):
         one = run(level([row(0.1)] * 3), level([row(0.1)] * 3, 1), name=name, tags=tags)
         await store.add(replace(one, began=float(at)))
-    yield Kept(store, DiskRunFiles())
+    yield RunsAndFiles(store, DiskRunFiles())
     await store.aclose()
 
 
 @pytest.mark.parametrize(
     ("word", "wanted"), [("r-1a", "r-1a"), ("r-2", "r-2a"), ("base", "r-2a"), ("last", "r-1b"), ("r-1b", "r-1b")]
 )
-async def test_a_run_has_several_names(kept: Kept, word: str, wanted: str) -> None:
+async def test_a_run_has_several_names(kept: RunsAndFiles, word: str, wanted: str) -> None:
     """Its id, the beginning of it, its tag where it is the newest that has it, and `last`."""
     assert (await use.chosen(kept.runs, word)).id == wanted
 
 
 @pytest.mark.parametrize(("word", "why"), [("r-1", "may be any of r-1b, r-1a"), ("x", "no run x"), ("", "may be any")])
-async def test_a_name_of_none_or_many_is_refused(kept: Kept, word: str, why: str) -> None:
+async def test_a_name_of_none_or_many_is_refused(kept: RunsAndFiles, word: str, why: str) -> None:
     """A wrong run deleted, or gated, is worse than a question."""
     with pytest.raises(UsageError, match=why):
         await use.chosen(kept.runs, word)
@@ -51,28 +51,28 @@ async def test_without_any_run_the_way_to_one_is_reported(tmp_path: Path) -> Non
     await store.aclose()
 
 
-async def test_lists_are_narrowed(kept: Kept) -> None:
+async def test_lists_are_narrowed(kept: RunsAndFiles) -> None:
     """By workload, with or without its version, and by tag."""
     assert len(await use.listed(kept.runs, "check", "")) == len(await use.listed(kept.runs, "check@1", "")) == 3
     assert await use.listed(kept.runs, "check@2", "") == ()
     assert [one.id for one in await use.listed(kept.runs, "", "base")] == ["r-2a", "r-1a"]
 
 
-async def test_tags_come_and_go(kept: Kept) -> None:
+async def test_tags_come_and_go(kept: RunsAndFiles) -> None:
     """Each once, whatever is given twice."""
     assert (await use.tagged(kept.runs, "r-1a", ("x", "x", "base"), False)).tags == ("x", "base")
     assert (await use.tagged(kept.runs, "r-1a", ("base",), True)).tags == ("x",)
     assert (await use.chosen(kept.runs, "x")).id == "r-1a"
 
 
-async def test_one_wrong_name_deletes_nothing(kept: Kept) -> None:
+async def test_one_wrong_name_deletes_nothing(kept: RunsAndFiles) -> None:
     """All runs are found before the first of them goes."""
     with pytest.raises(UsageError):
         await use.deleted(kept.runs, ("r-1a", "nothing"))
     assert len(await kept.runs.list()) == 3
 
 
-async def test_one_bad_file_adds_nothing(kept: Kept, tmp_path: Path) -> None:
+async def test_one_bad_file_adds_nothing(kept: RunsAndFiles, tmp_path: Path) -> None:
     """All files are read before the first run is kept; the same run twice is one too many."""
     good = str(tmp_path / "good.json")
     await use.exported(kept, "r-1a", "", good)
@@ -87,7 +87,7 @@ async def test_one_bad_file_adds_nothing(kept: Kept, tmp_path: Path) -> None:
     assert (await kept.runs.load("r-1a")).levels == back.levels
 
 
-async def test_runs_that_cannot_be_compared_are_no_baseline(kept: Kept) -> None:
+async def test_runs_that_cannot_be_compared_are_no_baseline(kept: RunsAndFiles) -> None:
     """A gate against another workload would pass or fail for no reason: it fails with the reason."""
     await kept.runs.add(run(level([row(0.1)]), name="r-9", version=2))
     gates = parse("ttft <= baseline")

@@ -137,7 +137,7 @@ async def test_no_progress_is_stuck_with_rank_and_reason() -> None:
     assert error.message.startswith("stuck: no rank has progressed for 2")
     assert "allowed in phase load: 20 s" in error.message
     assert "rank 0 stands still at load: reading weights makes no progress" in error.message
-    assert "rank 0 on spark-1 said last: Loading safetensors checkpoint shards" in error.message
+    assert "rank 0 on spark-1 last printed: Loading safetensors checkpoint shards" in error.message
     assert SHARD in error.tail
     assert "phases.load.stuck_after" in error.hint
     assert 20 < here.clock.elapsed < 120
@@ -148,7 +148,7 @@ async def test_a_rank_that_never_joined_is_named() -> None:
     here = told((JOINS,), ())
     error = await failure(here, recipe=limits(start=20.0, rendezvous=20.0))
     assert "rank 1 has not joined" in error.message
-    assert "rank 1 on spark-2 said last: started, nothing printed yet" in error.message
+    assert "rank 1 on spark-2 last printed: started, nothing printed yet" in error.message
 
 
 async def test_one_rank_that_moves_means_that_nobody_is_stuck() -> None:

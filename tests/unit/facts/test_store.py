@@ -39,8 +39,8 @@ def test_a_supervisor_at_work_is_believed() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"running": False}, "is not running; it last said ready, 2 s ago"),
-        ({"now": 200.0}, "does not answer; it last said ready, 100 s ago"),
+        ({"running": False}, "is not running; it last reported ready, 2 s ago"),
+        ({"now": 200.0}, "does not answer; it last reported ready, 100 s ago"),
         ({"live": None}, "does not answer: it will not"),
         ({"live": {"phase": "ready"}}, "does not answer: it will not"),
         ({"live": {**ROW["live"], "phase": "gone fishing"}, "running": False}, "is not running: it will not"),  # type: ignore[dict-item]

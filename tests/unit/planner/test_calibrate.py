@@ -7,7 +7,7 @@ import pytest
 from sparkwright.domain.calibration import Calibration
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB, MIB
-from sparkwright.planner.calibrate import choose, conditions, holding, loading, measured, onto, told
+from sparkwright.planner.calibrate import choose, conditions, holding, loading, measured, onto, source_of
 from unit.for_each import for_each
 
 RECIPE = Recipe(
@@ -41,7 +41,7 @@ def test_an_engines_figures_become_bytes() -> None:
     assert found.kv_tokens == 4_047_815
     odd = measured({"weights_mib": "300.5", "kv_gib": "-6.52", "kv_tokens": "many"}, found.conditions)
     assert (odd.weights, odd.kv, odd.kv_tokens, odd.graphs) == (round(300.5 * MIB), None, None, None)
-    assert measured({"version": "0.21.0", "kv_gib": "nan"}, found.conditions).says_nothing
+    assert measured({"version": "0.21.0", "kv_gib": "nan"}, found.conditions).is_empty
 
 
 def test_the_same_start_is_taken_as_it_is() -> None:
@@ -107,7 +107,7 @@ def test_a_simulated_start_never_represents_a_real_one() -> None:
     assert choose([made_up], conditions(RECIPE, False, **HERE)) is None
     assert choose([start()], conditions(RECIPE, True, **HERE)) is None
     assert holding(made_up, RECIPE) is None
-    assert told(made_up).startswith("simulated: ")
+    assert source_of(made_up).startswith("simulated: ")
 
 
 def test_other_limits_leave_the_weights() -> None:
@@ -159,6 +159,6 @@ def test_the_time_of_a_start_is_that_of_the_last_one() -> None:
 
 def test_the_words_report_when_where_and_what_differs() -> None:
     """A calibrated line of the ledger shows its source."""
-    assert told(start()) == "measured at the start of 2025-11-21 by v4 on spark-1"
-    assert told(chosen(start(node="spark-9"))).endswith("on spark-9; not the same: another node")
-    assert told(measured(FACTS, conditions(RECIPE, False), source="a.log")) == "measured, as in a.log"
+    assert source_of(start()) == "measured at the start of 2025-11-21 by v4 on spark-1"
+    assert source_of(chosen(start(node="spark-9"))).endswith("on spark-9; not the same: another node")
+    assert source_of(measured(FACTS, conditions(RECIPE, False), source="a.log")) == "measured, as in a.log"

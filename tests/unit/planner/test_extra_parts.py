@@ -16,7 +16,7 @@ from sparkwright.planner.parts import (
     main,
     parts,
 )
-from sparkwright.planner.weights import beside, repacked, spread_encoder
+from sparkwright.planner.weights import repacked, spread_encoder, uncounted
 from unit.for_each import for_each
 from unit.planner.memory_samples import recipe, shape
 
@@ -91,8 +91,8 @@ def test_draft_layers_stay_in_bf16_where_a_tool_quantized() -> None:
 
 def test_tables_of_the_engine() -> None:
     """Guards cos and sin for every position, and SGLang's own way to measure weights."""
-    assert named(beside(recipe(DENSE), DENSE)) == {"tables of positions": DENSE.positions * 128 * 2.0}
-    assert [*named(beside(recipe(DENSE, "sglang 0.5.20"), DENSE))] == ["kernels loaded meanwhile"]
+    assert named(uncounted(recipe(DENSE), DENSE)) == {"tables of positions": DENSE.positions * 128 * 2.0}
+    assert [*named(uncounted(recipe(DENSE, "sglang 0.5.20"), DENSE))] == ["kernels loaded meanwhile"]
 
 
 def test_two_blocks_are_one_drafted_layer() -> None:

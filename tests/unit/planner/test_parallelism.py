@@ -15,12 +15,12 @@ from sparkwright.domain.check import Context
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
-from sparkwright.domain.plan import Advice, words
+from sparkwright.domain.plan import Advice, split_text
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Serving, Speculation
 from sparkwright.domain.units import GIB
 from sparkwright.planner.parallelism import advise, known_shape, splits
 from sparkwright.planner.parts import Spread, Weights, parts
-from sparkwright.planner.split_cost import busiest, collectives, cost, held, touched
+from sparkwright.planner.split_cost import busiest, bytes_on_rank, collectives, cost, touched
 from sparkwright.recipes.load import load_recipe
 from unit.checks.samples import CLUSTER, found
 from unit.facts.test_model_config import GLM52, GPT_OSS, GPTQ, KIMI, NEMOTRON, QWEN35, read
@@ -111,8 +111,8 @@ def test_what_works_is_not_refused(made: Advice) -> None:
 def test_the_nearest_split_is_offered() -> None:
     """Guards the remedy: what to write instead, or on how many nodes."""
     three, narrow = advice(DSV4, 3), advice(NARROW, 2, engine="sglang")
-    assert three.nearest and words(three.nearest.parallelism) == "pp 3"
-    assert narrow.nearest and words(narrow.nearest.parallelism) == "tp 2 + ep"
+    assert three.nearest and split_text(three.nearest.parallelism) == "pp 3"
+    assert narrow.nearest and split_text(narrow.nearest.parallelism) == "tp 2 + ep"
     only_tp = advise(recipe(replace(DSV4, layers=1), 3, engine="sglang"), {})
     assert only_tp.nearest is None and only_tp.other_nodes[:2] == (2, 4)
 
@@ -139,7 +139,7 @@ def test_ends_of_a_pipeline() -> None:
         Weights("tables", 7.0, Spread.HEADS, ends=True, idle=True),
         Weights("output", 10.0, Spread.HEADS, ends=True),
     )
-    stages = [held(made, QWEN8, Parallelism(1, pp)) for pp in (1, 2)]
+    stages = [bytes_on_rank(made, QWEN8, Parallelism(1, pp)) for pp in (1, 2)]
     assert stages == [127, 67]
 
 
@@ -271,7 +271,7 @@ def test_what_is_not_known_is_reported() -> None:
 def test_the_recipes_own_comes_first() -> None:
     """Guards the table's order: own, then the fastest for one sequence, impossible ones last."""
     made = advice(MINIMAX, 1, 2)
-    assert [words(s.parallelism) for s in made.splits] == ["pp 2", "tp 2", "tp 2 + ep", "dp 2", "dp 2 + ep"]
+    assert [split_text(s.parallelism) for s in made.splits] == ["pp 2", "tp 2", "tp 2 + ep", "dp 2", "dp 2 + ep"]
     assert [s.possible for s in advice(DSV4, 3).splits] == [False, True, True, False, False]
 
 

@@ -118,10 +118,10 @@ class _Heard:
         self.screen.row(item)
         now = self.bench.clock.monotonic()
         if len(self.rows) - self.kept >= _ROWS or now - self.kept_at >= _FLUSH:
-            await self.keep()
+            await self.flush()
             self.kept_at = now
 
-    async def keep(self) -> None:
+    async def flush(self) -> None:
         fresh, self.kept = self.rows[self.kept :], len(self.rows)
         if fresh:
             await self.bench.runs.add_rows(self.key, fresh)
@@ -158,7 +158,7 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Le
     async with watched(bench, order) as scrapes:
         left = max(1.0, ends - bench.clock.monotonic())
         whole = await _run(heard, _job(order, sessions, job_pace(step.plan), left), order)
-    await heard.keep()
+    await heard.flush()
     level = replace(level, rows=tuple(heard.rows), lag=heard.lag, scrapes=tuple(scrapes))
     lost = await _lost(bench, order) if not whole or unanswered(level) else None
     planned = sum(len(session.turns) for session in sessions)

@@ -119,7 +119,7 @@ async def send_probe(asker: Endpoint, clock: Clock, target: Target, model: str) 
 
 
 def _body(model: str, options: tuple[str, ...]) -> str:
-    body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": "Say a few words."}]}
+    body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": "Write a short sentence."}]}
     body |= {"max_tokens": _TOKENS, "temperature": 0, "stream": True}
     for name in options:
         body |= OPTIONS[name]

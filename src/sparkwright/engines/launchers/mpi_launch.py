@@ -47,7 +47,7 @@ class Refused(Exception):
     """The other side is not who it must be, or asks for what it may not."""
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     sys.stdout.write(f"mpi: {text}\n")
     sys.stdout.flush()
 
@@ -105,7 +105,7 @@ def head(words: list[str]) -> int:
     try:
         os.execvpe(words[0], words, next_to_us(dict(os.environ)))
     except OSError as error:
-        say(f"{words[0]} cannot be started: {error}")
+        log_line(f"{words[0]} cannot be started: {error}")
         return 127
 
 
@@ -118,19 +118,19 @@ def agent(key: str, address: str, port: int, wait: float) -> int:
         try:
             heads.put((connection, peer, admit(connection, key, environment)))
         except (Refused, OSError) as error:
-            say(f"agent refused {peer}: {error}")
+            log_line(f"agent refused {peer}: {error}")
             connection.close()
 
     with socket.create_server((address, port), backlog=16) as listener:
-        say(f"agent waits for the head on {address}:{port}")
+        log_line(f"agent waits for the head on {address}:{port}")
         threading.Thread(target=callers, args=(listener, consider), daemon=True).start()
         try:
             connection, peer, (words, env) = heads.get(timeout=wait)
         except Empty:
-            say(f"agent: no head came within {wait:g} s; see the log of rank 0")
+            log_line(f"agent: no head came within {wait:g} s; see the log of rank 0")
             return 1
         listener.shutdown(socket.SHUT_RDWR)
-    say(f"agent joined: {peer} starts {Path(words[0]).name}")
+    log_line(f"agent joined: {peer} starts {Path(words[0]).name}")
     return run(connection, words, env)
 
 
@@ -170,7 +170,7 @@ def run(connection: socket.socket, words: list[str], env: dict[str, str]) -> int
         child = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
     except OSError as error:
-        say(f"agent: {words[0]} cannot be started: {error}")
+        log_line(f"agent: {words[0]} cannot be started: {error}")
         send(stream, {"refused": f"{words[0]} cannot be started there: {error}"})
         return 127
     signal.signal(signal.SIGTERM, lambda *_: end(child))
@@ -180,11 +180,11 @@ def run(connection: socket.socket, words: list[str], env: dict[str, str]) -> int
     for line in child.stdout:
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
-        tell(stream, {"out": line.decode(errors="replace")})
+        send_message(stream, {"out": line.decode(errors="replace")})
     code = child.wait()
     sweep()
-    say(f"agent: {Path(words[0]).name} ended with exit code {code}")
-    tell(stream, {"exit": code})
+    log_line(f"agent: {Path(words[0]).name} ended with exit code {code}")
+    send_message(stream, {"exit": code})
     return code if code >= 0 else 128 - code
 
 
@@ -196,7 +196,7 @@ def keep_alive(connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def tell(stream: BufferedRWPair, message: dict[str, Any]) -> None:
+def send_message(stream: BufferedRWPair, message: dict[str, Any]) -> None:
     """Reports to the head, if it still listens: `watch` ends the daemon otherwise."""
     with suppress(OSError):
         send(stream, message)
@@ -206,7 +206,7 @@ def watch(stream: BufferedRWPair, child: subprocess.Popen[bytes]) -> None:
     with suppress(OSError):
         stream.read(1)
     if child.poll() is None:
-        say("agent: the head is gone; ending the daemon")
+        log_line("agent: the head is gone; ending the daemon")
         end(child)
 
 
@@ -238,17 +238,17 @@ def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
     try:
         connection = reach(host, port, wait)
     except OSError as error:
-        say(f"rank on {host} cannot be reached on port {port} after {wait:g} s: {error}")
+        log_line(f"rank on {host} cannot be reached on port {port} after {wait:g} s: {error}")
         return 1
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # the connection's end is the message
     stream = connection.makefile("rwb")
     try:
         introduce(stream, key, command)
-        say(f"daemon starts on {host}")
+        log_line(f"daemon starts on {host}")
         keep_alive(connection)
         return listen(stream, host)
     except (Refused, OSError) as error:
-        say(f"agent on {host}: {error}")
+        log_line(f"agent on {host}: {error}")
         return 1
 
 
@@ -283,7 +283,7 @@ def listen(stream: BufferedRWPair, host: str) -> int:
             return int(message["exit"]) & 0xFF
         sys.stdout.write(str(message.get("out", "")))
         sys.stdout.flush()
-    say(f"agent on {host} is gone: its rank has ended")
+    log_line(f"agent on {host} is gone: its rank has ended")
     return 1
 
 
@@ -299,7 +299,7 @@ def main(argv: list[str]) -> int:
     roles.choices["rsh"].add_argument("command", nargs=argparse.REMAINDER)
     given, key = parser.parse_args(argv), os.environ.get(KEY, "")
     if not key:
-        say(f"{KEY} is not set: this program is started by sparkwright only")
+        log_line(f"{KEY} is not set: this program is started by sparkwright only")
         return 2
     if given.role == "head":
         return head(given.command[given.command[:1] == ["--"] :])

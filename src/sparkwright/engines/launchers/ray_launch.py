@@ -60,7 +60,7 @@ def main() -> int:
     try:
         return head(args) if args.mode == "head" else worker(args)
     except Stopped:
-        say("stopping")
+        log_line("stopping")
         return 143
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,7 +89,7 @@ def head(args: argparse.Namespace) -> int:
     ray = start_ray(args, "--head", f"--port={args.port}", "--include-dashboard=false", f"--temp-dir={args.folder}")
     if not complete(ray, cluster, wanted, time.monotonic() + args.wait):
         return 1
-    say(f"cluster is complete: {len(wanted)} nodes, {len(wanted)} GPUs")
+    log_line(f"cluster is complete: {len(wanted)} nodes, {len(wanted)} GPUs")
     program = subprocess.Popen(args.program, env={**os.environ, "RAY_ADDRESS": cluster}, preexec_fn=_die_with_parent)
     try:
         return _code(program.wait())
@@ -104,15 +104,15 @@ def complete(ray: subprocess.Popen[bytes], cluster: str, wanted: list[str], unti
         there = {ip: gpus for ip, gpus in nodes.items() if ip in wanted} if nodes is not None else there
         said = f"{len(there)} of {len(wanted)} nodes active, {sum(there.values()):g} of {len(wanted)} GPUs"
         if said != last:
-            say(said)
+            log_line(said)
         last = said
         if ray.poll() is not None:
-            say(f"error: Ray ended on this node with exit code {_code(ray.returncode)} before the cluster was there")
+            log_line(f"error: Ray ended on this node with exit code {_code(ray.returncode)} before the cluster was up")
             return False
         if len(there) == len(wanted) and all(gpus >= 1 for gpus in there.values()):
             return True
     missing = [ip for ip in wanted if there.get(ip, 0) < 1]
-    say(f"error: the cluster did not come up: {last}; missing: {', '.join(missing)}")
+    log_line(f"error: the cluster did not come up: {last}; missing: {', '.join(missing)}")
     return False
 
 
@@ -160,18 +160,18 @@ def watch(cluster: str) -> int:
 def worker(args: argparse.Namespace) -> int:
     until = time.monotonic() + args.wait
     cluster = f"{args.head}:{args.port}"
-    say(f"waits for the head's Ray at {cluster}")
+    log_line(f"waits for the head's Ray at {cluster}")
     while time.monotonic() < until:
         if answers(args.head, args.port) > 0:
             time.sleep(0.5)
             continue
         ray = start_ray(args, f"--address={cluster}")
         if joined(ray, cluster, args.listen, until):
-            say(f"joined the cluster at {cluster}; what its workers print is in the head's log")
+            log_line(f"joined the cluster at {cluster}; what its workers print is in the head's log")
             return outlive(ray, args)
         # An old head that is going down lets nobody of this launch in: its token is another one.
         end(ray, 5.0)
-    say(f"error: no Ray at {cluster} let this node in within {args.wait:g} s")
+    log_line(f"error: no Ray at {cluster} let this node in within {args.wait:g} s")
     return 1
 
 
@@ -191,10 +191,10 @@ def outlive(ray: subprocess.Popen[bytes], args: argparse.Namespace) -> int:
         refused = answers(args.head, args.port)
         silent = silent + refused if refused else 0.0
         if silent > GONE_AFTER:
-            say("error: the head's Ray is gone; this worker ends")
+            log_line("error: the head's Ray is gone; this worker ends")
             return 1
         time.sleep(1)
-    say(f"error: Ray ended on this node with exit code {_code(ray.returncode)}")
+    log_line(f"error: Ray ended on this node with exit code {_code(ray.returncode)}")
     return _code(ray.returncode) or 1
 
 
@@ -265,7 +265,7 @@ def _take(folder: str) -> None:
     path = Path(folder)
     path.mkdir(mode=0o700, exist_ok=True)
     if path.is_symlink() or path.stat().st_uid != os.getuid():
-        say(f"error: {folder} belongs to somebody else")
+        log_line(f"error: {folder} belongs to somebody else")
         raise SystemExit(1)
     if rank := os.environ.get("SPARKWRIGHT_RANK_DIR"):  # who removes the rank removes this, too, if we are killed
         Path(rank, "temporary").write_text(f"{folder}\n")
@@ -281,7 +281,7 @@ def end(process: subprocess.Popen[bytes], grace: float) -> None:
             process.wait()
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     sys.stdout.write(f"ray: {text}\n")
     sys.stdout.flush()
 
@@ -292,10 +292,10 @@ def _say_how_open() -> None:
     try:
         found = version("ray")
     except PackageNotFoundError:
-        say(f"error: the Python of this rank ({sys.executable}) has no ray: take an image or venv that has it")
+        log_line(f"error: the Python of this rank ({sys.executable}) has no ray: take an image or venv that has it")
         raise SystemExit(1) from None
     if tuple(int(part) for part in found.split(".")[:2]) < TOKENS_SINCE:
-        say(f"warning: Ray {found} knows no token: its ports are open to everyone who reaches this node")
+        log_line(f"warning: Ray {found} knows no token: its ports are open to everyone who reaches this node")
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

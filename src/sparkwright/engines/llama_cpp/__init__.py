@@ -23,7 +23,7 @@ from sparkwright.engines.findings import ENG
 from sparkwright.engines.llama_cpp import rpc
 from sparkwright.engines.metrics import LLAMA_CPP_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, parse_mount
-from sparkwright.engines.options import Options, merge, words
+from sparkwright.engines.options import Options, merge, option_words
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 
 READ_FOR = "2026.10.11549"
@@ -94,7 +94,7 @@ def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankS
     return RankSpec(
         rank=0,
         node=node,
-        argv=(*program, *words(_options(recipe, placement, context))),
+        argv=(*program, *option_words(_options(recipe, placement, context))),
         env={**OFFLINE, "LLAMA_ARG_OFFLINE": "1", **{k: str(v) for k, v in recipe.env.items()}},
         runtime=recipe.engine.runtime,
         image=recipe.engine.image,

@@ -2,7 +2,7 @@
 
 The protocol has no authentication (its README: never on an open network), so a worker listens on its node's fabric
 address and nowhere else. Read for: tools/rpc and ggml/src/ggml-rpc of the source in the llama-cpp-python sdist 0.3.36,
-tested with its binaries; field guide C5.
+tested with its binaries.
 """
 
 from dataclasses import replace

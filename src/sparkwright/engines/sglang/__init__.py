@@ -1,7 +1,7 @@
 """SGLang over its own multi-node mode: the same command on every node, distinguished by `--node-rank`.
 
 Read for 0.5.10, 0.5.12, 0.5.16, 0.5.20 and 0.5.23: sglang/srt/server_args.py (later arg_groups/), launch_server.py,
-entrypoints/engine.py. Field guide C3.
+entrypoints/engine.py.
 """
 
 from collections.abc import Mapping
@@ -140,7 +140,7 @@ def _pinned_bytes(recipe: Recipe) -> tuple[Finding, ...]:
 
 
 def _graphs(recipe: Recipe) -> tuple[Finding, ...]:
-    """ENG026; report 001: a variable that 0.5.12 does not read was taken for the switch."""
+    """ENG026. A variable that 0.5.12 does not read was taken for the switch."""
     flags = merge({}, recipe.flags)
     off = [name for name in flags if name.startswith("disable-") and "cuda-graph" in name]
     if recipe.nodes == 1 or off or any(name.startswith("cuda-graph-") for name in flags):

@@ -9,10 +9,10 @@ from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.engines.engine import RenderContext, files_at, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, fabric
 from sparkwright.engines.mounts import caches, model_word
-from sparkwright.engines.options import Options, merge, words
+from sparkwright.engines.options import Options, merge, option_words
 
 KEY_FILE = "sglang.yaml"
-TIMEOUT = 1800  # seconds; field guide C3: the defaults (300) end a rank that still loads or compiles
+TIMEOUT = 1800  # seconds; the defaults (300) end a rank that still loads or compiles
 ATTN_DP_SINCE = (0, 5, 23)  # before: --dp-size with --enable-dp-attention, which 0.5.23 calls deprecated
 CACHES = {
     "SGLANG_CACHE_DIR": "sglang",
@@ -47,7 +47,7 @@ def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, ran
     ours = model | _identity(recipe) | _listening(recipe, placement, context, rank) | _sizes(recipe)
     ours |= _many_nodes(recipe, placement, rank) | _limits(recipe) | _speculation(recipe.speculation) | _parsers(recipe)
     flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
-    return words(merge(ours | {"enable-metrics": True}, flags))
+    return option_words(merge(ours | {"enable-metrics": True}, flags))
 
 
 def key_file(context: RenderContext) -> RankFile:

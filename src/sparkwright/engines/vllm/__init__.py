@@ -1,6 +1,6 @@
 """vLLM with its own multi-node mode: `vllm serve` on every node, `--headless` on the workers, no Ray.
 
-Read for 0.21.0; field guide C1. Ray is another engine.
+Read for 0.21.0. Ray is another engine.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.environment import LOOPBACK, OFFLINE, fabric
 from sparkwright.engines.mounts import caches, model_word
-from sparkwright.engines.options import Options, compact_json, merge, words
+from sparkwright.engines.options import Options, compact_json, merge, option_words
 
 DP_RPC_PORT = 29550  # ParallelConfig.data_parallel_rpc_port, vLLM 0.21.0
 CACHES = {
@@ -34,7 +34,7 @@ def rank_words(recipe: Recipe, placement: Placement, context: RenderContext, ran
 def serve_words(recipe: Recipe, model: str, ours: Options) -> tuple[str, ...]:
     """ours: who the rank is and where the others are; limits, parsers and the recipe's flags follow."""
     flags = {name: value for name, value in merge({}, recipe.flags).items() if name not in PER_RANK}
-    return ("serve", model, *words(merge(ours | limits(recipe) | parsers(recipe), flags)))
+    return ("serve", model, *option_words(merge(ours | limits(recipe) | parsers(recipe), flags)))
 
 
 def identity(recipe: Recipe) -> Options:

@@ -88,7 +88,7 @@ _WARMUP = (
     rule(Phase.WARMUP, rf"^Maximum concurrency for (?P<c>{_N}) tokens per request: (?P<x>{_N})x",
          "{x} requests of {c} tokens at once", facts={"max_concurrency": "x", "context": "c"}),
     rule(Phase.WARMUP, r"^(?:Skipping|Running|Warming up) FlashInfer|^Compile and warming up|AutoTuner", ""),
-    # Slow, not stuck: four of these came during a DeepGEMM warm-up that ended well (capture v4-1m).
+    # Slow, not stuck: four of these came during a DeepGEMM warm-up that ended well.
     rule(Phase.START, r"^No available shared memory broadcast block found", "a rank is busy", alive=True),
 )  # fmt: skip
 _GRAPHS = (

@@ -17,7 +17,7 @@ _TAG_VERSION = re.compile(r":v?(\d+\.\d+\.\d+[\w.]*)")
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What the user says besides the file. nodes: 0 leaves it to the source; version: '' too."""
+    """What the user gives besides the file. nodes: 0 leaves it to the source; version: '' too."""
 
     name: str = ""
     version: str = ""
@@ -64,15 +64,15 @@ def put_engine(draft: Draft, name: str, version: str, image: str) -> None:
         draft.put("engine.image_note", "imported: the source names only a tag, which can move")
 
 
-def put_nodes(draft: Draft, wanted: int) -> None:
-    """As many nodes as ranks: each GB10 has one GPU. `wanted` spreads a single rank over more nodes with TP."""
+def put_nodes(draft: Draft, asked: int) -> None:
+    """As many nodes as ranks: each GB10 has one GPU. `asked` spreads a single rank over more nodes with TP."""
     sizes = {key: draft.get(f"parallelism.{key}", 1) for key in ("tp", "pp", "dp")}
     ranks = sizes["tp"] * sizes["pp"] * sizes["dp"]
-    if wanted and wanted != ranks:
+    if asked and asked != ranks:
         key = "pp" if draft.get("engine.name") == "llama-cpp" else "tp"
-        draft.note(f"{ranks} rank(s) in the source, {wanted} nodes asked for: {key} {wanted} is written instead")
-        draft.tree["parallelism"] = {k: v for k, v in draft.get("parallelism", {}).items() if k == "ep"} | {key: wanted}
-        ranks = wanted
+        draft.note(f"{ranks} rank(s) in the source, {asked} nodes asked for: {key} {asked} is written instead")
+        draft.tree["parallelism"] = {k: v for k, v in draft.get("parallelism", {}).items() if k == "ep"} | {key: asked}
+        ranks = asked
     draft.put("nodes", ranks)
 
 

@@ -112,7 +112,7 @@ async def _explained(
     if not told.causes:
         return NOTHING
     first = told.causes[0]
-    what = outage.said(found.boots) if outage else ""
+    what = outage.sentence(found.boots) if outage else ""
     await context.keep.store.explain(number, first.title, first.code, first.fix, what)
     return replace(of_diagnosis(told), why=first.title)
 
