@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
 from sparkwright.app.identity import engines
-from sparkwright.app.published import published
 from sparkwright.app.services import ClusterState, Services
-from sparkwright.domain.checkpoint import Checkpoint
+from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
 from sparkwright.domain.facts import Unknown
+from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.catalog import simulator
 from sparkwright.facts import checkpoint
 from sparkwright.facts.fact import Plain, whole
 from sparkwright.facts.ranks import ranks_fact
@@ -131,3 +132,22 @@ def _image(done: Completed) -> tuple[str, int] | None:
     words = done.stdout.split()
     good = done.ok and len(words) == 2 and Plain.IMAGE_ID.fits(words[0])
     return (words[0], size) if good and (size := whole(words[1])) is not None else None
+
+
+async def published(services: Services, recipe: Recipe, cluster_state: ClusterState) -> Published | None:
+    """Asked only when nothing else is known; None also without internet, where the plan does with what it has."""
+    if services.hub is None or not _hub_is_needed(services, recipe, cluster_state):
+        return None
+    found = await services.hub.look(recipe.model.id, recipe.model.revision)
+    if isinstance(found, Unknown):
+        services.sink.tell(Notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True))
+        return None
+    return found
+
+
+def _hub_is_needed(services: Services, recipe: Recipe, cluster_state: ClusterState) -> bool:
+    model = recipe.model
+    if not model.id or model.path or model.simulated or services.cluster.simulated or simulator(recipe):
+        return False
+    there = any(isinstance(found, Checkpoint) and found.complete for found in cluster_state.checkpoints.values())
+    return not there and (model.shape is None or not model.size)

@@ -1,32 +1,26 @@
 """The gate: whether a recipe fits in what is really free on its nodes, and what would make it fit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkwright.app.calibrate import calibrated
 from sparkwright.app.cluster_state import gather_state, nodes_for
-from sparkwright.app.published import completed
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.ledger import MemoryLedger
 from sparkwright.domain.recipe import Recipe
-from sparkwright.domain.verdict import Goal, Load, Optimum, Remedy, Speed, Verdict
+from sparkwright.domain.verdict import Goal, Optimum, Remedy, Speed, Verdict
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.flag_data import flag_data
 from sparkwright.engines.traits import Claim
-from sparkwright.planner import limits
-from sparkwright.planner.judge import Ground, RealJudge, verdict
-from sparkwright.planner.knobs import Surroundings, context_of
+from sparkwright.planner.judge import Ground, RealJudge, speeds, verdict
+from sparkwright.planner.knobs import Surroundings, kv_dtypes
 from sparkwright.planner.ledger import memory_fraction, simulated
 from sparkwright.planner.optimize import optimize
 from sparkwright.planner.pool import actions
 from sparkwright.planner.remedies import remedies
-from sparkwright.planner.usable import other_checkpoints
-
-PROMPT = 8192  # tokens of the prompt that speeds are told for: a coding agent's first request
-BUSY = 4096  # tokens before each of many requests at once, and in its prompt
+from sparkwright.planner.usable import other_checkpoints, with_published
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +56,7 @@ async def optimum(services: Services, request: LaunchRequest, goal: Goal) -> Opt
         raise UsageError(f"{request.recipe.label}: simulated here, it takes no memory: there is nothing to optimize")
     nodes = nodes_for(services, request.recipe)
     found = calibrated(services, request, await gather_state(services, nodes, request.recipe))
-    request = completed(request, found)
+    request = replace(request, recipe=with_published(request.recipe, found.published))
     judge = judge_of(request, found, nodes)
     return optimize(request.recipe, judge, surroundings(services, request, found, judge), goal)
 
@@ -99,22 +93,3 @@ def surroundings(
         actions=actions(facts, request.deployment),
         checkpoints=other_checkpoints(recipe, cluster_state.stored),
     )
-
-
-def kv_dtypes(recipe: Recipe) -> tuple[str, ...]:
-    """Types of KV cache that this version of the engine takes, as far as its data show."""
-    data, _ = flag_data(recipe.engine.name, recipe.engine.version)
-    option = data.options.get(traits(recipe).kv_option) if data else None
-    return tuple(str(name) for name in option.allowed("")) if option else ()
-
-
-def speeds(recipe: Recipe, judge: RealJudge, found: Verdict) -> tuple[Speed, ...]:
-    """Of one stream after a short prompt and at full depth, and of as many as the limits and the KV pool let in."""
-    depth = context_of(recipe, judge.ground.shape(recipe))
-    held = found.kv.tokens // (2 * BUSY) if found.kv else 1
-    loads = [Load(prompt=PROMPT)]
-    loads += [Load(depth=depth)] if depth > 2 * PROMPT else []
-    loads += (
-        [Load(depth=BUSY, prompt=BUSY, concurrency=busy)] if (busy := min(limits.sequences(recipe), held)) > 1 else []
-    )
-    return tuple(speed for load in loads if (speed := judge.speed(recipe, load)) is not None)

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 
 from sparkwright.app.cluster_state import model_path, nodes_for
 from sparkwright.app.gate import Weighed, weighed
-from sparkwright.app.published import completed
 from sparkwright.app.services import ClusterState, LaunchRequest, Services, expand, home_of, resolved_paths
 from sparkwright.checks.attention import attention
 from sparkwright.domain.check import Context
@@ -24,6 +23,7 @@ from sparkwright.engines.engine import RenderContext, served_name
 from sparkwright.engines.identity import check_identity, check_quantization
 from sparkwright.planner.fabric import choose_fabrics
 from sparkwright.planner.parallelism import advise
+from sparkwright.planner.usable import with_published
 from sparkwright.recipes.vocabulary import in_recipe
 
 _EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
@@ -36,7 +36,7 @@ def make_plan(services: Services, request: LaunchRequest, cluster_state: Cluster
     """The plan for this state of the cluster. Findings do not raise: the caller checks them (`stopping`)."""
     from sparkwright.checks.catalog import check_all, worst_first  # loaded after the nodes were asked
 
-    request = completed(request, cluster_state)
+    request = replace(request, recipe=with_published(request.recipe, cluster_state.published))
     cluster_state = _as_ours(request, cluster_state)
     recipe, nodes = request.recipe, nodes_for(services, request.recipe)
     placement, findings = _placed(nodes, cluster_state)

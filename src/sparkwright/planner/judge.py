@@ -11,14 +11,17 @@ from sparkwright.domain.ledger import ACTIVATIONS, GRAPHS, KV_POOL, WEIGHTS, Lac
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Action, ActionKind, Load, Speed, Verdict
-from sparkwright.planner import kv_cache
+from sparkwright.planner import kv_cache, limits
 from sparkwright.planner.calibrate import holding, loading, source_of
+from sparkwright.planner.knobs import context_of
 from sparkwright.planner.ledger import ledgers
 from sparkwright.planner.parallelism import Checkpoints, known_shape
 from sparkwright.planner.speed import speed
 from sparkwright.planner.weights import checkpoint_size
 
 T = TypeVar("T")
+PROMPT = 8192  # tokens of the prompt that speeds are told for: a coding agent's first request
+BUSY = 4096  # tokens before each of many requests at once, and in its prompt
 _WORST = (Lack.CLAIM, Lack.POOL, Lack.NODE, Lack.CONTEXT)
 
 
@@ -182,3 +185,15 @@ def _balanced(made: MemoryLedger) -> MemoryLedger:
 
 def _with(ledger: MemoryLedger, new: LedgerLine) -> tuple[LedgerLine, ...]:
     return tuple(new if line.name == new.name else line for line in ledger.lines)
+
+
+def speeds(recipe: Recipe, judge: RealJudge, found: Verdict) -> tuple[Speed, ...]:
+    """Of one stream after a short prompt and at full depth, and of as many as the limits and the KV pool let in."""
+    depth = context_of(recipe, judge.ground.shape(recipe))
+    held = found.kv.tokens // (2 * BUSY) if found.kv else 1
+    loads = [Load(prompt=PROMPT)]
+    loads += [Load(depth=depth)] if depth > 2 * PROMPT else []
+    loads += (
+        [Load(depth=BUSY, prompt=BUSY, concurrency=busy)] if (busy := min(limits.sequences(recipe), held)) > 1 else []
+    )
+    return tuple(speed for load in loads if (speed := judge.speed(recipe, load)) is not None)

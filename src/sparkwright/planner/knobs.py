@@ -28,6 +28,7 @@ from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Variant
 from sparkwright.engines.catalog import traits
+from sparkwright.engines.flag_data import flag_data
 from sparkwright.planner import limits
 from sparkwright.planner.parallelism import refusals, splits
 
@@ -208,3 +209,10 @@ def _nodes(recipe: Recipe, world: Surroundings) -> Iterator[Step]:
 def _unlike(split: Parallelism, own: Parallelism) -> tuple[bool, int, int, int]:
     """The kinds of parallelism that the recipe has grow; tensor parallelism grows before the others."""
     return split.ep != own.ep, split.dp if own.dp == 1 else 0, split.pp if own.pp == 1 else 0, -split.tp
+
+
+def kv_dtypes(recipe: Recipe) -> tuple[str, ...]:
+    """Types of KV cache that this version of the engine takes, as far as its data show."""
+    data, _ = flag_data(recipe.engine.name, recipe.engine.version)
+    option = data.options.get(traits(recipe).kv_option) if data else None
+    return tuple(str(name) for name in option.allowed("")) if option else ()

@@ -1,12 +1,14 @@
 """Which recipes can use a checkpoint that is on a disk: by its id or path, else by its architecture and dimensions."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from sparkwright.domain.checkpoint import How, Stored, Use
+from sparkwright.domain.checkpoint import How, Published, Stored, Use
 from sparkwright.domain.facts import GpuProcess, NodeFacts
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.catalog import traits
+from sparkwright.facts import model_config
 
 _DIMENSIONS = ("layers", "heads", "kv_heads", "hidden", "experts")
 # A GGUF header counts some of these in its own way.
@@ -109,3 +111,13 @@ def _instead(shape: ModelShape, stored: Stored) -> str:
 def _without_drafts(recipe: Recipe, other: ModelShape) -> str:
     drafts = recipe.speculation.method in ("mtp", "deepseek_mtp", "nextn", "eagle") and not other.mtp_layers
     return f"speculation.method {recipe.speculation.method} has no draft layers there" if drafts else ""
+
+
+def with_published(recipe: Recipe, published: Published | None) -> Recipe:
+    """The recipe with the hub's dimensions and size where it has none of its own."""
+    if published is None:
+        return recipe
+    model = recipe.model
+    read = model_config.parse(published.config) if published.config else None
+    shape = model.shape or (read if isinstance(read, ModelShape) else None)
+    return replace(recipe, model=replace(model, shape=shape, size=model.size or published.weights))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from sparkwright.app.compare import planned
-from sparkwright.app.gate import judge_of, kv_dtypes, optimum
+from sparkwright.app.gate import judge_of, optimum
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.services import ClusterState
 from sparkwright.cli.plan_result import plan_json
@@ -17,6 +17,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Goal
+from sparkwright.planner.knobs import kv_dtypes
 from sparkwright.planner.search import yaml_lines
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.overlay import overlay

@@ -8,14 +8,15 @@ import pytest
 
 from fakes.hub import FakeHub
 from fakes.sink import FakeSink
-from sparkwright.app.published import completed, published
+from sparkwright.app.cluster_state import published
 from sparkwright.app.services import ClusterState, Services
 from sparkwright.domain.checkpoint import Checkpoint, Published
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import EngineChoice, Model, Recipe
-from unit.app.scene import recipe, request, scene
+from sparkwright.planner.usable import with_published
+from unit.app.scene import recipe, scene
 
 CONFIG = json.dumps({"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2})
 ANSWER = Published("org/name", "main", CONFIG, 7_000_000_000)
@@ -38,18 +39,17 @@ async def test_a_model_that_nothing_describes_is_looked_up() -> None:
     hub = FakeHub(ANSWER)
     found = await published(services(hub), served(revision="v2"), NOWHERE)
     assert (found, hub.asked) == (ANSWER, [("org/name", "v2")])
-    model = completed(request(recipe=served()), replace(NOWHERE, published=found)).recipe.model
+    model = with_published(served(), found).model
     assert model.size == 7_000_000_000
     assert model.shape is not None and (model.shape.layers, model.shape.kv_heads) == (2, 2)
 
 
 async def test_the_recipe_comes_first() -> None:
     """What the recipe states itself is not replaced."""
-    told = replace(NOWHERE, published=ANSWER)
-    assert completed(request(recipe=served(shape=SHAPE)), told).recipe.model.shape == SHAPE
-    assert completed(request(recipe=served(size=5)), told).recipe.model.size == 5
-    mine = request(recipe=served())
-    assert completed(mine, NOWHERE) is mine
+    assert with_published(served(shape=SHAPE), ANSWER).model.shape == SHAPE
+    assert with_published(served(size=5), ANSWER).model.size == 5
+    mine = served()
+    assert with_published(mine, None) is mine
 
 
 @pytest.mark.parametrize(

@@ -100,15 +100,6 @@ def next_to_us(environment: dict[str, str]) -> dict[str, str]:
     return {**environment, "PATH": f"{Path(sys.executable).parent}:{environment.get('PATH', os.defpath)}"}
 
 
-def head(words: list[str]) -> int:
-    """Becomes mpirun; returns only when there is none."""
-    try:
-        os.execvpe(words[0], words, next_to_us(dict(os.environ)))
-    except OSError as error:
-        log_line(f"{words[0]} cannot be started: {error}")
-        return 127
-
-
 def agent(key: str, address: str, port: int, wait: float) -> int:
     """Exit code of the daemon; 1 when none was ever asked for."""
     environment = next_to_us({name: value for name, value in os.environ.items() if name != KEY})
@@ -243,10 +234,24 @@ def rsh(key: str, port: int, host: str, command: str, wait: float) -> int:
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # the connection's end is the message
     stream = connection.makefile("rwb")
     try:
-        introduce(stream, key, command)
+        theirs, mine = str(receive(stream).get("challenge", "")), secrets.token_hex(32)
+        send(stream, {"challenge": mine, "command": command, "proof": proof(key, "head", (theirs, mine), command)})
+        answer = receive(stream)
+        if "refused" in answer:
+            raise Refused(f"refused: {answer['refused']}")
+        if not same(proof(key, "agent", (theirs, mine), command), answer):
+            raise Refused("something else listens there: it does not know the key of this launch")
         log_line(f"daemon starts on {host}")
         keep_alive(connection)
-        return listen(stream, host)
+        while message := receive(stream):
+            if "refused" in message:
+                raise Refused(str(message["refused"]))
+            if "exit" in message:
+                return int(message["exit"]) & 0xFF
+            sys.stdout.write(str(message.get("out", "")))
+            sys.stdout.flush()
+        log_line(f"agent on {host} is gone: its rank has ended")
+        return 1
     except (Refused, OSError) as error:
         log_line(f"agent on {host}: {error}")
         return 1
@@ -264,29 +269,6 @@ def reach(host: str, port: int, wait: float) -> socket.socket:
             time.sleep(0.2)
 
 
-def introduce(stream: BufferedRWPair, key: str, command: str) -> None:
-    """Raises Refused when either side does not convince the other."""
-    theirs, mine = str(receive(stream).get("challenge", "")), secrets.token_hex(32)
-    send(stream, {"challenge": mine, "command": command, "proof": proof(key, "head", (theirs, mine), command)})
-    answer = receive(stream)
-    if "refused" in answer:
-        raise Refused(f"refused: {answer['refused']}")
-    if not same(proof(key, "agent", (theirs, mine), command), answer):
-        raise Refused("something else listens there: it does not know the key of this launch")
-
-
-def listen(stream: BufferedRWPair, host: str) -> int:
-    while message := receive(stream):
-        if "refused" in message:
-            raise Refused(str(message["refused"]))
-        if "exit" in message:
-            return int(message["exit"]) & 0xFF
-        sys.stdout.write(str(message.get("out", "")))
-        sys.stdout.flush()
-    log_line(f"agent on {host} is gone: its rank has ended")
-    return 1
-
-
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mpi_launch.py", description=__doc__)
     roles = parser.add_subparsers(dest="role", required=True)
@@ -302,7 +284,12 @@ def main(argv: list[str]) -> int:
         log_line(f"{KEY} is not set: this program is started by sparkwright only")
         return 2
     if given.role == "head":
-        return head(given.command[given.command[:1] == ["--"] :])
+        words = given.command[given.command[:1] == ["--"] :]
+        try:
+            os.execvpe(words[0], words, next_to_us(dict(os.environ)))  # becomes mpirun
+        except OSError as error:
+            log_line(f"{words[0]} cannot be started: {error}")
+            return 127
     if given.role == "agent":
         return agent(key, given.listen, given.port, given.wait)
     return rsh(key, given.port, given.host, " ".join(given.command), given.wait)

@@ -48,27 +48,6 @@ class Stopped(Exception):
 
 
 def main() -> int:
-    args = _arguments()
-    if args.mode == "nodes":
-        return watch(args.cluster)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
-    # Ray names its processes with setproctitle, which overwrites the environment that clear() looks at.
-    os.environ |= {MARK: f"{os.getpid()}.{time.time_ns()}", "SPT_NOENV": "1"}
-    _say_how_open()
-    _take(args.folder)
-    try:
-        return head(args) if args.mode == "head" else worker(args)
-    except Stopped:
-        log_line("stopping")
-        return 143
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
-        clear(args.folder)
-
-
-def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="ray_launch.py")
     modes = parser.add_subparsers(dest="mode", required=True)
     for mode in ("head", "worker"):
@@ -80,7 +59,23 @@ def _arguments() -> argparse.Namespace:
         one.add_argument("--nodes" if mode == "head" else "--head", required=True)
     modes.choices["head"].add_argument("program", nargs="+")
     modes.add_parser("nodes").add_argument("cluster")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.mode == "nodes":
+        return watch(args.cluster)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    # Ray names its processes with setproctitle, which overwrites the environment that clear() looks at.
+    os.environ |= {MARK: f"{os.getpid()}.{time.time_ns()}", "SPT_NOENV": "1"}
+    _prepare(args.folder)
+    try:
+        return head(args) if args.mode == "head" else worker(args)
+    except Stopped:
+        log_line("stopping")
+        return 143
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        clear(args.folder)
 
 
 def head(args: argparse.Namespace) -> int:
@@ -225,28 +220,22 @@ def clear(folder: str) -> None:
 
     The shell that leads the rank's session has our words in its own.
     """
+    mark = f"{MARK}={os.environ[MARK]}".encode()
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + 5
-        while (left := marked()) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            left = [pid for pid in _pids() if pid != os.getpid() and mark in _read(pid, "environ").split(b"\0")]
+            if not left:
+                break
             for pid in left:
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
             time.sleep(0.2)
-    if not any(folder.encode() in words for words in _command_lines()):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def marked() -> list[int]:
-    own = f"{MARK}={os.environ[MARK]}".encode()
-    return [pid for pid in _pids() if pid != os.getpid() and own in _read(pid, "environ").split(b"\0")]
-
-
-def _command_lines() -> Iterator[bytes]:
-    """Of all but us and those that we were started by."""
-    line = [os.getpid()]
+    line = [os.getpid()]  # we, and those that we were started by
     while line[-1] > 1:
         line.append(int((_read(line[-1], "stat").rpartition(b")")[2].split() or (0, 0))[1]))
-    return (_read(pid, "cmdline") for pid in _pids() if pid not in line)
+    if not any(folder.encode() in _read(pid, "cmdline") for pid in _pids() if pid not in line):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _pids() -> list[int]:
@@ -260,8 +249,17 @@ def _read(pid: int, name: str) -> bytes:
         return b""
 
 
-def _take(folder: str) -> None:
-    """Makes Ray's folder ours alone; somebody else's of that name is not used."""
+def _prepare(folder: str) -> None:
+    """Checks Ray's version, and makes its folder ours alone; somebody else's of that name is not used."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("ray")
+    except PackageNotFoundError:
+        log_line(f"error: the Python of this rank ({sys.executable}) has no ray: take an image or venv that has it")
+        raise SystemExit(1) from None
+    if tuple(int(part) for part in found.split(".")[:2]) < TOKENS_SINCE:
+        log_line(f"warning: Ray {found} knows no token: its ports are open to everyone who reaches this node")
     path = Path(folder)
     path.mkdir(mode=0o700, exist_ok=True)
     if path.is_symlink() or path.stat().st_uid != os.getuid():
@@ -284,18 +282,6 @@ def end(process: subprocess.Popen[bytes], grace: float) -> None:
 def log_line(text: str) -> None:
     sys.stdout.write(f"ray: {text}\n")
     sys.stdout.flush()
-
-
-def _say_how_open() -> None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        found = version("ray")
-    except PackageNotFoundError:
-        log_line(f"error: the Python of this rank ({sys.executable}) has no ray: take an image or venv that has it")
-        raise SystemExit(1) from None
-    if tuple(int(part) for part in found.split(".")[:2]) < TOKENS_SINCE:
-        log_line(f"warning: Ray {found} knows no token: its ports are open to everyone who reaches this node")
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
