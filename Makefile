@@ -8,7 +8,7 @@ TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-runtime demo check test lint types layers unit unit-full functional registry cluster format house docs bench bench-client engine-data \
-        planner-report diagnose-report fuzz drills testbed testbed-down clean
+        planner-report diagnose-report diagnose-fresh record-failures fuzz drills testbed testbed-down clean
 
 help:           ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,12 @@ planner-report: setup ## the planner held to published measurements (DATA=rows.j
 
 diagnose-report: setup ## diagnose held to logs with known causes (DATA=cases.jsonl, OUT=answers.jsonl)
 	@$(RUN) scripts/diagnose_report.py $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(ARGS)
+
+diagnose-fresh: setup ## diagnose scored on recorded failures that no rule was written for (ARGS="--half develop")
+	@$(RUN) scripts/diagnose_fresh.py $(ARGS)
+
+record-failures: setup ## provoke failures of real programs and record their logs (root; ARGS="--only hf ssh", "--list", "--seed N")
+	@cd scripts && ../$(RUN) -m record_failures $(ARGS)
 
 fuzz: setup     ## diagnose fed with junk, for a minute or ARGS="--seconds N"
 	@$(RUN) scripts/diagnose_fuzz.py $(ARGS)
