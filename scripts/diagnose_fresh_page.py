@@ -28,9 +28,9 @@ them.
 - Each scenario is a shell snippet that runs in namespaces of its own (network, mounts, hostname,
   processes) with the cause built in: a wrong flag, a cut checkpoint, a hub that answers 429, a
   cable pulled. The true keys of the catalogue and the line that explains the failure
-  were written down with the scenario, and corrected from the log where the program did or said
+  were written down with the scenario, and corrected from the log where the program did or printed
   something else; both were fixed before `diagnose` was asked. A scenario whose line does not appear is
-  not recorded. Several keys are right where a log cannot tell them apart.
+  not recorded. Several keys are right where a log cannot separate them.
 - {known} of the {number} have a cause in the catalogue. The other {unknown} do not: right is to
   name nothing, or at least nothing with confidence. They count only in the last two columns and in
   *confident and wrong*.

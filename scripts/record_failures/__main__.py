@@ -60,7 +60,7 @@ def main(words: list[str]) -> int:
             for name, text in {**found.logs, f"{scenario.id}.version": found.version}.items():
                 (chosen.raw / name).write_text(text)
         if found.provoked:
-            keep(found, chosen.out, chosen.seed)
+            store(found, chosen.out, chosen.seed)
         return found.provoked
 
     with ThreadPoolExecutor(chosen.jobs) as pool:
@@ -83,8 +83,8 @@ def recorded(out: Path) -> dict[str, dict[str, object]]:
     return {str(row["id"]): row for row in rows}
 
 
-def keep(found: Recorded, out: Path, seed: int) -> None:
-    """The logs, and the row of cases.jsonl that says what is true of them."""
+def store(found: Recorded, out: Path, seed: int) -> None:
+    """The logs, and the row of cases.jsonl with what is true of them."""
     scenario = found.scenario
     names = [stored(out / half(scenario.id), name, cut(text, scenario)) for name, text in found.logs.items()]
     truth = {name: value for name, value in asdict(scenario).items() if name in ("id", "program", "line", "family")}

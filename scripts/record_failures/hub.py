@@ -1,6 +1,6 @@
 """Servers that answer with errors: `hub.py hub KIND PORT`, `hub.py registry STATUS PORT`, `hub.py status STATUS PORT`.
 
-hub is a model hub with one repository, org/tiny (config.json and model.safetensors), that fails as KIND says.
+hub is a model hub with one repository, org/tiny (config.json and model.safetensors), that fails as KIND names.
 """
 
 from __future__ import annotations
