@@ -82,7 +82,7 @@ def rewritten(text: str) -> str:
 
 
 def cut(text: str, scenario: Scenario) -> str:
-    """Only the tail where the scenario asks for it; of a long log the start, the lines around the cause, and the end."""
+    """Only the tail where the scenario asks for it; of a long log the start, the lines at the cause, and the end."""
     lines = text.split("\n")
     if scenario.tail:
         return "\n".join(lines[-scenario.tail :])
