@@ -88,7 +88,7 @@ class ModelHub(Protocol):
     """Where models are published."""
 
     async def look(self, model: str, revision: str = "") -> Published | Unknown | None:
-        """What it says of a model; Unknown with why when it says no, None when it cannot be reached. Never raises."""
+        """Its entry of a model; Unknown with why when it refuses, None when it cannot be reached. Never raises."""
 
 
 class Program(Protocol):
@@ -122,15 +122,15 @@ class Keyring(Protocol):
 
     def fresh(self) -> bytes: ...
 
-    def keep(self, cluster: str, name: str, content: str) -> str:
+    def save(self, cluster: str, name: str, content: str) -> str:
         """Writes a file that only this user can read; returns the path shown to the user."""
 
-    def kept(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+    def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         """(path, key) of those made from this machine, `default` first."""
 
 
 class Calibrations(Protocol):
-    """What engines said at earlier starts, kept on this machine."""
+    """What engines logged at earlier starts, saved on this machine."""
 
     def save(self, calibration: Calibration) -> str:
         """Keeps it in place of an earlier one of the same family and place; returns why it could not, '' if it did."""
@@ -168,17 +168,17 @@ class Journal(Protocol):
 
 
 class Store(Protocol):
-    """What the head node remembers of its deployments. Never raises: what it cannot write is dropped and told once."""
+    """What the head node remembers of its deployments. Never raises: what it cannot write is dropped, reported once."""
 
     async def began(self, deployed: Deployed) -> None:
-        """A desired state is armed anew; incidents that were left open are closed."""
+        """A desired state is armed again; incidents that were left open are closed."""
 
     async def ended(self, deployment: str, at: float, why: str) -> None: ...
 
     async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None: ...
 
     async def open(self, incident: Incident) -> Incident:
-        """With its number and its folder; the deployment's incident that is still open is gone on with."""
+        """With its number and its folder; the deployment's incident that is still open is continued."""
 
     async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None: ...
 
@@ -228,7 +228,7 @@ class Tokenizer(Protocol):
         """Tokens of each text as a part of a longer one, after a line break; no special tokens. Raises NotReady."""
 
     async def asked(self, body: str) -> int | None:
-        """Prompt tokens of a whole request (JSON, without its output's options); None when it cannot be told."""
+        """Prompt tokens of a whole request (JSON, without its output's options); None when it is unknown."""
 
     async def used(self, body: str) -> int | None:
         """As `asked`, by the usage of a real request for one token."""
@@ -252,7 +252,7 @@ class RunStore(Protocol):
     async def begin(self, run: Run) -> None: ...
 
     async def take_up(self, run_id: str) -> Run:
-        """To go on with it: as it is now. Raises Busy while another process measures it, UsageError without it."""
+        """To continue it: as it is now. Raises Busy while another process measures it, UsageError without it."""
 
     async def add_level(self, run_id: str, level: Level) -> int:
         """A key for its rows; it counts as cut short until `end_level`. An earlier try that was cut short goes."""
@@ -260,7 +260,7 @@ class RunStore(Protocol):
     async def add_rows(self, key: int, rows: Sequence[Row]) -> None: ...
 
     async def end_level(self, key: int, level: Level) -> None:
-        """All of it but its rows, which are there already; `complete` as the level says."""
+        """All of it but its rows, which are there already; `complete` as in `level`."""
 
     async def end(self, run_id: str, state: str, at: float) -> None: ...
 
@@ -294,4 +294,4 @@ class RunFiles(Protocol):
         """All of it or what was there before. Raises UsageError."""
 
     def read(self, path: str) -> Run:
-        """Of any known format, found by what stands in it. Raises UsageError."""
+        """Of any known format, found by its content. Raises UsageError."""

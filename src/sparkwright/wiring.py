@@ -44,7 +44,7 @@ _KEY_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What the command line says about where to work; '' where it says nothing."""
+    """The command line's options about where to work; '' for an option that is not given."""
 
     cluster: str = ""
     ssh_config: str = ""
@@ -134,7 +134,7 @@ def _scale() -> float:
     except ValueError:
         scale = 0.0
     if not 0.0 < scale <= 100.0:
-        raise UsageError(f"{SCALE_VARIABLE}: observed {text!r}; a number above 0 and at most 100 is wanted")
+        raise UsageError(f"{SCALE_VARIABLE}: expected a number above 0 and at most 100, found {text!r}")
     return scale
 
 
@@ -249,4 +249,4 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
 
 def gateway_keys(cluster: str) -> tuple[Secret, ...]:
     """Those to the gateways of a cluster that were made from this machine."""
-    return tuple(key for _, key in FolderKeyring(Path.home() / _STATE / "keys").kept(cluster))
+    return tuple(key for _, key in FolderKeyring(Path.home() / _STATE / "keys").saved(cluster))

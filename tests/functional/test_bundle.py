@@ -16,11 +16,11 @@ import importlib, pkgutil, sys
 sys.path.insert(0, {folder!r})
 for name in ("sparkwright.supervisor.run", "sparkwright.supervisor.gateway"):
     importlib.import_module(name)
-import sparkwright.logscan.words, sparkwright.causes.diagnose, sparkwright.compat.table
+import sparkwright.logscan.multi_search, sparkwright.causes.diagnose, sparkwright.compat.table
 from sparkwright.compat.table import ENGINES, read_table
 assert all(read_table(name).rows for name in ENGINES)
 assert len(sparkwright.causes.diagnose.known()) > 300
-assert type(sparkwright.logscan.words.finder([b"word"])).__name__ == "Search"
+assert type(sparkwright.logscan.multi_search.finder([b"word"])).__name__ == "Search"
 outside = [m.__file__ for m in sys.modules.values()
            if (getattr(m, "__file__", None) or "").endswith(".so") and {folder!r} in m.__file__]
 assert not outside, outside

@@ -20,7 +20,7 @@ from sparkwright.adapters.sqlite import database
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.domain.command import Completed
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
-from sparkwright.facts.store import Told, incidents, parse_incidents
+from sparkwright.facts.store import StoredIncidents, incidents, parse_incidents
 
 # Writes as a supervisor does and says each number once the store has answered: what was said must be there afterwards.
 WRITER = """
@@ -71,12 +71,12 @@ def sound(state: Path) -> bool:
     return checks == [("ok",)]
 
 
-def read(state: Path) -> Told:
+def read(state: Path) -> StoredIncidents:
     """As the laptop does, through python3 alone."""
     command = incidents(str(state))
     done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=30)
     told = parse_incidents(Completed(done.returncode, done.stdout.decode(), done.stderr.decode()))
-    assert isinstance(told, Told), done.stderr
+    assert isinstance(told, StoredIncidents), done.stderr
     return told
 
 

@@ -219,7 +219,7 @@ def reference(which: str = "recipe") -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Later:
-    """A recipe file that is read when asked for: a broken neighbour must not hide the one that is wanted."""
+    """A recipe file that is read when asked for: a broken neighbour must not hide the requested one."""
 
     name: str
     path: Path | None

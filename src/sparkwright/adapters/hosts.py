@@ -21,7 +21,7 @@ class LocalTransport:
         self._environ = environ
 
     async def open(self, script: Script) -> Process:
-        argv, first = node_script.words(script)
+        argv, first = node_script.argv_of(script)
         return await process.start(argv, first, self._environ)
 
     def lost(self, stderr: str, begun: bool) -> Unreachable:

@@ -1,6 +1,6 @@
 """The Hugging Face hub, or what speaks its API: a model's config.json and the sizes of its files, before any download.
 
-Two requests, both small: `/api/models/ID/tree/REV` and `/ID/resolve/REV/config.json`. The answer is kept for a day.
+Two requests, both small: `/api/models/ID/tree/REV` and `/ID/resolve/REV/config.json`. The answer is valid for a day.
 """
 
 import asyncio

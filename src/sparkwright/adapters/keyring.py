@@ -18,7 +18,7 @@ class FolderKeyring:
     def fresh(self) -> bytes:
         return secrets.token_bytes(BYTES)
 
-    def keep(self, cluster: str, name: str, content: str) -> str:
+    def save(self, cluster: str, name: str, content: str) -> str:
         """Raises UsageError when it cannot be written."""
         path = self._root / cluster / name
         try:
@@ -30,7 +30,7 @@ class FolderKeyring:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
         return str(path)
 
-    def kept(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+    def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         """(path, key) of those made from this machine, `default` first; one that cannot be read is passed over."""
         found = sorted((self._root / cluster).glob("*.key"), key=lambda path: (path.stem != FIRST, path.stem))
         return tuple((str(path), Secret(text)) for path in found if (text := _text(path)))

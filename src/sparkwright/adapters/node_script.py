@@ -128,7 +128,7 @@ def complaint(script: Script, output: Output) -> str:
     return _text(_between(bytes(output.stderr), script.mark)[1]).strip()
 
 
-def words(script: Script) -> tuple[tuple[str, ...], bytes]:
+def argv_of(script: Script) -> tuple[tuple[str, ...], bytes]:
     """Argv that runs the script on this machine, and what to write to its stdin first."""
     if len(script.text) < _LONGEST_ARGUMENT:
         return ("sh", "-c", script.text), b""

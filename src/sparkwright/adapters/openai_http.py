@@ -79,7 +79,7 @@ class OpenAiEndpoint:
         except ERRORS as error:
             if isinstance(cause := _innermost(error), ssl.SSLCertVerificationError):
                 raise NotReady(f"{url}: its certificate is not trusted here ({cause.verify_message})", _TRUST) from None
-            what = said(error)
+            what = reason_of(error)
         raise NotReady(f"{url}: {what}", _REACH.format(url=url))
 
     async def _read(self, question: "_Question", silence: float) -> Reply:
@@ -108,7 +108,7 @@ class OpenAiEndpoint:
         except Broken as broken:
             what = str(broken)
         except ERRORS as error:
-            what = said(error)
+            what = reason_of(error)
         raise NotReady(f"{url}: no answer with tokens, but {what}{_so_far(heard)}", _HINT)
 
     async def models(self, base_url: str, key: Secret | None) -> tuple[str, ...]:
@@ -270,7 +270,7 @@ async def _opening(response: httpcore.Response) -> str:
     return text.decode("utf-8", "replace").strip()[:_SHOWN] or "(empty body)"
 
 
-def said(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """The innermost cause: httpcore's own text for a refused connection is `All connection attempts failed`."""
     if isinstance(error, httpcore.TimeoutException):
         return f"silence until the time was up ({type(error).__name__})"

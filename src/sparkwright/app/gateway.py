@@ -208,7 +208,7 @@ async def settled(services: Services, plan: Plan, where: Installation) -> tuple[
     head, loopback = plan.cluster.node(plan.head), plan.recipe.serving.expose is Expose.LOOPBACK
     tunnel = head.ssh if loopback and not head.is_local else ""
     ring = services.keyring if done.stdout else None
-    path = ring.keep(plan.cluster.name, "ca.crt", done.stdout) if ring else ""
+    path = ring.save(plan.cluster.name, "ca.crt", done.stdout) if ring else ""
     return Reach(endpoint(plan, where.node), tunnel, authority=path), _no_figures(plan, done)
 
 

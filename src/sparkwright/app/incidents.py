@@ -13,7 +13,7 @@ from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.facts import store
-from sparkwright.facts.store import Told, incidents_command, parse_incidents
+from sparkwright.facts.store import StoredIncidents, incidents_command, parse_incidents
 
 _RANK_LOG = re.compile(r"rank(\d+)-(.+)\.log")
 
@@ -46,7 +46,7 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class _Asked:
     node: str
-    told: Told | None
+    told: StoredIncidents | None
     trouble: str = ""
     error: NodeError | None = None
 
@@ -70,7 +70,7 @@ async def incident(services: Services, number: int, deployment: str = "") -> Sho
     if not found:
         raise next((one.error for one in asked if one.error), _no_incident(services, number, asked))
     one, incident = max(found, key=lambda pair: pair[1].opened_at)
-    told = one.told or Told(())
+    told = one.told or StoredIncidents(())
     return Shown(one.node, incident, told.files, _diagnosis(told.diagnosis))
 
 

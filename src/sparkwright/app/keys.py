@@ -40,7 +40,7 @@ async def add(services: Services, name: str, deployment: str = "") -> Made:
     await _change(services, lambda keys: added(keys, key), f"key {name} made")
     file = f"{name}@{deployment}.key" if deployment else f"{name}.key"
     try:
-        return Made(key, secret, ring.keep(services.cluster.name, file, secret.reveal() + "\n"))
+        return Made(key, secret, ring.save(services.cluster.name, file, secret.reveal() + "\n"))
     except UsageError:
         await revoke(services, name, deployment)  # nobody has it, and its name would be taken
         raise
@@ -56,7 +56,7 @@ async def first(services: Services, deployment: str) -> str:
     opening = {key.sha256 for key in (await listed(services)).keys if key.deployment in ("", deployment)}
     if not opening:
         return (await add(services, FIRST)).path
-    files = services.keyring.kept(services.cluster.name)
+    files = services.keyring.saved(services.cluster.name)
     return next((path for path, secret in files if digest(secret.reveal()) in opening), "")
 
 

@@ -11,7 +11,7 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, whole
-from sparkwright.facts.model_values import Config, named, number, part, words
+from sparkwright.facts.model_values import Config, named, number, part, texts_of
 from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
 from sparkwright.remote.staging import COPYING
 
@@ -63,7 +63,7 @@ def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
         yield "state layers, but not which: all are counted as attention"
     window = number(config, "sliding_window", "sliding_window_size")
     switched_off = config.get("use_sliding_window") is False
-    told = switched_off or shape.window_layers or shape.compress or words(config.get("layer_types"))
+    told = switched_off or shape.window_layers or shape.compress or texts_of(config.get("layer_types"))
     if 0 < window < shape.positions and not told:
         yield f"a window of {window} tokens, but not of which layers: all are counted with the whole context"
     if shape.index_dim and not shape.index_layers:

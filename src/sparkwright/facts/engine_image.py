@@ -80,7 +80,7 @@ class Question:
     own: str = ""
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def arguments(self) -> tuple[str, ...]:
         return (self.own, self.program, *self.packages)
 
 
@@ -90,7 +90,8 @@ def known_engine(image: str, question: Question, cache: str) -> Command:
 
 
 def engine_of_image(image: str, question: Question, cache: str, gpu: bool = False) -> Command:
-    """Sections arch, found (`NAME VERSION` lines, `?` where only the code is there), said, end; empty: no such image.
+    """Sections arch, found (`NAME VERSION` lines, `?` where only the code is there), the output of
+    the program, end; empty: no such image.
 
     Runs the image once; the answer is kept below `cache` for as long as the image's id is the same.
     gpu: the program links the driver's libraries, which are not in the image.
@@ -101,16 +102,16 @@ def engine_of_image(image: str, question: Question, cache: str, gpu: bool = Fals
 def _probe(image: str, question: Question, cache: str, how: tuple[str, str]) -> Command:
     ask = _sh("ask_program") if question.says_version else _ASK + _sh("ask_image")
     kind = "-".join((*question.packages, question.program.strip("/").replace("/", "_")))
-    words = (image, copied_tag(image), cache, kind, *how, ask, *question.words)
+    words = (image, copied_tag(image), cache, kind, *how, ask, *question.arguments)
     return script(f"VERSIONS={quote(_VERSIONS)}\n{_sh('probe')}", *words, timeout=120)
 
 
 def engine_of_node(question: Question) -> Command:
     """The same of the node itself, for the process runtime: no arch, nothing kept."""
     if question.says_version:
-        return script(_HOME + _sh("ask_program"), *question.words)
+        return script(_HOME + _sh("ask_program"), *question.arguments)
     text = f"VERSIONS={quote(_VERSIONS)}\n{_ASK}printf '@@ found\\n'; ask \"$@\"; printf '@@ end\\n'"
-    return script(_HOME + text, *question.words)
+    return script(_HOME + text, *question.arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def figures(text: str, names: Mapping[str, str]) -> dict[str, float]:
 
 
 def _values(text: str, wanted: Iterable[str]) -> dict[str, list[float]]:
-    """The values of all label sets of each wanted name; requests that were given up or failed prove no life."""
+    """The values of all label sets of each of these names; requests that were given up or failed prove no life."""
     names, found = frozenset(wanted), dict[str, list[float]]()
     for line in text.splitlines():
         if line.startswith("#") or not (match := _LINE.fullmatch(line)) or match[1] not in names:

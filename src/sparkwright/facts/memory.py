@@ -1,4 +1,4 @@
-"""The node's one memory pool. nvidia-smi cannot tell it on a GB10 (`[N/A]`), /proc/meminfo can."""
+"""The node's one memory pool. nvidia-smi does not report it on a GB10 (`[N/A]`), /proc/meminfo can."""
 
 import re
 

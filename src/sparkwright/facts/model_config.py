@@ -15,7 +15,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.facts import model_layers
 from sparkwright.facts.model_layers import Layers, groups_of_heads
 from sparkwright.facts.model_state import ffn, state
-from sparkwright.facts.model_values import Config, complete, number, numbers, part, tables, word, words
+from sparkwright.facts.model_values import Config, complete, number, numbers, part, tables, texts_of, word
 from sparkwright.facts.model_weights import weights
 
 
@@ -53,7 +53,7 @@ def _keeping(config: Config, layers: Layers, count: int) -> int:
 
 def _fresh(config: Config, count: int) -> list[bool]:
     """Layer by layer, whether it chooses for itself: three ways to write it down, `index_topk_freq` the oldest."""
-    if types := words(config.get("indexer_types")):
+    if types := texts_of(config.get("indexer_types")):
         return [kind == "full" for kind in types]
     if pattern := word(config, "index_topk_pattern"):
         return [letter == "F" for letter in pattern]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkwright.facts.model_values import Config, mappings, number, numbers, part, word, words
+from sparkwright.facts.model_values import Config, mappings, number, numbers, part, texts_of, word
 
 # Nemotron-H writes its layers as letters: Mamba, attention, experts, dense FFN. EXAONE: local and global attention.
 _LETTERS = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp", "L": "sliding_attention", "G": "full_attention"}
@@ -62,7 +62,7 @@ def read(config: Config, count: int) -> Layers:
 
 def listed(config: Config) -> int:
     """How many layers the config lists, for files that give no count of their own."""
-    kinds = words(config.get("layer_types")) or words(config.get("layers_block_type"))
+    kinds = texts_of(config.get("layer_types")) or texts_of(config.get("layers_block_type"))
     return len(kinds) or len(_letters(config, 0))
 
 
@@ -85,10 +85,10 @@ def _sort(kind: str) -> str:
 
 
 def _kinds(config: Config, count: int) -> list[str]:
-    if kinds := words(config.get("layer_types")):
+    if kinds := texts_of(config.get("layer_types")):
         return kinds
     # Zamba2 calls a block hybrid that has both; Inkling's layer_types mean attention by the same word.
-    return ["mamba_attention" if kind == "hybrid" else kind for kind in words(config.get("layers_block_type"))]
+    return ["mamba_attention" if kind == "hybrid" else kind for kind in texts_of(config.get("layers_block_type"))]
 
 
 def _letters(config: Config, count: int) -> list[str]:

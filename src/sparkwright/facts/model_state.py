@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from sparkwright.facts.model_layers import Layers
-from sparkwright.facts.model_values import Config, mappings, number, numbers, part, word, words
+from sparkwright.facts.model_values import Config, mappings, number, numbers, part, texts_of, word
 
 _EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
 _WORKING = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k", "top_k")
@@ -70,7 +70,7 @@ def _shared(config: Config, width: int) -> int:
 
 def _sparse_layers(config: Config, count: int) -> int:
     """Layers with experts: the keys name which are dense, each family in its own way."""
-    if kinds := words(config.get("mlp_layer_types")):
+    if kinds := texts_of(config.get("mlp_layer_types")):
         return sum(1 for kind in kinds[:count] if kind in _EXPERT_LAYERS)
     if chosen := numbers(config.get("moe_layers")) or _enumerated(config):
         return sum(1 for n in chosen if n < count)

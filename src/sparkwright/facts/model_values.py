@@ -29,7 +29,7 @@ def mappings(value: Any) -> list[Config]:
     return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
 
 
-def words(value: Any) -> list[str]:
+def texts_of(value: Any) -> list[str]:
     """The entries of a list as text; an empty list for what is none."""
     return [str(v) for v in value] if isinstance(value, list) else []
 
@@ -132,7 +132,7 @@ def _per_layer(config: Config) -> dict[str, Any]:
 
 
 def _ngram(config: Config) -> dict[str, Any]:
-    """Tables of the last words (Qwen4Exp): each of their heads has so many rows, and a part of the width.
+    """Tables of the last n tokens (Qwen4Exp): each of their heads has so many rows, and a part of the width.
 
     ple_embedding_dtype names their numbers; without it they are as the checkpoint wrote them. The class fills in sizes.
     """

@@ -57,13 +57,13 @@ def comes_back(home):
     for manager in (m for m, place in places.items() if os.path.isfile(place + "/" + unit)):
         try:
             asked = ["systemctl", manager, "show", "-P", "ActiveState", unit]
-            said = subprocess.run(asked, capture_output=True, text=True, timeout=3).stdout.strip()
+            state = subprocess.run(asked, capture_output=True, text=True, timeout=3).stdout.strip()
         except (OSError, subprocess.SubprocessError):
             return False
-        return said in ("active", "activating")
+        return state in ("active", "activating")
     return False
 
-def told(home):
+def row(home):
     live, desired = parsed(home + "/live.json"), parsed(home + "/desired.json")
     alive, unit = process(word(live, "pid"), home)
     return {"deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
@@ -73,7 +73,7 @@ def told(home):
 root = os.path.join(sys.argv[1], "supervision")
 names = sorted(os.listdir(root)) if os.path.isdir(root) else []
 homes = [os.path.join(root, name) for name in names]
-print(json.dumps([told(home) for home in homes if os.path.isfile(home + "/desired.json")]))
+print(json.dumps([row(home) for home in homes if os.path.isfile(home + "/desired.json")]))
 """
 _INCIDENTS = r"""
 import glob, json, os, sqlite3, sys
@@ -116,10 +116,10 @@ def rows():
         for one in found.values():
             one.update(evidence=json.loads(one["evidence"]), fix=json.loads(one["fix"]), events=[],
                        simulated=bool(one["simulated"]))
-        for number, at, kind, said in database.execute(
+        for number, at, kind, what in database.execute(
                 "SELECT incident, at, kind, text FROM events WHERE incident = ? ORDER BY id LIMIT 1000", (only,)):
             if number in found:
-                found[number]["events"].append({"at": at, "kind": kind, "text": said})
+                found[number]["events"].append({"at": at, "kind": kind, "text": what})
         if not only:
             restarts.extend(database.execute(
                 "SELECT deployment, at, kind, text FROM events WHERE kind = 'restarted' ORDER BY id DESC LIMIT 200"))
@@ -167,7 +167,7 @@ def log(path: str, tail: int) -> Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StoredIncidents:
     """why: why the store could not be read, '' if it was; the incidents' own folders are read instead.
 
     files: (name, bytes) and diagnosis: its text; both of the one incident that was asked for. restarts: of the gateway,
@@ -217,7 +217,7 @@ def _live(found: Any) -> Live | None:
         return None
 
 
-def parse_incidents(done: Completed) -> Told | Unknown:
+def parse_incidents(done: Completed) -> StoredIncidents | Unknown:
     """Incidents newest first; one that cannot be read is passed over."""
     try:
         found = json.loads(done.stdout)
@@ -226,7 +226,7 @@ def parse_incidents(done: Completed) -> Told | Unknown:
         restarts = (
             (str(name), IncidentEvent(float(at), *map(str, said))) for name, at, *said in found.get("restarts", ())
         )
-        return Told(rows, str(found["why"]), files, str(found.get("diagnosis", "")), tuple(restarts))
+        return StoredIncidents(rows, str(found["why"]), files, str(found.get("diagnosis", "")), tuple(restarts))
     except (ValueError, TypeError, KeyError):
         return not_understood(done, "python3")
 

@@ -1,1 +1,1 @@
-"""The gateway as values: what Caddy is told, what keys look like, what is answered while the engine is away."""
+"""The gateway as values: Caddy's configuration, what keys look like, what is answered while the engine is away."""

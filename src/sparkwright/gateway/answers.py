@@ -1,4 +1,4 @@
-"""What the gateway itself says, in the shape that OpenAI's clients understand."""
+"""The answers of the gateway itself, in the shape that OpenAI's clients understand."""
 
 import json
 from dataclasses import dataclass
@@ -35,9 +35,9 @@ class Answer:
 
 
 def no_key(shown: bool) -> Answer:
-    said = "This API key is not known here or was revoked." if shown else "No API key was given."
+    problem = "This API key is not known here or was revoked." if shown else "No API key was given."
     how = "Send `Authorization: Bearer KEY`; `sparkwright keys add NAME` makes one."
-    return Answer(401, "invalid_request_error", "invalid_api_key", f"{said} {how}")
+    return Answer(401, "invalid_request_error", "invalid_api_key", f"{problem} {how}")
 
 
 def no_such_path() -> Answer:
@@ -46,13 +46,15 @@ def no_such_path() -> Answer:
 
 def no_such_route(asked: str) -> Answer:
     """asked: method and path."""
-    said = f"{asked[:100]} is no route of this deployment."
-    return Answer(404, "invalid_request_error", "unknown_url", f"{said} `serving.door.routes` in its recipe adds one.")
+    problem = f"{asked[:100]} is no route of this deployment."
+    return Answer(
+        404, "invalid_request_error", "unknown_url", f"{problem} `serving.door.routes` in its recipe adds one."
+    )
 
 
 def too_large(limit: int) -> Answer:
-    said = f"The request's body is larger than {limit / MIB:g} MiB (serving.door.body_limit)."
-    return Answer(413, "invalid_request_error", "request_too_large", said)
+    message = f"The request's body is larger than {limit / MIB:g} MiB (serving.door.body_limit)."
+    return Answer(413, "invalid_request_error", "request_too_large", message)
 
 
 def away(code: str, message: str, retry_after: int) -> Answer:
@@ -60,15 +62,15 @@ def away(code: str, message: str, retry_after: int) -> Answer:
 
 
 def keys_unreadable() -> Answer:
-    said = "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why."
-    return away("keys_unreadable", said, 5)
+    message = "The gateway cannot read its keys file: nobody is let in until it can. `sparkwright status` shows why."
+    return away("keys_unreadable", message, 5)
 
 
 def gateway_broken() -> Answer:
-    """What Caddy says by itself while the key check is away: it cannot check keys, so nobody gets in."""
+    """The answer of Caddy alone while the key check is away: it cannot check keys, so nobody gets in."""
     return away("door_unavailable", "The gateway cannot check keys at the moment; it is being started again.", 5)
 
 
 def engine_silent() -> Answer:
-    """What Caddy says by itself while neither the engine nor the key check answers."""
+    """The answer of Caddy alone while neither the engine nor the key check answers."""
     return away("engine_unavailable", "The engine does not answer at the moment.", 5)

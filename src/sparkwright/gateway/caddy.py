@@ -1,4 +1,4 @@
-"""What Caddy is told, as its own JSON.
+"""Caddy's configuration, as its own JSON.
 
 Every request to /v1/* is first shown to the key check (without its body), which answers 200 with the engine's own
 key, 204 for an engine without one, or what the client is to get instead. A browser's preflight (CORS) has no key: it is
@@ -31,7 +31,7 @@ _HEADERS_WITHIN, _REST = "10s", "5m"
 class GatewayConfig:
     """addresses: to listen on, '' for all. engine: `host:port`. names: host names and addresses in the certificate.
 
-    store: folder of Caddy's own CA, kept for good. certificate, key: files on the head, where tls says so. limit: of a
+    store: folder of Caddy's own CA, kept for good. certificate, key: files on the head (GatewayTls.FILES). limit: of a
     request's body, bytes. websockets: paths on which a client may change to one.
     """
 
@@ -80,7 +80,7 @@ def _server(gateway: GatewayConfig) -> dict[str, Any]:
             {"match": [asks], "handle": [{"handler": "static_response", "status_code": 204, "headers": headers}]}
             | {"terminal": True},
             {"match": [{"path": ["/v1/*"]}], "handle": _api(gateway)},
-            {"handle": [_says(no_such_path())]},
+            {"handle": [_fixed(no_such_path())]},
         ],
         "errors": {"routes": _errors(gateway)},
     }
@@ -97,8 +97,8 @@ def _bracketed(address: str) -> str:
 def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
     """Asked, its key taken away or replaced, then sent on as it is; the answer flows back byte by byte.
 
-    No flush_interval: Caddy passes on at once what has no length. With -1, Debian's 2.6.2 does not tell the engine of
-    clients that have left, and cuts every stream at a reload (docs/adr/0009).
+    No flush_interval: Caddy passes on at once what has no length. With -1, Debian's 2.6.2 does not close the engine's
+    connection of a client that has left, and cuts every stream at a reload (docs/adr/0009).
     """
     engine = {
         "handler": "reverse_proxy",
@@ -118,7 +118,7 @@ def _api(gateway: GatewayConfig) -> list[dict[str, Any]]:
 
 
 def _plain(gateway: GatewayConfig) -> dict[str, Any]:
-    """A request stays a request where the engine has no websocket: its wish for another protocol is taken away."""
+    """A request stays a request where the engine has no websocket: its upgrade headers are removed."""
     elsewhere = [{"not": [{"path": list(gateway.websockets)}]}] if gateway.websockets else []
     route = {"handle": [{"handler": "headers", "request": {"delete": ["Upgrade", "Sec-Websocket-*"]}}]}
     return {"handler": "subroute", "routes": [route | ({"match": elsewhere} if elsewhere else {})]}
@@ -148,26 +148,26 @@ def _let_in(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _errors(gateway: GatewayConfig) -> list[dict[str, Any]]:
-    """A body that grew too large; the engine gave no answer: the key check says why; the key check is away."""
-    large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_says(too_large(gateway.limit))]}
-    telling = {
+    """A body that grew too large; the engine gave no answer: the key check explains it; the key check is away."""
+    large = {"match": [{"expression": "{http.error.status_code} == 413"}], "handle": [_fixed(too_large(gateway.limit))]}
+    explaining = {
         "handler": "reverse_proxy",
         "upstreams": [{"dial": f"unix/{SERVICE}"}, {"dial": f"unix/{FALLBACK}"}],
         "rewrite": {"method": "GET", "uri": TROUBLE},
         "load_balancing": {"selection_policy": {"policy": "first"}, "try_duration": "2s", "try_interval": "50ms"},
         "health_checks": {"passive": {"fail_duration": "1s", "max_fails": 1}},
     }
-    silent = {"match": [{"vars": {"stage": ["engine"]}}], "handle": [telling]}
-    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_says(gateway_broken())]}]
+    silent = {"match": [{"vars": {"stage": ["engine"]}}], "handle": [explaining]}
+    return [large | {"terminal": True}, silent | {"terminal": True}, {"handle": [_fixed(gateway_broken())]}]
 
 
 def _fallback() -> dict[str, Any]:
     """Caddy to itself, so that a broken engine is never an empty answer, whatever else is broken."""
-    routes = [{"handle": [_says(engine_silent())]}]
+    routes = [{"handle": [_fixed(engine_silent())]}]
     return {"listen": [f"unix/{FALLBACK}"], "automatic_https": {"disable": True}, "routes": routes}
 
 
-def _says(answer: Answer) -> dict[str, Any]:
+def _fixed(answer: Answer) -> dict[str, Any]:
     headers = {name: [value] for name, value in answer.headers.items()}
     return {"handler": "static_response", "status_code": answer.status, "headers": headers, "body": answer.body}
 

@@ -88,7 +88,7 @@ class Hold:
 def admitted(live: Live | None, now: float, held: float, crowd: int = 0) -> Answer | Hold | None:
     """None: let it through. held: seconds that this request has waited; crowd: how many wait now.
 
-    What the supervisor said last counts only while it is fresh: without it the engine is asked, which answers or not.
+    The supervisor's last report counts only while it is fresh: without it the engine is asked, which answers or not.
     """
     if live is None or not fresh(live, now) or not live.refusing:
         return None
@@ -103,7 +103,7 @@ def fresh(live: Live, now: float) -> bool:
 
 
 def _wait(live: Live, now: float) -> float | None:
-    """Seconds until it should be back, for what passes by itself; None when that is too long or nobody knows."""
+    """Seconds until it should be back, for what passes without a person; None when that is too long or nobody knows."""
     if live.phase not in _PASSING:
         return None
     if live.back_at > now:
@@ -116,10 +116,10 @@ def unavailable(live: Live, now: float) -> Answer:
     """Why, since when, what it waits for, and when it should be back."""
     person = _WAITS_FOR_A_PERSON.get(live.phase)
     since = duration(max(now - live.since, 0.0))
-    said = f"{live.deployment} is {live.phase.replace('_', ' ')} since {since}"
+    state = f"{live.deployment} is {live.phase.replace('_', ' ')} since {since}"
     why = (live.why or live.reason).rstrip(".")
     back = person or "; ".join(text for text in (waits(live, now), _back(live, now)) if text)
-    message = f"{'(simulated) ' if live.simulated else ''}{said}{': ' + why if why else ''}; {back}."
+    message = f"{'(simulated) ' if live.simulated else ''}{state}{': ' + why if why else ''}; {back}."
     return away(f"deployment_{live.phase}", message, retry_after(live, now))
 
 
@@ -157,7 +157,7 @@ def broken(live: Live | None, now: float) -> Answer:
     if live is not None and fresh(live, now):
         if live.refusing:
             return unavailable(live, now)
-        said = f"{live.deployment}: the engine gave no answer just now; its supervisor looks at it."
-        return away("engine_unavailable", said, 5)
-    silent = f"its supervisor has said nothing for {duration(now - live.at)}" if live else "its supervisor does not run"
+        message = f"{live.deployment}: the engine gave no answer just now; its supervisor examines it."
+        return away("engine_unavailable", message, 5)
+    silent = f"its supervisor has not reported for {duration(now - live.at)}" if live else "its supervisor does not run"
     return away("engine_unavailable", f"The engine gave no answer, and {silent}.", _SOON)

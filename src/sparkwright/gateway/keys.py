@@ -52,7 +52,7 @@ def digest(key: str) -> str:
 
 
 def parse(text: str | bytes) -> Keys:
-    """Raises Unreadable, also for a version that this one does not know: it may say more about who may enter."""
+    """Raises Unreadable, also for a version that this one does not know: it may restrict further who may enter."""
     keys = from_json(Keys, text) if text.strip() else Keys()
     if keys.version != VERSION:
         raise Unreadable(f"version {keys.version}; this sparkwright reads version {VERSION}")
@@ -64,7 +64,7 @@ def text_of(keys: Keys) -> str:
 
 
 def owner(keys: Iterable[Key], deployment: str, shown: Iterable[str]) -> Key | None:
-    """The key among those that a client showed. Every known one is compared in full: time tells nothing."""
+    """The key among those that a client showed. Every known one is compared in full: timing reveals nothing."""
     found = None
     digests = [digest(one) for one in shown]
     for key in keys:

@@ -1,4 +1,4 @@
-"""What the key check of one deployment is told by `up`: a file beside Caddy's own configuration."""
+"""The key check's configuration of one deployment, written by `up` next to Caddy's own."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """All patterns of all causes, ready for one pass over a log.
 
-One pass (words.py) finds the words that patterns cannot do without; only lines that have one of them are
-decoded, and only the patterns of those words are tried there (docs/adr/0007-one-pass-over-logs.md).
+One pass (multi_search.py) finds the words that patterns cannot do without; only lines that have one of them are
+decoded, and only their patterns are tried there (docs/adr/0007-one-pass-over-logs.md).
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Protocol, TypeVar
 
 from sparkwright.logscan.literals import all_required, digit_blind, rarity, required
 from sparkwright.logscan.logline import LONGEST, decoded
+from sparkwright.logscan.multi_search import Finder, finder
 from sparkwright.logscan.sign import WINDOW, Sign
 from sparkwright.logscan.story import Row
-from sparkwright.logscan.words import Words, finder
 
 # One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
 _LOW = bytes(bytes(range(256)).lower()).replace(b"\r", b"\x0c")
@@ -113,7 +113,7 @@ class Pattern:
 
 
 class Book:
-    """causes: of signs; stories: of marks; marks: more of them, by name, of which only the first line is wanted.
+    """causes: of signs; stories: of marks; marks: more of them, by name, of which only the first line counts.
 
     needs: `needs_of` patterns by their digests, as far as they were worked out before. Raises ValueError for a pattern
     without a word to look for.
@@ -184,25 +184,25 @@ class Book:
         return {n: signs for n, signs in asked if all(signed.is_near for signed in signs)}
 
     @cached_property
-    def words(self) -> tuple[str, ...]:
+    def needles(self) -> tuple[str, ...]:
         return tuple(sorted(self._words))
 
     @cached_property
     def _of_word(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(self._words[word] for word in self.words)
+        return tuple(self._words[word] for word in self.needles)
 
     @cached_property
     def _number_of_word(self) -> Mapping[str, int]:
-        return {word: number for number, word in enumerate(self.words)}
+        return {word: number for number, word in enumerate(self.needles)}
 
     @cached_property
-    def _every(self) -> Words:
-        return finder([word.encode() for word in self.words])
+    def _every(self) -> Finder:
+        return finder([word.encode() for word in self.needles])
 
     @cached_property
-    def _of_digits(self) -> Words:
-        """The words that a line's shape does not tell."""
-        encoded = [word.encode() for word in self.words if any(letter.isdigit() for letter in word)]
+    def _of_digits(self) -> Finder:
+        """The words with digits: a line's shape hides them."""
+        encoded = [word.encode() for word in self.needles if any(letter.isdigit() for letter in word)]
         return finder(encoded or [b"\n"])
 
     def words_with_digits(self, low: bytes) -> Iterator[int]:
@@ -210,9 +210,9 @@ class Book:
         return (at for _, at, _ in self._of_digits.hits(low))
 
     def live(self, shape: bytes, words: Iterable[int], line: bytes) -> tuple[int, ...]:
-        """The patterns that lines of that shape with these words may match: those that look at digits, and those that
+        """The patterns that lines of that shape with a word of `words` may match: those that depend on digits, and
 
-        this line matches.
+        those that this line matches.
         """
         numbers = {number for word in words for number in self._of_word[word]}
         possible = [number for number in sorted(numbers) if self.patterns[number].possible(shape, True)]

@@ -1,4 +1,4 @@
-"""Which words a regular expression cannot do without: the matcher looks only at lines that have one of them."""
+"""The words that a regular expression cannot match without: the matcher decodes only lines that have one of them."""
 
 import re
 from bisect import bisect
@@ -76,14 +76,14 @@ def _fewest(texts: frozenset[str]) -> frozenset[str]:
 
 
 def rarity(texts: Iterable[str]) -> tuple[float, int]:
-    """Larger for texts that fewer lines have, all of them together, as far as COMMON tells; then for longer ones."""
+    """Larger for texts that fewer lines have, all of them together, as far as COMMON has them; then for longer ones."""
     listed = list(texts)
     return -sum(_lines_in_ten_thousand(text) for text in listed), _shortest(listed)
 
 
 @cache
 def _lines_in_ten_thousand(text: str) -> float:
-    """Those of its rarest word; the more words stand together, the fewer. Its first and last word may be cut off."""
+    """Those of its rarest word; the more words are together, the fewer. Its first and last word may be cut off."""
     words = _BETWEEN.sub("\n", text).split("\n")
     last = len(words) - 1
     bounded = ["\n" * (n > 0) + word + "\n" * (n < last) for n, word in enumerate(words) if word] or [text]
@@ -109,7 +109,7 @@ def _shortest(texts: Iterable[str]) -> int:
 
 
 def _runs(items: Iterable[Any]) -> list[frozenset[str]]:
-    """Characters that stand side by side, with what they may be: `wi-?fi` is `wifi` or `wi-fi`."""
+    """Characters that are side by side, with what they may be: `wi-?fi` is `wifi` or `wi-fi`."""
     runs = [_EMPTY]
     for op, value in _joined(items):
         texts, goes_on = _texts(op, value), True
@@ -204,7 +204,7 @@ def _inside(op: str, value: Any, least: int) -> frozenset[str]:
 
 @cache
 def digit_blind(pattern: str) -> bool:
-    """Whether neither which digits stand where nor their case matters: then lines of one shape are alike."""
+    """Whether neither which digits are where nor their case matters: then lines of one shape are alike."""
     return all(map(_blind, _parser.parse(pattern, re.IGNORECASE)))
 
 

@@ -36,7 +36,7 @@ def who(text: str) -> str:
 
 
 def when(text: str, year: int) -> float | None:
-    """Seconds since the epoch of the line's own time (UTC where it tells no zone); year: for those that tell none."""
+    """Seconds since the epoch of the line's own time (UTC where it has no zone); year: for those without one."""
     head = text[:_LOOKED_AT]
     match = next((found for form in _FORMS if (found := form.search(head))), None)
     return _seconds(match.groupdict(), year) if match else None

@@ -34,9 +34,9 @@ class Hit:
 
 
 class Scan:
-    """Feed it the bytes of one source in order, cut anywhere; `hits` and `story` tell what has been seen so far.
+    """Feed it the bytes of one source in order, cut anywhere; `hits` and `story` have what was seen so far.
 
-    year: of lines whose time tells none. skipped: lines of the source before the first one that is fed.
+    year: of lines whose time has none. skipped: lines of the source before the first one that is fed.
     """
 
     def __init__(self, book: Book, source: str, year: int, skipped: int = 0) -> None:
@@ -104,7 +104,7 @@ class Scan:
         self.bytes += len(block) + 1
 
     def _fresh(self, low: bytes, window: Window) -> list[int]:
-        """The lines, from 0, that have to be looked at: their shape is new, or they have a word with digits."""
+        """The lines, from 0, that have to be searched: their shape is new, or they have a word with digits."""
         fresh = {line for line, shape in enumerate(window.shapes) if shape not in self._clean}
         fresh = {line for line in fresh if not self._is_tried(line, window)} if self._tried else fresh
         if len(fresh) < len(window.shapes):
@@ -148,7 +148,7 @@ class Scan:
         return signs is None or any(s in self.hits or self._has_company(s, pattern, number, window) for s in signs)
 
     def _has_company(self, signed: Signed, pattern: int, number: int, window: Window) -> bool:
-        """Whether the lines around may have the other patterns of the sign, and are not such as were looked at."""
+        """Whether the lines around may have the other patterns of the sign, and were not searched before."""
         span = window.span(number, signed.sign.within)
         if span is None:
             return True
@@ -283,7 +283,7 @@ class Scan:
 
 
 def _told(line: Line) -> str:
-    """The line; of one whose match stands far behind its beginning, what is from there on."""
+    """The line; of one whose match is far behind its beginning, what is from there on."""
     match = line.match
     far = match.start() if match else 0
     return line.text.strip() if far <= _FAR else f"... {line.text[far - _BEFORE :].strip()}"

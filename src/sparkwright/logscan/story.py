@@ -8,7 +8,7 @@ from sparkwright.domain.diagnosis import Proof
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Rows of a table that have no word of their own: looked for in a source once its header (a mark) was there."""
+    """Rows of a table without a word that is only theirs: searched for below their header (a mark)."""
 
     header: str
     pattern: bytes

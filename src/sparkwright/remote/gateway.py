@@ -20,10 +20,10 @@ class Link(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX); self.sock.settimeout(20); self.sock.connect("admin.sock")
 def load(**more):
-    link, said = Link("localhost"), {"Content-Type": "application/json", "Host": "", **more}
-    link.request("POST", "/load", open("caddy.json", "rb").read(), said)
-    told = link.getresponse()
-    return told.status, told.read().decode()
+    link, headers = Link("localhost"), {"Content-Type": "application/json", "Host": "", **more}
+    link.request("POST", "/load", open("caddy.json", "rb").read(), headers)
+    answer = link.getresponse()
+    return answer.status, answer.read().decode()
 """
 _RELOAD = (
     _ADMIN
@@ -35,7 +35,7 @@ except OSError as error:
 print(text); sys.exit(status != 200)
 """
 )
-# Caddy makes a certificate for each name in the background, once it listens: only a handshake tells that it is there.
+# Caddy makes a certificate for each name in the background, once it listens: only a handshake shows that it is there.
 # What fails it tries again after a minute (2.6.2); a configuration that is loaded again makes it try at once.
 _SETTLED = (
     _ADMIN
@@ -52,7 +52,7 @@ def answers():
         left.pop(0)
     with socket.socket(socket.AF_UNIX) as link: link.connect("service.sock")
 def figures():
-    own = json.load(open("door.json"))
+    own = json.load(open(sys.argv[3]))
     for _ in range(20):
         try:
             link = http.client.HTTPConnection("127.0.0.1", own["metrics"], timeout=2); link.request("GET", "/metrics")
@@ -115,8 +115,8 @@ def reload(python: str, folder: str) -> Command:
 
 def settled(python: str, folder: str, port: int, root: str) -> Command:
     """Waits until the gateway answers by each of its names; prints `root`, the CA's certificate, where it is in use."""
-    text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5"'
-    return script(text, folder, python, _SETTLED, str(port), root, timeout=40.0)
+    text = 'cd "$1" && exec "$2" -I -c "$3" "$4" "$5" "$6"'
+    return script(text, folder, python, _SETTLED, str(port), root, "door.json", timeout=40.0)
 
 
 def programs(home: str, deployment: str, names: Sequence[str]) -> Command:

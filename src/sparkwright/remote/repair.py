@@ -78,7 +78,7 @@ def set_sysctl(name: str, value: int) -> Command:
 
 
 def restore_sysctl(name: str, value: int) -> Command:
-    """Back to the value that was observed, and the file under /etc/sysctl.d as it was."""
+    """Back to the value that was found, and the file under /etc/sysctl.d as it was."""
     made = script(_sh("restore"), name, str(value), _slug(name), changes=f"set {name} = {value} as before")
     return replace(made, typed=f"sudo rm {sysctl_file(name)}   # or as it was before\nsudo sysctl -w {name}={value}")
 

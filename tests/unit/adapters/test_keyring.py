@@ -15,7 +15,7 @@ def test_only_this_user_reads_it(tmp_path: Path) -> None:
     old.parent.mkdir(parents=True)
     old.write_text("old")
     old.chmod(0o644)
-    path = Path(ring.keep("desk", "laptop.key", "new\n"))
+    path = Path(ring.save("desk", "laptop.key", "new\n"))
     assert path == old and path.read_text() == "new\n"
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -31,4 +31,4 @@ def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     """Guards the message with the path."""
     (tmp_path / "keys").write_text("a file")
     with pytest.raises(UsageError, match="keys/desk/x cannot be written"):
-        FolderKeyring(tmp_path / "keys").keep("desk", "x", "y")
+        FolderKeyring(tmp_path / "keys").save("desk", "x", "y")

@@ -35,7 +35,7 @@ def test_carriers(size: int) -> None:
     carried = first.strip() if first else text.split("echo ")[1].split(" ")[0].encode()
     assert base64.b64decode(carried).decode() == script.text
     assert len(text) < 128_000 and "\n" not in text and "\\" not in text and "!" not in text
-    argv, before = node_script.words(script)
+    argv, before = node_script.argv_of(script)
     assert all(len(word) < 128_000 for word in argv) and bool(before) == (size > 100)
 
 

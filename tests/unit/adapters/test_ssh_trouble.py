@@ -15,7 +15,7 @@ Host key verification failed.
 """
 
 
-def told(stderr: str) -> tuple[str, str]:
+def reported(stderr: str) -> tuple[str, str]:
     error = translate("spark-2", "ann@spark-2", stderr, "ssh ann@spark-2")
     assert error.exit_code == 3 and error.node == "spark-2"
     return error.message, error.hint
@@ -23,7 +23,7 @@ def told(stderr: str) -> tuple[str, str]:
 
 def test_changed_key() -> None:
     """File, line, host and the exact removal; verify first."""
-    message, hint = told(CHANGED)
+    message, hint = reported(CHANGED)
     assert message == (
         "spark-2: the host key of 192.168.1.21 has CHANGED: it is not the one in /home/ann/.ssh/known_hosts line 12"
     )
@@ -50,7 +50,7 @@ def test_changed_key() -> None:
 )
 def test_advice(stderr: str, what: str, hint: str) -> None:
     """Each known trouble has its own advice; an unknown one is passed on."""
-    message, advice = told(stderr)
+    message, advice = reported(stderr)
     assert message.startswith("spark-2: ") and what in message and hint in advice
 
 

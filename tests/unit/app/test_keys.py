@@ -27,16 +27,16 @@ class Ring:
     def fresh(self) -> bytes:
         return bytes(24)
 
-    def keep(self, cluster: str, name: str, content: str) -> str:
+    def save(self, cluster: str, name: str, content: str) -> str:
         self.files[cluster, name] = content
         return f"keys/{cluster}/{name}"
 
-    def kept(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+    def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
         return tuple((f"keys/{at}/{name}", Secret(key.strip())) for (at, name), key in self.files.items())
 
 
 class FullRing(Ring):
-    def keep(self, cluster: str, name: str, content: str) -> str:
+    def save(self, cluster: str, name: str, content: str) -> str:
         raise UsageError("no space left")
 
 

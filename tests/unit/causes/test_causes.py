@@ -68,7 +68,7 @@ def looked_at(data: bytes) -> tuple[float, float, str]:
     """(words that are hit, lines that are inspected) for each line, and the words that are hit most."""
     shape, lines = lowered(data), data.count(b"\n")
     found = [words for _, _, words in book().lines_with_words(shape)]
-    often = Counter(book().words[word] for words in found for word in words)
+    often = Counter(book().needles[word] for words in found for word in words)
     return often.total() / lines, len(found) / lines, str(often.most_common(8))
 
 

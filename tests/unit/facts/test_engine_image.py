@@ -14,7 +14,7 @@ SERVER = "@@ arch\namd64\n@@ found\nprogram /app/llama-server\n@@ said\nversion:
 
 
 def test_versions_and_program() -> None:
-    """`?` stays `?`: that the code is there is known, its version is not."""
+    """`?` remains `?`: a package without a version is known to exist."""
     versions = {"vllm": "0.21.1.dev3+g1a2b3c4", "ray": "?"}
     assert parse_found(Completed(0, GOOD)) == EngineFound("arm64", versions, "/usr/local/bin/vllm")
 

@@ -51,15 +51,15 @@ GATEWAY_SAID = {"caddy": "/usr/bin/caddy", "image": "", "host": "spark-1", "addr
 
 @dataclass(frozen=True)
 class Case:
-    """said: what a node reports, by the names in `text`; read: what becomes of it."""
+    """reported: what a node prints, by the names in `text`; read: what becomes of it."""
 
     text: str
-    said: dict[str, str]
+    reported: dict[str, str]
     read: Callable[[str], Any]
     quoted: bool = False
 
     def with_(self, name: str, hostile: str) -> Any:
-        words = self.said | {name: hostile}
+        words = self.reported | {name: hostile}
         if self.quoted:
             words = {key: json.dumps(word)[1:-1] for key, word in words.items()}
         text = self.text
@@ -157,7 +157,7 @@ CASES = {
         True,
     ),
 }
-NAMED = [(case, name) for case in CASES for name in CASES[case].said]
+NAMED = [(case, name) for case in CASES for name in CASES[case].reported]
 
 
 def strings(found: object) -> Iterator[str]:
@@ -175,7 +175,7 @@ def strings(found: object) -> Iterator[str]:
 @for_each("case, name", NAMED)
 def test_what_a_node_reports_is_itself_or_nothing(case: str, name: str) -> None:
     """Guards each word that goes into a command, an ssh configuration, a unit or a variable of an engine."""
-    honest = CASES[case].with_(name, CASES[case].said[name])
+    honest = CASES[case].with_(name, CASES[case].reported[name])
     assert honest is not None and not isinstance(honest, Unknown), "the case itself is understood"
     for hostile in HOSTILE:
         for text in strings(CASES[case].with_(name, hostile)):

@@ -114,7 +114,7 @@ def read(config: dict[str, Any]) -> ModelShape:
     return shape
 
 
-def said(shape: ModelShape, expected: dict[str, Any]) -> dict[str, Any]:
+def fields_of(shape: ModelShape, expected: dict[str, Any]) -> dict[str, Any]:
     return {name: getattr(shape, name) for name in expected}
 
 
@@ -150,7 +150,7 @@ FAMILIES = {
 def test_families(family: str) -> None:
     """Guards that each family's own keys are understood: a wrong count makes a wrong split."""
     config, expected = FAMILIES[family]
-    assert said(read(config), expected) == expected
+    assert fields_of(read(config), expected) == expected
 
 
 FILES: dict[str, dict[str, Any]] = {
@@ -169,7 +169,7 @@ def test_files_that_engines_started_with(name: str) -> None:
     """Guards real configs of real dimensions."""
     shape = parse((DATA / f"{name}.config.json").read_text())
     assert isinstance(shape, ModelShape)
-    assert said(shape, FILES[name]) == FILES[name]
+    assert fields_of(shape, FILES[name]) == FILES[name]
 
 
 @pytest.mark.parametrize(

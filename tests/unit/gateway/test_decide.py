@@ -158,6 +158,6 @@ def test_retry_after_is_a_sensible_number(back: float, phase: DeploymentState) -
 def test_an_engine_that_broke_off_is_recognized_by_what_is_known() -> None:
     """Guards three different answers: refused meanwhile, not seen yet, and nobody looks after it."""
     assert broken(LIVE, NOW) == unavailable(LIVE, NOW)
-    assert "its supervisor looks at it" in broken(replace(LIVE, refusing=False), NOW).message
-    assert "said nothing for 60 s" in broken(replace(LIVE, at=NOW - 60), NOW).message
+    assert "its supervisor examines it" in broken(replace(LIVE, refusing=False), NOW).message
+    assert "has not reported for 60 s" in broken(replace(LIVE, at=NOW - 60), NOW).message
     assert "does not run" in broken(None, NOW).message

@@ -32,7 +32,7 @@ class Seldom:
         self._now = now
         self._told = -_HOUR
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         if self._now() - self._told >= _HOUR:
             self._told = self._now()
             self._notice(text)
@@ -81,9 +81,7 @@ class History:
         if self._why:
             return f"history is not written: {self._why}"
         if self._lost and self._lost.exists():
-            return (
-                f"{self._path} was damaged and begun anew; it is kept as {self._lost.name}: look at it, then remove it"
-            )
+            return f"{self._path} was damaged and replaced by a new one; inspect {self._lost.name}, then remove it"
         return ""
 
     def again(self) -> None:
@@ -94,7 +92,7 @@ class History:
     def _begin_anew(self, change: Callable[[sqlite3.Connection], T]) -> T | None:
         try:
             self._lost = aside = database.set_aside(self._path, self._now())
-            self._notice(f"{self._path} was damaged: it is kept as {aside.name}, and a new one is begun")
+            self._notice(f"{self._path} was damaged: renamed to {aside.name}, a new one is begun")
             return self._written(change)
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -126,7 +124,7 @@ class History:
     def _dropped(self, why: str, passing: bool = False) -> None:
         said = why if str(self._path) in why else f"{self._path}: {why}"
         self._why = "" if passing else said
-        self._trouble.tell(f"history is not written, supervision goes on: {said}")
+        self._trouble.report(f"history is not written, supervision goes on: {said}")
 
     def close(self) -> None:
         if self._connection is not None:

@@ -133,7 +133,7 @@ class SqliteStore:
         try:
             return work()
         except OSError as error:
-            self._trouble.tell(f"an incident's folder cannot be written, supervision goes on: {error}")
+            self._trouble.report(f"an incident's folder cannot be written, supervision goes on: {error}")
             return None
 
     def _began(self, deployed: Deployed) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkwright.causes.diagnose import book
 from sparkwright.logscan.book import lowered
-from sparkwright.logscan.words import Automaton, Search
+from sparkwright.logscan.multi_search import Automaton, Search
 
 DATA = Path(__file__).parents[2] / "data"
 TEXT = st.text("abc\n", max_size=60).map(str.encode)
@@ -24,7 +24,7 @@ def test_both_find_the_same(words: list[bytes], text: bytes) -> None:
 @pytest.mark.full
 def test_both_find_the_same_in_logs_of_engines() -> None:
     """All words of all rules over every log that the tests have: a supervisor judges as a laptop does."""
-    words = [word.encode() for word in book().words]
+    words = [word.encode() for word in book().needles]
     logs = sorted(path for path in DATA.rglob("*.log"))
     block = lowered(b"\n".join(path.read_bytes() for path in logs)[:400_000])
     found = list(Automaton(words).hits(block))

@@ -1,6 +1,6 @@
 """Many words in one pass over bytes: an Aho-Corasick automaton, or plain search where that package is not there.
 
-The supervisor runs on a node's own Python, where nothing compiled is brought along. Its logs are a few lines a second.
+The supervisor runs on a node's own Python, where nothing compiled is installed. Its logs are a few lines a second.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,13 @@ else:
 Hit = tuple[int, int, int]
 
 
-class Words(Protocol):
+class Finder(Protocol):
     def hits(self, block: bytes) -> Iterable[Hit]:
         """(number of the word, start, end) of all that are there, also where they overlap, by their ends."""
         ...
 
 
-def finder(words: Sequence[bytes]) -> Words:
+def finder(words: Sequence[bytes]) -> Finder:
     """The quickest that this Python has. words: not empty."""
     return Automaton(words) if _COMPILED else Search(words)
 
@@ -36,7 +36,7 @@ class Automaton:
 
 
 class Search:
-    """Looks at every place where a word may begin: some MB/s with the words of all rules; the automaton has 100."""
+    """Tries every place where a word may begin: some MB/s with the words of all rules; the automaton has 100."""
 
     def __init__(self, words: Sequence[bytes]) -> None:
         self._length = min(4, *map(len, words))
