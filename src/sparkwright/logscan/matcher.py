@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped
-from sparkwright.logscan.kept import Kept
+from sparkwright.logscan.excerpt import Excerpt
 from sparkwright.logscan.logline import decoded, when, who
 from sparkwright.logscan.sign import WINDOW
 from sparkwright.logscan.story import Seen, Story
@@ -43,7 +43,7 @@ class Scan:
         self.hits: dict[Signed, Hit] = {}
         self.lines = skipped
         self.bytes = 0
-        self.kept = Kept()
+        self.kept = Excerpt()
         self._book, self._source, self._year = book, source, year
         self._rest = b""
         self._last: dict[int, Line] = {}

@@ -100,7 +100,7 @@ class SqliteStore:
         await self._run(lambda: self._change(number, closed))
 
     async def save(self, number: int, files: Mapping[str, str]) -> str:
-        """Writes the evidence; '' or a sentence about what has no room and is kept in memory, cut, until there is."""
+        """Writes the evidence; '' or a sentence about what has no room and stays in memory, cut, until there is."""
         return await self._run(lambda: self._fill(number, files))
 
     async def counts(self, deployment: str) -> tuple[int, int]:

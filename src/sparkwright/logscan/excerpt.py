@@ -1,4 +1,4 @@
-"""Lines of a source that were not like any before, kept for whoever asks later: the first ones and the last ones."""
+"""Lines of a source that were not like any before, saved for a later reader: the first ones and the last ones."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ FIRST, LAST = 400, 1600
 _LONGEST = 1200  # bytes of each
 
 
-class Kept:
+class Excerpt:
     """At most FIRST + LAST lines of _LONGEST bytes."""
 
     def __init__(self) -> None:
