@@ -32,7 +32,7 @@ def write(path: Path, content: bytes, sync: bool = True, room: int = 0) -> None:
 
 
 def _replace(path: Path, content: bytes, sync: bool) -> None:
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         _fill(handle, content, sync)

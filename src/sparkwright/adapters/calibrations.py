@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from sparkwright.adapters.artifacts import private_folder
+from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.calibration import Calibration, Conditions
 
 _KEPT = 500
@@ -31,15 +29,7 @@ class FolderCalibrations:
         path = self._root / f"{_digest(under.family)}-{_digest(under.place)}.json"
         try:
             private_folder(self._root)
-            # All of the text or what was there before; mkstemp makes it 0600.
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(calibration), indent=1, sort_keys=True))
-                Path(name).replace(path)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            write(path, json.dumps(asdict(calibration), indent=1, sort_keys=True).encode(), sync=False)
             # Removes the oldest; a file that another process took away meanwhile is no trouble.
             found = sorted(self._root.glob("*.json"), key=_age, reverse=True)
             for old in found[self._kept :]:

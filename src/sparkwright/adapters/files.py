@@ -5,7 +5,6 @@ recipes come before the shipped ones of the same name.
 """
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sparkwright import __version__
-from sparkwright.adapters.artifacts import private_folder
+from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import RecipeError, UsageError
@@ -169,9 +168,7 @@ def _parsed(kind: type[T], named: tuple[str, ...], text: str, places: Places, lo
             there = list(path.parent.iterdir())
             for old in there if len(there) >= _MOST_PARSED else ():
                 old.unlink(missing_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
-                file.write(f"{made_from}\n{content}")
-            Path(file.name).replace(path)
+            write(path, f"{made_from}\n{content}".encode(), sync=False)
     return made
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import httpcore
 
-from sparkwright.adapters.artifacts import private_folder
+from sparkwright.adapters.artifacts import private_folder, write
 from sparkwright.adapters.openai_http import plain, tls_context
 from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Secret
@@ -76,9 +76,7 @@ class HttpHub:
         path = self._file(found.model, found.revision)
         with suppress(OSError):
             private_folder(self._root)
-            part = path.with_suffix(".part")
-            part.write_text(json.dumps({"at": self._clock.now(), **asdict(found)}), encoding="utf-8")
-            part.replace(path)
+            write(path, json.dumps({"at": self._clock.now(), **asdict(found)}).encode(), sync=False)
         return found
 
     async def _tree(self, pool: httpcore.AsyncConnectionPool, url: str) -> list[Any]:

@@ -1,12 +1,11 @@
 """Events that earlier checks have shown, kept on the machine of the person who called."""
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.adapters.artifacts import private_folder
+from sparkwright.adapters.artifacts import private_folder, write
 
 _MOST = 200
 _LONGEST = 1_000_000
@@ -27,6 +26,4 @@ def write_events(path: Path, events: Mapping[str, float]) -> None:
     newest = dict(sorted(events.items(), key=lambda item: item[1])[-_MOST:])
     with suppress(OSError):
         private_folder(path.parent)
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(json.dumps(newest), encoding="utf-8")
-        part.replace(path)
+        write(path, json.dumps(newest).encode(), sync=False)

@@ -13,7 +13,7 @@ from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
-from sparkwright.logscan.kept import Kept
+from sparkwright.logscan.excerpt import Kept
 from sparkwright.logscan.logline import when
 from sparkwright.logscan.matcher import Hit, Scan
 from sparkwright.logscan.sign import POSSIBLE

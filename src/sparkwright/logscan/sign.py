@@ -25,18 +25,3 @@ class Sign:
     within: int = 0
     times: int = 1
     unless: str = ""
-
-
-def line(pattern: str, sure: float = CERTAIN, *, times: int = 1, unless: str = "") -> Sign:
-    """One line that matches."""
-    return Sign((pattern,), sure, 0, times, unless)
-
-
-def near(*patterns: str, sure: float = LIKELY, within: int = 4, unless: str = "") -> Sign:
-    """Lines that match each of the patterns, at most `within` lines apart, in any order."""
-    return Sign(patterns, sure, within, 1, unless)
-
-
-def anywhere(*patterns: str, sure: float = LIKELY) -> Sign:
-    """Lines that match each of the patterns, however far apart in one source."""
-    return Sign(patterns, sure, ANYWHERE)

@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.matcher import Scan
-from sparkwright.logscan.sign import Sign, anywhere, line, near
+from sparkwright.logscan.sign import ANYWHERE, CERTAIN, LIKELY, Sign
 from sparkwright.logscan.story import Row
+
+
+def line(pattern: str, *, times: int = 1, unless: str = "") -> Sign:
+    return Sign((pattern,), CERTAIN, times=times, unless=unless)
+
+
+def near(*patterns: str, within: int = 4, unless: str = "") -> Sign:
+    return Sign(patterns, LIKELY, within, unless=unless)
+
+
+def anywhere(*patterns: str) -> Sign:
+    return near(*patterns, within=ANYWHERE)
 
 
 def rule(*signs: Sign, key: str = "key") -> Any:
