@@ -13,7 +13,7 @@ from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
-from sparkwright.logscan.excerpt import Kept
+from sparkwright.logscan.excerpt import Excerpt
 from sparkwright.logscan.logline import when
 from sparkwright.logscan.matcher import Hit, Scan
 from sparkwright.logscan.sign import POSSIBLE
@@ -74,7 +74,7 @@ class Reader:
         return (*(self._scan.feed(rest) if rest else ()), *self._scan.close())
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> Excerpt:
         """Its lines that are not like earlier ones."""
         return self._scan.kept
 
