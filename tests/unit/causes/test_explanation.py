@@ -9,7 +9,7 @@ import pytest
 from sparkwright.causes.explanation import explained, form, mechanisms
 from sparkwright.causes.load import families
 from sparkwright.domain.diagnosis import Explanation
-from sparkwright.logscan.excerpt import FIRST, LAST, Kept
+from sparkwright.logscan.excerpt import FIRST, LAST, Excerpt
 
 DATA = Path(__file__).parents[2] / "data"
 SHARED = Path(__file__).parents[4] / "shared" / "captures"
@@ -127,7 +127,7 @@ def test_the_file_of_mechanisms_is_whole() -> None:
 
 
 def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
-    kept = Kept()
+    kept = Excerpt()
     kept.add((number, b"x" * 5000) for number in range(1, FIRST + 2 * LAST))
     numbers = [number for number, _ in kept]
     assert len(numbers) == FIRST + LAST
