@@ -107,7 +107,7 @@ def test_a_finding_names_what_is_there_and_what_is_wanted() -> None:
 def test_what_is_asked_of_which_engine(engine: dict[str, object], wanted: tuple[str, ...]) -> None:
     """The package that carries the version, and all that the engine cannot do without."""
     asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **engine)), "python3")  # type: ignore[arg-type]
-    assert asked and asked.words == wanted
+    assert asked and asked.arguments == wanted
 
 
 LLAMA = {"name": "llama-cpp", "version": "2026.10.11549", "runtime": Runtime.PROCESS, "image": ""}
@@ -136,7 +136,7 @@ def test_the_simulator_is_sparkwright_on_the_node() -> None:
     """A laptop's interpreter is seldom there; the version in the recipe is the one that it plays."""
     for more, python in (({}, "/laptop/bin/python"), ({"venv": "/opt/v"}, "/opt/v/bin/python")):
         asked = question(replace(RECIPE, engine=replace(RECIPE.engine, **TWIN, **more)), "/laptop/bin/python")  # type: ignore[arg-type]
-        assert asked and asked.words == (python, python, "sparkwright")
+        assert asked and asked.arguments == (python, python, "sparkwright")
     assert found(EngineFound("", {"sparkwright": "?"}, "/opt/v/bin/python"), **TWIN) == []
     for seen in (EngineFound(""), EngineFound("", {}, "/usr/bin/python3"), EngineFound("", {"sparkwright": "1.0"})):
         (finding,) = findings(seen, **TWIN)
