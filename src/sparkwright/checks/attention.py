@@ -8,9 +8,7 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.unknown import Unknown
 
 # Counters and log lines that stay until the next boot, whatever was done about them.
-EVENTS = frozenset(
-    ("GPU004", "GPU010", "HOST015", "HOST021", "HOST023", "MEM013", "MEM014", "RDMA011", "RDMA014"),
-)
+EVENTS = frozenset(("GPU004", "GPU010", "HOST015", "HOST021", "HOST023", "MEM013", "MEM014", "RDMA011", "RDMA014"))
 
 # Codes that are gone: another one covers their defect since.
 FORMER: Mapping[str, str] = {"FILE001": "MODEL004", "FILE002": "MODEL005"}

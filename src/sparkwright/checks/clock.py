@@ -3,11 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from sparkwright.checks.reading import (
-    nodes,
-    offset,
-    per_node,
-)
+from sparkwright.checks.reading import nodes, offset, per_node
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import WARN

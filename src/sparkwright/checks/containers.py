@@ -3,11 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.checks.foreign import engine_in, engine_of
-from sparkwright.checks.reading import (
-    per_node,
-    real_nodes,
-    unplanned,
-)
+from sparkwright.checks.reading import per_node, real_nodes, unplanned
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Image
 from sparkwright.domain.facts import NodeFacts

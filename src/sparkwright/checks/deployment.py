@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import (
-    running,
-)
+from sparkwright.checks.reading import running
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Listener, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE

@@ -2,14 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import (
-    dockers,
-    not_gb10,
-    per_node,
-    simulated,
-    specs_on,
-    weigh,
-)
+from sparkwright.checks.reading import dockers, not_gb10, per_node, simulated, specs_on, weigh
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Docker, DockerTrouble, NodeFacts
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN

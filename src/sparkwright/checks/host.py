@@ -4,15 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, groupby
 
-from sparkwright.checks.reading import (
-    NEW_IDENTITY,
-    differs,
-    node_of,
-    nodes,
-    per_node,
-    sparks,
-    specs_on,
-)
+from sparkwright.checks.reading import NEW_IDENTITY, differs, node_of, nodes, per_node, sparks, specs_on
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import Identity, NodeFacts
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN

@@ -3,11 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import (
-    in_kernel_log,
-    per_node,
-    sparks,
-)
+from sparkwright.checks.reading import in_kernel_log, per_node, sparks
 from sparkwright.domain.check import Check, Found, explained
 from sparkwright.domain.facts import NOT_ASKED, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, WARN

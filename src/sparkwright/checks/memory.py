@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.checks.memory_plan import biggest_process
-from sparkwright.checks.reading import (
-    gb10s,
-    idle,
-    per_node,
-    simulated,
-    sparks,
-)
+from sparkwright.checks.reading import gb10s, idle, per_node, simulated, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN

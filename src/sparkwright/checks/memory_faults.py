@@ -3,13 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import (
-    gpu_may_be_used,
-    kernel_notes,
-    per_node,
-    quoted,
-    sparks,
-)
+from sparkwright.checks.reading import gpu_may_be_used, kernel_notes, per_node, quoted, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN, Fix

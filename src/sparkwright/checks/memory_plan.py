@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from sparkwright.checks.reading import (
-    simulated,
-)
+from sparkwright.checks.reading import simulated
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import GpuProcess, NodeFacts
 from sparkwright.domain.finding import OVERRIDE

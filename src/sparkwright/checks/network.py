@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from sparkwright.checks.rails import Rail, fabric_netdevs, network_of, nics, parsed, rails, wired
-from sparkwright.checks.reading import (
-    not_gb10,
-    per_node,
-)
+from sparkwright.checks.reading import not_gb10, per_node
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Profile
 from sparkwright.domain.facts import NodeFacts

@@ -4,11 +4,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.rails import nics, rails, wired
-from sparkwright.checks.reading import (
-    not_gb10,
-    per_node,
-    real_nodes,
-)
+from sparkwright.checks.reading import not_gb10, per_node, real_nodes
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
 from sparkwright.domain.facts import NodeFacts, Unknown

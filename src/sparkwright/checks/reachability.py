@@ -4,12 +4,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.rails import Rail, parsed, rails, wired
-from sparkwright.checks.reading import (
-    node_of,
-    per_node,
-    real_nodes,
-    sparks,
-)
+from sparkwright.checks.reading import node_of, per_node, real_nodes, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Firewall
 from sparkwright.domain.facts import NodeFacts, Unknown

@@ -3,12 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkwright.checks.reading import (
-    node_of,
-    per_node,
-    played,
-    real_nodes,
-)
+from sparkwright.checks.reading import node_of, per_node, played, real_nodes
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node

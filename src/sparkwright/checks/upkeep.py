@@ -4,14 +4,7 @@ import re
 from collections.abc import Iterator
 
 from sparkwright.checks.rails import rails
-from sparkwright.checks.reading import (
-    driver_package,
-    nodes,
-    per_node,
-    sparks,
-    specs_on,
-    upstream,
-)
+from sparkwright.checks.reading import driver_package, nodes, per_node, sparks, specs_on, upstream
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
 from sparkwright.domain.finding import INFO, WARN

@@ -35,11 +35,7 @@ _MODES = ("fix", "undo", "deep")
 @click.option("--undo", is_flag=True, help="Revert what --fix has changed, the last change first.")
 @click.option("--deep", is_flag=True, help="Also measure RDMA bandwidth, and clocks under 10 s of load.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation of --fix or --undo.")
-@click.option(
-    "--ask-become-pass",
-    is_flag=True,
-    help="Ask once for the sudo password of the nodes (--fix, --undo).",
-)
+@click.option("--ask-become-pass", is_flag=True, help="Ask once for the sudo password of the nodes (--fix, --undo).")
 @click.option("--dry-run", is_flag=True, help="Print what --fix or --undo would change and exit.")
 @click.option("--only", multiple=True, metavar="CODE", help="Fix or undo only this finding; may be repeated.")
 @click.option(

@@ -167,11 +167,7 @@ def module(dice: Random, size: int) -> str:
 Maker = Callable[[Random, int], str]
 
 _BLOCKS: dict[Text, Maker] = {Text.PROSE: paragraph, Text.CODE: module, Text.JSON: records}
-_LINES: dict[Text, Callable[[Random], str]] = {
-    Text.PROSE: sentence,
-    Text.CODE: line,
-    Text.JSON: small,
-}
+_LINES: dict[Text, Callable[[Random], str]] = {Text.PROSE: sentence, Text.CODE: line, Text.JSON: small}
 # What is asked for at the end. Structured answers are easier to draft, so speculation is measured by what is asked.
 QUESTIONS = {
     Text.PROSE: "Write a long and quiet story in plain prose about the people and places above, without any list.",
