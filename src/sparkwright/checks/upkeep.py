@@ -2,11 +2,21 @@
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
 from sparkwright.checks.rails import rails
-from sparkwright.checks.reading import driver_package, nodes, per_node, sparks, specs_on, upstream
+from sparkwright.checks.reading import (
+    driver_package,
+    in_kernel_log,
+    nodes,
+    offset,
+    per_node,
+    sparks,
+    specs_on,
+    upstream,
+)
 from sparkwright.domain.check import Check, Context, Found, explained
-from sparkwright.domain.facts import NodeFacts
+from sparkwright.domain.facts import NOT_ASKED, NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, WARN
 from sparkwright.domain.recipe import Runtime
 from sparkwright.domain.unknown import known
@@ -138,6 +148,72 @@ def asus_bios_old(facts: NodeFacts) -> Iterator[Found]:
         )
 
 
+_FAILED = re.compile(r"Oops|\bBUG: |soft lockup|Unable to handle kernel|Kernel panic", re.ASCII)
+
+
+_DISK = (
+    r"(I/O|medium) error.*\bdev (nvme|dm-|md)|nvme.*(timeout, |controller is down|resetting controller)|EXT4-fs error"
+)
+
+
+_PCIE = r"(AER: |PCIe Bus Error: severity=)Uncorrect"
+
+
+_ERRORS = re.compile(f"{_DISK}|{_PCIE}")
+
+
+def unclean_shutdown(facts: NodeFacts) -> Iterator[Found]:
+    times = known(facts.times)
+    if times and times.unclean is True:
+        yield Found("last -x: two boots and no shutdown between them")
+
+
+def log_unread(facts: NodeFacts) -> Iterator[Found]:
+    if isinstance(facts.kernel_log, Unknown) and facts.kernel_log != NOT_ASKED:
+        yield Found(facts.kernel_log.raw or facts.kernel_log.why)
+
+
+_APART = 2.0
+
+
+def clock_skew(context: Context) -> Iterator[Found]:
+    for one, other in combinations(nodes(context), 2):
+        first, second = offset(one), offset(other)
+        if first is None or second is None:
+            continue
+        gap, ahead = max((first[0] - second[1], one.node), (second[0] - first[1], other.node))
+        if gap >= _APART:
+            yield Found(f"{ahead} is ahead by {gap:.0f} s or more", subject=f"{one.node}, {other.node}")
+
+
+def clock_unsynchronized(facts: NodeFacts) -> Iterator[Found]:
+    times = known(facts.times)
+    if times and times.synchronized is False:
+        off = times.ntp is False
+        yield Found(
+            f"timedatectl: NTPSynchronized=no, NTP={_word(times.ntp)}",
+            cause="synchronization is off" if off else "no time server was reached since boot",
+            fix="sudo timedatectl set-ntp true"
+            if off
+            else "timedatectl timesync-status; a firewall may hold back UDP 123",
+            repair=repair.ntp_fix(facts.node) if off else None,
+        )
+
+
+def _word(on: bool | Unknown) -> str:
+    return "unknown" if isinstance(on, Unknown) else "yes" if on else "no"
+
+
+_OFF = 60.0
+
+
+def clock_off(facts: NodeFacts) -> Iterator[Found]:
+    between = offset(facts)
+    gap = max(between[0], -between[1]) if between else 0.0
+    if between and gap >= _OFF:
+        yield Found(f"{'ahead' if between[0] > 0 else 'behind'} by {gap:.0f} s or more")
+
+
 CHECKS = explained(
     __file__,
     Check("HOST011", INFO, "desktop session uses unified memory", per_node(sparks, desktop)),
@@ -151,4 +227,11 @@ CHECKS = explained(
     Check("HOST020", WARN, "fwupd and libfwupd versions differ", per_node(sparks, fwupd_mismatch)),
     Check("HOST022", INFO, "system locale is not English", per_node(nodes, locale_not_english)),
     Check("HOST025", WARN, "outdated BIOS on ASUS GX10", per_node(sparks, asus_bios_old)),
+    Check("HOST015", WARN, "kernel oops or lockup since boot", in_kernel_log(_FAILED)),
+    Check("HOST021", WARN, "disk or PCIe errors since boot", in_kernel_log(_ERRORS)),
+    Check("HOST023", INFO, "previous boot ended uncleanly", per_node(sparks, unclean_shutdown)),
+    Check("HOST024", INFO, "kernel log is not readable", per_node(sparks, log_unread)),
+    Check("TIME001", WARN, "clock skew between nodes", clock_skew),
+    Check("TIME002", WARN, "clock is not synchronized", per_node(nodes, clock_unsynchronized)),
+    Check("TIME003", WARN, "clock skew between node and client", per_node(nodes, clock_off)),
 )

@@ -1,9 +1,9 @@
 """The facts of a node as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from sparkwright.cli.columns import fold
-from sparkwright.cli.facts_words import each, known, lines_of, listed, unknown
 from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
 from sparkwright.domain.facts import (
     Disk,
@@ -20,10 +20,10 @@ from sparkwright.domain.facts import (
     NodeFacts,
     RankStatus,
     RdmaPort,
-    Unknown,
 )
 from sparkwright.domain.host_facts import Activity, Board, KernelLog, Package, Times, Upkeep
 from sparkwright.domain.units import GIB, duration, gib
+from sparkwright.domain.unknown import Unknown
 
 _BIG = GIB // 2
 _SHOWN = 3
@@ -266,3 +266,31 @@ def _listeners(found: Sequence[Listener]) -> Sequence[str]:
 def _rank(found: RankStatus) -> str:
     code = "" if found.exit_code is None else f" with code {found.exit_code}"
     return f"{found.deployment} rank {found.rank}: {found.state}{code}, {found.engine}, {found.runtime}"
+
+
+T = TypeVar("T")
+
+
+def lines_of(fact: T | Unknown, read: Callable[[T], Sequence[str]]) -> Sequence[str]:
+    """The lines of a fact, or the reason why it is unknown."""
+    return [unknown(fact)] if isinstance(fact, Unknown) else read(fact)
+
+
+def unknown(fact: Unknown) -> str:
+    """`unknown: why (the node's output)`."""
+    said = f" ({fact.raw})" if fact.raw and fact.why else fact.raw
+    return f"unknown: {fact.why}{said}"
+
+
+def each(read: Callable[[T], str]) -> Callable[[Sequence[T]], Sequence[str]]:
+    """One line for each."""
+    return lambda found: [read(one) for one in found]
+
+
+def known(value: object, form: str = "{}") -> str:
+    """'' for what is not known: inside a line only what is known is worth a word."""
+    return "" if isinstance(value, Unknown) or value in ("", None) else form.format(value)
+
+
+def listed(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)

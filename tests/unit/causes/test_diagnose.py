@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.causes.align import shifts
-from sparkwright.causes.diagnose import Reader, book, diagnosis
+from sparkwright.causes.diagnose import Reader, book, diagnosis, shifts
 from sparkwright.domain.diagnosis import Diagnosis
 from unit.for_each import for_each
 
