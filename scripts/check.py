@@ -63,11 +63,16 @@ def selected_tests(files: Iterable[str]) -> list[str]:
             found.add(name)
         elif name.startswith("src/"):
             found |= {test for test, text in texts.items() if any(one in text for one in import_texts(name))}
-            found |= {test for test in texts if Path(test).parts[2:-1] == Path(name).parts[2:-1]}
+            found |= {test for test in texts if is_about(Path(test).parts[2:-1], Path(name).parts[2:-1])}
         elif name.endswith(".py"):
             stem = Path(name).stem
             found |= {test for test, text in texts.items() if f"import {stem}\n" in text or f".{stem} import" in text}
     return sorted(found)
+
+
+def is_about(tests: tuple[str, ...], changed: tuple[str, ...]) -> bool:
+    """Whether a folder of tests is that of a changed folder, or of one that it is in."""
+    return bool(tests) and changed[: len(tests)] == tests
 
 
 def import_texts(name: str) -> tuple[str, str]:

@@ -57,6 +57,8 @@ def score(case: Case) -> dict[str, Any]:
     named = [(cause.key, cause.confidence) for cause in found.causes]
     right = [key in case.keys for key, _ in named]
     accepted = {case.family, *(FAMILY.get(key) for key in case.keys)}
+    shown = [proof for cause in found.causes[:3] for proof in cause.proof]
+    shown += [found.explanation.line] if found.explanation else []
     return {
         "id": case.id,
         "program": case.program,
@@ -68,7 +70,7 @@ def score(case: Case) -> dict[str, Any]:
         "three": any(right[:3]),
         "family": bool(named) and FAMILY.get(named[0][0]) in accepted,
         "wrong": bool(named) and not right[0] and named[0][1] >= CONFIDENT,
-        "line": any(case.line in proof.text for cause in found.causes[:3] for proof in cause.proof),
+        "line": any(case.line.lower() in proof.text.lower() for proof in shown),
     }
 
 

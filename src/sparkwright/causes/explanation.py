@@ -19,7 +19,7 @@ from sparkwright.domain.diagnosis import Explanation, Proof
 from sparkwright.engines.catalog import ENGINES, SEPARATE
 from sparkwright.engines.dialect import of_a_client
 from sparkwright.logscan.book import linear
-from sparkwright.logscan.logline import decoded, when, who
+from sparkwright.logscan.logline import decoded, is_settings, when, who
 
 _FILE = Path(__file__).with_name("mechanisms") / "mechanisms.toml"
 _LONGEST = 600  # characters of a line that are looked at
@@ -31,8 +31,7 @@ _SAMPLED = 300
 _MECHANISM = 1.0  # more weight for a line with one
 _LEAST = 2.0  # of the weight: below are remarks
 _BURST = 400  # lines: errors that are closer belong together
-_MANY_SETTINGS = 8
-_SETTING = re.compile(r"\b\w+=[^\s,]")
+_TYPED = ("$ ", "+ ")  # commands as a shell shows them
 _ANY_CASE = ("fatal", "said", "bad", "goes_on")
 _SENTENCE = 20  # characters
 _PLACE = re.compile(r'File "(?P<file>[^"]{1,200})", line (?P<line>\d+), in (?P<name>[\w<>.]{1,80})')
@@ -197,7 +196,13 @@ def candidates(source: str, lines: Iterable[tuple[int, bytes]], year: int, every
             place = f"{frame['file']}:{frame['line']} {frame['name']}"
         elif form("frame").search(body):
             code = body.strip()
-        if len(body) < _SHORTEST or form("frame").search(body) or _is_settings(text) or of_a_client(text):
+        if (
+            len(body) < _SHORTEST
+            or form("frame").search(body)
+            or is_settings(text)
+            or text.startswith(_TYPED)
+            or of_a_client(text)
+        ):
             continue
         kind = _kind(prefix, body)
         weight, exception = kind - _doubt(kind, body), kind == _EXCEPTION
@@ -233,10 +238,6 @@ def _split(text: str) -> tuple[str, str]:
         at += found.end()
     body = text[at:]
     return text[:at], body[1:] if body[:1] == " " and body[1:2] != " " else body
-
-
-def _is_settings(text: str) -> bool:
-    return bool(form("settings").search(text)) and len(_SETTING.findall(text)) >= _MANY_SETTINGS
 
 
 def _kind(prefix: str, body: str) -> float:

@@ -22,11 +22,19 @@ _GLOG = re.compile(r"\b[IWEF](?P<mo>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?
 _SYSLOG = re.compile(r"^(?P<m>[A-Z][a-z]{2}) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\b")
 _FORMS = (_ISO, _SHORT, _GLOG, _SYSLOG)
 _LOOKED_AT = 160
+_SETTINGS = re.compile(r"(?:server_args|[Aa]rgs|[Cc]onfig|Namespace|Options)\w*\(|non-default args|\bconfig: ")
+_SETTING = re.compile(r"\b\w+=[^\s,]")
+_MANY_SETTINGS = 8
 
 
 def decoded(line: bytes) -> str:
     """Text of at most twice LONGEST characters, whatever the bytes."""
     return without_controls(line[: 2 * LONGEST].decode("utf-8", "replace"))
+
+
+def is_settings(text: str) -> bool:
+    """Whether it prints a program's settings: what is named there may well be off."""
+    return len(_SETTING.findall(text)) >= (_MANY_SETTINGS if _SETTINGS.search(text) else 2 * _MANY_SETTINGS)
 
 
 def who(text: str) -> str:

@@ -9,7 +9,7 @@ from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped
 from sparkwright.logscan.excerpt import Excerpt
-from sparkwright.logscan.logline import decoded, when, who
+from sparkwright.logscan.logline import decoded, is_settings, when, who
 from sparkwright.logscan.sign import WINDOW
 from sparkwright.logscan.story import Seen, Story
 from sparkwright.logscan.window import Line, Open, Window
@@ -179,7 +179,7 @@ class Scan:
         for name in self._book.marks_of(pattern):
             self._seen_mark(name, line)
         signs = self._book.signs_of(pattern)
-        for signed in signs:
+        for signed in () if signs and is_settings(line.text) else signs:
             if not self._book.excused(signed, line.text):
                 yield from self._sign(signed, pattern, line, window)
         if all(self._counts[signed] > _COUNTED for signed in signs) and not self._book.wanted_again(pattern):

@@ -123,7 +123,7 @@ def test_the_file_of_mechanisms_is_whole() -> None:
         asked = {field for text in (one.title, *one.next) for _, field, _, _ in Formatter().parse(text) if field}
         assert set(one.families) <= set(families()), one.key
         assert asked <= slots, one.key
-    assert all(form(kind) for kind in ("settings", "prefix", "frame", "goes_on"))
+    assert all(form(kind) for kind in ("prefix", "frame", "goes_on"))
 
 
 def test_a_long_log_keeps_its_beginning_and_its_end() -> None:
