@@ -38,6 +38,6 @@ def test_a_split_that_cannot_work_is_refused(shell: Shell) -> None:
     code, out, _ = shell.run("plan", "./r.yaml", "--json")
     plan = json.loads(out)
     found = {finding["code"]: finding for finding in plan["findings"]}
-    assert code == 1 and "wanted pp 1" in found["PAR001"]["evidence"]
+    assert code == 1 and "expected pp 1" in found["PAR001"]["evidence"]
     assert found["PAR001"]["remedy"] == "parallelism: {tp: 2, pp: 1, dp: 1, ep: false}"
     assert plan["splits"]["splits"][0]["refused"]

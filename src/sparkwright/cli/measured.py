@@ -14,7 +14,7 @@ from sparkwright.engines.catalog import SEPARATE, engine
 from sparkwright.facts.engine_log import LogStory, read_log
 from sparkwright.planner.calibrate import conditions, measured, source_of, without_pool
 from sparkwright.planner.ledger import simulated
-from sparkwright.simulator.boot import SIMULATED
+from sparkwright.simulator.boot import MARK
 
 _LONGEST = 65536
 _MEMORY = {"weights_gib", "weights_mib", "kv_gib", "kv_mib"}
@@ -73,7 +73,7 @@ def _lines(log: str) -> Iterator[str]:
 
 def _real(log: str, lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
-        if SIMULATED in line:
+        if MARK in line:
             raise UsageError(
                 f"{log}: is a log of the simulator; a real engine is not planned with simulated figures", _HINT
             )

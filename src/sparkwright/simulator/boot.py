@@ -11,7 +11,8 @@ LOGO = """
   █▄█▀ █     █     █     █  model   {model}
    ▀▀  ▀▀▀▀▀ ▀▀▀▀▀ ▀     ▀
 """
-SIMULATED = "SIMULATED: this is sparkwright's simulator of vLLM 0.21.0; no model runs."
+MARK = "SIMULATED: this is sparkwright's "  # also of earlier releases, which called it something else
+SIMULATED = f"{MARK}simulator of vLLM 0.21.0; no model runs."
 FP8 = (
     "Using fp8 data type to store kv cache. It reduces the GPU memory footprint and boosts the performance. Meanwhile, "
     "it may cause accuracy drop without a proper scaling factor"
