@@ -22,7 +22,7 @@ setup-runtime:  ## prepare .venv with only what the sparkwright command needs
 demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
 	@.venv/bin/sparkwright demo $(ARGS)
 
-test: setup     ## every part below, as root in 15 to 25 minutes; as root also installs the system packages they need
+test: setup     ## every part below, as root in 25 to 40 minutes on two cores; as root also installs the system packages they need
 	@$(TEST)
 
 lint: setup     ## ruff: rules and format
