@@ -58,6 +58,15 @@ def test_by_path(places):
     assert open_recipe("~/h.yml", places).source == "~/h.yml"
 
 
+def test_a_hint_finds_the_recipe_again(places):
+    """What a failed `up ./r.yaml` proposes for `plan` opens the same file and profile."""
+    (places.cwd / "r.yaml").write_text(MINE)
+    (places.recipes / "mine.yaml").write_text(MINE)
+    for asked in ("./r.yaml", "./r.yaml@p", "mine", "mine@p", "twin"):
+        found = open_recipe(asked, places)
+        assert open_recipe(found.asked, places) == found, found.asked
+
+
 def test_profiles_by_name(places):
     """RECIPE@PROFILE and --profile report the same."""
     (places.cwd / "r.yaml").write_text(MINE)
