@@ -5,6 +5,7 @@ that only reports the failure of something else never outweighs the line with th
 """
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,6 +113,7 @@ def explained(
     slots = {name: text.strip(" '\"`:,.") for name, text in _slots(best).items()}
     known = best.mechanism
     title = known.title.format_map(_Blank(slots)) if known else ""
+    quoted = {name: shlex.quote(text) for name, text in slots.items()}  # of a log, and to be pasted into a shell
     steps = [step for step in known.next if _filled(step, slots)] if known else []
     proof = Proof(best.source, best.number, best.text.strip()[:_LONGEST], best.at, who(best.text))
     same = tuple(dict.fromkeys(o.source for o in found if o.body == best.body and o.source != best.source))
@@ -122,7 +124,7 @@ def explained(
         known.families if known else (),
         best.place,
         phase.value if phase else "",
-        tuple(step.format_map(Slots({**(words or {}), **slots})) for step in steps),
+        tuple(step.format_map(Slots({**(words or {}), **quoted})) for step in steps),
         same,
     )
 

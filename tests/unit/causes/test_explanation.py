@@ -77,6 +77,12 @@ def test_a_step_whose_slot_is_empty_is_left_out() -> None:
     assert all("grep" not in step for step in found.next)
 
 
+def test_what_a_log_names_cannot_run_when_a_step_is_pasted() -> None:
+    """A path from a log is quoted in the command that looks at it."""
+    found = of("PermissionError: [Errno 13] Permission denied: '/tmp/$(reboot);x'")
+    assert found and found.next[0].startswith("ls -ld '/tmp/$(reboot);x'; id")
+
+
 def test_the_phase_and_the_place_are_named() -> None:
     """The engine's own words say how far it got; the frame above the exception where."""
     log = (DATA / "captures_logs" / "d-disk-full.log").read_text()
