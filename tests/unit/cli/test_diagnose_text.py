@@ -1,5 +1,6 @@
 """A diagnosis on the screen and as JSON: what is certain first, commands in one piece, every key documented."""
 
+import json
 import os
 import re
 from dataclasses import fields, replace
@@ -12,7 +13,9 @@ from sparkwright.app.diagnose import Examined
 from sparkwright.cli.columns import fold_command
 from sparkwright.cli.diagnose import _document
 from sparkwright.cli.diagnose_text import causes_text, examined_text
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source
+from sparkwright.cli.failure import failure_json
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source
+from sparkwright.domain.errors import NotReady
 from sparkwright.domain.finding import Severity
 
 DOC = Path(__file__).resolve().parents[3] / "docs" / "guides" / "diagnosing.md"
@@ -80,3 +83,25 @@ def test_the_json_is_as_documented() -> None:
     assert said["each of `proof`"] == {field.name for field in fields(Proof)}
     assert "`mechanism`" in DOC.read_text() and "explanation" in told["diagnosis"]
     assert said["each of `sources`"] == {field.name for field in fields(Source)}
+
+
+WHY = Explanation(
+    Proof("a.log", 7, "x.FrobError: wants 3 rings"), "", "", (), "frob.py:3 go", "load", ("ls",), ("b.log",)
+)
+
+
+def test_an_error_without_a_known_cause_shows_its_line() -> None:
+    """The line, phase and place, the other rank that reports it, the next step; not for a deployment that serves."""
+    found = Diagnosis((), (), (), explanation=WHY)
+    text = click.unstyle(examined_text(Examined(found)))
+    assert "a.log:7  x.FrobError: wants 3 rings" in text
+    assert "where  during load, in frob.py:3 go" in text and "also   the same in b.log" in text and "next   ls" in text
+    assert "FrobError" not in examined_text(Examined(found, serves=True))
+
+
+def test_a_failed_start_reports_its_line_in_json() -> None:
+    """Scripts get the same explanation as the screen."""
+    error = NotReady("rank 0 exited")
+    error.explanation = WHY
+    (told,) = json.loads(failure_json(error, [error], 5))["errors"]
+    assert told["explanation"]["line"]["number"] == 7 and told["causes"] == []
