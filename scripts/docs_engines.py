@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sparkwright.engines.catalog import ENGINES
 from sparkwright.engines.flag_data import FlagData, flag_data, versions
+from sparkwright.engines.tables import emitted, metric_names
 
 if TYPE_CHECKING:
     from sparkwright.engines.engine import Engine
@@ -154,10 +155,10 @@ def overview() -> str:
 
 def metrics() -> str:
     shown = [name for name in ENGINES if name not in ("vllm-ray", "twin")]
-    names = dict.fromkeys(key for name in shown for key in ENGINES[name].metric_names)
+    names = dict.fromkeys(key for name in shown for key in metric_names(name))
     rows = [f"| | {' | '.join(shown)} |", f"|---|{'---|' * len(shown)}"]
     for key in names:
-        cells = (f"`{found}`" if (found := ENGINES[n].metric_names.get(key)) else "-" for n in shown)
+        cells = (f"`{found}`" if (found := metric_names(n).get(key)) else "-" for n in shown)
         rows.append(f"| {key} | {' | '.join(cells)} |")
     return "\n".join([*rows, ""])
 
@@ -187,7 +188,9 @@ def data(name: str, engine: Engine) -> str:
 def lacking(engine: Engine, found: FlagData) -> str:
     """Options that some recipe may make us write and this version has not."""
     absent = [
-        f"`--{name}`" for name in engine.emits if f"--{name}" not in found.names and f"--{_(name)}" not in found.names
+        f"`--{name}`"
+        for name in emitted(engine.name)
+        if f"--{name}" not in found.names and f"--{_(name)}" not in found.names
     ]
     return f"all but {', '.join(absent)}" if absent else "all"
 

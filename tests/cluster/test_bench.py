@@ -10,7 +10,6 @@ import pytest
 
 from cluster.drive import NAME, SPARKWRIGHT, Call, Done, Drive
 from cluster.test_supervised import until
-from sparkwright.engines.metrics import GENERATION_TOKENS
 from testbed import Node
 
 GATEWAY = 8443
@@ -72,7 +71,7 @@ def known(run: dict[str, Any]) -> dict[str, Any]:
     assert [line.split(":")[0] for line in found["nodes"]] == ["spark-1", "spark-2"]
     assert found["tokenizer"] == "/tokenize of the server"
     (level,) = run["levels"]
-    assert level["server"]["memory_available_least"] > 1e9 and level["server"][GENERATION_TOKENS] >= 8 * 4
+    assert level["server"]["memory_available_least"] > 1e9 and level["server"]["generation_tokens_total"] >= 8 * 4
     return found
 
 

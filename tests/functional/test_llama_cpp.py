@@ -21,6 +21,7 @@ from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Runtime, Serv
 from sparkwright.engines.catalog import engine
 from sparkwright.engines.engine import RenderContext
 from sparkwright.engines.flags import check_flags
+from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_log import read_log
 
 pytest.importorskip("xllamacpp", reason="the wheel that holds llama.cpp's server is not installed")
@@ -80,7 +81,7 @@ async def test_it_serves_a_streamed_chat(tmp_path: Path) -> None:
         assert "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
         assert chunks[-1]["usage"]["completion_tokens"] == 8
         page = (await client.get("/metrics")).text
-        assert all(name in page for name in engine("llama-cpp").metric_names.values())
+        assert all(name in page for name in metric_names("llama-cpp").values())
         process.send_signal(signal.Signals[engine("llama-cpp").stop.signal])
         assert await asyncio.wait_for(process.wait(), engine("llama-cpp").stop.grace) == 0
 

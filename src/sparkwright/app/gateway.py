@@ -16,7 +16,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
 from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.domain.unknown import Unknown
-from sparkwright.engines.catalog import routes
+from sparkwright.engines.tables import routes
 from sparkwright.facts import gateway as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
 from sparkwright.gateway.keys import parse

@@ -14,8 +14,9 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import Notice, RankPhase
 from sparkwright.domain.recipe import PhaseTime
 from sparkwright.domain.units import duration
-from sparkwright.engines.engine import Engine, phase_times
+from sparkwright.engines.engine import Engine
 from sparkwright.engines.stuck import lost_a_peer, why_stuck
+from sparkwright.engines.tables import phase_times
 from sparkwright.facts.engine_log import Figures
 
 TAIL = 25

@@ -14,7 +14,7 @@ from sparkwright.compat.combination import GB10, Combination
 from sparkwright.compat.schema import Row, Table, table
 from sparkwright.engines.catalog import ENGINES as DRIVEN
 from sparkwright.engines.catalog import SEPARATE
-from sparkwright.engines.flag_data import DATA_OF
+from sparkwright.engines.tables import DATA_OF
 from sparkwright.engines.version import within
 
 ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)

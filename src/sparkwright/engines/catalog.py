@@ -1,10 +1,6 @@
 """The engines that sparkwright drives, by the name a recipe gives. A plain table: nothing registers itself."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
@@ -15,11 +11,11 @@ from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe
 from sparkwright.engines.engine import Engine, RenderContext
 from sparkwright.engines.environment import check_rdma
-from sparkwright.engines.flag_data import DATA_OF
 from sparkwright.engines.flags import check_flags, check_variables
 from sparkwright.engines.llama_cpp import LlamaCpp
 from sparkwright.engines.sglang import Sglang
 from sparkwright.engines.simulator import Simulator
+from sparkwright.engines.tables import DATA_OF
 from sparkwright.engines.traits import Traits
 from sparkwright.engines.trtllm import Trtllm
 from sparkwright.engines.vllm import Vllm
@@ -99,20 +95,3 @@ def _specs(recipe: Recipe) -> tuple[RankSpec, ...]:
         return engine(recipe.engine.name).render(recipe, Placement(nodes, fabric), context)
     except SparkwrightError:
         return ()
-
-
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """calls: `METHOD /v1/path` with `{id}` and `{path}`. websockets: paths that a client may upgrade."""
-
-    calls: tuple[str, ...]
-    websockets: tuple[str, ...]
-
-
-@cache
-def routes(engine: str) -> Routes:
-    """Those of an engine in the catalog, whatever its version: an older one answers 404 itself."""
-    table = tomllib.loads(files(__package__).joinpath("data", "routes.toml").read_text())
-    found = table[DATA_OF.get(engine, engine)]
-    sockets = tuple(found["websockets"])
-    return Routes((*found["routes"], *(f"GET {path}" for path in sockets)), sockets)

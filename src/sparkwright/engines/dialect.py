@@ -4,9 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.engines.tables import table
 
 LONGEST = 4000
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -101,14 +104,6 @@ def without_clients(log: str) -> str:
     return "".join(kept)
 
 
-def rule(phase: Phase, pattern: str, text: str = "", **more: object) -> LineRule:
-    return LineRule(phase, re.compile(pattern), text, **more)  # type: ignore[arg-type]
-
-
-def first(rules: Iterable[LineRule], body: str) -> LogEvent | None:
-    return next((event for rule in rules if (event := rule.read(body))), None)
-
-
 def pieces(line: str, begins: re.Pattern[str]) -> tuple[str, ...]:
     """A raw line as the parts that a terminal would show one after the other.
 
@@ -133,10 +128,7 @@ def bar(body: str) -> tuple[str, float, float] | None:
     return what.strip(), done, total
 
 
-Bars = tuple[tuple[re.Pattern[str], Phase, str], ...]
-
-
-def progress(bars: Bars, body: str) -> LogEvent | None:
+def progress(bars: Iterable[tuple[re.Pattern[str], Phase, str]], body: str) -> LogEvent | None:
     """A progress bar; bars: its label -> phase and unit. One that is not known still proves that its rank lives."""
     found = bar(body)
     if found is None:
@@ -150,35 +142,61 @@ def progress(bars: Bars, body: str) -> LogEvent | None:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A log of lines with a prefix before each message. begins: where one starts inside a line; failures: headlines
+    """The log of one engine, from data/log-ENGINE.toml: lines with a prefix before each message.
 
-    that are errors besides exceptions; of_a_request: exceptions that only report a wrong request (400). A group
-    `who` in the prefix names the process.
+    begins: where a message starts inside a line. prefix: a group `who` names the process, E or F in a group `level` is
+    an error. failures: headlines that are errors besides exceptions; exceptions: whether these are; of_a_request:
+    those that only report a wrong request (400). bars: label, phase, unit; without any, bars are not read.
     """
 
     begins: re.Pattern[str]
-    prefix: re.Pattern[str]
-    bars: Bars
-    rules: tuple[LineRule, ...]
-    failures: tuple[re.Pattern[str], ...]
-    of_a_request: re.Pattern[str]
+    rule: tuple[LineRule, ...]
+    prefix: re.Pattern[str] = re.compile("")
+    bars: tuple[tuple[re.Pattern[str], Phase, str], ...] = ()
+    failures: tuple[re.Pattern[str], ...] = ()
+    of_a_request: re.Pattern[str] | None = None
+    exceptions: bool = True
 
     def read(self, line: str) -> LogEvent | None:
-        return most_telling(e for piece in pieces(line, self.begins) if (e := self._piece(piece)))
+        return most_telling(e for piece in pieces(line, self.begins) if (e := self.piece(piece)))
 
-    def _piece(self, piece: str) -> LogEvent | None:
+    def piece(self, piece: str) -> LogEvent | None:
         prefix = self.prefix.match(piece)
-        body = piece[prefix.end() :] if prefix else piece
-        if self._is_error(body):
+        body, found = (piece[prefix.end() :], prefix.groupdict()) if prefix else (piece, {})
+        if (found.get("level") or "-") in "EF" or self._is_error(body):
             return LogEvent(Phase.START, body.strip()[:500], error=True)
-        event = progress(self.bars, body) or first(self.rules, body)
-        who = prefix.groupdict().get("who") if prefix else None
+        event = progress(self.bars, body) if self.bars else None
+        event = event or next((event for rule in self.rule if (event := rule.read(body))), None)
+        who = found.get("who")
         return replace(event, who=who) if event and who else event
 
     def _is_error(self, body: str) -> bool:
-        if EXCEPTION.match(body):
-            return not self.of_a_request.search(body)
-        return any(failure.match(body) for failure in self.failures)
+        if self.exceptions and EXCEPTION.match(body):
+            return not (self.of_a_request and self.of_a_request.search(body))
+        return any(failure.search(body) for failure in self.failures)
+
+
+@cache
+def dialect(engine: str) -> Dialect:
+    """Of data/log-ENGINE.toml."""
+    return made(f"log-{engine}.toml", table(f"log-{engine}"))
+
+
+def made(file: str, given: Mapping[str, Any]) -> Dialect:
+    """Raises ValueError that names the file and the rule: an unknown key or phase, a bad pattern."""
+    found, at = dict(given), "its head"
+    try:
+        rules = []
+        for row in found["rule"]:
+            at = f"rule {row.get('pattern')!r}"
+            rules.append(LineRule(**row | {"phase": Phase(row["phase"]), "pattern": re.compile(row["pattern"])}))
+        at = "its head"
+        bars = tuple((re.compile(label), Phase(phase), unit) for label, phase, unit in found.pop("bars", ()))
+        failures = tuple(map(re.compile, found.pop("failures", ())))
+        patterns = {key: re.compile(text) for key, text in found.items() if isinstance(text, str)}
+        return Dialect(**found | patterns | {"rule": tuple(rules), "bars": bars, "failures": failures})
+    except (TypeError, ValueError, KeyError, re.error) as error:
+        raise ValueError(f"{file}: {at}: {error}") from error
 
 
 def most_telling(events: Iterable[LogEvent]) -> LogEvent | None:

@@ -3,19 +3,16 @@
 Adding an engine is one file and one row in the catalog.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from typing import Protocol
 
 from sparkwright.domain.cluster import NodePaths
 from sparkwright.domain.command import Secret
-from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
-from sparkwright.domain.recipe import PhaseTime, Recipe, Runtime
+from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.engines.traits import Traits
 from sparkwright.remote import docker, process
 
@@ -67,13 +64,6 @@ class Stop:
     grace: float = 30.0
 
 
-@cache
-def phase_times(engine: str) -> Mapping[Phase, PhaseTime]:
-    """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
-    table = tomllib.loads(files("sparkwright.engines").joinpath("data/phases.toml").read_text(encoding="utf-8"))
-    return {Phase(name): PhaseTime(*seconds) for name, seconds in table[engine].items()}
-
-
 class Engine(Protocol):
     """One inference engine: pure knowledge of its command line, its log and its metric names."""
 
@@ -81,18 +71,8 @@ class Engine(Protocol):
     def name(self) -> str: ...
 
     @property
-    def metric_names(self) -> Mapping[str, str]:
-        """Our vocabulary (engines/metrics.py) -> the name on this engine's page of figures."""
-        ...
-
-    @property
     def metrics_page(self) -> str:
         """The path of that page, below the server's root."""
-        ...
-
-    @property
-    def emits(self) -> Mapping[str, str]:
-        """Option that render may write -> the engine version whose sources were read for it."""
         ...
 
     @property

@@ -14,10 +14,9 @@ from typing import Any
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_values import Option
+from sparkwright.engines.tables import DATA_OF
 from sparkwright.engines.version import Key, version_key
 
-# The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
-DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}
 # argparse takes the beginning of a name where only one name begins so (capture f-bad-flag: "ambiguous option").
 ABBREVIATING = frozenset({"vllm", "sglang"})
 # Parsers that read `_` in a name as `-`.

@@ -3,72 +3,14 @@
 Only meanings whose names differ are listed; what an engine had before or will have later is computed from the data.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sparkwright.engines.flag_data import DATA_OF, FlagData, read_data, versions
+from sparkwright.engines.flag_data import FlagData, read_data, versions
 from sparkwright.engines.flag_values import Problem
 from sparkwright.engines.options import option_name
+from sparkwright.engines.tables import DATA_OF, vocabulary
 from sparkwright.engines.version import version_key
-
-ENGINES = ("vllm", "sglang", "trtllm", "llama-cpp")
-# One meaning a row, in the order of ENGINES; '' where an engine has no such option. A name before `=` or a blank is the
-# option, what follows is written with it. Several, the better first, are separated by `|`.
-MEANINGS: tuple[tuple[str, str, str, str], ...] = (
-    ("--gpu-memory-utilization", "--mem-fraction-static", "--kv_cache_free_gpu_memory_fraction", ""),
-    ("--max-model-len", "--context-length", "--max_seq_len", "--ctx-size"),
-    ("--max-num-seqs", "--max-running-requests", "--max_batch_size", "--parallel"),
-    ("--max-num-batched-tokens", "--chunked-prefill-size", "--max_num_tokens", "--batch-size"),
-    ("--tensor-parallel-size", "--tp-size", "--tp_size", "--split-mode tensor"),
-    ("--pipeline-parallel-size", "--pp-size", "--pp_size", "--rpc"),
-    ("--data-parallel-size", "--dp-size", "", ""),
-    ("--enable-expert-parallel", "--ep-size", "--ep_size", ""),
-    ("--nnodes", "--nnodes", "", "--rpc"),
-    ("--master-addr", "--dist-init-addr ADDRESS:PORT", "", ""),
-    ("--master-port", "--dist-init-addr ADDRESS:PORT", "", ""),
-    ("--distributed-timeout-seconds", "--dist-timeout", "", ""),
-    ("--kv-cache-dtype", "--kv-cache-dtype", "", "--cache-type-k"),
-    ("--model", "--model-path", "", "--model"),
-    ("--tokenizer", "--tokenizer-path", "--tokenizer", ""),
-    ("--served-model-name", "--served-model-name", "", "--alias"),
-    ("--enforce-eager", "--disable-cuda-graph", "", ""),
-    ("--max-cudagraph-capture-size", "--cuda-graph-max-bs-decode|--cuda-graph-max-bs", "", ""),
-    ("--cudagraph-capture-sizes", "--cuda-graph-bs-decode|--cuda-graph-bs", "", ""),
-    ("--no-enable-prefix-caching", "--disable-radix-cache", "", "--no-cache-prompt"),
-    ("--moe-backend", "--moe-runner-backend", "", ""),
-    ("--block-size", "--page-size", "", ""),
-    ("--tool-call-parser", "--tool-call-parser", "--tool_parser", ""),
-    ("--reasoning-parser", "--reasoning-parser", "--reasoning_parser", "--reasoning-format"),
-    ("--speculative-config", "--speculative-algorithm", "", "--spec-type"),
-    ("--quantization", "--quantization", "", ""),
-    ("--seed", "--random-seed", "", "--seed"),
-    ("--enable-log-requests", "--log-requests", "", ""),
-    ("--chat-template", "--chat-template", "--chat_template", "--chat-template-file|--chat-template"),
-    ("--trust-remote-code", "--trust-remote-code", "--trust_remote_code", ""),
-    ("--config", "--config", "--extra_llm_api_options", ""),
-    ("", "--enable-metrics", "", "--metrics"),
-)
-# Names of guides and old versions that no data file has.
-PAST: Mapping[str, Mapping[str, str]] = {
-    "vllm": {
-        "num-nodes": "--nnodes",
-        "disable-log-requests": "--no-enable-log-requests",
-        "kv-cache-memory": "--kv-cache-memory-bytes",
-        "tp": "--tensor-parallel-size",
-        "guided-decoding-backend": "--structured-outputs-config.backend",
-        "speculative-model": "--speculative-config",
-        "num-speculative-tokens": "--speculative-config",
-    },
-    "sglang": {
-        "num-nodes": "--nnodes",
-        "fp8-gemm-runner-backend": "--fp8-gemm-backend",
-        "fp4-gemm-runner-backend": "--fp4-gemm-backend",
-    },
-    "trtllm": {"tp": "--tp_size", "pp": "--pp_size", "ep": "--ep_size", "context-length": "--max_seq_len"},
-    "llama-cpp": {"no-mmap": "--load-mode none", "mmap": "--load-mode mmap", "mlock": "--load-mode mlock"},
-}
-# Values that engines name differently: vLLM's fp8 is e4m3.
-VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {("sglang", "kv-cache-dtype"): {"fp8": "fp8_e4m3"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +32,13 @@ def right_word(data: FlagData, word: str) -> Advice:
 
 def owner(data: FlagData, word: str) -> str:
     """The engine that has an option of this name where this one has none; '' when none does."""
-    others = (engine for engine in ENGINES if engine != data.engine)
+    others = (engine for engine in vocabulary().engines if engine != data.engine)
     return next((engine for engine in others if any(_aliases(engine, option_name(word)))), "")
 
 
 def right_value(engine: str, option: str, values: Sequence[str]) -> str:
     """The value that this engine writes for another engine's; '' when there is none."""
-    return VALUES.get((engine, option), {}).get(values[0], "") if values else ""
+    return vocabulary().values.get(engine, {}).get(option, {}).get(values[0], "") if values else ""
 
 
 def written_name(word: str) -> str:
@@ -116,7 +58,7 @@ def _spelled(data: FlagData, name: str) -> Advice:
 
 
 def _past(data: FlagData, name: str) -> Advice:
-    word = PAST.get(data.engine, {}).get(name, "")
+    word = vocabulary().past.get(data.engine, {}).get(name, "")
     return Advice(word, "renamed") if written_name(word) in data.names else Advice()
 
 
@@ -131,8 +73,9 @@ def _renamed(data: FlagData, name: str) -> Advice:
 
 def _foreign(data: FlagData, name: str) -> Advice:
     """The option with the meaning that this word has in another engine, which may know it by an alias."""
-    mine = ENGINES.index(data.engine) if data.engine in ENGINES else -1
-    for place, engine in enumerate(ENGINES):
+    engines = vocabulary().engines
+    mine = engines.index(data.engine) if data.engine in engines else -1
+    for place, engine in enumerate(engines):
         if mine >= 0 and place != mine and (row := _meaning(engine, place, name)):
             best = next((w for w in row[mine].split("|") if written_name(w) in data.names), "")
             if best:
@@ -142,7 +85,11 @@ def _foreign(data: FlagData, name: str) -> Advice:
 
 def _meaning(engine: str, place: int, name: str) -> tuple[str, ...] | None:
     spellings = {name} | set(_aliases(engine, name))
-    rows = (row for row in MEANINGS if spellings & {option_name(written_name(w)) for w in row[place].split("|") if w})
+    rows = (
+        row
+        for row in vocabulary().meanings
+        if spellings & {option_name(written_name(w)) for w in row[place].split("|") if w}
+    )
     return next(rows, None)
 
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.engines.findings import ENG
-from sparkwright.engines.flag_data import DASHING, DATA_OF, FlagData, flag_data
+from sparkwright.engines.flag_data import DASHING, FlagData, flag_data
 from sparkwright.engines.flag_values import Option, Problem, problems
 from sparkwright.engines.flag_words import (
     Advice,
@@ -26,6 +26,7 @@ from sparkwright.engines.flag_words import (
     variable_history,
 )
 from sparkwright.engines.options import option_name
+from sparkwright.engines.tables import DATA_OF
 
 _SHORT = re.compile(r"-[A-Za-z]")
 _LEVEL = re.compile(r"-O=?(\d?)$")  # vLLM's parser turns -O3 into --optimization-level 3

@@ -1,6 +1,5 @@
 """The simulator: vLLM's flags, environment and log lines without a model or a device. Always marked simulated."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from sparkwright.domain.deployment import LogEvent
@@ -8,16 +7,14 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import RenderContext, Stop
 from sparkwright.engines.environment import check_distributed
-from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import CACHE_AT, docker_entrypoint
 from sparkwright.engines.traits import Range
-from sparkwright.engines.vllm import EMITS, Vllm, args
-from sparkwright.engines.vllm.log import read_vllm
+from sparkwright.engines.vllm import Vllm, args
 from sparkwright.engines.vllm.releases import TRAITS
 
-VERSION = "0.21.0"
 SHM_BYTES = 64 * 1024**2
 MODULE = ("-m", "sparkwright.simulator")
 _TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the simulator's own processes")
@@ -25,9 +22,7 @@ _TAKES = Range(OVERHEAD, 0.2, 0.1, 0.3, "the simulator's own processes")
 
 class Simulator:
     name = "twin"
-    metric_names = VLLM_METRICS
     metrics_page = "metrics"
-    emits: Mapping[str, str] = dict.fromkeys(EMITS, VERSION)
     stop = Stop("SIGTERM", 10.0)
     # vLLM as it was measured, but for what the simulator itself takes.
     traits = replace(
@@ -50,7 +45,7 @@ class Simulator:
         return tuple(_as_twin(spec, recipe, context) for spec in ranks)
 
     def read(self, line: str) -> LogEvent | None:
-        return read_vllm(line)
+        return dialect(Vllm.name).read(line)
 
 
 def _as_twin(spec: RankSpec, recipe: Recipe, context: RenderContext) -> RankSpec:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from sparkwright.domain.live import LiveEngine
 
-# Field of LiveEngine -> word of the vocabulary (engines/metrics.py).
+# Field of LiveEngine -> word of the vocabulary (engines/data/metrics.toml).
 FIELDS: Mapping[str, str] = {
     "running": "requests_running",
     "waiting": "requests_waiting",
@@ -31,7 +31,7 @@ _VAIN = re.compile(r'finished_reason="(?:abort|error)"')
 
 
 def read(text: str, names: Mapping[str, str], at: float) -> LiveEngine | None:
-    """names: Engine.metric_names. Sums over labels; usage is the largest. None when the page has none of the names."""
+    """names: vocabulary -> name on the page. Sums over labels; usage is the largest. None: it has none of them."""
     values = _values(text, names.values())
     found = {field: _of(values, names.get(word, "")) for field, word in FIELDS.items()}
     return LiveEngine(at=at, **found) if any(value is not None for value in found.values()) else None

@@ -23,7 +23,7 @@ from sparkwright.checks.gateway import HIDES
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
-from sparkwright.engines.catalog import routes
+from sparkwright.engines.tables import routes
 from sparkwright.engines.version import within
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
 from sparkwright.gateway.keys import Key, Keys, digest, text_of

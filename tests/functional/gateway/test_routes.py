@@ -14,7 +14,8 @@ import pytest
 
 from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway
 from functional.gateway.test_gateway import error, raw
-from sparkwright.engines.catalog import ENGINES, routes
+from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.tables import routes
 
 WITH_KEY = ("-H", f"Authorization: Bearer {KEY}")
 REFUSED = (

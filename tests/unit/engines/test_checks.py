@@ -9,8 +9,9 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Recipe, Runtime
 from sparkwright.engines.catalog import ENGINES, engine, review
-from sparkwright.engines.engine import phase_times, served_name
+from sparkwright.engines.engine import served_name
 from sparkwright.engines.environment import check_rdma
+from sparkwright.engines.tables import emitted, metric_names, phase_times
 from unit.engines.samples import hub_context, local_context, one_node_recipe, placement, shipped, small
 
 VLLM = EngineChoice("vllm", "0.21.0", Runtime.PROCESS, venv="/opt/venv")
@@ -77,8 +78,8 @@ def test_engines_keep_the_seam() -> None:
     for name, found in ENGINES.items():
         assert found.name == name
         assert phase_times(found.name)
-        assert found.metric_names
-        assert found.emits
+        assert metric_names(name)
+        assert emitted(name)
         assert found.stop.signal == "SIGTERM"
 
 

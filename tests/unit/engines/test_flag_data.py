@@ -5,7 +5,7 @@ from engine_data import DATA, joined
 
 from sparkwright.domain.finding import Severity
 from sparkwright.engines.flag_data import flag_data, nearest, raw_data, read_data, versions, versions_in
-from sparkwright.engines.trtllm.args import EMITS
+from sparkwright.engines.tables import emitted
 from sparkwright.engines.version import version_key
 from unit.for_each import for_each
 
@@ -37,7 +37,7 @@ def test_what_no_wheel_gave_claims_none() -> None:
     """TensorRT-LLM's wheel is not on PyPI: its file has no hash, and no release counts as exactly it."""
     data = read_data("trtllm", "1.3.0rc")
     assert (data.wheel, data.sha256, data.env) == ("", "", frozenset())
-    assert {f"--{name}" for name in EMITS} <= {*data.names}
+    assert {f"--{name}" for name in emitted("trtllm")} <= {*data.names}
     assert flag_data("trtllm", "1.3.0rc13")[1][0].code == "ENG005"
 
 

@@ -3,23 +3,26 @@
 import pytest
 
 from sparkwright.engines.flag_data import read_data, versions
-from sparkwright.engines.flag_words import ENGINES, MEANINGS, PAST, history, right_word, written_name
+from sparkwright.engines.flag_words import history, right_word, written_name
+from sparkwright.engines.tables import vocabulary
+
+WORDS = vocabulary()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WORDS.engines)
 def test_every_word_is_an_option_of_its_engine(engine: str) -> None:
     """A remedy that names what does not exist is worse than none."""
     names = set().union(*(read_data(engine, version).names for version in versions(engine)))
-    words = [word for row in MEANINGS for word in row[ENGINES.index(engine)].split("|") if word]
-    words += PAST[engine].values()
+    words = [word for row in WORDS.meanings for word in row[WORDS.engines.index(engine)].split("|") if word]
+    words += WORDS.past[engine].values()
     assert [word for word in words if written_name(word) not in names] == []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WORDS.engines)
 def test_a_past_word_is_gone_from_every_version(engine: str) -> None:
     """What some version still has needs no line by hand: the data knows when it went."""
     names = set().union(*(read_data(engine, version).names for version in versions(engine)))
-    assert [word for word in PAST[engine] if f"--{word}" in names] == []
+    assert [word for word in WORDS.past[engine] if f"--{word}" in names] == []
 
 
 def test_the_best_word_that_this_version_has_is_taken() -> None:

@@ -10,7 +10,7 @@ from sparkwright.domain.finding import Severity
 from sparkwright.domain.plan import RankSpec
 from sparkwright.domain.recipe import EngineChoice, Model, Parallelism, Recipe, Runtime, Serving
 from sparkwright.engines.catalog import engine, traits
-from sparkwright.engines.llama_cpp import read_llama_cpp
+from sparkwright.engines.dialect import dialect
 from unit.engines.samples import local_context, placement, small
 
 DOCKER = EngineChoice("llama-cpp", "2026.10.11549", Runtime.DOCKER, image="llama.cpp:full")
@@ -106,10 +106,10 @@ def test_what_cannot_work_is_refused() -> None:
 
 def test_a_worker_that_waits_holds_nobody_up() -> None:
     """Only the head reports how far the load is; a worker that still counted as starting would look stuck."""
-    event = read_llama_cpp("Starting RPC server v7.0.0")
+    event = dialect("llama-cpp").read("Starting RPC server v7.0.0")
     assert event is not None
     assert (event.phase, event.ready, event.error) == (Phase.SERVER, False, False)
-    later = read_llama_cpp("Accepted client connection")
+    later = dialect("llama-cpp").read("Accepted client connection")
     assert later is not None
     assert later.alive
 
@@ -126,6 +126,6 @@ def test_a_worker_that_waits_holds_nobody_up() -> None:
 )
 def test_what_ends_rpc_is_an_error(line: str) -> None:
     """A lost worker, another version, no program: the cause is first."""
-    event = read_llama_cpp(line)
+    event = dialect("llama-cpp").read(line)
     assert event is not None
     assert event.error

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sparkwright.engines.catalog import ENGINES, routes
+from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.tables import routes
 from sparkwright.recipes.schema import GatewayPart
 from unit.for_each import for_each
 

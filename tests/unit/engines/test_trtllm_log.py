@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.domain.deployment import Phase
-from sparkwright.engines.trtllm import read_trtllm
+from sparkwright.engines.dialect import dialect
 from sparkwright.facts.engine_log import read_log
 from unit.for_each import for_each
 
@@ -32,11 +32,11 @@ INFO:     Application startup complete.
 
 def test_a_start_passes_its_phases_and_leaves_its_figures() -> None:
     """From the daemon on the other node to the answer, in order, with what the engine reported of its memory."""
-    phases = [event.phase for line in HEAD if (event := read_trtllm(line)) and not event.alive]
+    phases = [event.phase for line in HEAD if (event := dialect("trtllm").read(line)) and not event.alive]
     assert list(dict.fromkeys(phases)) == [
         *(Phase.RENDEZVOUS, Phase.START, Phase.LOAD, Phase.WARMUP, Phase.GRAPHS, Phase.SERVER),
     ]
-    told = read_log(HEAD, read_trtllm)
+    told = read_log(HEAD, dialect("trtllm").read)
     assert told.ready_after is not None
     assert not told.root
     facts = dict(told.facts)
@@ -51,7 +51,7 @@ def test_a_start_passes_its_phases_and_leaves_its_figures() -> None:
 
 def test_a_worker_that_has_joined_holds_nobody_up() -> None:
     """Its ranks speak in rank 0's log: were it still at the rendezvous, a slow load would look stuck."""
-    joined = read_trtllm("mpi: agent joined: 192.168.100.10 starts orted")
+    joined = dialect("trtllm").read("mpi: agent joined: 192.168.100.10 starts orted")
     assert joined is not None
     assert (joined.phase, joined.ready) == (Phase.SERVER, False)
 
@@ -75,7 +75,7 @@ def test_a_worker_that_has_joined_holds_nobody_up() -> None:
 )
 def test_what_ends_a_start_is_an_error(line: str) -> None:
     """Each of these is the cause that the user must see first."""
-    event = read_trtllm(line)
+    event = dialect("trtllm").read(line)
     assert event is not None
     assert event.error
 
@@ -83,5 +83,5 @@ def test_what_ends_a_start_is_an_error(line: str) -> None:
 @pytest.mark.parametrize("line", ["Rank0 Task exit code: 0", f"{AT} [W] Attention workspace size", "+ set -ex", ""])
 def test_what_is_harmless_reports_nothing(line: str) -> None:
     """A warning, a clean end and the launcher's own trace are no errors."""
-    event = read_trtllm(line)
+    event = dialect("trtllm").read(line)
     assert event is None or not event.error

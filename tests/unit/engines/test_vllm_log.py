@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from importlib.resources import files
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.engines.catalog import ENGINES, engine
-from sparkwright.engines.engine import phase_times
-from sparkwright.engines.vllm import log as vllm_log
+from sparkwright.engines.dialect import made
+from sparkwright.engines.tables import phase_times
 from sparkwright.facts.engine_log import LogStory, read_log
 from unit.engines.samples import DATA
 from unit.for_each import for_each
@@ -190,4 +191,25 @@ def test_a_talkative_log_reports_what_the_pool_was_made_of() -> None:
 def test_every_fact_has_a_documented_name() -> None:
     """Others look facts up by name: none is invented that the module's docstring does not list."""
     names = {name for log in LOGS.glob("*.log") for name, _ in read_log(lines(log.stem), READ).facts}
-    assert names <= set(re.findall(r"\w+", vllm_log.__doc__ or ""))
+    head = (files("sparkwright.engines") / "data/log-vllm.toml").read_text().partition("\n\n")[0]
+    assert names <= set(re.findall(r"\w+", head))
+
+
+RULE = {"phase": "load", "pattern": "^Loading (?P<m>.*)"}
+
+
+@for_each(
+    "wrong, named",
+    [
+        [{"begins": "x", "rule": [RULE | {"fact": {"model": "m"}}]}, "rule '^Loading (?P<m>.*)': .*'fact'"],
+        [{"begins": "x", "rule": [RULE | {"phase": "laod"}]}, "rule '^Loading (?P<m>.*)': 'laod' is not a valid Phase"],
+        [{"begins": "x", "rule": [RULE | {"pattern": "(a"}]}, "rule '(a': missing "],
+        [{"begins": "x", "prefixes": "y", "rule": [RULE]}, "its head: .*'prefixes'"],
+        [{"rule": [RULE]}, "its head: .*'begins'"],
+    ],
+)
+def test_a_mistake_in_a_log_table_names_file_and_rule(wrong: dict[str, object], named: str) -> None:
+    """Guards that whoever adds a line of data sees which one is wrong."""
+    what, _, why = named.partition(": ")
+    with pytest.raises(ValueError, match=f"log-x.toml: {re.escape(what)}: {why}"):
+        made("log-x.toml", wrong)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.domain.live import LiveEngine
-from sparkwright.engines import metrics
-from sparkwright.engines.metrics import LLAMA_CPP_METRICS, SGLANG_METRICS, VLLM_METRICS
+from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_metrics import FIELDS, read
 
 CAPTURES = Path(__file__).resolve().parents[4] / "shared" / "captures"
@@ -30,7 +30,7 @@ vllm:prompt_tokens_total{engine="0",model_name="x"} NaN
 
 def test_labels_are_summed_and_shares_are_not() -> None:
     """Two engines' requests and tokens add up, their pools do not; NaN and what is missing is None."""
-    found = read(PAGE, VLLM_METRICS, 5.0)
+    found = read(PAGE, metric_names("vllm"), 5.0)
     assert found == LiveEngine(
         5.0, running=5.0, kv_usage=0.75, generation_tokens=1_500_000.0, finished=9.0, iterations=301.0
     )
@@ -39,12 +39,12 @@ def test_labels_are_summed_and_shares_are_not() -> None:
 @pytest.mark.parametrize("text", ["", "<html>404</html>", '{"error": "no"}', "other:metric 5\n", "# HELP only\n"])
 def test_another_page_is_none(text: str) -> None:
     """Of another engine, of a proxy, of nothing."""
-    assert read(text, VLLM_METRICS, 5.0) is None
+    assert read(text, metric_names("vllm"), 5.0) is None
 
 
 def test_every_field_has_a_word_of_the_vocabulary() -> None:
     """A word that is renamed must not silently lose a figure."""
-    words = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
+    words = {word for name in ENGINES for word in metric_names(name)}
     assert set(FIELDS.values()) <= words
     assert set(FIELDS) <= set(LiveEngine.__dataclass_fields__)
 
@@ -52,7 +52,7 @@ def test_every_field_has_a_word_of_the_vocabulary() -> None:
 def test_llama_cpp_reports_its_decode_calls() -> None:
     """They move with every batch, its token counters only when a request ends."""
     text = "llamacpp:n_decode_total 332\nllamacpp:requests_processing 1\nllamacpp:tokens_predicted_total 8\n"
-    found = read(text, LLAMA_CPP_METRICS, 1.0)
+    found = read(text, metric_names("llama-cpp"), 1.0)
     assert found is not None
     assert (found.iterations, found.running, found.generation_tokens, found.kv_usage) == (332.0, 1.0, 8.0, None)
 
@@ -62,7 +62,7 @@ def test_sglang_reports_its_pool() -> None:
     text = (
         'sglang:token_usage{tp_rank="0"} 0.31\nsglang:num_requests_total{s="a"} 4\nsglang:num_requests_total{s="b"} 3\n'
     )
-    found = read(text, SGLANG_METRICS, 1.0)
+    found = read(text, metric_names("sglang"), 1.0)
     assert found is not None
     assert (found.kv_usage, found.finished) == (0.31, 7.0)
 
@@ -84,11 +84,11 @@ def test_the_recorded_pages_are_read(page: str, wanted: dict[str, float]) -> Non
     file = CAPTURES / f"vllm-0.21.0-{page}"
     if not file.is_file():
         pytest.skip("data: ../shared is absent: the recorded pages are there")
-    found = read(file.read_text(), VLLM_METRICS, 1.0)
+    found = read(file.read_text(), metric_names("vllm"), 1.0)
     assert {name: getattr(found, name) for name in wanted} == wanted
 
 
 @given(st.lists(st.sampled_from(PAGE.splitlines()) | st.text(max_size=60), max_size=20))
 def test_no_page_makes_it_raise(lines: list[str]) -> None:
     """Cut, shuffled or foreign."""
-    read("\n".join(lines), VLLM_METRICS, 1.0)
+    read("\n".join(lines), metric_names("vllm"), 1.0)

@@ -1,7 +1,8 @@
 """What the server's counters report of a level."""
 
 from fakes.measured import level, scrape
-from sparkwright.engines import metrics
+from sparkwright.engines.catalog import ENGINES
+from sparkwright.engines.tables import metric_names
 from sparkwright.loadgen import samples
 
 
@@ -64,5 +65,5 @@ def test_the_node_with_the_least_memory_is_reported() -> None:
 
 def test_the_words_are_those_of_the_engines() -> None:
     """They are written twice, since neither part may see the other."""
-    known = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
+    known = {word for name in ENGINES for word in metric_names(name)}
     assert {*samples.GAUGES, *samples._ALL} <= known

@@ -15,10 +15,8 @@ from simulators import llama, sglang, trtllm
 from simulators.dialect import Dialect
 from simulators.site import Site
 from sparkwright.domain.deployment import LogEvent, Phase
-from sparkwright.engines.llama_cpp import read_llama_cpp
-from sparkwright.engines.metrics import LLAMA_CPP_METRICS, SGLANG_METRICS, TRTLLM_METRICS
-from sparkwright.engines.sglang.log import read_sglang
-from sparkwright.engines.trtllm import read_trtllm
+from sparkwright.engines.dialect import dialect
+from sparkwright.engines.tables import metric_names
 from sparkwright.simulator.core import Core, Trouble
 from sparkwright.simulator.link import Head
 from sparkwright.simulator.log import Form, Voice, Voices
@@ -27,9 +25,19 @@ from unit.simulator.inprocess import MakeRank
 
 GIVEN = Namespace(model="/m/tiny.gguf", enable_metrics=True, metrics=True, api_key="hidden", model_path="m")
 TALKS: dict[str, tuple[Dialect, Form, Callable[[str], LogEvent | None], Mapping[str, str]]] = {
-    "sglang": (sglang.Dialect(GIVEN, "0.5.12", True), sglang._form(0, 2), read_sglang, SGLANG_METRICS),
-    "trtllm": (trtllm.Dialect("1.3.0rc", None), trtllm._form((0, 2)), read_trtllm, TRTLLM_METRICS),
-    "llama-cpp": (llama.Dialect(GIVEN), Form(llama._own, lambda: ""), read_llama_cpp, LLAMA_CPP_METRICS),
+    "sglang": (
+        sglang.Dialect(GIVEN, "0.5.12", True),
+        sglang._form(0, 2),
+        dialect("sglang").read,
+        metric_names("sglang"),
+    ),
+    "trtllm": (trtllm.Dialect("1.3.0rc", None), trtllm._form((0, 2)), dialect("trtllm").read, metric_names("trtllm")),
+    "llama-cpp": (
+        llama.Dialect(GIVEN),
+        Form(llama._own, lambda: ""),
+        dialect("llama-cpp").read,
+        metric_names("llama-cpp"),
+    ),
 }
 NOBODY = Request({"type": "http"})
 QUIET = Trouble(lambda: None, lambda _: asyncio.sleep(0))

@@ -13,10 +13,11 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply
 from sparkwright.engines.catalog import ENGINES, SEPARATE
+from sparkwright.engines.tables import metric_names
 from sparkwright.ports import Clock, Endpoint
 
 # The engines as recipes call them. TensorRT-LLM has its figures at another path.
-VOCABULARIES: Mapping[str, Mapping[str, str]] = {name: ENGINES[name].metric_names for name in SEPARATE}
+VOCABULARIES: Mapping[str, Mapping[str, str]] = {name: metric_names(name) for name in SEPARATE}
 _PAGES = ("/metrics", "/prometheus/metrics")
 _IDENTIFY_SECONDS = 10.0
 _BUILD = re.compile(r"b?\d[\w.+-]*")

@@ -1,41 +1,30 @@
 """llama.cpp's server on one node, or with `rpc-server` on others (rpc.py).
 
-Read for the server inside the xllamacpp wheel 2026.10.11549 (`data/llama-cpp.json`) and older builds. A log line is
-`0.00.009.517 I srv          init: listening on http://...`: uptime, level, component, function, text; without
-`--log-prefix` only the text. Facts: kv_tokens (context of all slots), context (of one), max_concurrency, weights_mib,
-kv_mib, url. Every device and cache has a line of its own: MiB of this node are added up, those that RPC workers hold
-are not.
+Read for the server inside the xllamacpp wheel 2026.10.11549 (`data/llama-cpp.json`) and older builds.
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from sparkwright.domain.deployment import LogEvent, Phase
+from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import OVERHEAD
 from sparkwright.domain.plan import Mount, Placement, RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
-from sparkwright.engines.dialect import first, most_telling, pieces, rule
+from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, served_name
 from sparkwright.engines.environment import OFFLINE, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.llama_cpp import rpc
-from sparkwright.engines.metrics import LLAMA_CPP_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, parse_mount
 from sparkwright.engines.options import Options, merge, option_words
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 
-READ_FOR = "2026.10.11549"
 PER_RANK = ("model", "host", "port", "api-key", "api-key-file", "rpc")
 LAUNCHER = ("-m", "sparkwright.adapters.llama_server")
 DOCKER_PROGRAM = ("/app/llama-server",)  # ghcr.io/ggml-org/llama.cpp:server*, not on the image's PATH
 # `--load-mode` took the place of `--no-mmap` before b10114 (ggml-org/llama.cpp#20834); for a while both worked.
 LOAD_MODE_SINCE = 10114
-EMITS = (
-    *("model", "host", "port", "alias", "ctx-size", "parallel", "load-mode", "batch-size"),
-    *("cache-type-k", "cache-type-v", "metrics", "jinja", "rpc", "n-gpu-layers"),
-)
 KV_OPTIONS = ("cache-type-k", "cache-type-v")
 
 
@@ -68,9 +57,7 @@ TRAITS = Traits(
 
 class LlamaCpp:
     name = "llama-cpp"
-    metric_names = LLAMA_CPP_METRICS
     metrics_page = "metrics"
-    emits: Mapping[str, str] = dict.fromkeys(EMITS, READ_FOR)
     stop = Stop("SIGTERM", 15.0)
     traits = TRAITS
 
@@ -84,7 +71,7 @@ class LlamaCpp:
         return (rpc.patient(head, recipe, placement), *workers)
 
     def read(self, line: str) -> LogEvent | None:
-        return read_llama_cpp(line)
+        return dialect(self.name).read(line)
 
 
 def _head(recipe: Recipe, placement: Placement, context: RenderContext) -> RankSpec:
@@ -182,49 +169,3 @@ def _mounted(node: str, path: str, context: RenderContext) -> tuple[str, str]:
 def _mounts(recipe: Recipe, node: str, context: RenderContext) -> tuple[Mount, ...]:
     host, inside = _mounted(node, context.models.get(node, "") or recipe.model.path, context)
     return (Mount(host, inside, read_only=True), *(parse_mount(text) for text in recipe.mounts))
-
-
-_PREFIX = re.compile(r"(?:\d+\.\d\d\.\d{3}\.\d{3} )?(?:(?P<level>[DIWE]) )?")
-_NEVER = re.compile(r"(?!x)x")
-_RULES = (
-    rule(Phase.SERVER, r"(?:server is )?listening on (?P<u>http\S+)", "server at {u}", facts={"url": "u"}, ready=True),
-    rule(Phase.SERVER, r"all slots are idle", "server is idle", ready=True),
-    rule(Phase.START, r"build_info: (?P<b>\S+)", "", facts={"start": "b", "version": "b"}),
-    rule(Phase.START, r"initializing \.\.\.|main: loading model$", ""),
-    rule(Phase.LOAD, r"load_model: loading model '(?P<m>[^']+)'", "loading {m}"),
-    rule(Phase.LOAD, r"init: loading model", "loading"),
-    rule(Phase.LOAD, r"^(?!.* RPC).* model buffer size = +(?P<m>[\d.]+) MiB", "{m} MiB of weights",
-         facts={"weights_mib+": "m"}),
-    rule(Phase.LOAD, r"^(?:llama_model_loader|print_info|load_tensors|llama_prepare_model_devices)\b", ""),
-    rule(Phase.LOAD, r"^\.{3,}$", "reading weights"),
-    rule(Phase.WARMUP, r"n_slots = (?P<n>\d+), n_ctx_slot = (?P<c>\d+)", "{n} slots of {c} tokens",
-         facts={"max_concurrency": "n", "context": "c"}),
-    rule(Phase.WARMUP, r"^(?!.* RPC).* (?:KV|RS) buffer size = +(?P<m>[\d.]+) MiB", "KV cache of {m} MiB",
-         facts={"kv_mib+": "m"}),
-    rule(Phase.WARMUP, r"llama_context: n_ctx +=+ (?P<n>\d+)", "context of {n} tokens", facts={"kv_tokens": "n"}),
-    rule(Phase.WARMUP, r"warming up the model|llama threadpool init|llama_context: ", ""),
-    rule(Phase.SERVER, r"(?:init|main|llama_server): model loaded", "model loaded"),
-    # A worker's last word of start-up: how far the model is loaded, only the head tells.
-    rule(Phase.SERVER, r"^Starting RPC server v(?P<v>\S+)", "RPC {v}: shares its devices", facts={"rpc": "v"}),
-    rule(Phase.SERVER, r"^  endpoint +: (?P<a>\S+)$", "shares its devices at {a}"),
-    rule(Phase.SERVER, r"^(?:Accepted client connection|Client connection closed)$", "", alive=True),
-)  # fmt: skip
-_ERROR = re.compile(
-    r"error loading model|failed to load model|failed to fit params|couldn't bind|unable to allocate|out of memory|"
-    r"error: invalid argument|^error: |exiting due to|GGML_ASSERT|^Traceback|^[\w.]+Error: |"
-    r"Remote RPC server crashed|RPC server version mismatch|: Failed to connect to \S+|Failed to create server socket|"
-    r"RPC not supported in this build"
-)
-
-
-def read_llama_cpp(line: str) -> LogEvent | None:
-    return most_telling(e for piece in pieces(line, _NEVER) if (e := _piece(piece)))
-
-
-def _piece(piece: str) -> LogEvent | None:
-    prefix = _PREFIX.match(piece)
-    body = piece[prefix.end() :] if prefix else piece
-    level = prefix["level"] if prefix else None
-    if level == "E" or _ERROR.search(body):
-        return LogEvent(Phase.START, body.strip()[:500], error=True)
-    return first(_RULES, body)

@@ -4,26 +4,22 @@ Read for 0.5.10, 0.5.12, 0.5.16, 0.5.20 and 0.5.23: sglang/srt/server_args.py (l
 entrypoints/engine.py.
 """
 
-from collections.abc import Mapping
-
 from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import ACTIVATIONS, COMMUNICATION, CONTEXT, GRAPHS, PROCESSES
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Parallelism, Recipe, Runtime
 from sparkwright.domain.units import GIB
+from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop, files_at
 from sparkwright.engines.environment import check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
-from sparkwright.engines.metrics import SGLANG_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, mounts
 from sparkwright.engines.options import merge
 from sparkwright.engines.sglang import args
-from sparkwright.engines.sglang.log import read_sglang
 from sparkwright.engines.traits import Cache, Claim, Range, Traits
 
-READ_FOR = "0.5.23"
 MODULE = ("-m", "sglang.launch_server")
 KEEPS_SECRETS = "sglang_server.py"
 _OUTSIDE = (PROCESSES, COMMUNICATION, CONTEXT, ACTIVATIONS, GRAPHS)
@@ -66,9 +62,7 @@ TRAITS = Traits(
 
 class Sglang:
     name = "sglang"
-    metric_names = SGLANG_METRICS
     metrics_page = "metrics"
-    emits: Mapping[str, str] = dict.fromkeys(args.EMITS, READ_FOR)
     # A worker ignores SIGTERM until rank 0 tells it to stop (0.5.20 and later): all ranks are stopped together.
     stop = Stop("SIGTERM", 30.0)
     traits = TRAITS
@@ -80,7 +74,7 @@ class Sglang:
         return tuple(self._rank(recipe, placement, context, rank) for rank in range(placement.world))
 
     def read(self, line: str) -> LogEvent | None:
-        return read_sglang(line)
+        return dialect(self.name).read(line)
 
     def _rank(self, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
         node = placement.nodes[rank]

@@ -28,14 +28,6 @@ PER_RANK = (
     *("nnodes", "node-rank", "dist-init-addr", "nccl-init-addr", "host", "port", "api-key", "admin-api-key"),
     *("config", "use-ray"),
 )
-EMITS = (
-    *("model-path", "served-model-name", "revision", "host", "port", "config", "tp-size", "pp-size", "dp-size"),
-    *("ep-size", "enable-dp-attention", "attn-dp-size", "nnodes", "node-rank", "dist-init-addr", "dist-timeout"),
-    *("watchdog-timeout", "context-length", "max-running-requests", "chunked-prefill-size", "kv-cache-dtype"),
-    *("mem-fraction-static", "speculative-algorithm", "speculative-num-steps", "speculative-eagle-topk"),
-    *("speculative-num-draft-tokens", "speculative-dspark-block-size", "speculative-draft-model-path"),
-    *("tool-call-parser", "reasoning-parser", "chat-template", "tokenizer-mode", "enable-metrics"),
-)
 # Our words for a method (vLLM's) -> SGLang's algorithm. Others go through in capitals, as SGLang writes its names.
 ALGORITHMS = {"mtp": "NEXTN", "draft_model": "STANDALONE"}
 _CHAINS = ("NEXTN", "EAGLE", "EAGLE3", "STANDALONE")

@@ -30,11 +30,6 @@ CACHES = {
     "CUDA_CACHE_PATH": "cuda",
 }
 PER_RANK = ("host", "port", "config", "metadata-server-config-file", "server-role", "disagg-cluster-uri")
-EMITS = (
-    *("backend", "host", "port", "tp_size", "pp_size", "ep_size", "max_seq_len", "max_batch_size", "max_num_tokens"),
-    *("kv_cache_free_gpu_memory_fraction", "reasoning_parser", "tool_parser", "chat_template"),
-    "extra_llm_api_options",
-)
 # Our words for a method (vLLM's) -> decoding_type and the name of its count, as llmapi/llm_args.py has them.
 DECODING = {
     "mtp": ("MTP", "num_nextn_predict_layers"),

@@ -3,35 +3,21 @@
 Read for 0.21.0. Ray is another engine.
 """
 
-from collections.abc import Mapping
-
 from sparkwright.domain.deployment import LogEvent
 from sparkwright.domain.finding import Finding
 from sparkwright.domain.plan import Placement, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
+from sparkwright.engines.dialect import dialect
 from sparkwright.engines.engine import SHM_BYTES, RenderContext, Stop
 from sparkwright.engines.environment import check_distributed
-from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import docker_entrypoint, mounts
 from sparkwright.engines.vllm import args
-from sparkwright.engines.vllm.log import read_vllm
 from sparkwright.engines.vllm.releases import TRAITS
-
-READ_FOR = "0.21.0"
-EMITS = (
-    "served-model-name", "revision", "host", "port", "tensor-parallel-size", "pipeline-parallel-size",
-    "data-parallel-size", "enable-expert-parallel", "distributed-executor-backend", "nnodes", "node-rank",
-    "master-addr", "master-port", "headless", "max-model-len", "max-num-seqs", "max-num-batched-tokens",
-    "kv-cache-dtype", "gpu-memory-utilization", "kv-cache-memory-bytes", "speculative-config", "tokenizer-mode",
-    "tool-call-parser", "enable-auto-tool-choice", "reasoning-parser", "chat-template",
-)  # fmt: skip
 
 
 class Vllm:
     name = "vllm"
-    metric_names = VLLM_METRICS
     metrics_page = "metrics"
-    emits: Mapping[str, str] = dict.fromkeys(EMITS, READ_FOR)
     stop = Stop("SIGTERM", 30.0)
     traits = TRAITS
 
@@ -42,7 +28,7 @@ class Vllm:
         return tuple(self._rank(recipe, placement, context, rank) for rank in range(placement.world))
 
     def read(self, line: str) -> LogEvent | None:
-        return read_vllm(line)
+        return dialect(self.name).read(line)
 
     def _rank(self, recipe: Recipe, placement: Placement, context: RenderContext, rank: int) -> RankSpec:
         node = placement.nodes[rank]

@@ -8,7 +8,6 @@ when its node has joined.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from sparkwright.domain.command import Secret
@@ -17,17 +16,15 @@ from sparkwright.domain.finding import Finding
 from sparkwright.domain.ledger import PROCESSES
 from sparkwright.domain.plan import Placement, RankFile, RankSpec
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.engines.dialect import first, most_telling, pieces, rule
+from sparkwright.engines.dialect import dialect, most_telling, pieces
 from sparkwright.engines.engine import RenderContext, Stop, files_at
 from sparkwright.engines.environment import SECRETS, check_distributed
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.launchers import script
-from sparkwright.engines.metrics import VLLM_METRICS
 from sparkwright.engines.mounts import model_word
 from sparkwright.engines.options import option_name
 from sparkwright.engines.traits import Range
-from sparkwright.engines.vllm import EMITS, READ_FOR, Vllm, args, process_program
-from sparkwright.engines.vllm.log import read_vllm
+from sparkwright.engines.vllm import Vllm, args, process_program
 from sparkwright.engines.vllm.releases import TRAITS
 
 # What belongs to vLLM's own way to span nodes.
@@ -38,9 +35,7 @@ _PROCESSES = Range(PROCESSES, 4.0, 1.0, 6.0, "as without Ray, and its 1 GiB of o
 
 class VllmRay:
     name = "vllm-ray"
-    metric_names = VLLM_METRICS
     metrics_page = "metrics"
-    emits: Mapping[str, str] = dict.fromkeys((name for name in EMITS if name not in NATIVE), READ_FOR)
     stop = Stop("SIGTERM", 30.0)
     traits = replace(TRAITS, processes=_PROCESSES, faults=TRAITS.faults | {"RCP004", "RCP020"}, owned_by="")
 
@@ -172,29 +167,20 @@ def listens(recipe: Recipe, placement: Placement, rank: int) -> tuple[tuple[str,
     return tuple((own, first + n) for n in range(1 if rank else 0, PORTS + 1))
 
 
-_OF_A_WORKER = re.compile(r"\((?:[A-Za-z]\w*|\w+\.\w+)? ?pid=\d+(?:, ip=[\d.]+)?\) ")
 _REPEATED = re.compile(r" \[repeated \d+x across cluster\].*$")
-_OURS = (
-    rule(Phase.START, r"^ray: (?P<d>\d+) of (?P<t>\d+) nodes active, \d+ of \d+ GPUs", "{d} of {t} nodes in Ray",
-         done="d", total="t", unit="nodes"),
-    rule(Phase.START, r"^ray: (?P<w>cluster is complete.*)", "{w}"),
-    rule(Phase.START, r"^ray: waits for the head's Ray at (?P<a>\S+)", "waits for Ray at {a}"),
-    # The last line of a worker: from here on the head tells how far all are.
-    rule(Phase.SERVER, r"^ray: joined the cluster at (?P<a>\S+);", "joined Ray at {a}"),
-    rule(Phase.START, r"^ray: (?P<w>warning: .*|stopping)", "{w}", alive=True),
-)  # fmt: skip
 _FAILED = re.compile(r"^ray: error: (?P<why>.*)|^(?P<sick>\[[^\]]*\] .*Unauthenticated: .*)")
 
 
 def read_vllm_ray(line: str) -> LogEvent | None:
-    return most_telling(e for piece in pieces(line, _OF_A_WORKER) if (e := _log_event(piece)))
+    return most_telling(e for piece in pieces(line, dialect("vllm-ray").begins) if (e := _log_event(piece)))
 
 
 def _log_event(piece: str) -> LogEvent | None:
     if found := _FAILED.match(piece):
         return LogEvent(Phase.START, f"Ray: {found['why'] or found['sick']}"[:500], error=True)
+    ours = dialect("vllm-ray")
     if piece.startswith("ray: "):
-        return first(_OURS, piece)
+        return ours.piece(piece)
     # Without Ray's prefix; vLLM's own `(Worker pid=1) ` looks alike and is understood by vLLM's dialect as well
-    prefix = _OF_A_WORKER.match(piece)
-    return read_vllm(_REPEATED.sub("", piece[prefix.end() :] if prefix else piece))
+    prefix = ours.begins.match(piece)
+    return dialect("vllm").read(_REPEATED.sub("", piece[prefix.end() :] if prefix else piece))

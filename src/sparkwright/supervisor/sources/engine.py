@@ -4,6 +4,7 @@ import asyncio
 
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.live import LiveCanary, LiveEngine
+from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_metrics import read
 from sparkwright.supervision.detect.stall import has_work
 from sparkwright.supervisor.context import DeploymentContext
@@ -35,7 +36,7 @@ async def shown(context: DeploymentContext) -> LiveEngine | None:
     """What the engine tells of itself now."""
     page = await context.services.endpoint.page(context.url, context.engine.metrics_page, context.key)
     context.seen.page = page or context.seen.page  # the last one is evidence
-    return read(page, context.engine.metric_names, context.now()) if page else None
+    return read(page, metric_names(context.engine.name), context.now()) if page else None
 
 
 async def canary(bus: EventBus) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sparkwright.domain.sample import GpuSample
-from sparkwright.engines.metrics import VLLM_METRICS
+from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_metrics import read
 from sparkwright.supervision.detect.gpu import Doing
 from sparkwright.supervision.detect.setting import Patience, Setting
@@ -191,7 +191,7 @@ def test_the_recorded_pages_of_vllm() -> None:
     course = ["idle"] * 30 + ["busy"] * 20 + ["after"] * 100 + ["busy"] * 40
     for number, name in enumerate(course):
         at = SETTLED + 2.0 * number
-        if kinds := set(ends(watch.engine(read(pages[name], VLLM_METRICS, at), at))):
+        if kinds := set(ends(watch.engine(read(pages[name], metric_names("vllm"), at), at))):
             told[2.0 * number] = kinds
     assert list(told.values()) == [{"frozen"}]
     assert 300 + 60 < next(iter(told)) <= 300 + 80

@@ -1,0 +1,73 @@
+"""What is known of each engine as data (data/*.toml): log phases, metric names, routes, options, words for options."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from sparkwright.domain.deployment import Phase
+from sparkwright.domain.recipe import PhaseTime
+
+# The twin takes vLLM's flags; Ray changes who starts vLLM, not what vLLM is.
+DATA_OF: Mapping[str, str] = {"twin": "vllm", "vllm-ray": "vllm"}
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """calls: `METHOD /v1/path` with `{id}` and `{path}`. websockets: paths that a client may upgrade."""
+
+    calls: tuple[str, ...]
+    websockets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """meanings: a row a meaning, a column an engine. past, values: by engine, what to write for other words."""
+
+    engines: tuple[str, ...]
+    meanings: tuple[tuple[str, ...], ...]
+    past: Mapping[str, Mapping[str, str]]
+    values: Mapping[str, Mapping[str, Mapping[str, str]]]
+
+
+@cache
+def table(name: str) -> Mapping[str, Any]:
+    return tomllib.loads(files("sparkwright.engines").joinpath("data", f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def phase_times(engine: str) -> Mapping[Phase, PhaseTime]:
+    """Usual seconds of each start-up phase, and the silence after which it counts as stuck."""
+    return {Phase(name): PhaseTime(*seconds) for name, seconds in table("phases")[engine].items()}
+
+
+def metric_names(engine: str) -> Mapping[str, str]:
+    """Our vocabulary -> the name on this engine's page of figures."""
+    names: Mapping[str, str] = table("metrics")[DATA_OF.get(engine, engine)]
+    return names
+
+
+@cache
+def routes(engine: str) -> Routes:
+    """Those of an engine in the catalog, whatever its version: an older one answers 404 itself."""
+    found = table("routes")[DATA_OF.get(engine, engine)]
+    sockets = tuple(found["websockets"])
+    return Routes((*found["routes"], *(f"GET {path}" for path in sockets)), sockets)
+
+
+def emitted(engine: str) -> tuple[str, ...]:
+    """Options that render may write, of the version whose sources were read for it."""
+    return tuple(table("emits")[DATA_OF.get(engine, engine)]["options"])
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Raises ValueError for a row of meanings that has not one column for each engine."""
+    found = table("words")
+    words = Vocabulary(tuple(found["engines"]), tuple(map(tuple, found["meanings"])), found["past"], found["values"])
+    for row in words.meanings:
+        if len(row) != len(words.engines):
+            raise ValueError(f"words.toml: {row} has not {len(words.engines)} columns")
+    return words
