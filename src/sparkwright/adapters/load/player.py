@@ -122,7 +122,7 @@ class Player:
             self._row(place, turn, exchange)
         else:
             self._pending += 1
-            self.loop.work.append(partial(self._row_later, place, turn, exchange))
+            self.loop.later(partial(self._row_later, place, turn, exchange))
 
     def over(self) -> None:
         """A session is over: the next one may begin."""
@@ -144,7 +144,7 @@ class Player:
         while self._waiting and (not self.limit or self._active < self.limit):
             at, playing = self._waiting.popleft()
             self._active += 1
-            self.loop.starts.append(partial(self._start, at, playing))
+            self.loop.start(partial(self._start, at, playing))
 
     def _start(self, at: float | None, playing: Playing) -> None:
         playing.begin(perf_counter() if at is None else self._zero + at)

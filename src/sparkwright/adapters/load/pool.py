@@ -1,28 +1,148 @@
 """The connections of one process: opened before the clock starts, kept, replaced where the server closed them."""
 
+import asyncio
+import errno
+import os
 import socket
+import ssl
 from collections.abc import Callable
 from time import perf_counter
+from typing import Any, cast
 
-from sparkwright.adapters.load.connection import Address, Connection
-from sparkwright.adapters.load.exchange import Exchange
+from sparkwright.adapters.load.exchange import END, Exchange
 from sparkwright.adapters.load.loop import Loop
 
 _AT_ONCE = 64  # connections being opened: a server's backlog may be 128
 _YOUNG = 1.0  # a connection that was closed sooner than this after it was opened is not replaced beforehand
 
+Address = tuple[socket.AddressFamily, Any]  # what socket takes for the family
+
+
+class Connection(asyncio.Protocol):
+    """exchange: in flight on it. uses: answers that came over it. since: when it last changed its state.
+
+    tls: the context and the host's name; the handshake is done when it counts as open.
+    """
+
+    def __init__(self, loop: Loop, pool: "Pool", address: Address, tls: tuple[ssl.SSLContext, str] | None) -> None:
+        self._loop, self._pool = loop, pool
+        self.exchange: Exchange | None = None
+        self.uses, self.since = 0, perf_counter()
+        self._writing, self._closed = False, False
+        self._transport: asyncio.Transport | None = None
+        family, target = address
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._opening = loop.aio.create_task(self._open(sock, target, tls))
+
+    async def _open(self, sock: socket.socket, target: Any, tls: tuple[ssl.SSLContext, str] | None) -> None:
+        secure, host = tls or (None, None)
+        connected = False
+        try:
+            await self._loop.aio.sock_connect(sock, target)
+            connected = True
+            await self._loop.aio.create_connection(lambda: self, sock=sock, ssl=secure, server_hostname=host)
+        except OSError as error:
+            if connected and tls:
+                self.close("tls", str(error))
+            else:
+                self.close("refused" if error.errno == errno.ECONNREFUSED else "unreachable", _text(error))
+        finally:
+            if not self._transport:
+                sock.close()
+
+    def send(self, exchange: Exchange) -> None:
+        """`sent` is when the last byte was given to the kernel, the first time."""
+        assert self._transport
+        self.exchange = exchange
+        self._transport.write(exchange.request)
+        self.since = perf_counter()
+        if not (exchange.sent or self._writing):
+            exchange.sent = self.since
+
+    def close(self, kind: str = "", error: str = "") -> None:
+        if not self._closed:
+            self._end()
+            self._pool.lost(self, kind, error)
+
+    def look(self) -> None:
+        """Is the answer whole? What is in it can wait, the next request cannot."""
+        exchange = self.exchange
+        if exchange is None:
+            return
+        exchange.frame()
+        if exchange.complete:
+            self._done(exchange)
+
+    # What the event loop calls.
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport, self.since = cast(asyncio.Transport, transport), perf_counter()
+        self._transport.set_write_buffer_limits(0)
+        self._pool.opened(self)
+
+    def data_received(self, part: bytes) -> None:
+        """One read: time and bytes are kept, nothing is parsed."""
+        now, exchange = perf_counter(), self.exchange
+        self._loop.reads += 1
+        if exchange is None:
+            self.close("idle")  # nothing was asked: the server talks out of turn
+            return
+        times = exchange.times
+        times.append(now)
+        exchange.parts.append(part)
+        if part.endswith(END) or len(part) < len(END):
+            self.look()
+        elif len(times) == exchange.mark:
+            self._loop.later(self._look_deeper)
+
+    def pause_writing(self) -> None:
+        self._writing = True
+
+    def resume_writing(self) -> None:
+        self._writing, self.since = False, perf_counter()
+        if self.exchange and not self.exchange.sent:
+            self.exchange.sent = self.since
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if isinstance(error, OSError):
+            self.close("reset", _text(error))
+        else:
+            self.close("cut", "the server closed the connection")
+
+    def _look_deeper(self) -> None:
+        self.look()
+        if self.exchange:
+            self.exchange.digest()
+
+    def _done(self, exchange: Exchange) -> None:
+        self.exchange, self.since = None, perf_counter()
+        self.uses += 1
+        if exchange.keeps_alive() and not self._writing:
+            self._pool.free(self)
+        else:
+            self._end()
+        exchange.owner(exchange)
+
+    def _end(self) -> None:
+        self._closed = True
+        if self._transport:
+            self._transport.abort()
+        else:
+            self._opening.cancel()
+
 
 class Pool:
-    """make: builds a connection (plain or TLS). unknown: why the host has no address."""
+    """make: builds a connection. unknown: why the host has no address."""
 
-    def __init__(self, loop: Loop, make: Callable[["Pool", Address], Connection], addresses: list[Address]) -> None:
-        self._loop, self._make, self._addresses = loop, make, addresses
+    def __init__(self, make: Callable[["Pool", Address], Connection], addresses: list[Address], unknown: str) -> None:
+        self._make, self._addresses, self._unknown = make, addresses, unknown
         self._idle: list[Connection] = []
         self._opening: dict[Connection, Exchange | None] = {}
         self.busy: set[Connection] = set()
         self._wanted = 0
-        self._ready: Callable[[], None] = _nothing
-        self.closing, self.unknown = False, ""
+        self._ready: Callable[[], None] | None = None
+        self.closing = False
 
     def prepare(self, number: int, ready: Callable[[], None]) -> None:
         """Opens so many; calls `ready` when each of them is open, or cannot be."""
@@ -59,7 +179,7 @@ class Pool:
         for connection in [*self.busy, *self._opening]:
             connection.close(kind, error)
 
-    # What connections tell.
+    # What connections report.
     def opened(self, connection: Connection) -> None:
         exchange = self._opening.pop(connection, None)
         if exchange:
@@ -115,15 +235,16 @@ class Pool:
             self._wanted -= 1
             self._open(None)
         if not self._wanted and not self._opening:
-            ready, self._ready = self._ready, _nothing
-            ready()
+            ready, self._ready = self._ready, None
+            if ready:
+                ready()
 
     def _open(self, exchange: Exchange | None) -> None:
         try:
             if self._addresses:
                 self._opening[self._make(self, self._addresses[0])] = exchange
                 return
-            kind, why = "unknown-host", self.unknown
+            kind, why = "unknown-host", self._unknown
         except OSError as error:
             kind, why = "not-sent", f"no socket: {error.strerror}"
         if exchange:
@@ -135,8 +256,9 @@ class Pool:
         connection.send(exchange)
 
 
-def _nothing() -> None:
-    pass
+def _text(error: OSError) -> str:
+    name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+    return f"{name}: {os.strerror(error.errno) if error.errno else error}"
 
 
 def resolve(host: str, port: int) -> list[Address]:

@@ -9,16 +9,14 @@ import fcntl
 import gc
 import os
 import resource
-import select
+import ssl
 from functools import partial
 from time import perf_counter, process_time
 from typing import Any
 
-from sparkwright.adapters.load.connection import Connection
 from sparkwright.adapters.load.loop import Loop
 from sparkwright.adapters.load.player import Player
-from sparkwright.adapters.load.pool import Pool, resolve
-from sparkwright.adapters.load.tls import TlsConnection, context
+from sparkwright.adapters.load.pool import Connection, Pool, resolve
 from sparkwright.adapters.load.wire import LAG, READY, ROW, Frames, frame, read_frame
 
 _SWEEP = 0.2
@@ -67,27 +65,21 @@ class Worker:
         wanted = min(len(sessions), self._job["concurrency"] or (len(sessions) if sessions[0][1] is None else _SPARE))
         self._player.load(sessions)
         gc.freeze()
-        self._loop.watch(0, select.EPOLLIN, self._told)
+        self._loop.aio.add_reader(0, self._told)
         self._pool.prepare(wanted, self._ready)
         self._loop.at(perf_counter() + _SWEEP, self._sweep)
         self._loop.run()
         self._out.put((LAG, *self._lag()))
         self._out.close()
 
-    def _make(self) -> Any:
-        loop, host = self._loop, self._job["host"]
-        if self._job["tls"]:
-            secure = context(self._job["authority"])
-            return lambda pool, address: TlsConnection(loop, pool, address, secure, host)
-        return lambda pool, address: Connection(loop, pool, address)
-
     def _connections(self) -> Pool:
+        host, unknown, addresses = self._job["host"], "", []
+        tls = (_context(self._job["authority"]), host) if self._job["tls"] else None
         try:
-            return Pool(self._loop, self._make(), resolve(self._job["host"], self._job["port"]))
+            addresses = resolve(host, self._job["port"])
         except OSError as error:
-            pool = Pool(self._loop, self._make(), [])
-            pool.unknown = f"{self._job['host']}: {error.strerror}"
-            return pool
+            unknown = f"{host}: {error.strerror}"
+        return Pool(lambda pool, address: Connection(self._loop, pool, address, tls), addresses, unknown)
 
     def _request(self, length: int, parts: tuple[bytes, ...]) -> bytes:
         return b"".join((self._job["head"], b"%d\r\n\r\n" % length, *parts))
@@ -96,7 +88,7 @@ class Worker:
         self._out.put((READY,))
         self._out.flush()
 
-    def _told(self, _mask: int) -> None:
+    def _told(self) -> None:
         """When to begin, or the end of stdin: the reader of the rows is gone."""
         data = os.read(0, _FULL)
         if not data:
@@ -135,6 +127,15 @@ def main() -> None:
     job = read_frame(_read_whole)
     if job is not None:
         Worker(job, Out(1)).run()
+
+
+def _context(authority: str) -> ssl.SSLContext:
+    """The system's authorities (SSL_CERT_FILE counts), and that of a file."""
+    made = ssl.create_default_context()
+    if authority:
+        made.load_verify_locations(authority)
+    made.set_alpn_protocols(["http/1.1"])
+    return made
 
 
 def _read_whole(size: int) -> bytes:
