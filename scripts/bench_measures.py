@@ -97,7 +97,7 @@ def _rank(nodes: Nodes, rank: dict[str, Any], port: int) -> Iterator[None]:
 
 def _first_answer(port: int, limit: float = 120.0) -> None:
     """Asks until a completion with tokens comes back."""
-    body = {"model": "twin-tiny", "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 64}
+    body = {"model": "twin-tiny", "messages": [{"role": "user", "content": "Write hello."}], "max_tokens": 64}
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -215,7 +215,7 @@ def check_takes(nodes: Nodes, repeats: int) -> Figure:
     """`check` as a call of its own, with connections that an earlier call has left open."""
 
     def check() -> None:
-        done = subprocess.run(nodes.words("check", "--json"), capture_output=True, text=True, env=nodes.environment)
+        done = subprocess.run(nodes.argv("check", "--json"), capture_output=True, text=True, env=nodes.environment)
         if done.returncode not in (0, 1) or json.loads(done.stdout)["unreachable"]:
             raise RuntimeError(f"check ended with {done.returncode}: {done.stderr}")
 

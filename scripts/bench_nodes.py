@@ -46,7 +46,7 @@ class Nodes:
     local: Cluster | None = None
     environ: dict[str, str] = field(default_factory=dict)
 
-    def words(self, *words: str) -> list[str]:
+    def argv(self, *words: str) -> list[str]:
         config = ["--ssh-config", str(self.ssh_config)] if self.ssh_config else []
         return [*SPARKWRIGHT, *words, "--cluster", str(self.cluster), *config]
 
@@ -56,7 +56,7 @@ class Nodes:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Raises RuntimeError with what it reported."""
-        done = subprocess.run(self.words(*words), capture_output=True, text=True, env=self.environment)
+        done = subprocess.run(self.argv(*words), capture_output=True, text=True, env=self.environment)
         if done.returncode:
             raise RuntimeError(
                 f"{self.kind}: sparkwright {' '.join(words)} ended with {done.returncode}: {done.stderr}"

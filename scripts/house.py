@@ -60,7 +60,7 @@ BANNED_TEXT: Mapping[str, str] = {
     r"held (to|against|fresh)|held by (a|the|its) tests?": "meets, checked against",
     r"no word of": "no mention of",
     r"wanted|observed": "expected ..., found ...",
-    r"twins?": "simulator, port pair, OEM variant",
+    r"(?<!plan )(?<!up )(?<!name: )(?<!engine: )(?<!disarm )twins?": "simulator, port pair, OEM variant",
 }
 PARTS_BANNED = """
 tell tells told says said say mend mends mended cure cures cured stand stands standing beside anew whoever knock knocks

@@ -243,7 +243,7 @@ def running(nodes: Sequence[Node]) -> dict[str, list[str]]:
 
 
 def assert_clean(nodes: Sequence[Node]) -> None:
-    """What followed a log until now ends by itself, on a busy machine a few seconds later."""
+    """What followed a log until now ends after the log's process, on a busy machine a few seconds later."""
     end = time.monotonic() + ENDING
     while (left := [f"{n.name}: {one}" for n in nodes for one in n.leftovers()]) and time.monotonic() < end:
         time.sleep(0.5)

@@ -71,7 +71,7 @@ def carry(drive: Drive, folder: Path, node: Node) -> None:
     subprocess.run(words, check=True, timeout=30, stdin=subprocess.DEVNULL)
 
 
-def told(folder: Path, form: str) -> tuple[list[str], list[str], list[str]]:
+def written_steps(folder: Path, form: str) -> tuple[list[str], list[str], list[str]]:
     """From the instructions: nodes in the order of starting; the commands that prepare and start; those that end."""
     if form == "shell":
         text = next(folder.glob("*/rank.sh")).read_text()
@@ -99,7 +99,7 @@ def test_it_serves_as_written_and_ends_as_written(
     """Followed word by word, the instructions end in a streamed answer for the key, and then in nothing left."""
     before = [listening(node) for node in nodes]
     folder = emitted(drive, form, engine, runtime)
-    order, begin, end = told(folder, form)
+    order, begin, end = written_steps(folder, form)
     assert order == ["spark-2", "spark-1"] and begin and end
     for name in order:
         node = drive.testbed.node(name)

@@ -50,7 +50,7 @@ def test_cuts_are_cuts(testbed: Testbed, nodes: list[Node]) -> None:
     head, worker = nodes
     harm.cut_ssh(worker, head)
     assert not reaches(head, worker.mgmt) and worker.ssh("true").returncode == 0
-    harm.mend_ssh(worker)
+    harm.restore_ssh(worker)
     harm.set_fabric(worker, up=False)
     assert reaches(head, worker.mgmt) and not reaches(head, worker.fabric)
     harm.set_fabric(worker, up=True)

@@ -61,9 +61,9 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
 ) -> None:
     """The unit is active, and all that the laptop had is gone: home, recipe, cluster file, connections."""
     head, worker = nodes
-    told = drive.good("up", drive.recipe(runtime), "--json").json
-    found = [finding["code"] for finding in told["supervision"]["findings"]]
-    assert told["supervision"]["node"] == "spark-1" and not [code for code in found if code.startswith("SUP")], found
+    shown = drive.good("up", drive.recipe(runtime), "--json").json
+    found = [finding["code"] for finding in shown["supervision"]["findings"]]
+    assert shown["supervision"]["node"] == "spark-1" and not [code for code in found if code.startswith("SUP")], found
     assert head.sh(f"{USER} is-active {UNIT}", user="spark") == "active"
     before = running(nodes)
     shutil.rmtree(drive.folder / "home")
@@ -133,11 +133,11 @@ def test_what_is_wrong_with_its_own_files_and_its_gateway_is_in_status(drive: Dr
     head.sh(f"{USER} start {UNIT}; {USER} stop {caddy}", user="spark")
     words = ("state.json was corrupt", "has version 99", "the gateway does not answer")
 
-    def told() -> bool:
+    def shown() -> bool:
         found = drive.run("status", "--json").json["deployments"][0]
         return found["state"] == "degraded" and all(any(w in said for said in found["problems"]) for w in words)
 
-    until(told, "all three in status", 40)
+    until(shown, "all three in status", 40)
     assert all(word in drive.run("status").out for word in words) and [len(engines(n)) for n in nodes] == [1, 1]
     head.sh(f"rm {HOME}/state.json.bad {STATE}/store.sqlite*; {USER} start {caddy}", user="spark")
     until(lambda: live(head).get("phase") == "ready", "all of it to be over", 60)

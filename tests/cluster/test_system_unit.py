@@ -1,4 +1,4 @@
-"""A rank that a supervisor starts is in a control group of its own, whoever's systemd runs the supervisor."""
+"""A rank that a supervisor starts is in a control group of its own, whichever systemd runs the supervisor."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ LABELS = json.dumps({"deployment": "scoped", "rank": "0", "spec-hash": "abc"})
 
 @pytest.fixture
 def nodes(nodes: list[Node]) -> Iterator[list[Node]]:
-    """Their user may use sudo without a password, as whoever has supervisors under the system's own systemd."""
+    """Their user may use sudo without a password, as a user whose supervisors run under the system's own systemd."""
     nodes[0].write(SUDO, "spark ALL=(root) NOPASSWD: ALL\n", mode="440")
     yield nodes
     nodes[0].sh(f"rm {SUDO}")

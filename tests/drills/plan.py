@@ -128,7 +128,7 @@ SSH_CUT = Drill(
     "the head cannot reach the worker's sshd; ssh itself gives up after three unanswered questions of 5 s",
     faults.cut_ssh,
     Target(sign="trouble", detected=SILENT, beyond=None, relaunches=0, incidents=0),
-    meanwhile=later(10.0, lambda ground: harm.mend_ssh(ground.worker)),
+    meanwhile=later(10.0, lambda ground: harm.restore_ssh(ground.worker)),
     limit=90.0,
 )
 FABRIC_CUT = Drill(

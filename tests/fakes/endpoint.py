@@ -13,7 +13,7 @@ from sparkwright.domain.probed import Reply
 Shown = Reply | Callable[[str], Reply]
 
 
-def said(body: Any, status: int = 200, **headers: str) -> Reply:
+def reply(body: Any, status: int = 200, **headers: str) -> Reply:
     text = body if isinstance(body, str) else json.dumps(body)
     return Reply(status, {name.replace("_", "-"): value for name, value in headers.items()}, text, 0.02, 0.01)
 
@@ -36,7 +36,7 @@ class TableAsker:
         self.asked.append((path, body))
         if self.answers is None:
             raise NotReady(f"{url}: connection refused")
-        found = self.answers.get(path, said({"error": "not found"}, 404))
+        found = self.answers.get(path, reply({"error": "not found"}, 404))
         return found(body) if callable(found) else found
 
 
@@ -47,7 +47,7 @@ class FakeEndpoint(TableAsker):
     """Implements ports.Endpoint. given: answers or exceptions in order, the last one for ever.
 
     asked: (base_url, model, prompt, max_tokens, key) of every `ask`. shown: path -> the page there.
-    said: to who probes without a key.
+    the answer to a probe without a key.
     """
 
     def __init__(self, *given: Answer | Exception, models: tuple[str, ...] = ()) -> None:

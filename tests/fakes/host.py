@@ -17,15 +17,15 @@ Given = Completed | str | list[str] | BaseException | Callable[[Command], Any]
 
 @dataclass
 class Rule:
-    wanted: Wanted
+    expected: Wanted
     given: list[Given]
 
     def fits(self, command: Command) -> bool:
-        if isinstance(self.wanted, tuple):
-            return command.argv[: len(self.wanted)] == self.wanted
-        if isinstance(self.wanted, str):
-            return self.wanted in words(command)
-        return self.wanted(command)
+        if isinstance(self.expected, tuple):
+            return command.argv[: len(self.expected)] == self.expected
+        if isinstance(self.expected, str):
+            return self.expected in joined(command)
+        return self.expected(command)
 
     def next(self) -> Given:
         """The answers in their order; the last one for ever."""
@@ -51,14 +51,14 @@ class FakeHost:
     closed: bool = False
     _rules: list[Rule] = field(default_factory=list)
 
-    def on(self, wanted: Wanted, *given: Given) -> "FakeHost":
-        """wanted: the first words of argv (tuple), a part of the joined argv (str), or a predicate."""
-        self._rules.append(Rule(wanted, list(given or (Completed(0, ""),))))
+    def on(self, expected: Wanted, *given: Given) -> "FakeHost":
+        """expected: the first parts of argv (tuple), a part of the joined argv (str), or a predicate."""
+        self._rules.append(Rule(expected, list(given or (Completed(0, ""),))))
         return self
 
-    def ran(self, wanted: Wanted) -> list[Command]:
+    def ran(self, expected: Wanted) -> list[Command]:
         """The commands that fit."""
-        return [command for command in self.commands if Rule(wanted, []).fits(command)]
+        return [command for command in self.commands if Rule(expected, []).fits(command)]
 
     @property
     def changes(self) -> list[str]:
@@ -118,11 +118,11 @@ class FakeHost:
             if rule.fits(command):
                 return rule.next()
         if self.default is None:
-            raise AssertionError(f"{self.name}: the test has no answer for: {words(command)}")
+            raise AssertionError(f"{self.name}: the test has no answer for: {joined(command)}")
         return self.default
 
 
-def words(command: Command) -> str:
+def joined(command: Command) -> str:
     return shlex.join(command.argv)
 
 

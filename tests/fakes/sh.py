@@ -24,14 +24,14 @@ class Sh:
     def environ(self) -> dict[str, str]:
         return {"HOME": str(self.home), "PATH": os.environ["PATH"], "SPARKWRIGHT_LOCK_DIR": str(self.home)}
 
-    def words(self, command: Command) -> list[str]:
+    def argv(self, command: Command) -> list[str]:
         shell = [self.shell, "--posix"] if self.shell == "bash" else [self.shell]
         return [*shell, *command.argv[1:]]
 
     def start(self, command: Command) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            self.words(command),
+            self.argv(command),
             env=self.environ,
             stdin=pipe,
             stdout=pipe,

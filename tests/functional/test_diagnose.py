@@ -57,9 +57,9 @@ def test_logs_in_their_envelopes(shell: Shell, tmp_path: Path, form: str) -> Non
     path = tmp_path / "x.log"
     path.write_bytes(data[form])
     code, out, _ = shell.run("diagnose", str(path), "--json")
-    told = json.loads(out)
-    assert code == 1 and told["schema"] == 1
-    (cause,) = told["diagnosis"]["causes"]
+    printed = json.loads(out)
+    assert code == 1 and printed["schema"] == 1
+    (cause,) = printed["diagnosis"]["causes"]
     assert cause["key"] == "gloo-wrong-interface-loopback"
     assert cause["proof"][0]["number"] == (1001 if "gzip" in form else 51)
     assert cause["sureness"] == "high"
@@ -79,7 +79,7 @@ def test_a_pipe_and_a_folder(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "printed"),
     [
         (["diagnose", "nowhere/x.log"], "nowhere/x.log: there is no such file"),
         (["diagnose", "No_Such"], "No_Such: there is no such file"),
@@ -87,10 +87,10 @@ def test_a_pipe_and_a_folder(shell: Shell, tmp_path: Path) -> None:
         (["diagnose", "--watch", "-", "x.log"], "either standard input or files"),
     ],
 )
-def test_wrong_arguments_are_reported(shell: Shell, words: list[str], told: str) -> None:
+def test_wrong_arguments_are_reported(shell: Shell, words: list[str], printed: str) -> None:
     """Guards exit 2 and a sentence that names what was wrong."""
     code, out, err = shell.run(*words)
-    assert (code, out) == (2, "") and told in err
+    assert (code, out) == (2, "") and printed in err
 
 
 def test_an_empty_folder_and_an_unreadable_file(shell: Shell, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ GATED = "Cannot access gated repo for url https://huggingface.co/x/y. Access to 
 LATER = ((XID, "gpu-fell-off-bus-xid79"), (FULL, "disk-full"))
 
 
-def told(watch: subprocess.Popen[str]) -> str:
+def printed(watch: subprocess.Popen[str]) -> str:
     """The next cause's key; the test's own time limit is the whole suite's."""
     assert watch.stdout
     ready, _, _ = select.select([watch.stdout], [], [], 60.0)
@@ -132,14 +132,14 @@ def test_watch_prints_each_cause_while_the_log_grows(shell: Shell, tmp_path: Pat
     path.write_text(BORING + GLOO)
     watch = shell.start("diagnose", "--watch", "--json", str(path))
     try:
-        assert told(watch) == "gloo-wrong-interface-loopback"
+        assert printed(watch) == "gloo-wrong-interface-loopback"
         for text, key in LATER:
             with path.open("a") as log:
                 log.write(text)
-            assert told(watch) == key
+            assert printed(watch) == key
         path.rename(tmp_path / "live.log.1")
         path.write_text(GATED + GLOO)
-        assert told(watch) == "hf-gated-repo-no-access"
+        assert printed(watch) == "hf-gated-repo-no-access"
     finally:
         watch.send_signal(signal.SIGINT)
         _, err = watch.communicate(timeout=60)
@@ -153,7 +153,7 @@ def test_watch_on_a_pipe_ends_with_it(shell: Shell) -> None:
     for text, key in ((BORING + GLOO, "gloo-wrong-interface-loopback"), *LATER):
         watch.stdin.write(text)
         watch.stdin.flush()
-        assert told(watch) == key
+        assert printed(watch) == key
     watch.stdin.close()
     assert watch.wait(timeout=60) == 1
     for stream in (watch.stdout, watch.stderr):

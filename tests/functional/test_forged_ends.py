@@ -5,7 +5,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from functional import dockerd
-from functional.supervised_twin import READY, make_twin
+from functional.supervised_simulator import READY, make_supervised
 from sparkwright.adapters.hosts import local_host
 from sparkwright.app.ranks import End, follow
 from sparkwright.domain.cluster import Node
@@ -55,21 +55,21 @@ async def test_a_container_ends_when_it_ends(tmp_path: Path) -> None:
 
 async def test_a_supervised_rank_is_not_relaunched_for_what_its_log_reports(tmp_path: Path) -> None:
     """Guards a service against its clients: the forged lines pass, and the first incident is the real end."""
-    twin = make_twin(tmp_path)
-    await twin.up()
-    twin.write_home()
+    simulator = make_supervised(tmp_path)
+    await simulator.up()
+    simulator.write_home()
     try:
-        with twin.process():
-            await twin.until(lambda live: live.phase is READY and live.canary is not None)
-            with (twin.rank_dir(1) / "log").open("a") as log:
+        with simulator.process():
+            await simulator.until(lambda live: live.phase is READY and live.canary is not None)
+            with (simulator.rank_dir(1) / "log").open("a") as log:
                 log.write("\n".join(("", *FORGED, "")))
-            first = twin.live()
-            await twin.until(lambda live: bool(live.canary and first and live.at > first.at + 1))
-            twin.kill(1)
-            await twin.until(lambda live: live.phase is READY and live.relaunches == 1)
-            live = twin.live()
+            first = simulator.live()
+            await simulator.until(lambda live: bool(live.canary and first and live.at > first.at + 1))
+            simulator.kill(1)
+            await simulator.until(lambda live: live.phase is READY and live.relaunches == 1)
+            live = simulator.live()
     finally:
-        await twin.down()
+        await simulator.down()
     assert live and live.incidents == 1
-    assert "rank 1 on spark-2 ended" in (twin.state / "incidents/twin/1/fault.txt").read_text()
-    assert (twin.starts(0), twin.starts(1)) == (2, 2)
+    assert "rank 1 on spark-2 ended" in (simulator.state / "incidents/twin/1/fault.txt").read_text()
+    assert (simulator.starts(0), simulator.starts(1)) == (2, 2)

@@ -57,7 +57,7 @@ def addresses(state: Path, *urls: str, mode: int = 0o600) -> None:
     path.chmod(mode)
 
 
-async def told(state: Path, *news: News, limit: float = 5.0) -> list[str]:
+async def lines_of_hooks(state: Path, *news: News, limit: float = 5.0) -> list[str]:
     said: list[str] = []
     hooks = Hooks(state, said.append, limit)
     for one in news:
@@ -69,7 +69,7 @@ async def told(state: Path, *news: News, limit: float = 5.0) -> list[str]:
 async def test_a_program_gets_it_in_its_environment_and_as_json(tmp_path: Path) -> None:
     """Shell scripts take the variables, others the document; nothing else of ours is in the environment."""
     program(tmp_path, "10-mail", f"cat >{tmp_path}/body; env >{tmp_path}/env; echo said; echo said >&2")
-    assert await told(tmp_path, NEWS) == []
+    assert await lines_of_hooks(tmp_path, NEWS) == []
     body = json.loads((tmp_path / "body").read_text())
     assert (body["schema"], body["event"], body["incident"], body["simulated"]) == (1, "opened", 7, True)
     env = (tmp_path / "env").read_text()
@@ -88,17 +88,17 @@ async def test_an_address_is_posted_to(tmp_path: Path, server: tuple[type[Heard]
     """The same document; an answer that is not 2xx is reported without the address's token."""
     handler, url = server
     addresses(tmp_path, url)
-    assert await told(tmp_path, NEWS) == []
+    assert await lines_of_hooks(tmp_path, NEWS) == []
     assert [body["event"] for body in handler.bodies] == ["opened"]
     handler.status = 500
-    assert await told(tmp_path, NEWS) == ["hook 127.0.0.1: HTTP 500"]
+    assert await lines_of_hooks(tmp_path, NEWS) == ["hook 127.0.0.1: HTTP 500"]
 
 
 async def test_news_come_in_their_order(tmp_path: Path) -> None:
     """`closed` never before `opened`, however slow the hook."""
     program(tmp_path, "slow", f'sleep 0.2; echo "$SPARKWRIGHT_EVENT" >>{tmp_path}/order')
     closed = News("closed", "serving again", "twin", 1060.0, "ready", 7)
-    assert await told(tmp_path, NEWS, closed) == []
+    assert await lines_of_hooks(tmp_path, NEWS, closed) == []
     assert (tmp_path / "order").read_text() == "opened\nclosed\n"
 
 
@@ -124,7 +124,7 @@ async def test_hooks_that_fail_are_reported_and_nothing_else_happens(tmp_path: P
     (tmp_path / "hooks" / "nonsense").write_bytes(b"\x7fELFnot really")
     (tmp_path / "hooks" / "nonsense").chmod(0o755)
     addresses(tmp_path, "http://127.0.0.1:9/")
-    said = await told(tmp_path, NEWS)
+    said = await lines_of_hooks(tmp_path, NEWS)
     assert "hook fails: exit code 3" in said
     assert any(line.startswith("hook nonsense: OSError") for line in said)
     assert any(line.startswith("hook 127.0.0.1: ConnectError") for line in said)
@@ -136,13 +136,13 @@ async def test_what_is_not_safe_is_not_used(tmp_path: Path, server: tuple[type[H
     program(tmp_path, "lax", f"touch {tmp_path}/ran", mode=0o777)
     program(tmp_path, "plain-file", f"touch {tmp_path}/ran", mode=0o644)
     addresses(tmp_path, url, mode=0o644)
-    said = await told(tmp_path, NEWS)
+    said = await lines_of_hooks(tmp_path, NEWS)
     assert len(said) == 2 and "hook lax is not run" in said[0] and "chmod 600" in said[1]
     addresses(tmp_path, "http://example.com/?token=SECRET", "ftp://x/", "nonsense", "http://[", "https:///x")
-    said = await told(tmp_path, NEWS)
+    said = await lines_of_hooks(tmp_path, NEWS)
     assert sum("only https" in line for line in said) == 5 and "SECRET" not in "".join(said)
     os.chmod(tmp_path / "hooks", 0o777)
-    assert any("hooks in" in line and "not run" in line for line in await told(tmp_path, NEWS))
+    assert any("hooks in" in line and "not run" in line for line in await lines_of_hooks(tmp_path, NEWS))
     assert not (tmp_path / "ran").exists() and handler.bodies == []
 
 
@@ -151,30 +151,30 @@ async def test_a_broken_list_is_no_trouble(tmp_path: Path, text: str) -> None:
     """It is reported how it should be, at most."""
     addresses(tmp_path)
     (tmp_path / "hooks.json").write_text(text)
-    assert all('{"webhooks": ["https://..."]}' in line for line in await told(tmp_path, NEWS))
+    assert all('{"webhooks": ["https://..."]}' in line for line in await lines_of_hooks(tmp_path, NEWS))
 
 
 async def test_odd_places_are_no_trouble(tmp_path: Path) -> None:
     """A file in the place of the folder, a link to nowhere, words that no encoding has: what works is still
     reported."""
     (tmp_path / "hooks").write_text("")
-    assert any("hooks in" in line for line in await told(tmp_path, NEWS))
+    assert any("hooks in" in line for line in await lines_of_hooks(tmp_path, NEWS))
     (tmp_path / "hooks").unlink()
     program(tmp_path, "works", f"cat >{tmp_path}/body")
     (tmp_path / "hooks" / "nowhere").symlink_to(tmp_path / "gone")
     odd = News("opened", b"caf\xe9".decode("utf-8", "surrogateescape"), "twin", 1.0)
-    assert await told(tmp_path, odd) == []
+    assert await lines_of_hooks(tmp_path, odd) == []
     assert json.loads((tmp_path / "body").read_text())["text"] == "caf?"
 
 
 async def test_no_notifier_is_fine(tmp_path: Path) -> None:
     """Most clusters have no hooks."""
-    assert await told(tmp_path, NEWS) == []
+    assert await lines_of_hooks(tmp_path, NEWS) == []
 
 
 async def test_hooks_that_are_too_slow_forget_the_oldest(tmp_path: Path) -> None:
     """What waits is bounded: a supervisor that relaunches for a day does not grow."""
     program(tmp_path, "count", f'echo "$SPARKWRIGHT_INCIDENT" >>{tmp_path}/numbers')
     many = [News("opened", "", "twin", 1.0, incident=number) for number in range(1, 101)]
-    await told(tmp_path, *many)
+    await lines_of_hooks(tmp_path, *many)
     assert (tmp_path / "numbers").read_text().split() == [str(number) for number in range(69, 101)]

@@ -60,7 +60,7 @@ class Running:
     process: asyncio.subprocess.Process
     log: Path
 
-    async def says(self, text: str) -> None:
+    async def prints(self, text: str) -> None:
         async with asyncio.timeout(20):
             while text not in self.log.read_text():
                 assert self.process.returncode is None, self.log.read_text()
@@ -83,7 +83,7 @@ async def both(specs: tuple[RankSpec, ...], folder: Path, ahead: float = 0.0) ->
         await asyncio.sleep(ahead)
         assert head.process.returncode is None, head.log.read_text()
         started.append(worker := await start(specs[1], folder))
-        await head.says("listening on http://")
+        await head.prints("listening on http://")
         yield head, worker
     finally:
         for running in started:
@@ -109,11 +109,11 @@ async def test_two_nodes_answer_and_stop(tmp_path: Path) -> None:
     async with both(specs, tmp_path) as (head, worker):
         found = (await answer(specs[0])).json()
         assert (found["model"], found["usage"]["completion_tokens"]) == ("tiny", 8)
-        await worker.says("Accepted client connection")
-        told = [read_log(r.log.read_text().splitlines(), READ) for r in (head, worker)]
-        assert told[0].ready_after is not None
-        assert (told[1].ready_after, told[0].root, told[1].root) == (None, "", "")
-        assert "rpc" in dict(told[1].facts)
+        await worker.prints("Accepted client connection")
+        logs = [read_log(r.log.read_text().splitlines(), READ) for r in (head, worker)]
+        assert logs[0].ready_after is not None
+        assert (logs[1].ready_after, logs[0].root, logs[1].root) == (None, "", "")
+        assert "rpc" in dict(logs[1].facts)
         for running in (head, worker):
             running.process.send_signal(signal.SIGTERM)
             await asyncio.wait_for(running.process.wait(), engine("llama-cpp").stop.grace)

@@ -34,9 +34,9 @@ KEY = "SPARKWRIGHT_LAUNCH_KEY"
 STAND_IN = """
 import http.server, json, os, pathlib, sys
 rank = os.environ["OMPI_COMM_WORLD_RANK"]
-told = {"pid": os.getpid(), "argv": sys.argv, "env": dict(os.environ), "size": os.environ["OMPI_COMM_WORLD_SIZE"]}
-file = pathlib.Path(__file__).with_name(f"told{rank}.json")
-file.with_suffix(".new").write_text(json.dumps(told))
+found = {"pid": os.getpid(), "argv": sys.argv, "env": dict(os.environ), "size": os.environ["OMPI_COMM_WORLD_SIZE"]}
+file = pathlib.Path(__file__).with_name(f"found{rank}.json")
+file.with_suffix(".new").write_text(json.dumps(found))
 file.with_suffix(".new").rename(file)
 print(f"[11/21/2026-10:00:00] [TRT-LLM] [RANK {rank}] [I] Using LLM with PyTorch backend", flush=True)
 port = int(sys.argv[sys.argv.index("--port") + 1]) if rank == "0" else 0
@@ -58,8 +58,8 @@ mpi.MPI_Allreduce(ctypes.byref(mine), ctypes.byref(total), 1, integer, named("om
 many = (ctypes.c_int * 500_000)(*([7] * 500_000 if mine.value == 1 else []))
 mpi.MPI_Bcast(many, len(many), integer, 0, world)
 mpi.MPI_Finalize()
-told = {"pid": os.getpid(), "env": dict(os.environ), "sum": total.value, "content": sum(many)}
-pathlib.Path(__file__).with_name(f"told{mine.value - 1}.json").write_text(json.dumps(told))
+found = {"pid": os.getpid(), "env": dict(os.environ), "sum": total.value, "content": sum(many)}
+pathlib.Path(__file__).with_name(f"found{mine.value - 1}.json").write_text(json.dumps(found))
 """
 
 
@@ -103,14 +103,14 @@ class Ranks:
     def log(self, rank: int) -> str:
         return self.log_file(rank).read_text()
 
-    def told(self, rank: int) -> dict:
-        return json.loads((self.folder / f"told{rank}.json").read_text())
+    def found(self, rank: int) -> dict:
+        return json.loads((self.folder / f"found{rank}.json").read_text())
 
     def both_up(self) -> tuple[int, int]:
         """The process ids of the two stand-ins."""
-        until(lambda: all((self.folder / f"told{k}.json").exists() for k in (0, 1)), self.log(0))
+        until(lambda: all((self.folder / f"found{k}.json").exists() for k in (0, 1)), self.log(0))
         until(lambda: "startup complete" in self.log(0), self.log(0))
-        return self.told(0)["pid"], self.told(1)["pid"]
+        return self.found(0)["pid"], self.found(1)["pid"]
 
     def ended(self, rank: int, seconds: float = 15) -> int:
         return self.processes[rank].wait(seconds)
@@ -124,7 +124,7 @@ def ranks(tmp_path: Path) -> Iterator[Ranks]:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    for file in tmp_path.glob("told*.json"):
+    for file in tmp_path.glob("found*.json"):
         pid = json.loads(file.read_text())["pid"]
         if lives(pid):
             os.kill(pid, signal.SIGKILL)
@@ -164,11 +164,11 @@ def test_both_ranks_start_each_with_the_environment_of_its_node(ranks: Ranks) ->
     ranks.start(1)
     ranks.start(0)
     ranks.both_up()
-    assert [ranks.told(k)["env"]["THIS_NODE"] for k in (0, 1)] == ["spark-1", "spark-2"]
-    assert [ranks.told(k)["size"] for k in (0, 1)] == ["2", "2"]
-    assert ranks.told(0)["argv"][1:] == list(ranks.specs[0].engine_words) == ranks.told(1)["argv"][1:]
+    assert [ranks.found(k)["env"]["THIS_NODE"] for k in (0, 1)] == ["spark-1", "spark-2"]
+    assert [ranks.found(k)["size"] for k in (0, 1)] == ["2", "2"]
+    assert ranks.found(0)["argv"][1:] == list(ranks.specs[0].engine_words) == ranks.found(1)["argv"][1:]
     for rank in (0, 1):
-        assert KEY not in ranks.told(rank)["env"]
+        assert KEY not in ranks.found(rank)["env"]
         assert "the-key" not in " ".join(ranks.specs[rank].argv)
     with urllib.request.urlopen(f"http://127.0.0.1:{ranks.port}/stand_in.py", timeout=5) as answer:
         assert answer.status == 200
@@ -219,8 +219,8 @@ def test_an_agent_that_is_killed_ends_the_job_with_its_name(ranks: Ranks) -> Non
     ranks.both_up()
     os.killpg(ranks.processes[1].pid, signal.SIGKILL)
     assert ranks.ended(0) != 0
-    told = read_log(ranks.log(0).splitlines(), engine("trtllm").read)
-    assert "127.0.0.2" in told.root
+    found = read_log(ranks.log(0).splitlines(), engine("trtllm").read)
+    assert "127.0.0.2" in found.root
     assert lost_a_peer(ranks.log(0).splitlines())
 
 
@@ -325,9 +325,9 @@ def test_mpi_talks_between_nodes_whose_interfaces_have_different_names(
     ranks.start(0)
     assert ranks.ended(0) == 0, ranks.log(0)
     assert ranks.ended(1) == 0, ranks.log(1)
-    assert [ranks.told(k)["sum"] for k in (0, 1)] == [3, 3]
-    assert [ranks.told(k)["content"] for k in (0, 1)] == [3_500_000, 3_500_000]
-    told = [ranks.told(k)["env"] for k in (0, 1)]
-    assert [env["OMPI_MCA_btl_tcp_if_include"] for env in told] == ["fabA", "fabB"]
-    assert all("tcp://192.168.79.1:" in env["OMPI_MCA_orte_hnp_uri"] for env in told)
+    assert [ranks.found(k)["sum"] for k in (0, 1)] == [3, 3]
+    assert [ranks.found(k)["content"] for k in (0, 1)] == [3_500_000, 3_500_000]
+    found = [ranks.found(k)["env"] for k in (0, 1)]
+    assert [env["OMPI_MCA_btl_tcp_if_include"] for env in found] == ["fabA", "fabB"]
+    assert all("tcp://192.168.79.1:" in env["OMPI_MCA_orte_hnp_uri"] for env in found)
     assert "WARNING" not in ranks.log(0)

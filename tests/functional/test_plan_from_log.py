@@ -121,9 +121,7 @@ def test_a_log_that_reports_nothing_is_refused(shell: Shell, words: list[str], s
 
 def test_a_log_of_the_simulator_plans_no_real_engine(shell: Shell) -> None:
     """Simulated is never passed off as real."""
-    told = (
-        "(APIServer pid=1) WARNING 11-21 09:01:56 [twin.py:1] SIMULATED: this is sparkwright's twin of vLLM 0.21.0; no"
-    )
+    told = "(APIServer pid=1) WARNING 11-21 09:01:56 [boot.py:1] SIMULATED: this is sparkwright's emulation of vLLM; no"
     real = (LOGS / "b-8b-graphs.log").read_text()
     (shell.folder / "twin.log").write_text(f"{told} model runs.\n{real}")
     code, out, err = shell.run("plan", "./vllm.yaml", "--from-log", "twin.log")

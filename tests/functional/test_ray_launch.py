@@ -74,7 +74,7 @@ class Cluster:
     def log(self, rank: int) -> list[str]:
         return (self.folder / f"log{rank}").read_text(errors="replace").splitlines()
 
-    def says(self, rank: int, text: str, seconds: float = 120) -> None:
+    def prints(self, rank: int, text: str, seconds: float = 120) -> None:
         until(lambda: any(text in line for line in self.log(rank)), f"{text!r} in {self.log(rank)}", seconds)
 
     def left(self) -> list[str]:
@@ -134,8 +134,8 @@ def test_the_program_runs_once_both_nodes_are_there_and_all_ends_with_the_head(c
     """Two nodes and two GPUs by Ray's own word; SIGTERM to the head leaves no process and no folder on either node."""
     cluster.start(1)
     cluster.start(0)
-    cluster.says(0, "startup complete")
-    cluster.says(1, "ray: joined the cluster")
+    cluster.prints(0, "startup complete")
+    cluster.prints(1, "ray: joined the cluster")
     head = cluster.log(0)
     assert "ray: 2 of 2 nodes active, 2 of 2 GPUs" in head
     assert f"workers {list(ADDRESSES)}" in head
@@ -167,7 +167,7 @@ def test_a_killed_head_takes_its_worker_along(cluster: Cluster) -> None:
     """Nobody reports the worker: it sees that the head's Ray is gone, and frees its node."""
     cluster.start(1)
     cluster.start(0)
-    cluster.says(0, "startup complete")
+    cluster.prints(0, "startup complete")
     cluster.started[0].kill()
     assert cluster.started[1].wait(40) == 1
     until(lambda: not cluster.left(), f"gone: {cluster.left()}", 20)

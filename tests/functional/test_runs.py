@@ -61,7 +61,7 @@ def writing(path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-async def kept(path: Path) -> Run:
+async def saved(path: Path) -> Run:
     store = SqliteRuns(path)
     try:
         return await store.load("r-1")
@@ -78,13 +78,13 @@ def test_a_benchmark_that_is_killed_keeps_what_it_measured(tmp_path: Path, round
     path = tmp_path / RUNS
     with writing(path) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline()]
+        printed = [process.stdout.readline()]
         time.sleep(random.Random(round_).uniform(0.0, 0.4))
         process.send_signal(signal.SIGKILL)
-        said += process.stdout.read().splitlines(keepends=True)
-    found = asyncio.run(kept(path))
-    assert sum(len(one.rows) for one in found.levels) >= said.count("row\n")
-    assert sum(one.complete for one in found.levels) >= said.count("level\n")
+        printed += process.stdout.read().splitlines(keepends=True)
+    found = asyncio.run(saved(path))
+    assert sum(len(one.rows) for one in found.levels) >= printed.count("row\n")
+    assert sum(one.complete for one in found.levels) >= printed.count("level\n")
     assert all(one.complete and len(one.rows) == 5 for one in found.levels[:-1])
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -117,7 +117,7 @@ def test_others_read_while_one_writes(tmp_path: Path) -> None:
         while len(seen) < 5 or seen[-1] == seen[0]:  # lines may be older than what is read beside them
             assert process.stdout.readline()
             seen.append(asyncio.run(requests(path)))
-        found = asyncio.run(kept(path))
+        found = asyncio.run(saved(path))
         asyncio.run(refused(path))
     assert seen == sorted(seen)
     assert sum(len(one.rows) for one in found.levels) >= seen[-1] > seen[0]
@@ -168,10 +168,10 @@ async def test_a_full_disk_is_reported_and_costs_nothing_that_was_kept(tmp_path:
             for _ in range(1000):
                 await store.add_rows(key, [row(tokens=2000)])
         assert error.value.hint == "free some space; what was measured until now is kept"
-        assert (await kept(disk / RUNS)).levels[0].rows[0].first == 0.1
+        assert (await saved(disk / RUNS)).levels[0].rows[0].first == 0.1
         (disk / "ballast").unlink()
         await store.add_rows(key, [row(0.75)])
-        assert (await kept(disk / RUNS)).levels[0].rows[-1].first == 0.75
+        assert (await saved(disk / RUNS)).levels[0].rows[-1].first == 0.75
         await store.aclose()
 
 
@@ -216,7 +216,7 @@ def ten(ttft: float, name: str, **given: object) -> Run:
     return replace(run(level(rows), level(rows, 1), name=name, **given), began=1000.0 + ord(name[-1]))  # type: ignore[arg-type]
 
 
-def told(here: Shell | Here, *words: str) -> tuple[int, object]:
+def run_json(here: Shell | Here, *words: str) -> tuple[int, object]:
     code, out, err = here.run(*words, "--json")
     assert err == "", err
     return code, json.loads(out)
@@ -230,7 +230,7 @@ def test_runs_are_listed_shown_tagged_and_deleted(here: Here) -> None:
     first, second = text.splitlines()
     assert code == 0 and "r-20261122-2b" in first and "SIMULATED" in first and "20 requests" in second
     assert here.run("runs", "tag", "r-20261121", "baseline") == (0, "r-20261121-1a: baseline\n", "")
-    code, shown = told(here, "runs", "show", "baseline")
+    code, shown = run_json(here, "runs", "show", "baseline")
     assert shown["run"]["run"]["id"] == "r-20261121-1a"  # type: ignore[index]
     assert shown["run"]["levels"][0]["metrics"]["ttft"]["count"] == 20  # type: ignore[index]
     assert "SIMULATED" in here.run("runs", "show", "last")[1]
@@ -239,7 +239,7 @@ def test_runs_are_listed_shown_tagged_and_deleted(here: Here) -> None:
     code, _, err = here.run("runs", "delete", "last")
     assert code == 2 and "--yes" in err
     assert here.run("runs", "delete", "last", "--yes")[:2] == (0, "deleted r-20261122-2b, 20 requests\n")
-    assert [one["id"] for one in told(here, "runs", "list")[1]["runs"]] == ["r-20261121-1a"]  # type: ignore[index]
+    assert [one["id"] for one in run_json(here, "runs", "list")[1]["runs"]] == ["r-20261121-1a"]  # type: ignore[index]
     code, _, err = here.run("runs", "show", "none")
     assert code == 2 and "error: no run none" in err and "hint:  sparkwright runs list" in err
 
@@ -248,12 +248,12 @@ def test_a_run_moves_to_another_machine(shell: Shell) -> None:
     """Exported, deleted, imported: the same; a second time it is here already."""
     fill(shell, ten(0.1, "r-1a"))
     assert shell.run("runs", "export", "last", "run.json")[0] == 0
-    before = told(shell, "runs", "show", "last")
+    before = run_json(shell, "runs", "show", "last")
     code, out, err = shell.run("runs", "import", "run.json")
     assert (code, out) == (2, "") and "the run r-1a is here already" in err
     shell.run("runs", "delete", "last", "--yes")
     assert shell.run("runs", "import", "run.json")[:2] == (0, "r-1a: 20 requests of acme/model\n")
-    assert told(shell, "runs", "show", "last") == before
+    assert run_json(shell, "runs", "show", "last") == before
 
 
 def test_parquet_is_for_other_tools_too(here: Here) -> None:
@@ -283,7 +283,7 @@ def test_community_numbers_are_compared_with_ours(here: Here) -> None:
     (here.folder / "forum.md").write_text(table)
     fill(here, ten(0.1, "r-1a"))
     assert here.run("runs", "import", "forum.md", "--tag", "forum")[0] == 0
-    code, found = told(here, "compare", "forum", "r-1a")
+    code, found = run_json(here, "compare", "forum", "r-1a")
     rows = {(one["metric"], one["statistic"]): one["verdict"] for one in found["compared"][0]["comparison"]["rows"]}  # type: ignore[index]
     assert code == 0
     assert (rows["ttft", "median"], rows["decode", "median"]) == ("better", "same")
@@ -303,11 +303,11 @@ def test_gates_decide_the_exit_code(here: Here) -> None:
     fill(here, ten(0.1, "r-1a"), ten(0.2, "r-2b"))
     gates = here.folder / "gates.txt"
     gates.write_text("ttft.p99 < 150ms   # users notice more\nerrors == 0\nttft <= 1.5 x baseline\n")
-    assert told(here, "gate", "r-1a", "gates.txt", "--baseline", "r-2b")[0] == 0
+    assert run_json(here, "gate", "r-1a", "gates.txt", "--baseline", "r-2b")[0] == 0
     code, out, _ = here.run("gate", "r-2b", "gates.txt", "--baseline", "r-1a")
     assert code == 1
     assert [line.split()[0] for line in out.splitlines()[1:]] == ["FAIL", "pass", "FAIL"]
-    code, found = told(here, "compare", "r-1a", "r-2b", "--gate", "gates.txt")
+    code, found = run_json(here, "compare", "r-1a", "r-2b", "--gate", "gates.txt")
     assert (code, found["passed"]) == (1, False)  # type: ignore[index]
     assert [one["passed"] for one in found["compared"][0]["gates"]] == [False, True, False]  # type: ignore[index]
     gates.write_text("errors == 0\nttft < 1\n")

@@ -32,7 +32,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.incident import Incident, IncidentEvent
 
 async def main(state, name):
-    store = SqliteStore(Path(state), lambda said: print("said", said, file=sys.stderr, flush=True))
+    store = SqliteStore(Path(state), lambda text: print("reported", text, file=sys.stderr, flush=True))
     for _ in range(100_000):
         at = time.time()
         made = await store.open(Incident(name, "frozen", "x" * 500, at, evidence=("line",) * 20))
@@ -134,7 +134,7 @@ def test_two_supervisors_share_a_store(tmp_path: Path) -> None:
             some = [process.stdout.readline() for _ in range(20)]
             process.kill()
             out, err = process.communicate()
-            assert "said" not in err, err
+            assert "reported" not in err, err
             lines = "".join([*some, out]).splitlines()
             said.append({int(line.split()[1]) for line in lines if line.startswith("closed ")})
     assert said[0] and said[1] and not said[0] & said[1]
@@ -202,7 +202,7 @@ async def test_evidence_without_room_is_written_once_there_is(tmp_path: Path) ->
     log = "".join(f"line {n}\n" for n in range(20_000))
     files = {"live.json": "{}", "fault.txt": "rank 1 has ended", "rank1-spark-2.log": log, "rank0-spark-1.log": log}
     with small_disk(disk):
-        store = SqliteStore(disk, lambda said: None)
+        store = SqliteStore(disk, lambda text: None)
         with suppress(OSError), (disk / "ballast").open("wb", buffering=0) as ballast:
             while True:
                 ballast.write(b"b" * 4096)
@@ -239,7 +239,7 @@ def test_a_limit_on_file_sizes_costs_writes_only(tmp_path: Path) -> None:
         process.kill()
         out, err = process.communicate()
     assert alive, err
-    complaints = [line for line in err.splitlines() if line.startswith("said")]
+    complaints = [line for line in err.splitlines() if line.startswith("reported")]
     assert complaints and all("history is not written, supervision goes on" in line for line in complaints)
     assert len(complaints) == 1 and len(out.splitlines()) > 20
     assert sound(state)

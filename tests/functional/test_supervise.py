@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from functional.supervised_twin import READY, Twin, make_twin
+from functional.supervised_simulator import READY, Simulator, make_supervised
 from sparkwright.domain.live import DeploymentState
 from sparkwright.engines.engine import served_name
 
 
 @pytest.fixture
-async def twin(tmp_path: Path) -> AsyncIterator[Twin]:
-    made = make_twin(tmp_path, SPARKWRIGHT_TWIN_CONTROL=str(tmp_path / "faults"))
+async def simulator(tmp_path: Path) -> AsyncIterator[Simulator]:
+    made = make_supervised(tmp_path, SPARKWRIGHT_TWIN_CONTROL=str(tmp_path / "faults"))
     await made.up()
     made.write_home()
     try:
@@ -29,10 +29,10 @@ async def twin(tmp_path: Path) -> AsyncIterator[Twin]:
 
 
 @asynccontextmanager
-async def supervised(twin: Twin) -> AsyncIterator[None]:
-    task = asyncio.create_task(twin.supervise())
+async def supervised(simulator: Simulator) -> AsyncIterator[None]:
+    task = asyncio.create_task(simulator.supervise())
     try:
-        await twin.until(lambda live: live.phase is READY and live.canary is not None)
+        await simulator.until(lambda live: live.phase is READY and live.canary is not None)
         yield
     finally:
         task.cancel()
@@ -40,26 +40,26 @@ async def supervised(twin: Twin) -> AsyncIterator[None]:
             await task
 
 
-async def relaunched(twin: Twin, times: int = 1) -> float:
-    return await twin.until(lambda live: live.phase is READY and live.relaunches == times)
+async def relaunched(simulator: Simulator, times: int = 1) -> float:
+    return await simulator.until(lambda live: live.phase is READY and live.relaunches == times)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-async def test_a_killed_rank_is_evidence_and_then_history(twin: Twin, rank: int) -> None:
+async def test_a_killed_rank_is_evidence_and_then_history(simulator: Simulator, rank: int) -> None:
     """Guards the whole way: noticed within 2 s, refused, evidence of both nodes, a diagnosis, one launch, serving."""
-    async with supervised(twin):
-        twin.kill(rank)
-        noticed = await twin.until(lambda live: live.refusing and bool(live.why))
-        again = noticed + await relaunched(twin)
-        live = twin.live()
+    async with supervised(simulator):
+        simulator.kill(rank)
+        noticed = await simulator.until(lambda live: live.refusing and bool(live.why))
+        again = noticed + await relaunched(simulator)
+        live = simulator.live()
         print(f"rank {rank} killed: refused after {noticed:.2f} s, serving again after {again:.2f} s")
     assert noticed < 2.0
     assert live and live.incidents == 1 and not live.refusing and not live.incident
-    assert (twin.starts(0), twin.starts(1)) == (2, 2)
-    assert [news.what for news in twin.told.news if news.incident] == ["opened", "closed"]
-    folder = twin.state / "incidents/twin" / str(live.last_incident)
+    assert (simulator.starts(0), simulator.starts(1)) == (2, 2)
+    assert [news.what for news in simulator.heard.news if news.incident] == ["opened", "closed"]
+    folder = simulator.state / "incidents/twin" / str(live.last_incident)
     there = {path.name for path in folder.iterdir()}
-    wanted = {name for node in twin.cluster.names for name in (f"facts-{node}.json", f"memory-{node}.txt")}
+    wanted = {name for node in simulator.cluster.names for name in (f"facts-{node}.json", f"memory-{node}.txt")}
     assert wanted | {"rank0-spark-1.log", "rank1-spark-2.log", "fault.txt", "metrics.txt", "diagnosis.json"} <= there
     assert json.loads((folder / "diagnosis.json").read_text())["causes"]
     incident = json.loads((folder / "incident.json").read_text())
@@ -69,140 +69,142 @@ async def test_a_killed_rank_is_evidence_and_then_history(twin: Twin, rank: int)
 
 async def test_an_api_that_hangs_is_not_taken_for_a_busy_engine(tmp_path: Path) -> None:
     """Guards the frozen head: TCP connects, nothing answers, no process has ended; all ranks are launched again."""
-    twin = make_twin(tmp_path, scale=0.03)
-    await twin.up()
-    twin.write_home()
+    simulator = make_supervised(tmp_path, scale=0.03)
+    await simulator.up()
+    simulator.write_home()
     try:
-        async with supervised(twin):
-            twin.kill(0, signal.SIGSTOP)
-            noticed = await twin.until(lambda live: live.refusing, 30.0)
-            again = noticed + await relaunched(twin)
+        async with supervised(simulator):
+            simulator.kill(0, signal.SIGSTOP)
+            noticed = await simulator.until(lambda live: live.refusing, 30.0)
+            again = noticed + await relaunched(simulator)
             print(f"head frozen: refused after {noticed:.2f} s, serving again after {again:.2f} s")
-        assert twin.starts(0) == 2
-        assert {news.what for news in twin.told.news} == {"opened", "closed"}
+        assert simulator.starts(0) == 2
+        assert {news.what for news in simulator.heard.news} == {"opened", "closed"}
     finally:
-        await twin.down()
+        await simulator.down()
 
 
-async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(twin: Twin) -> None:
+async def test_it_gives_up_on_a_deployment_that_dies_in_every_load(simulator: Simulator) -> None:
     """Guards the loop guard: three launches, each with its evidence in the one incident, then a person is asked for."""
-    async with supervised(twin):
-        (twin.folder / "faults").write_text("die@load")
-        twin.kill(1)
-        await twin.until(lambda live: live.phase is DeploymentState.FAILED, 60.0)
-        live = twin.live()
+    async with supervised(simulator):
+        (simulator.folder / "faults").write_text("die@load")
+        simulator.kill(1)
+        await simulator.until(lambda live: live.phase is DeploymentState.FAILED, 60.0)
+        live = simulator.live()
     assert live and live.refusing and "sparkwright up" in live.why
     assert live.incidents == 1
-    assert twin.starts(0) == 4
-    assert [news.what for news in twin.told.news if news.incident] == ["opened", "given-up"]
-    assert not twin.pids(0) and not twin.pids(1)
+    assert simulator.starts(0) == 4
+    assert [news.what for news in simulator.heard.news if news.incident] == ["opened", "given-up"]
+    assert not simulator.pids(0) and not simulator.pids(1)
 
 
-async def test_ended_it_stops_nothing_and_the_next_one_launches_nothing(twin: Twin) -> None:
+async def test_ended_it_stops_nothing_and_the_next_one_launches_nothing(simulator: Simulator) -> None:
     """Guards an update of the supervisor: the ranks do not notice."""
-    async with supervised(twin):
+    async with supervised(simulator):
         pass
-    before = twin.pids(0), twin.pids(1)
-    assert "nothing was stopped" in twin.told.lines[-1]
-    async with supervised(twin):
+    before = simulator.pids(0), simulator.pids(1)
+    assert "nothing was stopped" in simulator.heard.lines[-1]
+    async with supervised(simulator):
         pass
-    assert (twin.pids(0), twin.pids(1)) == before and all(before)
-    assert (twin.starts(0), twin.starts(1)) == (1, 1)
+    assert (simulator.pids(0), simulator.pids(1)) == before and all(before)
+    assert (simulator.starts(0), simulator.starts(1)) == (1, 1)
 
 
-async def test_a_person_who_takes_over_disarms_it(twin: Twin) -> None:
+async def test_a_person_who_takes_over_disarms_it(simulator: Simulator) -> None:
     """Guards `down`: without its desired state it ends automatically and starts nothing any more."""
-    task = asyncio.create_task(twin.supervise())
-    await twin.until(lambda live: live.phase is READY)
-    (twin.home / "desired.json").unlink()
+    task = asyncio.create_task(simulator.supervise())
+    await simulator.until(lambda live: live.phase is READY)
+    (simulator.home / "desired.json").unlink()
     await asyncio.wait_for(task, 5.0)
-    assert twin.pids(0) and twin.pids(1)
-    assert twin.starts(0) == 1
+    assert simulator.pids(0) and simulator.pids(1)
+    assert simulator.starts(0) == 1
 
 
-async def test_a_lost_connection_is_not_a_lost_worker(twin: Twin) -> None:
+async def test_a_lost_connection_is_not_a_lost_worker(simulator: Simulator) -> None:
     """Guards promise 4: the worker that cannot be reached is reported as unseen, nothing is stopped, and seen again."""
-    twin.gone["spark-2"] = asyncio.Event()
-    async with supervised(twin):
-        twin.gone["spark-2"].set()
-        await twin.until(lambda live: live.phase is DeploymentState.DEGRADED)
-        live = twin.live()
+    simulator.gone["spark-2"] = asyncio.Event()
+    async with supervised(simulator):
+        simulator.gone["spark-2"].set()
+        await simulator.until(lambda live: live.phase is DeploymentState.DEGRADED)
+        live = simulator.live()
         await asyncio.sleep(3.0)
-        still = twin.live()
-        twin.gone["spark-2"].clear()
-        await twin.until(lambda live: live.phase is READY and not live.troubles)
+        still = simulator.live()
+        simulator.gone["spark-2"].clear()
+        await simulator.until(lambda live: live.phase is READY and not live.troubles)
     assert live and any("spark-2" in sentence for _, sentence in live.troubles) and not live.refusing
     assert still and still.phase is DeploymentState.DEGRADED
-    assert (twin.starts(0), twin.starts(1)) == (1, 1)
-    assert [news.what for news in twin.told.news] == ["degraded", "recovered"]
+    assert (simulator.starts(0), simulator.starts(1)) == (1, 1)
+    assert [news.what for news in simulator.heard.news] == ["degraded", "recovered"]
 
 
-async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reached_again(twin: Twin) -> None:
+async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reached_again(simulator: Simulator) -> None:
     """Guards a rebooted worker: the head cannot go on without it, nothing is launched while it is away, then all is."""
-    twin.gone["spark-2"] = asyncio.Event()
-    async with supervised(twin):
-        twin.gone["spark-2"].set()
-        twin.kill(1)
-        twin.kill(0)
-        await twin.until(lambda live: live.phase is DeploymentState.BACKING_OFF)
-        assert (twin.starts(0), twin.starts(1)) == (1, 1)
-        twin.gone["spark-2"].clear()
-        await relaunched(twin)
-    assert (twin.starts(0), twin.starts(1)) == (2, 2)
+    simulator.gone["spark-2"] = asyncio.Event()
+    async with supervised(simulator):
+        simulator.gone["spark-2"].set()
+        simulator.kill(1)
+        simulator.kill(0)
+        await simulator.until(lambda live: live.phase is DeploymentState.BACKING_OFF)
+        assert (simulator.starts(0), simulator.starts(1)) == (1, 1)
+        simulator.gone["spark-2"].clear()
+        await relaunched(simulator)
+    assert (simulator.starts(0), simulator.starts(1)) == (2, 2)
 
 
 @pytest.mark.parametrize("work", ["capture", "stop", "launch", "watch"])
-async def test_killed_in_the_middle_it_goes_on(twin: Twin, work: str) -> None:
+async def test_killed_in_the_middle_it_goes_on(simulator: Simulator, work: str) -> None:
     """Guards SIGKILL in each work: the next supervisor restores it, with one set of ranks and one counted launch."""
-    with twin.process() as first:
-        await twin.until(lambda live: live.phase is READY)
-        twin.kill(1)
-        await until_work(twin, work)
+    with simulator.process() as first:
+        await simulator.until(lambda live: live.phase is READY)
+        simulator.kill(1)
+        await until_work(simulator, work)
         first.kill()
-    with twin.process():
-        await twin.until(lambda live: live.phase is READY and live.at > time.time() - 1.0 and live.pid != first.pid)
-        journal = twin.journal()
+    with simulator.process():
+        await simulator.until(
+            lambda live: live.phase is READY and live.at > time.time() - 1.0 and live.pid != first.pid
+        )
+        journal = simulator.journal()
     assert len(journal.launches) == 1
-    assert len(leaders(twin)) == 2
-    assert twin.starts(0) <= 3
+    assert len(leaders(simulator)) == 2
+    assert simulator.starts(0) <= 3
 
 
-async def test_it_needs_little_memory(twin: Twin) -> None:
+async def test_it_needs_little_memory(simulator: Simulator) -> None:
     """Guards the footprint on a node with a flagship in its memory: 80 MB (its CPU share: `make drills`)."""
-    twin.write_desired()
-    with twin.process() as running:
-        await twin.until(lambda live: live.phase is READY and live.canary is not None)
+    simulator.write_desired()
+    with simulator.process() as running:
+        await simulator.until(lambda live: live.phase is READY and live.canary is not None)
         status = Path(f"/proc/{running.pid}/status").read_text()
     assert next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024 < 80.0
 
 
-async def until_work(twin: Twin, work: str) -> None:
+async def until_work(simulator: Simulator, work: str) -> None:
     for _ in range(2000):
         with suppress(OSError):
-            if twin.journal().work == work:
+            if simulator.journal().work == work:
                 return
         await asyncio.sleep(0.005)
     raise AssertionError(f"no {work}")
 
 
-def leaders(twin: Twin) -> list[int]:
+def leaders(simulator: Simulator) -> list[int]:
     """The ranks' session leaders: one for each start that still lives."""
-    return [pid for rank in (0, 1) for pid in twin.pids(rank) if os.getsid(pid) == pid]
+    return [pid for rank in (0, 1) for pid in simulator.pids(rank) if os.getsid(pid) == pid]
 
 
-async def test_a_client_does_not_name_the_cause_of_a_kill(twin: Twin) -> None:
+async def test_a_client_does_not_name_the_cause_of_a_kill(simulator: Simulator) -> None:
     """Guards the cause: a wrong model name that a client asked for, answers after it, then SIGKILL: it was the kill."""
     wrong = {"model": "wrong", "messages": [{"role": "user", "content": "x"}]}
-    async with supervised(twin), httpx.AsyncClient(trust_env=False) as client:
-        url = f"http://127.0.0.1:{twin.recipe.serving.port}/v1/chat/completions"
+    async with supervised(simulator), httpx.AsyncClient(trust_env=False) as client:
+        url = f"http://127.0.0.1:{simulator.recipe.serving.port}/v1/chat/completions"
         assert (await client.post(url, json=wrong)).status_code == 404
-        good = {**wrong, "model": served_name(twin.recipe), "max_tokens": 2}
+        good = {**wrong, "model": served_name(simulator.recipe), "max_tokens": 2}
         assert (await client.post(url, json=good)).status_code == 200
-        asked = twin.live()
-        await twin.until(lambda live: bool(asked and live.at > asked.at + 1))
-        twin.kill(1)
-        await relaunched(twin)
-    told = json.loads((twin.state / "incidents/twin/1/diagnosis.json").read_text())
+        asked = simulator.live()
+        await simulator.until(lambda live: bool(asked and live.at > asked.at + 1))
+        simulator.kill(1)
+        await relaunched(simulator)
+    told = json.loads((simulator.state / "incidents/twin/1/diagnosis.json").read_text())
     codes = [cause["code"] for cause in told["causes"]]
     assert codes[0] == "LIVE009" and "signal 9" in told["causes"][0]["proof"][0]["text"]
     assert not {"LAPI006", "LIMG009"} & set(codes)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
-from functional.simulator.process import HEAD_ADDRESS, Twin
+from functional.simulator.process import HEAD_ADDRESS, Simulator
 from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.adapters.clock import SystemClock
@@ -29,12 +29,12 @@ SIZES = (40, 130, 777, 3000)
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
     """vLLM's simulator, which reports cached tokens."""
     folder, port = tmp_path_factory.mktemp("twin"), free_port()
     words = ["serve", "sparkwright/twin-tiny", "--host", HEAD_ADDRESS, "--port", str(port)]
     words += ["--enable-prompt-tokens-details", "--max-model-len", "32768"]
-    one = Twin(words, folder / "log", port=port).start()
+    one = Simulator(words, folder / "log", port=port).start()
     yield one.ready()
     one.end()
 
@@ -75,10 +75,12 @@ async def counted(url: str, model: str, made: Workload, key: Secret | None = Non
 
 
 @pytest.mark.parametrize("api", list(Api))
-async def test_a_vllm_counts_what_was_planned(twin: Twin, api: Api) -> None:
+async def test_a_vllm_counts_what_was_planned(simulator: Simulator, api: Api) -> None:
     """Prose, code and JSON of any length, as a chat or a completion, to the token."""
     levels = [asks(size, kind) for kind in Text for size in SIZES]
-    found = await counted(f"http://{HEAD_ADDRESS}:{twin.port}", "sparkwright/twin-tiny", workload(*levels, api=api))
+    found = await counted(
+        f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny", workload(*levels, api=api)
+    )
     assert len(found) == len(levels)
     assert [pair for pairs in found.values() for pair in pairs if pair[0] != pair[1]] == []
 
@@ -96,9 +98,9 @@ async def test_a_real_llama_cpp_counts_what_was_planned(tmp_path: Path, api: Api
     assert [pair for pairs in found.values() for pair in pairs if pair[0] != pair[1]] == []
 
 
-async def loop(twin: Twin, made: Workload) -> list[tuple[Turn, dict]]:
+async def loop(simulator: Simulator, made: Workload) -> list[tuple[Turn, dict]]:
     """Each turn of the first agent of the first level, and the usage that came back, with the model's own answers."""
-    url, model = f"http://{HEAD_ADDRESS}:{twin.port}", "sparkwright/twin-tiny"
+    url, model = f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny"
     texts = await prepare(
         made, Probed(url, model, ignore_eos=True), await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model))
     )
@@ -116,9 +118,9 @@ def played(client: httpx.Client, session: Session) -> Iterator[tuple[Turn, dict]
         yield turn, answer["usage"]
 
 
-async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(twin: Twin) -> None:
+async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(simulator: Simulator) -> None:
     """80 % of every prompt after the first comes from the server's cache, but for what does not fill a block of it."""
-    turns = await loop(twin, workload(LevelPlan("warm", LOOP, warmup=0), seed=1))
+    turns = await loop(simulator, workload(LevelPlan("warm", LOOP, warmup=0), seed=1))
     assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in planned(LOOP)]
     for turn, usage in turns:
         assert abs(usage["prompt_tokens"] - turn.prompt_tokens) <= 0.02 * turn.prompt_tokens
@@ -128,9 +130,9 @@ async def test_an_agent_s_turns_are_as_long_as_planned_and_known_to_the_share(tw
         assert 0.76 <= cached / usage["prompt_tokens"] <= 0.81
 
 
-async def test_a_cold_agent_finds_nothing_in_the_cache(twin: Twin) -> None:
+async def test_a_cold_agent_finds_nothing_in_the_cache(simulator: Simulator) -> None:
     """The same lengths, with a new salt in front of every turn: only what the template itself writes is known."""
-    turns = await loop(twin, workload(LevelPlan("cold", replace(LOOP, cold=True), warmup=0), seed=2))
+    turns = await loop(simulator, workload(LevelPlan("cold", replace(LOOP, cold=True), warmup=0), seed=2))
     assert [turn.prompt_tokens for turn, _ in turns] == [one.prompt for one in planned(LOOP)]
     for turn, usage in turns:
         assert abs(usage["prompt_tokens"] - turn.prompt_tokens) <= 0.02 * turn.prompt_tokens
@@ -141,9 +143,9 @@ async def test_without_tokenize_lengths_are_estimates_and_named_so(tmp_path: Pat
     """A server that only reports usage: its own ratio of characters to tokens, and not called exact."""
     words = ["sglang", "--model-path", "sparkwright/twin-tiny", "--served-model-name", "tiny", "--port"]
     port = free_port()
-    one = Twin([*words, str(port)], tmp_path / "log", port=port).start()
+    one = Simulator([*words, str(port)], tmp_path / "log", port=port).start()
     try:
-        one.says("The server is fired up and ready to roll!")
+        one.logs("The server is fired up and ready to roll!")
         url = f"http://{HEAD_ADDRESS}:{port}"
         counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, "tiny"))
         assert counter.name.startswith("estimate, ")
@@ -155,11 +157,11 @@ async def test_without_tokenize_lengths_are_estimates_and_named_so(tmp_path: Pat
         assert used == pytest.approx(planned_tokens, rel=0.05)
 
 
-async def test_a_tokenizer_of_this_machine_is_counted_with(twin: Twin) -> None:
+async def test_a_tokenizer_of_this_machine_is_counted_with(simulator: Simulator) -> None:
     """A real vocabulary: pieces add up to the token, whatever is next to them, to a hundred thousand tokens."""
     if not SHARED.exists():
         pytest.skip("data: ../shared is absent: the tokenizer is there")
-    url, model = f"http://{HEAD_ADDRESS}:{twin.port}", "sparkwright/twin-tiny"
+    url, model = f"http://{HEAD_ADDRESS}:{simulator.port}", "sparkwright/twin-tiny"
     counter = await tokenizer(Served(OpenAiEndpoint(SystemClock()), url, model), SHARED)
     assert counter.name.startswith("file tokenizer.json ")
     made = workload(*(asks(size, kind) for kind in Text for size in SIZES), asks(100_000))

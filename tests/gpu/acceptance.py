@@ -64,15 +64,15 @@ def recipe(args: argparse.Namespace) -> dict:
     """The recipe and its profiles; those that cannot start each fail at another point."""
     # A model of random weights would fill a tool call's arguments with white space up to the last token.
     compact = {"backend": "xgrammar", "disable_any_whitespace": True}
-    flags = {} if args.twin else {"attention-backend": "TRITON_ATTN", "structured-outputs-config": compact}
+    flags = {} if args.simulator else {"attention-backend": "TRITON_ATTN", "structured-outputs-config": compact}
     if not list(args.model.glob("*.safetensors")):
         flags["load-format"] = "dummy"
-    engine = {"name": "twin" if args.twin else "vllm", "version": "0.21.0", "runtime": "process"}
+    engine = {"name": "twin" if args.simulator else "vllm", "version": "0.21.0", "runtime": "process"}
     return {
         "name": NAME,
         "title": "A small model over two nodes, for acceptance",
-        "model": {"path": args.model.name, "served_name": "tiny", "simulated": args.twin},
-        "engine": engine | ({} if args.twin else {"venv": str(args.venv)}),
+        "model": {"path": args.model.name, "served_name": "tiny", "simulated": args.simulator},
+        "engine": engine | ({} if args.simulator else {"venv": str(args.venv)}),
         "nodes": 2,
         "parallelism": {"tp": 2},
         "serving": {"port": PORT, "context": 32768, "memory_fraction": 0.3},
@@ -93,7 +93,7 @@ def recipe(args: argparse.Namespace) -> dict:
 
 def on_ray(args: argparse.Namespace) -> dict:
     """In the rehearsal Ray is the real one of this interpreter, and the simulator is the vLLM inside it."""
-    if not args.twin:
+    if not args.simulator:
         return {"engine": {"name": "vllm-ray"}}
     program = [sys.executable, "-m", "sparkwright.simulator"]
     return {"engine": {"name": "vllm-ray", "entrypoint": program}, "model": {"simulated": False}}
@@ -104,7 +104,8 @@ def large(args: argparse.Namespace) -> dict:
     return {
         "model": {"path": LARGE, "served_name": "large"},
         "serving": {"context": 196608, "batched_tokens": 8192, "memory_fraction": 0.82, "kv_dtype": "fp8"},
-        "flags": {"enforce-eager": True} | ({} if args.twin else {"load-format": "dummy", "moe-backend": "marlin"}),
+        "flags": {"enforce-eager": True}
+        | ({} if args.simulator else {"load-format": "dummy", "moe-backend": "marlin"}),
     }
 
 
@@ -143,7 +144,7 @@ class Acceptance:
 
     def on_lo(self, variable: str) -> dict[str, str]:
         """The simulator has no Gloo and no NCCL to mislead, only a fault of that name."""
-        return {variable: "lo"} | ({"SPARKWRIGHT_TWIN_FAULT": "no_comm"} if self.args.twin else {})
+        return {variable: "lo"} | ({"SPARKWRIGHT_TWIN_FAULT": "no_comm"} if self.args.simulator else {})
 
     def write(self, name: str, content: dict) -> Path:
         path = self.work / name
@@ -151,14 +152,14 @@ class Acceptance:
         shutil.copy(path, self.out / name)
         return path
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         print(text, flush=True)
         with self.file.open("a") as file:
             file.write(text + "\n")
 
     def sparkwright(self, *words: str, expect: tuple[int, ...] = (0,), on: str = "good", **how) -> str:
         """One call of the command; its output, stderr and stdout as they come. how: see `_read`."""
-        self.say(f"\n$ sparkwright {' '.join(words).replace(str(self.work) + '/', '')}")
+        self.note(f"\n$ sparkwright {' '.join(words).replace(str(self.work) + '/', '')}")
         alone = ["--no-supervise"] if words[0] == "up" and not self.supervised else []
         argv = [sys.executable, "-m", "sparkwright", *words, *alone]
         environ = {**self.environ, "SPARKWRIGHT_CLUSTER": str(self.clusters[on])}
@@ -166,7 +167,7 @@ class Acceptance:
         process = subprocess.Popen(argv, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         output = self._read(process, **how)
         seconds = time.monotonic() - began
-        self.say(f"-> exit {process.returncode} after {seconds:.2f} s")
+        self.note(f"-> exit {process.returncode} after {seconds:.2f} s")
         self.expect(process.returncode in expect, f"exit {process.returncode}, expected {expect}", words[0], seconds)
         return output
 
@@ -176,7 +177,7 @@ class Acceptance:
         timer.start()
         output, acted = "", 0.0
         for line in process.stdout:
-            self.say(line.rstrip("\n"))
+            self.note(line.rstrip("\n"))
             output += line
             if act and not acted and at in line:
                 act(process)
@@ -184,17 +185,17 @@ class Acceptance:
         process.wait()
         timer.cancel()
         if acted:
-            self.say(f"(ended {time.monotonic() - acted:.1f} s after what was done to it)")
+            self.note(f"(ended {time.monotonic() - acted:.1f} s after what was done to it)")
         return output
 
     def expect(self, good: bool, otherwise: str, what: str, seconds: float = 0.0) -> None:
         self.rows.append((self.file.stem, what, seconds, "" if good else otherwise))
         if not good:
-            self.say(f"NOT AS EXPECTED: {what}: {otherwise}")
+            self.note(f"NOT AS EXPECTED: {what}: {otherwise}")
 
     def on_node(self, name: str, script: str) -> str:
         output = self.nodes.call(name, script).stdout.rstrip()
-        self.say(f"[{name}] " + output.replace("\n", f"\n[{name}] "))
+        self.note(f"[{name}] " + output.replace("\n", f"\n[{name}] "))
         return output
 
     def rank(self, number: int, then: str = "") -> str:
@@ -203,12 +204,12 @@ class Acceptance:
         return self.on_node(node.name, _RANK.format(state=node.folder / "state", name=NAME, rank=number) + then)
 
     def client(self, node: str = "spark-1", address: str = "127.0.0.1") -> str:
-        python = sys.executable if self.args.twin else self.args.venv / "bin" / "python"
+        python = sys.executable if self.args.simulator else self.args.venv / "bin" / "python"
         return self.on_node(node, f"{python} {self.work}/client.py http://{address}:{PORT}")
 
     def talk(self, model: str = "tiny") -> None:
         """A streamed chat and a tool call, from the head node itself."""
-        python = sys.executable if self.args.twin else self.args.venv / "bin" / "python"
+        python = sys.executable if self.args.simulator else self.args.venv / "bin" / "python"
         began = time.monotonic()
         told = self.on_node("spark-1", f"{python} {self.work}/talk.py http://127.0.0.1:{PORT} {model}")
         good = "NOT" not in told and "as the API promises" in told
@@ -226,14 +227,14 @@ class Acceptance:
         clean = all(line.endswith(": 0") for text in left for line in text.splitlines())
         self.expect(clean, "something is left", "nothing left on the nodes")
         now = self.gpu_memory()
-        self.say(f"GPU memory in use, MiB: {self.before} before, {now} now")
+        self.note(f"GPU memory in use, MiB: {self.before} before, {now} now")
         back = all(b <= a + GIVES_BACK_MIB for a, b in zip(self.before, now, strict=True))
         self.expect(back, "GPU memory is not back", "GPU memory back")
 
 
 def facts(a: Acceptance) -> None:
     output = a.sparkwright("facts", "--json")
-    a.expect(a.args.twin or "NVIDIA" in output, "no GPU in the facts", "GPU seen")
+    a.expect(a.args.simulator or "NVIDIA" in output, "no GPU in the facts", "GPU seen")
     a.sparkwright("check", expect=(0, 1))
 
 
@@ -251,7 +252,7 @@ def up(a: Acceptance) -> None:
     a.expect("already serving" in again, "it did something", "up twice")
     a.sparkwright("status")
     a.sparkwright("status", "--json")
-    a.say(f"GPU memory in use, MiB: {a.gpu_memory()}")
+    a.note(f"GPU memory in use, MiB: {a.gpu_memory()}")
     a.sparkwright("logs", NAME, "--tail", "0")
 
 
@@ -269,13 +270,13 @@ def killed(a: Acceptance) -> None:
     """All of the worker's processes die at once."""
     a.rank(1, "kill -KILL $session")
     began, told = time.monotonic(), ""
-    while time.monotonic() - began < (10 if a.args.twin else 90):
-        a.say(f"--- {time.monotonic() - began:.1f} s after SIGKILL")
+    while time.monotonic() - began < (10 if a.args.simulator else 90):
+        a.note(f"--- {time.monotonic() - began:.1f} s after SIGKILL")
         healthy = a.client()
         told = a.sparkwright("status", expect=(1,))
         if "/health 200" not in healthy:
             break
-        time.sleep(8 if not a.args.twin else 1)
+        time.sleep(8 if not a.args.simulator else 1)
     a.expect("rank 1 on spark-2" in told, "status does not name the rank", "killed worker told")
 
 
@@ -339,7 +340,7 @@ def gloo(a: Acceptance) -> None:
     Of two Gloo sides the one with the lower address listens; in a 10.x network that is not 127.0.0.1, and all is well.
     """
     told = a.sparkwright("up", f"{a.recipe}@impatient", on="gloo", expect=(5,))
-    a.expect(a.args.twin or "Gloo connectFullMesh failed" in told, "the root error is not shown", "root error")
+    a.expect(a.args.simulator or "Gloo connectFullMesh failed" in told, "the root error is not shown", "root error")
     down(a)
 
 
@@ -377,10 +378,10 @@ def size(a: Acceptance) -> None:
     said = dict(re.findall(r"^(\w+): ([\d.]+)$", told, re.MULTILINE))
     found = {name: float(said.get(name, 0)) for name in LARGE_FACTS}
     near = all(abs(found[name] / value - 1) < 0.005 for name, value in LARGE_FACTS.items())
-    a.expect(a.args.twin or near, f"observed {found}, wanted {LARGE_FACTS}", "memory as without us")
+    a.expect(a.args.simulator or near, f"observed {found}, wanted {LARGE_FACTS}", "memory as without us")
     a.talk("large")
     a.sparkwright("status")
-    a.say(f"GPU memory in use, MiB: {a.gpu_memory()}")
+    a.note(f"GPU memory in use, MiB: {a.gpu_memory()}")
     a.sparkwright("logs", NAME, "--tail", "0")
     down(a)
 
@@ -396,8 +397,8 @@ def run(a: Acceptance, only: list[str], cases: Sequence[Callable[[Acceptance], N
         if (only and case.__name__ not in only) or (case is size and not a.args.large):
             continue
         a.file = a.out / f"{number:02}-{case.__name__}.txt"
-        mark = "SIMULATED " if a.args.twin else ""
-        a.say(f"=== {mark}{case.__name__}: {(case.__doc__ or '').strip().split(chr(10))[0]}")
+        mark = "SIMULATED " if a.args.simulator else ""
+        a.note(f"=== {mark}{case.__name__}: {(case.__doc__ or '').strip().split(chr(10))[0]}")
         try:
             case(a)
         except Exception as error:
@@ -406,9 +407,9 @@ def run(a: Acceptance, only: list[str], cases: Sequence[Callable[[Acceptance], N
 
 def summary(a: Acceptance) -> int:
     a.file = a.out / "summary.txt"
-    a.say(f"=== summary{' (SIMULATED)' if a.args.twin else ''}")
+    a.note(f"=== summary{' (SIMULATED)' if a.args.simulator else ''}")
     for case, what, seconds, wrong in a.rows:
-        a.say(f"{'ok ' if not wrong else 'NOT'} {case:<16} {what:<28} {seconds:7.2f} s  {wrong}")
+        a.note(f"{'ok ' if not wrong else 'NOT'} {case:<16} {what:<28} {seconds:7.2f} s  {wrong}")
     return 1 if any(row[3] for row in a.rows) else 0
 
 
@@ -434,7 +435,7 @@ def prepared(about: str, cases: Sequence[str]) -> Iterator[tuple[Acceptance, lis
     for old in (args.work, args.out):
         shutil.rmtree(old, ignore_errors=True)
     args.out.mkdir(parents=True, exist_ok=True)
-    with TwoNodes(args.work, simulated=args.twin) as nodes:
+    with TwoNodes(args.work, simulated=args.simulator) as nodes:
         models = nodes.nodes[0].folder / "models"
         shutil.copytree(args.model, models / args.model.name)
         if args.large:

@@ -68,7 +68,7 @@ class Acceptance:
         self.expect(f"{profile}: no request failed", not any(one["errors"] for one in whole), counts(whole))
         for level in whole:
             self.counted(profile, level)
-        self.keep(profile)
+        self.save(profile)
         return run
 
     def counted(self, profile: str, level: dict) -> None:
@@ -77,7 +77,7 @@ class Acceptance:
         name = f"{profile}, {level['plan']['name']}: tokens as the server counted them"
         self.expect(name, told == level["tokens"], f"usage {level['tokens']}, counters {told}")
 
-    def keep(self, profile: str) -> None:
+    def save(self, profile: str) -> None:
         for ending in ("html", "md"):
             self.sparkwright("report", profile, "-o", str(self.out / f"{profile}.{ending}"))
         self.sparkwright("runs", "export", profile, str(self.out / f"{profile}.json"))
@@ -114,11 +114,11 @@ def serving(args: argparse.Namespace) -> Iterator[str]:
     if args.url:
         yield args.url
         return
-    program = [sys.executable, "-m", "sparkwright.simulator"] if args.twin else shlex.split(args.vllm)
+    program = [sys.executable, "-m", "sparkwright.simulator"] if args.simulator else shlex.split(args.vllm)
     place = ["--host", "127.0.0.1", "--port", str(args.port), "--served-model-name", NAME, "--load-format", "dummy"]
     command = [*program, "serve", str(args.model), *place, "--enable-prompt-tokens-details", *args.flags]
     with (args.out / "server.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | (PACE if args.twin else {}))
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | (PACE if args.simulator else {}))
     try:
         wait(f"http://127.0.0.1:{args.port}", server)
         yield f"http://127.0.0.1:{args.port}"

@@ -168,7 +168,7 @@ def without_template(out: Path) -> None:
     server.end()
 
 
-def memory_held(out: Path) -> None:
+def memory_taken(out: Path) -> None:
     """Another process holds 80 % of the GPU."""
     holder = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE)
     assert holder.stdout
@@ -269,7 +269,7 @@ def main() -> int:
     for case in ALONE:
         if chosen("alone", case.name):
             one(given.out, fitted(case))
-    for name, work in (("requests", requests), (PLAIN.name, without_template), (HELD.name, memory_held)):
+    for name, work in (("requests", requests), (PLAIN.name, without_template), (HELD.name, memory_taken)):
         if chosen("requests", name):
             work(given.out)
     return 0

@@ -29,12 +29,12 @@ while True:
     request = urllib.request.Request(sys.argv[1] + "/v1/chat/completions", BODY, {"Content-Type": "application/json"})
     try:
         with urllib.request.urlopen(request, timeout=120) as reply:
-            said = str(json.load(reply)["usage"]["completion_tokens"]) + " tokens"
+            answer = str(json.load(reply)["usage"]["completion_tokens"]) + " tokens"
     except urllib.error.HTTPError as error:
-        said = f"HTTP {error.code}"
+        answer = f"HTTP {error.code}"
     except OSError as error:
-        said = type(error).__name__
-    print(json.dumps([began, time.time(), said]), flush=True)
+        answer = type(error).__name__
+    print(json.dumps([began, time.time(), answer]), flush=True)
     time.sleep(0.2)
 """
 
@@ -94,7 +94,9 @@ def serve(a: Acceptance) -> None:
     s.wait("supervised and ready", lambda live: live["phase"] == "ready", 60)
     with traffic(a) as fates:
         time.sleep(30)
-    a.expect(all("tokens" in said for *_, said in fates), f"{[f[2] for f in fates]}", f"{len(fates)} requests answered")
+    a.expect(
+        all("tokens" in answer for *_, answer in fates), f"{[f[2] for f in fates]}", f"{len(fates)} requests answered"
+    )
     a.expect(s.live()["incidents"] == 0, "an incident", "no false alarm")
     a.say(s.footprint())
     a.sparkwright("status")
@@ -121,8 +123,8 @@ def hurt(a: Acceptance, what: str, number: int, script: str) -> None:
         a.expect(back == back, "never", f"{what}: serving again", seen + back)
         time.sleep(5)
     after = [f for f in fates if f[0] > at]
-    said = sorted({f[2] for f in after})
-    a.say(f"requests after it: {len(after)}, answers: {said}; longest {max(f[1] - f[0] for f in after):.1f} s")
+    answer = sorted({f[2] for f in after})
+    a.say(f"requests after it: {len(after)}, answers: {answer}; longest {max(f[1] - f[0] for f in after):.1f} s")
     a.sparkwright("incidents", "list", expect=(0, 1))
     number = s.live()["last_incident"]
     a.sparkwright("incidents", "show", str(number), expect=(0, 1))

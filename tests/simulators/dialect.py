@@ -61,7 +61,7 @@ class Dialect(Protocol):
 
     def stopping(self, rank: Rank) -> None: ...
 
-    def beside(self, rank: Rank) -> AbstractAsyncContextManager[None]:
+    def companions(self, rank: Rank) -> AbstractAsyncContextManager[None]:
         """What a worker runs while it serves."""
         ...
 

@@ -144,7 +144,7 @@ async def _worker(rank: Rank, dialect: Dialect, host: str, port: int) -> int:
             await step(rank)
             await link.barrier(phase)
         await rank.enter("serve")
-        async with dialect.beside(rank):
+        async with dialect.companions(rank):
             await follow_head(rank, link)
     except StartFailed as failure:
         dialect.failed(rank, str(failure))

@@ -89,10 +89,10 @@ def _address(text: str) -> tuple[str, int]:
 
 def _canonical(given: Namespace, nodes: int) -> Namespace:
     slots = int(given.parallel or 4)
-    beside = Path(given.model).parent
+    folder = Path(given.model).parent
     context = int(given.ctx_size or 0) // slots
     return console.canonical(
-        str(beside) if (beside / "config.json").is_file() else NO_MODEL,
+        str(folder) if (folder / "config.json").is_file() else NO_MODEL,
         served_model_name=[given.alias or Path(given.model).name],
         host=given.host or "127.0.0.1",
         port=int(given.port or 8080),
@@ -184,7 +184,7 @@ class Dialect:
         rank.voices.api.info("", "srv    operator(): cleaning up before exit...")
 
     @contextlib.asynccontextmanager
-    async def beside(self, rank: Rank) -> AsyncIterator[None]:
+    async def companions(self, rank: Rank) -> AsyncIterator[None]:
         yield
 
     def routes(self, site: Site) -> list[Route]:

@@ -240,7 +240,7 @@ class Dialect:
         rank.voices.api.write("MAIN", "", "Gracefully exiting... Remaining number of requests 0. Remaining requests []")
 
     @contextlib.asynccontextmanager
-    async def beside(self, rank: Rank) -> AsyncIterator[None]:
+    async def companions(self, rank: Rank) -> AsyncIterator[None]:
         """A worker's dummy server: /health is 200 whatever happens (launch_dummy_health_check_server)."""
         routes = [Route(path, _well) for path in ("/ping", "/health", "/health_generate")]
         server = web(Starlette(routes=routes), rank.args, rank.voices.api)

@@ -238,7 +238,7 @@ class Dialect:
         rank.voices.api.bare("INFO:     Shutting down")
 
     @contextlib.asynccontextmanager
-    async def beside(self, rank: Rank) -> AsyncIterator[None]:
+    async def companions(self, rank: Rank) -> AsyncIterator[None]:
         yield
 
     def routes(self, site: Site) -> list[Route]:

@@ -17,7 +17,7 @@ def main(words: list[str]) -> int:
     testbed = Testbed(Settings.from_environment(), narrator())
     verbs = {
         "build": testbed.build,
-        "up": testbed.keep,
+        "up": testbed.leave_running,
         "down": testbed.down,
         "purge": testbed.purge,
         "status": lambda: print(testbed.status()),

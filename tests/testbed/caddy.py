@@ -9,7 +9,7 @@ from testbed.settings import REPOSITORY
 AT = "/usr/local/bin/caddy"
 
 
-def bring(node: Node) -> None:
+def install(node: Node) -> None:
     """The one of this checkout's .venv: nodes have this machine's processor."""
     binary = (REPOSITORY / ".venv/bin/caddy").read_bytes()
     if node.sh(f"stat -c %s {AT} 2>/dev/null", check=False) != str(len(binary)):

@@ -100,8 +100,8 @@ class Testbed:
         engine = images.image(images.ENGINE_IMAGE, *base.layers, hashlib.sha256(source).hexdigest())
         self._engine_id = engine.id
 
-        def bring(node: Node) -> None:
-            caddy.bring(node)
+        def install(node: Node) -> None:
+            caddy.install(node)
             note = f"/{HOME}/source.id"
             if node.sh(f"cat {note} 2>/dev/null", check=False) != engine.id:
                 self._say(f"{node.name}: new source")
@@ -110,7 +110,7 @@ class Testbed:
                 node.write(note, engine.id)
             node.load(base, engine, self._builder.engine_tar, source)
 
-        together(bring, self._nodes)
+        together(install, self._nodes)
 
     def reset(self) -> None:
         """Between tests: nothing is left of the one before, whatever it did. Under two seconds unless a node is off."""
@@ -135,7 +135,7 @@ class Testbed:
         shutil.rmtree(self.settings.run, ignore_errors=True)
         self._keep.unlink(missing_ok=True)
 
-    def keep(self) -> None:
+    def leave_running(self) -> None:
         """Up until `down`, whichever session ends: for developers, who start many sessions."""
         self.up()
         self._keep.touch()

@@ -37,7 +37,7 @@ def cut_ssh(node: Node, other: Node) -> None:
         node.exec(["iptables", "-I", "INPUT", "-p", "tcp", "--dport", "22", "-s", address, "-j", "DROP"])
 
 
-def mend_ssh(node: Node) -> None:
+def restore_ssh(node: Node) -> None:
     node.exec(["iptables", "-F", "INPUT"])
 
 

@@ -1,6 +1,6 @@
 """Builds the two root file systems: what an engine runs in, and, on top of it, a node.
 
-Packages come from the Debian mirror and PyPI, once; the result is kept under a key made of this definition.
+Packages come from the Debian mirror and PyPI, once; the result is stored under a key made of this definition.
 """
 
 import hashlib
@@ -120,7 +120,7 @@ class Builder:
         logged(["debootstrap", "--variant=minbase", include, SUITE, str(tree), MIRROR], self._log)
 
     def _python(self, tree: Path) -> None:
-        """Dependencies beside, not in, Debian's own packages: the source is put there when it is known."""
+        """In a folder of their own, not among Debian's packages: the source is put there when it is known."""
         self._say("sparkwright's dependencies")
         self._install(tree / HOME / "deps", requirements()[0])
         self._install(tree / HOME / "ray", RAY)
@@ -128,7 +128,7 @@ class Builder:
             shutil.rmtree(tree / HOME / "ray" / waste, ignore_errors=True)
         (tree / SITE).mkdir(parents=True, exist_ok=True)
         (tree / SITE / "sparkwright.pth").write_text("".join(f"/{HOME}/{part}\n" for part in ENGINE_PARTS))
-        write_program(tree / "usr/local/bin/sparkwright-twin", twin_program("/usr/bin/python3"))
+        write_program(tree / "usr/local/bin/sparkwright-twin", simulator_program("/usr/bin/python3"))
         write_program(tree / "usr/local/bin/ray", ray_program("/usr/bin/python3"))
         self._chroot(tree, "python3", "-m", "compileall", "-q", f"/{HOME}/deps", f"/{HOME}/ray")
 
@@ -158,7 +158,7 @@ class Builder:
         (venv / "bin").mkdir()
         for name in ("python", "python3"):
             (venv / "bin" / name).symlink_to("/usr/bin/python3")
-        write_program(venv / "bin/sparkwright-twin", twin_program(f"/{HOME}/bin/python"))
+        write_program(venv / "bin/sparkwright-twin", simulator_program(f"/{HOME}/bin/python"))
         write_program(venv / "bin/ray", ray_program(f"/{HOME}/bin/python"))
         write_program(venv / "bin/hf", f"#!/{HOME}/bin/python\nfrom huggingface_hub.cli.hf import main\n\nmain()\n")
         (tree / "usr/local/bin/hf").symlink_to(f"/{HOME}/bin/hf")
@@ -226,8 +226,8 @@ def write_program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def twin_program(python: str) -> str:
-    return f'#!/bin/sh\nexec {python} -m sparkwright.twin "$@"\n'
+def simulator_program(python: str) -> str:
+    return f'#!/bin/sh\nexec {python} -m sparkwright.simulator "$@"\n'
 
 
 def ray_program(python: str) -> str:

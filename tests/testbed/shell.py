@@ -23,10 +23,12 @@ def narrator() -> Say:
     """Progress lines with the seconds since the first."""
     start = time.monotonic()
 
-    def say(text: str) -> None:
-        sys.stderr.write(f"testbed [{time.monotonic() - start:5.1f} s] {text}\n")  # one write: threads say things too
+    def report(text: str) -> None:
+        sys.stderr.write(
+            f"testbed [{time.monotonic() - start:5.1f} s] {text}\n"
+        )  # one write: threads report things too
 
-    return say
+    return report
 
 
 def run(argv: Sequence[str], *, stdin: IO[bytes] | None = None, timeout: float = 900) -> str:
@@ -83,10 +85,10 @@ class Lock:
         self._file: IO[str] | None = None
 
     @property
-    def held(self) -> bool:
+    def locked(self) -> bool:
         return self._file is not None
 
-    def take(self, say: Say) -> None:
+    def take(self, report: Say) -> None:
         if self._file is not None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +97,7 @@ class Lock:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            say(f"waiting for the testbed: {file.read().strip() or 'another process'} uses it")
+            report(f"waiting for the testbed: {file.read().strip() or 'another process'} uses it")
             fcntl.flock(file, fcntl.LOCK_EX)
         file.truncate(0)
         print(f"{' '.join(sys.argv)[:200]}", file=file, flush=True)

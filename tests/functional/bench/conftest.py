@@ -12,7 +12,7 @@ import pytest
 
 from fakes.ports import free_port
 from functional.command import Shell
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
 
 # Prefill 4,000 tokens/s, 10 ms a step: a cold prompt of 2,000 tokens takes half a second.
 PACE = {
@@ -36,7 +36,7 @@ levels:
     requests: 4
     warmup: 1
 """
-Start = Callable[..., Twin]
+Start = Callable[..., Simulator]
 
 
 class Bench(Shell):
@@ -51,7 +51,7 @@ class Bench(Shell):
         assert out, err
         return code, json.loads(out), err
 
-    def kept(self) -> list[dict[str, Any]]:
+    def saved(self) -> list[dict[str, Any]]:
         code, out, err = self.run("runs", "list", "--json")
         assert code == 0, err
         found: list[dict[str, Any]] = json.loads(out)["runs"]
@@ -68,18 +68,18 @@ def shell(tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.fixture
-def twin(tmp_path: Path) -> Iterator[Start]:
+def simulator(tmp_path: Path) -> Iterator[Start]:
     """A simulator that is ready. Flags are vLLM's; keywords change its environment."""
     model = tmp_path / "tiny-qwen3"
     model.mkdir()
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", model / "config.json")
-    started: list[Twin] = []
+    started: list[Simulator] = []
 
-    def start(*flags: str, **environ: str) -> Twin:
+    def start(*flags: str, **environ: str) -> Simulator:
         port = free_port()
         place = ["--host", HEAD_ADDRESS, "--port", str(port), "--enable-prompt-tokens-details"]
         argv = ["serve", str(model), "--served-model-name", "tiny-qwen3", "--load-format", "dummy", *place, *flags]
-        one = Twin(argv, tmp_path / f"twin-{port}.log", {**PACE, **environ}, port)
+        one = Simulator(argv, tmp_path / f"twin-{port}.log", {**PACE, **environ}, port)
         started.append(one)
         return one.start().ready()
 
@@ -88,5 +88,5 @@ def twin(tmp_path: Path) -> Iterator[Start]:
         one.end()
 
 
-def url(twin: Twin) -> str:
-    return f"http://{HEAD_ADDRESS}:{twin.port}"
+def url(simulator: Simulator) -> str:
+    return f"http://{HEAD_ADDRESS}:{simulator.port}"

@@ -119,17 +119,17 @@ def test_no_tokenizer(shell: Bench) -> None:
     assert all(0.8 * 64 <= length <= 1.2 * 96 for length in lengths[1:])
 
 
-def test_too_long_for_the_server(shell: Bench, twin: Start) -> None:
+def test_too_long_for_the_server(shell: Bench, simulator: Start) -> None:
     """Levels that do not fit are left out and named; the rest is measured."""
-    served_by = twin("--max-model-len", "100")
+    served_by = simulator("--max-model-len", "100")
     _, out, err = shell.run("bench", url(served_by), "--profile", shell.workload())
     assert "left out: two needs 104 tokens of context, and the server takes 100" in err
     assert "3" in out
 
 
-def test_nothing_fits(shell: Bench, twin: Start) -> None:
+def test_nothing_fits(shell: Bench, simulator: Start) -> None:
     """A profile of which no level fits is refused."""
-    code, _, err = shell.run("bench", url(twin("--max-model-len", "64")), "--profile", shell.workload())
+    code, _, err = shell.run("bench", url(simulator("--max-model-len", "64")), "--profile", shell.workload())
     assert (code, "no level fits" in err) == (2, True)
 
 

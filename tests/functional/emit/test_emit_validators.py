@@ -26,10 +26,10 @@ SOURCES: dict[str, Callable[[], Source]] = {
     "deepseek": samples.deepseek,
     "files": samples.with_files,
     "awkward": samples.awkward,
-    "twin": lambda: samples.twin("docker"),
-    "one-node": lambda: samples.twin("docker", nodes=1),
+    "twin": lambda: samples.simulator("docker"),
+    "one-node": lambda: samples.simulator("docker", nodes=1),
 }
-ALL = {**SOURCES, "process": samples.twin}
+ALL = {**SOURCES, "process": samples.simulator}
 PUBLISHED = Path("/usr/lib/python3/dist-packages/compose/config/compose_spec.json")
 
 
@@ -48,7 +48,7 @@ def emit(tmp_path: Path) -> Callable[[Source, str], Path]:
     return write
 
 
-def said(*words: str, cwd: Path | None = None, **environ: str) -> str:
+def output_of(*words: str, cwd: Path | None = None, **environ: str) -> str:
     """What a program prints; its exit code must be 0."""
     done = subprocess.run(words, cwd=cwd, env={**os.environ, **environ}, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -68,7 +68,7 @@ def test_compose_understands_each_rank_as_planned(name: str, emit: Callable[[Sou
     folder = emit(source, "compose")
     secret = any(spec.secrets for spec in source.specs)
     for spec in source.specs:
-        resolved = yaml.safe_load(said("docker-compose", "config", cwd=folder / spec.node))["services"]["rank"]
+        resolved = yaml.safe_load(output_of("docker-compose", "config", cwd=folder / spec.node))["services"]["rank"]
         words = [word.replace("$$", "$") for word in shlex.split(resolved.get("command") or "")]
         assert words == expected(spec, secret)
         assert {k: v.replace("$$", "$") for k, v in resolved["environment"].items()} == dict(spec.env)
@@ -95,7 +95,7 @@ def test_compose_files_fit_the_published_schema(name: str, emit: Callable[[Sourc
 def test_scripts_pass_shellcheck(name: str, emit: Callable[[Source, str], Path]) -> None:
     """ShellCheck has nothing to report about any node's script, read as POSIX sh."""
     folder = emit(ALL[name](), "shell")
-    assert said("shellcheck", "--shell=sh", *(str(path) for path in folder.glob("*/rank.sh"))) == ""
+    assert output_of("shellcheck", "--shell=sh", *(str(path) for path in folder.glob("*/rank.sh"))) == ""
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -111,7 +111,7 @@ def test_a_script_calls_docker_as_up_does(name: str, emit: Callable[[Source, str
     for spec in source.specs:
         here = folder / spec.node
         path = f"{bin_folder}:{os.environ['PATH']}"
-        words = said(str(here / "rank.sh"), "start", PATH=path).split("\0")[:-1]
+        words = output_of(str(here / "rank.sh"), "start", PATH=path).split("\0")[:-1]
         secrets = f"{here}/secrets.env" if spec.secrets else ""
         command = docker.run(replace(spec, labels={}), source.container(spec), secrets, files_dir=f"{here}/files")
         assert words == list(command.argv)

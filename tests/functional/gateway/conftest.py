@@ -10,22 +10,22 @@ import pytest
 
 from fakes.ports import free_port
 from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, has_caddy
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
 
 Opened = Callable[..., Gateway]
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
     """A simulator with a key of its own that takes 20 ms a token."""
     folder = tmp_path_factory.mktemp("engine")
     shutil.copy(CAPTURES / "tiny-qwen3.config.json", folder / "config.json")
     port = free_port()
     words = ["serve", str(folder), "--served-model-name", "tiny", "--load-format", "dummy", "--host", HEAD_ADDRESS]
     pace = {"SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", "SPARKWRIGHT_TWIN_STEP_MS": "20", "VLLM_API_KEY": ENGINE_KEY}
-    twin = Twin([*words, "--port", str(port)], folder / "log", pace, port).start().ready()
-    yield twin
-    twin.end()
+    simulator = Simulator([*words, "--port", str(port)], folder / "log", pace, port).start().ready()
+    yield simulator
+    simulator.end()
 
 
 @pytest.fixture
@@ -48,5 +48,5 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 @pytest.fixture
-def gateway(engine: Twin, opened: Opened) -> Gateway:
+def gateway(engine: Simulator, opened: Opened) -> Gateway:
     return opened(f"{HEAD_ADDRESS}:{engine.port}", engine_key=ENGINE_KEY)

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from functional.gateway.gateways import ENGINE_KEY, KEY, LIMIT, Gateway
-from functional.simulator.process import HEAD_ADDRESS, Twin
+from functional.simulator.process import HEAD_ADDRESS, Simulator
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.domain.deployment import DeploymentState
@@ -228,7 +228,7 @@ def test_figures_are_on_loopback_and_nothing_else_is(gateway: Gateway) -> None:
     assert httpx.get(f"{at}/check", headers={"Authorization": f"Bearer {KEY}"}).status_code == 404
 
 
-def test_the_simulator_stays_behind(engine: Twin, gateway: Gateway) -> None:
+def test_the_simulator_stays_behind(engine: Simulator, gateway: Gateway) -> None:
     """Guards that a client can report the gateway nothing that only Caddy may report."""
     fake = {"X-Door-Uri": "/v1/models", "X-Door-Engine-Key": "Bearer x", "X-Door-Method": "OPTIONS"}
     assert gateway.get("/v1/models", key="", **fake, **{"Access-Control-Request-Method": "GET"}).status_code == 401

@@ -13,7 +13,7 @@ import pytest
 
 from functional.gateway.gateways import has_caddy, hides_cut_streams
 from functional.gateway.head import Head, free_pair
-from functional.simulator.process import HEAD_ADDRESS, Twin
+from functional.simulator.process import HEAD_ADDRESS, Simulator
 from sparkwright.app import keys
 from sparkwright.app.gateway import Reach
 from sparkwright.domain.errors import CommandFailed, UsageError
@@ -24,7 +24,7 @@ USUAL = {"DOOR002"} if hides_cut_streams() else set()
 
 
 @pytest.fixture
-def made(tmp_path: Path, engine: Twin) -> Iterator[Made]:
+def made(tmp_path: Path, engine: Simulator) -> Iterator[Made]:
     if not has_caddy():
         pytest.skip("caddy is not installed")
     heads: list[Head] = []

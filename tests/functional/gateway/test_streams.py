@@ -16,7 +16,7 @@ import pytest
 from fakes.ports import free_port
 from functional.gateway.conftest import Opened
 from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, hides_cut_streams
-from functional.simulator.process import HEAD_ADDRESS, Twin
+from functional.simulator.process import HEAD_ADDRESS, Simulator
 from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 
@@ -83,7 +83,7 @@ def streamed(client: httpx.Client, tokens: int, begun: threading.Event | None = 
     return whole, times
 
 
-def test_a_stream_is_the_engines_own(engine: Twin, gateway: Gateway) -> None:
+def test_a_stream_is_the_engines_own(engine: Simulator, gateway: Gateway) -> None:
     """Guards that not a byte is changed or held back: equal text, a chunk a token, the first as early as without us."""
     direct_headers = {"Authorization": f"Bearer {ENGINE_KEY}"}
     firsts: dict[str, list[float]] = {"direct": [], "door": []}
@@ -219,7 +219,7 @@ def test_a_client_that_leaves_frees_the_engine(opened: Opened, said: bytes) -> N
         assert left.wait(8.0)
 
 
-def test_many_at_once(engine: Twin, gateway: Gateway) -> None:
+def test_many_at_once(engine: Simulator, gateway: Gateway) -> None:
     """Guards that sixty streams side by side are all whole."""
     with gateway.client(KEY, timeout=30) as client:
         whole: list[bytes] = []

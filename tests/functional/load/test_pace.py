@@ -68,17 +68,17 @@ def agent(number: int, turns: int, think: float = 0.0) -> Session:
 
 async def test_agents_carry_their_history() -> None:
     """Each turn holds all before it and the real answers, escaped as JSON has it."""
-    said = 'He said "ä€😀\\"\n'
+    sentence = 'He sentence "ä€😀\\"\n'
     steps = [
         Step(0.0, HEAD),
-        Step(0.02, chunked(ROLE, delta(content=said[:9]), delta("stop", content=said[9:])) + ending(2)),
+        Step(0.02, chunked(ROLE, delta(content=sentence[:9]), delta("stop", content=sentence[9:])) + ending(2)),
     ]
     async with truth(lambda _: steps) as server:
         rows, _ = await played(Job(server.url, (agent(0, 3), agent(1, 3)), Pace(concurrency=2), whole=30.0))
     assert [(row.session, row.turn, row.error) for row in rows] == [(a, t, "") for a in (0, 1) for t in (0, 1, 2)]
     (last,) = [one for one in server.seen if "agent 1 turn 2" in one.body.decode()]
     contents = [message["content"] for message in last.json["messages"]]
-    assert contents == ["agent 1 turn 0", said, "agent 1 turn 1", said, "agent 1 turn 2"]
+    assert contents == ["agent 1 turn 0", sentence, "agent 1 turn 1", sentence, "agent 1 turn 2"]
     assert [message["role"] for message in last.json["messages"]] == ["user", "assistant"] * 2 + ["user"]
 
 
@@ -100,8 +100,8 @@ async def test_an_agent_that_only_calls_tools() -> None:
 
     def script(seen: Seen) -> list[Step]:
         text = seen.body.decode()
-        said = next((one for name, one in answers.items() if name in text), b"")
-        return [Step(0.0, HEAD + chunked(said) + ending(3))]
+        sentence = next((one for name, one in answers.items() if name in text), b"")
+        return [Step(0.0, HEAD + chunked(sentence) + ending(3))]
 
     async with truth(script) as server:
         await played(Job(server.url, (agent(0, 3),), Pace(), whole=30.0))

@@ -102,7 +102,7 @@ def test_a_node_without_any_key_gets_a_private_file(sh: Sh) -> None:
 
 def test_a_full_disk_changes_nothing(sh: Sh, keys: Path, tmp_path: Path) -> None:
     """Guards that an error on the way leaves the file as it was, and nothing next to it."""
-    script = sh.words(add("sparkwright:a/x"))
+    script = sh.argv(add("sparkwright:a/x"))
     done = subprocess.run(
         ["prlimit", "--fsize=100", *script], env=sh.environ, capture_output=True, text=True, timeout=60
     )

@@ -36,7 +36,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def unpack(sh: Sh, archive: Path, times: int = 1, digest: str = DIGEST) -> list[int]:
     """Exit codes of so many at once."""
-    words = sh.words(service.unpack(str(sh.home / "state"), digest, b""))
+    words = sh.argv(service.unpack(str(sh.home / "state"), digest, b""))
     processes = []
     for _ in range(times):
         with archive.open("rb") as stdin:

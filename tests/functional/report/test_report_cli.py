@@ -19,7 +19,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     made.clean()
 
 
-def keep(shell: Shell, *names: str) -> None:
+def save(shell: Shell, *names: str) -> None:
     async def go() -> None:
         store = SqliteRuns(shell.folder / ".local/state/sparkwright" / RUNS)
         for name in names:
@@ -31,7 +31,7 @@ def keep(shell: Shell, *names: str) -> None:
 
 def test_each_form_goes_where_it_is_wanted(shell: Shell) -> None:
     """A page into a file of the run's name, tables to stdout, and the ending decides where nothing else does."""
-    keep(shell, "r-20261122-7f3a", "r-20261122-9c01")
+    save(shell, "r-20261122-7f3a", "r-20261122-9c01")
     code, out, err = shell.run("report", "r-20261122-7f3a")
     assert (code, err) == (0, "") and out.startswith("wrote r-20261122-7f3a.html (")
     assert (shell.folder / "r-20261122-7f3a.html").read_text().startswith("<!doctype html>")
@@ -56,6 +56,6 @@ def test_without_a_run_it_states_how_to_get_one(shell: Shell, words: tuple[str, 
 
 def test_a_place_that_cannot_be_written_is_named(shell: Shell) -> None:
     """No traceback for a folder that is not there."""
-    keep(shell, "r-20261122-7f3a")
+    save(shell, "r-20261122-7f3a")
     code, _, err = shell.run("report", "r-20261122-7f3a", "-o", "nowhere/x.html")
     assert code == 2 and "nowhere/x.html: cannot be written: No such file or directory" in err

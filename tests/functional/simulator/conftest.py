@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fakes.ports import free_port
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator
 
-Start = Callable[..., Twin]
-Pair = Callable[..., tuple[Twin, Twin]]
+Start = Callable[..., Simulator]
+Pair = Callable[..., tuple[Simulator, Simulator]]
 
 
 @pytest.fixture
@@ -26,28 +26,30 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path, model: Path) -> Iterator[Start]:
-    started: list[Twin] = []
+    started: list[Simulator] = []
     numbers = itertools.count()
 
-    def run(*flags: str, path: str | None = None, **env: str) -> Twin:
+    def run(*flags: str, path: str | None = None, **env: str) -> Simulator:
         port = free_port()
         place = [] if "--headless" in flags else ["--host", HEAD_ADDRESS, "--port", str(port)]
         name = ["--served-model-name", "tiny-qwen3"]
         argv = ["serve", path or str(model), *name, "--load-format", "dummy", *place, *flags]
-        twin = Twin(argv, tmp_path / f"{next(numbers)}.log", env, port)
-        started.append(twin)
-        return twin.start()
+        simulator = Simulator(argv, tmp_path / f"{next(numbers)}.log", env, port)
+        started.append(simulator)
+        return simulator.start()
 
     yield run
-    for twin in started:
-        twin.end()
+    for simulator in started:
+        simulator.end()
 
 
 @pytest.fixture
 def pair(start: Start) -> Pair:
     """Head and worker, as in capture m1; `head` and `worker` are their environments."""
 
-    def run(*flags: str, head: dict[str, str] | None = None, worker: dict[str, str] | None = None) -> tuple[Twin, Twin]:
+    def run(
+        *flags: str, head: dict[str, str] | None = None, worker: dict[str, str] | None = None
+    ) -> tuple[Simulator, Simulator]:
         ranks = ["--tensor-parallel-size", "2", "--nnodes", "2", "--master-addr", HEAD_ADDRESS]
         ranks += ["--master-port", str(free_port()), "--distributed-executor-backend", "mp"]
         limits = ["--gpu-memory-utilization", "0.3", "--max-model-len", "16384"]

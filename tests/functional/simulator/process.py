@@ -36,7 +36,7 @@ def wait_until(what: str, happened: object, within: float = DEADLINE_S) -> None:
 
 
 @dataclass
-class Twin:
+class Simulator:
     """One rank."""
 
     flags: list[str]
@@ -45,7 +45,7 @@ class Twin:
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Twin:
+    def start(self) -> Simulator:
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("SPARKWRIGHT_", "VLLM_", "NCCL_", "GLOO_"))}
         with self.log_path.open("wb") as log:
             module = "simulators" if self.flags[0] in PROGRAMS else "sparkwright.simulator"
@@ -65,15 +65,15 @@ class Twin:
         """Redrawn bars read as lines, as in the captures."""
         return self.log_path.read_bytes().decode().replace("\r", "\n")
 
-    def says(self, words: str, within: float = DEADLINE_S) -> None:
+    def logs(self, words: str, within: float = DEADLINE_S) -> None:
         wait_until(f"{words!r} in\n{self.log[-3000:]}", lambda: words in self.log or self._ended(words), within)
 
     def _ended(self, words: str) -> bool:
         assert self.running.poll() is None or words in self.log, f"ended without {words!r}:\n{self.log[-3000:]}"
         return False
 
-    def ready(self) -> Twin:
-        self.says("Application startup complete.")
+    def ready(self) -> Simulator:
+        self.logs("Application startup complete.")
         return self
 
     def exit_code(self, within: float = DEADLINE_S) -> int:

@@ -11,33 +11,33 @@ import httpx
 import pytest
 
 from fakes.ports import free_port
-from functional.simulator.process import HEAD_ADDRESS, Twin, wait_until
+from functional.simulator.process import HEAD_ADDRESS, Simulator, wait_until
 from functional.tiny_gguf import write_tiny_gguf
 
-Program = Callable[..., Twin]
+Program = Callable[..., Simulator]
 SIGKILLED, ABORTED = -signal.SIGKILL, -signal.SIGABRT
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     """Starts one; `env` goes to it alone."""
-    started: list[Twin] = []
+    started: list[Simulator] = []
 
-    def run(*words: str, port: int = 0, **env: str) -> Twin:
-        twin = Twin(list(words), tmp_path / f"{len(started)}.log", env, port)
-        started.append(twin)
-        return twin.start()
+    def run(*words: str, port: int = 0, **env: str) -> Simulator:
+        simulator = Simulator(list(words), tmp_path / f"{len(started)}.log", env, port)
+        started.append(simulator)
+        return simulator.start()
 
     yield run
-    for twin in started:
-        twin.end()
+    for simulator in started:
+        simulator.end()
 
 
 @pytest.fixture
-def sglang(program: Program, model: Path) -> Callable[..., tuple[Twin, Twin]]:
+def sglang(program: Program, model: Path) -> Callable[..., tuple[Simulator, Simulator]]:
     """Both ranks of two nodes; `worker` is the second one's environment."""
 
-    def run(*flags: str, worker: dict[str, str] | None = None, **env: str) -> tuple[Twin, Twin]:
+    def run(*flags: str, worker: dict[str, str] | None = None, **env: str) -> tuple[Simulator, Simulator]:
         meet = f"{HEAD_ADDRESS}:{free_port()}"
         same = ["sglang", "--model-path", str(model), "--served-model-name", "tiny", "--tp-size", "2", "--nnodes", "2"]
         same += ["--dist-init-addr", meet, "--enable-metrics", "--mem-fraction-static", "0.3", *flags]
@@ -48,41 +48,41 @@ def sglang(program: Program, model: Path) -> Callable[..., tuple[Twin, Twin]]:
     return run
 
 
-def test_sglang_serves_from_two_ranks_and_stops_cleanly(sglang: Callable[..., tuple[Twin, Twin]]) -> None:
+def test_sglang_serves_from_two_ranks_and_stops_cleanly(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """Ready only with its own line; the worker's dummy server is up; SIGTERM to the head ends both with code 0."""
     head, worker = sglang()
-    head.says("The server is fired up and ready to roll!")
+    head.logs("The server is fired up and ready to roll!")
     assert head.get("/health").status_code == 200
     assert head.complete(model="tiny").json()["usage"]["completion_tokens"] == 4
     assert "sglang:generation_tokens_total" in head.get("/metrics").text
     assert (
         head.get("/model_info").json()["simulated"] and head.get("/get_server_info").json()["tensor_parallel_size"] == 2
     )
-    worker.says("Dummy health check server started")
+    worker.logs("Dummy health check server started")
     assert worker.get("/health").status_code == 200
     head.kill(signal.SIGTERM)
     assert (head.exit_code(), worker.exit_code()) == (0, 0)
     assert "Scheduler hit an exception" not in head.log
 
 
-def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Twin, Twin]]) -> None:
+def test_sglang_s_ranks_die_together(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """A lost rank is noticed while idle: the scheduler's exception, then the whole process tree is killed."""
     head, worker = sglang()
-    head.says("The server is fired up and ready to roll!")
+    head.logs("The server is fired up and ready to roll!")
     worker.kill()
     assert head.exit_code() == SIGKILLED
     assert "Scheduler hit an exception" in head.log
 
 
-def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple[Twin, Twin]]) -> None:
+def test_sglang_s_hanging_capture_shows_an_empty_bar(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """Report 001: it begins, is at 0, and reports no more."""
     head, _ = sglang(SPARKWRIGHT_TWIN_FAULT="freeze@graphs")
-    head.says("Capture cuda graph begin")
+    head.logs("Capture cuda graph begin")
     wait_until("a bar", lambda: "| 0/" in head.log)
     assert "Capture cuda graph end" not in head.log and head.running.poll() is None
 
 
-def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Twin, Twin]]) -> None:
+def test_sglang_refuses_nodes_of_unequal_memory(sglang: Callable[..., tuple[Simulator, Simulator]]) -> None:
     """Both ranks end with code 1 or as the lost other half; the one with more memory gives the reason."""
     head, worker = sglang(worker={"SPARKWRIGHT_TWIN_FREE_GIB": "60"})
     assert head.exit_code() == 1
@@ -95,7 +95,7 @@ def test_sglang_s_key_guards_all_but_health_and_metrics(program: Program, model:
     file, port = tmp_path / "key.yaml", free_port()
     file.write_text('{"api-key": "hidden"}')
     one = program("sglang", "--model-path", str(model), "--config", str(file), "--port", str(port), port=port)
-    one.says("The server is fired up and ready to roll!")
+    one.logs("The server is fired up and ready to roll!")
     assert one.get("/health").status_code == 200
     assert one.get("/model_info").status_code == 401
     answer = httpx.get(f"http://{HEAD_ADDRESS}:{port}/v1/models", headers={"Authorization": "Bearer hidden"})
@@ -103,16 +103,16 @@ def test_sglang_s_key_guards_all_but_health_and_metrics(program: Program, model:
 
 
 @pytest.fixture
-def llama(program: Program, tmp_path: Path) -> tuple[Twin, Twin]:
+def llama(program: Program, tmp_path: Path) -> tuple[Simulator, Simulator]:
     """llama-server and the rpc-server that it calls."""
     lent, port = free_port(), free_port()
     worker = program("rpc-server", "-H", HEAD_ADDRESS, "-p", str(lent), "-c")
-    worker.says("Starting RPC server")
+    worker.logs("Starting RPC server")
     wait_until("its port", lambda: _takes(lent))
     gguf = write_tiny_gguf(tmp_path / "tiny.gguf")
     words = ["-m", str(gguf), "--port", str(port), "--rpc", f"{HEAD_ADDRESS}:{lent}", "-ngl", "99", "-c", "8192"]
     head = program("llama-server", *words, "--metrics", port=port)
-    head.says("all slots are idle")
+    head.logs("all slots are idle")
     return head, worker
 
 
@@ -121,7 +121,7 @@ def _takes(port: int) -> bool:
         return probe.connect_ex((HEAD_ADDRESS, port)) == 0
 
 
-def test_llama_s_server_aborts_at_the_first_step_without_its_worker(llama: tuple[Twin, Twin]) -> None:
+def test_llama_s_server_aborts_at_the_first_step_without_its_worker(llama: tuple[Simulator, Simulator]) -> None:
     """/health stays 200 while nothing is asked; then GGML_ABORT, which is SIGABRT."""
     head, worker = llama
     assert head.complete().json()["usage"]["completion_tokens"] == 4
@@ -135,12 +135,12 @@ def test_llama_s_server_aborts_at_the_first_step_without_its_worker(llama: tuple
     assert "Remote RPC server crashed or returned malformed response" in head.log
 
 
-def test_llama_s_worker_outlives_its_head(llama: tuple[Twin, Twin]) -> None:
+def test_llama_s_worker_outlives_its_head(llama: tuple[Simulator, Simulator]) -> None:
     """It waits for the next client, and ends at SIGTERM."""
     head, worker = llama
     head.kill(signal.SIGTERM)
     assert head.exit_code() == 0
-    worker.says("Client connection closed")
+    worker.logs("Client connection closed")
     assert worker.running.poll() is None
     worker.kill(signal.SIGTERM)
     assert worker.exit_code() == -signal.SIGTERM

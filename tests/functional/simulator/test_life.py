@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from functional.simulator.conftest import Pair, Start
-from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Twin, wait_until
+from functional.simulator.process import CAPTURES, HEAD_ADDRESS, Simulator, wait_until
 from functional.simulator.test_log_lines import lines
 
 LONG = {"max_tokens": 16_000, "ignore_eos": True}
@@ -24,7 +24,7 @@ FAULT = "SPARKWRIGHT_TWIN_FAULT"
 
 
 @contextmanager
-def request_running(head: Twin) -> Iterator[list[httpx.Response]]:
+def request_running(head: Simulator) -> Iterator[list[httpx.Response]]:
     """A long request in the background; its answer is there when the block ends."""
     answers: list[httpx.Response] = []
     thread = threading.Thread(target=lambda: answers.append(head.complete(20.0, **LONG)))
@@ -53,7 +53,7 @@ def test_a_killed_worker_is_a_dead_engine_that_looks_healthy(pair: Pair) -> None
     head.ready()
     with request_running(head) as answers:
         worker.kill()
-        head.says("NCCL WARN socketProgress: Connection closed by remote peer")
+        head.logs("NCCL WARN socketProgress: Connection closed by remote peer")
         assert head.get("/health").status_code == 200
         assert answers == []
     assert answers[0].status_code == 500
@@ -104,7 +104,7 @@ def test_a_frozen_worker_hangs_requests_and_nothing_else(pair: Pair) -> None:
     worker.kill(signal.SIGSTOP)
     with pytest.raises(httpx.ReadTimeout):
         head.complete(0.3)
-    head.says("No available shared memory broadcast block found in 60 seconds.")
+    head.logs("No available shared memory broadcast block found in 60 seconds.")
     assert head.get("/health").status_code == 200
     worker.kill(signal.SIGCONT)
     assert head.complete().status_code == 200
@@ -123,7 +123,7 @@ def test_a_client_that_gives_up_on_a_frozen_engine_leaves_nothing_behind(pair: P
     assert head.complete().status_code == 200
 
 
-def _requests(head: Twin) -> list[float]:
+def _requests(head: Simulator) -> list[float]:
     text = head.get("/metrics").text
     return [float(n) for n in re.findall(r"^vllm:num_requests_(?:running|waiting){[^}]*} (\S+)$", text, re.MULTILINE)]
 
@@ -148,46 +148,46 @@ def test_a_worker_that_dies_while_loading_ends_the_head(pair: Pair) -> None:
 @pytest.mark.parametrize("phase", ["join", "load", "compile", "kv", "graphs", "serve"])
 def test_a_rank_can_die_at_each_phase(start: Start, phase: str) -> None:
     """The exit code is the one asked for, and the server was never up."""
-    twin = start(**{FAULT: f"die@{phase}:exit=7"})
-    assert twin.exit_code() == 7
-    assert "Application startup complete." not in twin.log
+    simulator = start(**{FAULT: f"die@{phase}:exit=7"})
+    assert simulator.exit_code() == 7
+    assert "Application startup complete." not in simulator.log
 
 
 @pytest.mark.parametrize("phase", ["load", "kv"])
 def test_out_of_memory_is_torchs(start: Start, phase: str) -> None:
     """torch.OutOfMemoryError inside vLLM's traceback, exit code 1."""
-    twin = start(**{FAULT: f"oom@{phase}"})
-    assert twin.exit_code() == 1
-    assert "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate" in twin.log
-    assert "RuntimeError: Engine core initialization failed. See root cause above." in twin.log
+    simulator = start(**{FAULT: f"oom@{phase}"})
+    assert simulator.exit_code() == 1
+    assert "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate" in simulator.log
+    assert "RuntimeError: Engine core initialization failed. See root cause above." in simulator.log
 
 
 def test_a_start_that_freezes_reports_nothing_more(start: Start) -> None:
     """The log stops at the phase, the process lives, and SIGTERM still ends it."""
-    twin = start(**{FAULT: "freeze@load"})
-    twin.says("Using AttentionBackendEnum")
+    simulator = start(**{FAULT: "freeze@load"})
+    simulator.logs("Using AttentionBackendEnum")
     time.sleep(0.3)
-    size = len(twin.log)
+    size = len(simulator.log)
     time.sleep(0.3)
-    assert len(twin.log) == size and twin.running.poll() is None
-    twin.kill(signal.SIGTERM)
-    assert twin.exit_code() == 0
+    assert len(simulator.log) == size and simulator.running.poll() is None
+    simulator.kill(signal.SIGTERM)
+    assert simulator.exit_code() == 0
 
 
 def test_a_simulator_can_die_after_n_requests(start: Start) -> None:
     """Two answers arrive whole, then the process ends with the code asked for."""
-    twin = start(**{FAULT: "die_after=2:exit=5"}).ready()
-    assert [twin.complete().status_code for _ in range(2)] == [200, 200]
-    assert twin.exit_code() == 5
+    simulator = start(**{FAULT: "die_after=2:exit=5"}).ready()
+    assert [simulator.complete().status_code for _ in range(2)] == [200, 200]
+    assert simulator.exit_code() == 5
 
 
 def test_an_engine_can_freeze_after_n_requests(start: Start) -> None:
     """The next request hangs while /health is 200."""
-    twin = start(**{FAULT: "freeze_after=1"}).ready()
-    assert twin.complete().status_code == 200
+    simulator = start(**{FAULT: "freeze_after=1"}).ready()
+    assert simulator.complete().status_code == 200
     with pytest.raises(httpx.ReadTimeout):
-        twin.complete(0.3)
-    assert twin.get("/health").status_code == 200
+        simulator.complete(0.3)
+    assert simulator.get("/health").status_code == 200
 
 
 def test_a_worker_can_freeze_after_n_requests(pair: Pair) -> None:
@@ -197,60 +197,60 @@ def test_a_worker_can_freeze_after_n_requests(pair: Pair) -> None:
     assert head.complete().status_code == 200
     with pytest.raises(httpx.ReadTimeout):
         head.complete(0.3)
-    head.says("No available shared memory broadcast block")
+    head.logs("No available shared memory broadcast block")
 
 
 def test_a_leak_grows_the_process(start: Start) -> None:
     """Ten requests at 5 MB each make the process 50 MB larger, by its own metric and by /proc."""
-    twin = start(**{FAULT: "leak=5"}).ready()
-    before = _resident(twin)
+    simulator = start(**{FAULT: "leak=5"}).ready()
+    before = _resident(simulator)
     for _ in range(10):
-        twin.complete()
-    wait_until("50 MB more", lambda: _resident(twin) - before > 45e6)
+        simulator.complete()
+    wait_until("50 MB more", lambda: _resident(simulator) - before > 45e6)
 
 
-def _resident(twin: Twin) -> int:
-    return int(Path(f"/proc/{twin.running.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _resident(simulator: Simulator) -> int:
+    return int(Path(f"/proc/{simulator.running.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_sigterm_can_be_ignored(start: Start) -> None:
     """Only SIGKILL ends it, as with a process stuck in the driver."""
-    twin = start(**{FAULT: "ignore_sigterm"}).ready()
-    twin.kill(signal.SIGTERM)
+    simulator = start(**{FAULT: "ignore_sigterm"}).ready()
+    simulator.kill(signal.SIGTERM)
     time.sleep(0.2)
-    assert twin.complete().status_code == 200
-    twin.kill()
-    assert twin.exit_code() == -signal.SIGKILL
+    assert simulator.complete().status_code == 200
+    simulator.kill()
+    assert simulator.exit_code() == -signal.SIGKILL
 
 
 def test_faults_can_be_switched_while_it_runs(start: Start, tmp_path: Path) -> None:
     """The control file turns garbage on and off."""
     control = tmp_path / "control"
-    twin = start(SPARKWRIGHT_TWIN_CONTROL=str(control)).ready()
+    simulator = start(SPARKWRIGHT_TWIN_CONTROL=str(control)).ready()
     texts = []
     for at, fault in enumerate(["", "garbage", ""]):
         control.write_text(fault)
         os.utime(control, (at + 1, at + 1))
         time.sleep(0.5)
-        texts.append(twin.complete().json()["choices"][0]["text"])
+        texts.append(simulator.complete().json()["choices"][0]["text"])
     assert texts[0] == texts[2] == "(simulated)" and texts[1] == "!!!!"
 
 
 def test_a_slow_load_is_slow(start: Start) -> None:
     """slow_load multiplies what loading takes, and the log reports it."""
-    twin = start("--load-format", "auto", SPARKWRIGHT_TWIN_FAULT="slow_load=100", SPARKWRIGHT_TWIN_WEIGHTS_GIB="3")
-    twin.ready()
-    assert "Loading weights took 220.00 seconds" in twin.log
+    simulator = start("--load-format", "auto", SPARKWRIGHT_TWIN_FAULT="slow_load=100", SPARKWRIGHT_TWIN_WEIGHTS_GIB="3")
+    simulator.ready()
+    assert "Loading weights took 220.00 seconds" in simulator.log
 
 
 def test_the_loggers_line_comes_while_there_is_traffic(start: Start) -> None:
     """Lines with figures, one with zeros, then silence (vLLM's idle rule)."""
-    twin = start("--max-model-len", "16384", VLLM_LOG_STATS_INTERVAL="0.2").ready()
-    twin.complete(max_tokens=50, ignore_eos=True)
+    simulator = start("--max-model-len", "16384", VLLM_LOG_STATS_INTERVAL="0.2").ready()
+    simulator.complete(max_tokens=50, ignore_eos=True)
     idle = "Avg generation throughput: 0.0 tokens/s, Running: 0 reqs, Waiting: 0 reqs"
-    twin.says(idle)
+    simulator.logs(idle)
     time.sleep(0.6)
-    found = [line for line in twin.log.splitlines() if "loggers.py:271" in line]
+    found = [line for line in simulator.log.splitlines() if "loggers.py:271" in line]
     assert "Engine 000: Avg prompt throughput: " in found[0] and "Prefix cache hit rate: 0.0%" in found[0]
     assert len(found) > 1 and [idle in line for line in found].index(True) == len(found) - 1
 
@@ -264,6 +264,6 @@ def test_idling_costs_nothing(pair: Pair) -> None:
     assert max(_cpu_ticks(t) - b for t, b in zip((head, worker), before, strict=True)) <= 2
 
 
-def _cpu_ticks(twin: Twin) -> int:
-    fields = Path(f"/proc/{twin.running.pid}/stat").read_text().rpartition(")")[2].split()
+def _cpu_ticks(simulator: Simulator) -> int:
+    fields = Path(f"/proc/{simulator.running.pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])

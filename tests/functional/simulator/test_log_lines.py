@@ -56,10 +56,10 @@ def test_one_node_starts_with_the_recorded_lines(start: Start) -> None:
     """Every line of capture a-tiny up to `Application startup complete.`, in order."""
     flags = ["--attention-backend", "TRITON_ATTN", "--enable-prefix-caching", "--max-model-len", "32768"]
     flags += ["--gpu-memory-utilization", "0.2", "--max-num-seqs", "64", "--reasoning-parser", "qwen3"]
-    twin = start(*flags, "--enable-auto-tool-choice", "--tool-call-parser", "hermes").ready()
+    simulator = start(*flags, "--enable-auto-tool-choice", "--tool-call-parser", "hermes").ready()
     done = "Application startup complete."
-    assert lines(twin.log, last=done) == recorded("a-tiny-serve.log", last=done)
-    assert "SIMULATED: this is sparkwright's simulator" in twin.log.splitlines()[0]
+    assert lines(simulator.log, last=done) == recorded("a-tiny-serve.log", last=done)
+    assert "SIMULATED: this is sparkwright's simulator" in simulator.log.splitlines()[0]
 
 
 def test_two_nodes_start_with_the_recorded_lines(pair: Pair) -> None:
@@ -86,7 +86,7 @@ def test_eager_mode_has_the_recorded_lines(pair: Pair) -> None:
 def test_a_missing_worker_is_waited_for_without_a_word(pair: Pair) -> None:
     """The head's log stops where capture m3 stops, and the head neither fails nor serves."""
     head, worker = pair(worker={"SPARKWRIGHT_TWIN_FAULT": "freeze@join"})
-    head.says("hostname of the client socket")
+    head.logs("hostname of the client socket")
     worker.end()
     with pytest.raises(subprocess.TimeoutExpired):
         head.exit_code(within=0.5)
@@ -96,7 +96,7 @@ def test_a_missing_worker_is_waited_for_without_a_word(pair: Pair) -> None:
 def test_nccl_on_the_wrong_interface_hangs_both(pair: Pair) -> None:
     """Both logs stop where captures m4 stop: the ranks have met but cannot talk."""
     head, worker = pair(worker={"SPARKWRIGHT_TWIN_FAULT": "no_comm"})
-    head.says("NCCL version")
+    head.logs("NCCL version")
     with pytest.raises(subprocess.TimeoutExpired):
         head.exit_code(within=0.5)
     assert lines(head.log) == recorded("m4-head.log")
@@ -120,9 +120,9 @@ def test_a_refused_start_prints_the_recorded_traceback(
     overhead = {"f-kv-too-small": "27.9", "f-no-blocks": "40"}.get(name)
     env = {"SPARKWRIGHT_TWIN_OVERHEAD_GIB": overhead} if overhead else {}
     more = ["--gpu-memory-utilization", "0.2"] if overhead else []
-    twin = start(*flags, *more, path=path, **env)
-    assert twin.exit_code() == 1
-    tail = lines(twin.log)
+    simulator = start(*flags, *more, path=path, **env)
+    assert simulator.exit_code() == 1
+    tail = lines(simulator.log)
     want = recorded(f"{name}.log")
     trace = next(i for i, x in enumerate(want) if "Traceback" in x or "EngineCore failed to start" in x)
     assert tail[-(len(want) - trace) :] == want[trace:]
@@ -130,9 +130,9 @@ def test_a_refused_start_prints_the_recorded_traceback(
 
 def test_memory_taken_by_others_ends_the_start(start: Start) -> None:
     """The check of free memory at start speaks vLLM's words."""
-    twin = start("--gpu-memory-utilization", "0.9", SPARKWRIGHT_TWIN_FREE_GIB="100")
-    assert twin.exit_code() == 1
-    assert "ValueError: Free memory on device cuda:0 (100.0/139.8 GiB) on startup is less than" in twin.log
+    simulator = start("--gpu-memory-utilization", "0.9", SPARKWRIGHT_TWIN_FREE_GIB="100")
+    assert simulator.exit_code() == 1
+    assert "ValueError: Free memory on device cuda:0 (100.0/139.8 GiB) on startup is less than" in simulator.log
 
 
 def test_shards_are_counted_while_they_load(start: Start, model: Path) -> None:
@@ -140,14 +140,14 @@ def test_shards_are_counted_while_they_load(start: Start, model: Path) -> None:
     (model / "model.safetensors.index.json").write_text(
         '{"metadata": {"total_size": 8e9}, "weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}'
     )
-    twin = start("--load-format", "auto", "--max-model-len", "4096").ready()
-    bars = [line for line in twin.log.splitlines() if line.startswith("Loading safetensors checkpoint shards")]
+    simulator = start("--load-format", "auto", "--max-model-len", "4096").ready()
+    bars = [line for line in simulator.log.splitlines() if line.startswith("Loading safetensors checkpoint shards")]
     assert [re.sub(r" \[.*", "", b).removeprefix("Loading safetensors checkpoint shards: ") for b in bars] == [
         "  0% Completed | 0/2",
         " 50% Completed | 1/2",
         "100% Completed | 2/2",
     ]
-    assert "Checkpoint size: 7.45 GiB." in twin.log and "Loading weights took" in twin.log
+    assert "Checkpoint size: 7.45 GiB." in simulator.log and "Loading weights took" in simulator.log
 
 
 def test_the_version_is_reported_and_marked() -> None:
@@ -164,6 +164,6 @@ def test_a_taken_port_ends_the_start(start: Start) -> None:
         port = free_port()
         other.bind(("127.0.0.1", port))
         other.listen()
-        twin = start("--port", str(port))
-        assert twin.exit_code() == 1
-    assert "OSError: [Errno 98] Address already in use" in twin.log
+        simulator = start("--port", str(port))
+        assert simulator.exit_code() == 1
+    assert "OSError: [Errno 98] Address already in use" in simulator.log

@@ -88,7 +88,7 @@ async def proposed(here: Scene) -> tuple[Wanted, ...]:
     return await mendable(here.services, await check_nodes(here.services), ("MEM009",))
 
 
-async def mended(here: Scene) -> tuple[Result, ...]:
+async def fixed(here: Scene) -> tuple[Result, ...]:
     results, _ = await apply_fixes(here.services, await proposed(here), seize=False)
     return results
 
@@ -119,7 +119,7 @@ async def test_what_is_due_is_set_recorded_and_no_longer_found(here: Scene) -> N
 
 async def test_the_way_back_is_recorded_before_the_change(here: Scene) -> None:
     """Guards a kill in between: when the value is set, the node already knows how to undo it."""
-    await mended(here)
+    await fixed(here)
     (record,) = node(here).seen
     (row,) = json.loads(record)["changes"]
     assert (row["done"], row["fix"]["undo"][0]["argv"][-2]) == (False, "67584")
@@ -127,7 +127,7 @@ async def test_the_way_back_is_recorded_before_the_change(here: Scene) -> None:
 
 async def test_undo_restores_what_was_there_and_forgets(here: Scene) -> None:
     """Guards that the value found comes back, and that nothing is left to be taken back twice."""
-    await mended(here)
+    await fixed(here)
     assert outcomes(await undone(here)) == [Outcome.DONE] * 2
     assert [node(here, n).value for n in (0, 1)] == ["67584", "67584"]
     assert [node(here, n).recorded for n in (0, 1)] == [[], []]
@@ -136,9 +136,9 @@ async def test_undo_restores_what_was_there_and_forgets(here: Scene) -> None:
 
 async def test_the_last_change_is_taken_back_first(here: Scene) -> None:
     """Guards two changes of one setting: each undo finds what its own fix had set."""
-    await mended(here)
+    await fixed(here)
     node(here).value = "50000"
-    await mended(here)
+    await fixed(here)
     assert [row["before"] for row in node(here).recorded] == ["67584", "50000"]
     node(here, 1).files.clear()
     results = await undone(here)
@@ -148,7 +148,7 @@ async def test_the_last_change_is_taken_back_first(here: Scene) -> None:
 
 async def test_what_others_changed_since_is_left_to_them(here: Scene) -> None:
     """Guards somebody's own setting: it stays, it is shown, and the record stays with it."""
-    await mended(here)
+    await fixed(here)
     node(here).value = "5000000"
     first, second = await undone(here)
     assert (first.outcome, second.outcome) == (Outcome.SKIPPED, Outcome.DONE)
@@ -160,7 +160,7 @@ async def test_what_others_changed_since_is_left_to_them(here: Scene) -> None:
 @pytest.mark.parametrize("value", ["67584", WANTED])
 async def test_a_change_that_was_cut_off_can_be_taken_back(here: Scene, value: str) -> None:
     """Guards the record of a killed call: whether or not the change was made, undo ends at what was there before."""
-    await mended(here)
+    await fixed(here)
     node(here).files[RECORD] = node(here).seen[0].encode()
     node(here).value = value
     results = await undone(here)
@@ -170,17 +170,17 @@ async def test_a_change_that_was_cut_off_can_be_taken_back(here: Scene, value: s
 
 async def test_a_change_that_was_cut_off_is_taken_up_again(here: Scene) -> None:
     """Guards against two entries for one change: the next --fix finishes the one that is there."""
-    await mended(here)
+    await fixed(here)
     node(here).files[RECORD] = node(here).seen[0].encode()
     node(here).value = "67584"
-    await mended(here)
+    await fixed(here)
     assert [(row["before"], row["done"]) for row in node(here).recorded] == [("67584", True)]
 
 
 async def test_what_the_node_refuses_is_reported_and_leaves_no_record(here: Scene) -> None:
     """Guards against half a change: it is taken back, forgotten, and the other node's is made."""
     node(here).refuses_set = Completed(255, "", "sysctl: permission denied on key 'vm.min_free_kbytes'")
-    first, second = await mended(here)
+    first, second = await fixed(here)
     assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.DONE)
     assert "permission denied" in first.why
     assert first.why.endswith("nothing is changed")
@@ -190,7 +190,7 @@ async def test_what_the_node_refuses_is_reported_and_leaves_no_record(here: Scen
 async def test_a_success_that_changed_nothing_is_a_failure(here: Scene) -> None:
     """Guards against believing an exit code: the value is inspected afterwards."""
     node(here).ignores = True
-    first, _ = await mended(here)
+    first, _ = await fixed(here)
     assert (first.outcome, first.why) == (Outcome.FAILED, "it is 67584 afterwards; nothing is changed")
 
 
@@ -245,7 +245,7 @@ async def test_nothing_is_changed_under_somebody_elses_lease(here: Scene) -> Non
 async def test_a_record_that_cannot_be_read_is_never_overwritten(here: Scene) -> None:
     """Guards the way back of earlier changes: the node is left alone, and undo names it."""
     node(here).files[RECORD] = b'{"version": 1, "changes": [{"co'
-    first, second = await mended(here)
+    first, second = await fixed(here)
     assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.DONE)
     assert "fixes.json, the record of `check --fix`, cannot be read" in first.why
     assert (node(here).value, node(here).files[RECORD]) == ("67584", b'{"version": 1, "changes": [{"co')
@@ -260,7 +260,7 @@ async def test_a_node_lost_in_between_does_not_stop_the_other(here: Scene) -> No
         raise Unreachable("spark-1", "connection lost")
 
     node(here).meanwhile = breaks
-    first, second = await mended(here)
+    first, second = await fixed(here)
     assert (first.outcome, first.why, second.outcome) == (Outcome.FAILED, "spark-1: connection lost", Outcome.DONE)
     assert [row["done"] for row in node(here).recorded] == [False]
 

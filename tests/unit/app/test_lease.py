@@ -15,7 +15,7 @@ from unit.app.scene import Scene, scene
 BOTH = ("spark-1", "spark-2")
 
 
-def held(since: float = START - 300, nonce: str = "fedcba9876543210") -> str:
+def lease_text(since: float = START - 300, nonce: str = "fedcba9876543210") -> str:
     return json.dumps({"holder": "bob@desk", "why": "up qwen", "since": since, "nonce": nonce})
 
 
@@ -29,14 +29,14 @@ async def busy(here: Scene, content: str, age: int) -> Busy:
 
 async def test_a_fresh_lease_is_reported_with_who_why_and_since_when() -> None:
     """Enough to walk over and ask."""
-    error = await busy(scene(), held(), 4)
+    error = await busy(scene(), lease_text(), 4)
     assert error.message == "spark-1: bob@desk holds the lease for `up qwen` since 5 min 00 s, renewed 4.0 s ago"
     assert error.hint == "wait, or ask bob@desk; --break-lease takes it over"
 
 
 async def test_a_stale_lease_is_called_what_it_is() -> None:
-    """The user who held it has gone without a trace: the way on is named, and not taken automatically."""
-    error = await busy(scene(), held(), int(STALE_AFTER) + 30)
+    """The user who lease_text it has gone without a trace: the way on is named, and not taken automatically."""
+    error = await busy(scene(), lease_text(), int(STALE_AFTER) + 30)
     assert "has not renewed it for 90 s" in error.message
     assert "it looks dead" in error.message
     assert "repeat yours with --break-lease" in error.hint
@@ -111,7 +111,7 @@ async def test_it_is_renewed_for_as_long_as_the_work_takes() -> None:
 async def test_seizing_takes_what_others_hold() -> None:
     """And gives it back like any other."""
     here = scene()
-    here.nodes[0].holder = held()
+    here.nodes[0].holder = lease_text()
     async with holding(here.services, BOTH, "down twin", seize=True):
         assert here.nonce in (here.nodes[0].holder or "")
     assert here.nodes[0].holder is None
@@ -122,14 +122,14 @@ async def test_who_loses_it_is_recognized_by_whom_and_touches_nothing_of_theirs(
     here = scene()
     with pytest.raises(Busy) as caught:
         async with holding(here.services, BOTH, "up twin"):
-            here.nodes[1].holder = held()
+            here.nodes[1].holder = lease_text()
             await asyncio.sleep(3600)
     assert "bob@desk" in caught.value.message
-    assert [node.holder for node in here.nodes] == [None, held()]
+    assert [node.holder for node in here.nodes] == [None, lease_text()]
 
 
 async def test_a_node_without_room_for_it_reports_it() -> None:
-    """Neither taken nor held by anybody: an error of the node."""
+    """Neither taken nor lease_text by anybody: an error of the node."""
     here = scene()
     here.nodes[0].on(lambda command: command.changes == "take lease", Completed(1, "", "No space left on device"))
     with pytest.raises(CommandFailed) as caught:

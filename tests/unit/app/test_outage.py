@@ -20,7 +20,7 @@ LEFT = RankStatus("chat", 0, "spark-1", "process", "exited", "/r0", exit_code=0)
 WHAT = "rank 1 on spark-2 exited with code 137"
 
 
-async def told(head: str, ended: list[RankStatus], kernel: str = KERNEL, what: str = WHAT) -> Diagnosis:
+async def diagnosed(head: str, ended: list[RankStatus], kernel: str = KERNEL, what: str = WHAT) -> Diagnosis:
     """With the head's log heard up to the last answer in it."""
     logs = {"rank 0 on spark-1": head, "kernel log of spark-2": kernel}
     heard = {"rank 0 on spark-1": Heard(0, ANSWER)}
@@ -31,15 +31,15 @@ async def told(head: str, ended: list[RankStatus], kernel: str = KERNEL, what: s
 @pytest.mark.parametrize("between", ["", f"{ANSWER}\n"])
 async def test_a_killed_rank_was_killed(between: str) -> None:
     """Guards against a client that names the cause: asked for a wrong model, then a rank got SIGKILL from outside."""
-    found = await told(f"{WRONG_MODEL}\n{between}{WRONG_MODEL}\n", [KILLED, LEFT])
+    found = await diagnosed(f"{WRONG_MODEL}\n{between}{WRONG_MODEL}\n", [KILLED, LEFT])
     assert found.causes[0].code == "LIVE009" and "no out-of-memory kill" in found.causes[0].proof[0].text
     assert {cause.code for cause in found.causes}.isdisjoint({"LAPI006", "LIMG009"})
 
 
 async def test_what_came_before_the_last_answer_is_no_cause() -> None:
     """Guards the time: fatal words that the engine lived on after; the same words behind the answer are the cause."""
-    before = await told(f"{NO_KERNEL}\n{ANSWER}\n", [replace(KILLED, exit_code=1)])
-    after = await told(f"{ANSWER}\n{NO_KERNEL}\n", [replace(KILLED, exit_code=1)])
+    before = await diagnosed(f"{NO_KERNEL}\n{ANSWER}\n", [replace(KILLED, exit_code=1)])
+    after = await diagnosed(f"{ANSWER}\n{NO_KERNEL}\n", [replace(KILLED, exit_code=1)])
     assert "LKRN001" not in {cause.code for cause in before.causes}
     assert after.causes[0].code == "LKRN001"
 
@@ -50,7 +50,7 @@ async def test_what_came_before_the_last_answer_is_no_cause() -> None:
 )
 async def test_the_kernel_log_counts_from_the_last_answer(kernel: str, code: str) -> None:
     """Guards what SIGKILL is called: the kernel's own, by a line of its time; unknown where its log cannot be read."""
-    found = await told(f"{ANSWER}\n", [KILLED, LEFT], kernel)
+    found = await diagnosed(f"{ANSWER}\n", [KILLED, LEFT], kernel)
     assert found.causes[0].code == code
     assert ("cannot be read" in found.causes[0].proof[0].text) == (not kernel)
 
@@ -58,7 +58,9 @@ async def test_the_kernel_log_counts_from_the_last_answer(kernel: str, code: str
 async def test_a_reboot_goes_before_everything_that_logs_report() -> None:
     """Guards what the node itself knows: its ranks ended with it, and the peer left in order."""
     what = "rank 0 has ended while nothing watched; spark-1 was rebooted"
-    found = await told(f"{NO_KERNEL}\n", [replace(KILLED, rank=0, node="spark-1"), replace(LEFT, rank=1)], what=what)
+    found = await diagnosed(
+        f"{NO_KERNEL}\n", [replace(KILLED, rank=0, node="spark-1"), replace(LEFT, rank=1)], what=what
+    )
     assert found.causes[0].code == "LIVE010"
     assert "LIMG009" not in {cause.code for cause in found.causes}
 
@@ -70,23 +72,23 @@ async def test_a_worker_that_was_rebooted_is_named() -> None:
     before = {"spark-1": "a:1", "spark-2": "b:1"}
     words = {"deployment": "chat", "recipe": "chat", "logs": "sparkwright logs chat --tail 200"}
     outage = Outage("rank 1 on spark-2 exited with code 129", GOOD_AT, {}, before)
-    told = await explain(scene().services, found, words, outage)
-    assert told.causes[0].code == "LIVE010"
-    assert told.causes[0].proof[0].text == "rank 1 on spark-2 exited with code 129; spark-2 was rebooted"
+    diagnosed = await explain(scene().services, found, words, outage)
+    assert diagnosed.causes[0].code == "LIVE010"
+    assert diagnosed.causes[0].proof[0].text == "rank 1 on spark-2 exited with code 129; spark-2 was rebooted"
     assert outage.sentence({"spark-2": "b:1"}) == outage.sentence({"spark-2": ""}) == outage.what
 
 
 async def test_a_rank_that_its_launcher_ended_was_not_killed_from_outside() -> None:
     """Guards mpirun: it ends the other ranks when one fails of its own."""
     failed = replace(LEFT, exit_code=1)
-    found = await told(f"{ANSWER}\n{NO_KERNEL}\n", [KILLED, failed], what="rank 0 on spark-1 exited with code 1")
+    found = await diagnosed(f"{ANSWER}\n{NO_KERNEL}\n", [KILLED, failed], what="rank 0 on spark-1 exited with code 1")
     assert found.causes[0].code == "LKRN001"
     assert "LIVE009" not in {cause.code for cause in found.causes}
 
 
 async def test_advice_fits_the_runtime() -> None:
     """Guards processes: nobody has a container to look into."""
-    found = await told(f"{ANSWER}\nNCCL WARN connection closed by remote peer\n", [replace(KILLED, exit_code=1)])
+    found = await diagnosed(f"{ANSWER}\nNCCL WARN connection closed by remote peer\n", [replace(KILLED, exit_code=1)])
     steps = "\n".join(step for cause in found.causes for step in cause.fix)
     assert "sparkwright logs chat --tail 200" in steps and "docker" not in steps
 
@@ -108,8 +110,10 @@ def test_the_part_of_a_log_since_the_last_answer(heard: Heard, part: str) -> Non
 
 async def test_a_rank_that_left_no_exit_code_was_killed_with_its_leader() -> None:
     """Guards SIGKILL of the whole rank: nothing else ends a leader that serves; a later end stays unknown."""
-    first = await told(f"{ANSWER}\n", [replace(KILLED, exit_code=None), LEFT])
-    later = await told(f"{ANSWER}\n", [replace(KILLED, exit_code=None)], what="rank 0 on spark-1 exited with code 1")
+    first = await diagnosed(f"{ANSWER}\n", [replace(KILLED, exit_code=None), LEFT])
+    later = await diagnosed(
+        f"{ANSWER}\n", [replace(KILLED, exit_code=None)], what="rank 0 on spark-1 exited with code 1"
+    )
     assert first.causes[0].code == "LIVE009" and "signal 9" in first.causes[0].proof[0].text
     assert "LIVE009" not in {cause.code for cause in later.causes}
 
@@ -148,8 +152,8 @@ async def test_what_the_supervisor_saw_goes_before_what_logs_report(line: str, c
 async def test_text_of_a_client_is_no_cause(line: str) -> None:
     """Guards against a prompt that an engine echoes behind the last answer; the same words of the engine count."""
     ended = [replace(KILLED, exit_code=1)]
-    echoed = await told(f"{ANSWER}\n{line.format(NO_KERNEL)}\n", ended)
-    printed = await told(f"{ANSWER}\n{line.format(NO_KERNEL)}\n(EngineCore pid=9) {NO_KERNEL}\n", ended)
+    echoed = await diagnosed(f"{ANSWER}\n{line.format(NO_KERNEL)}\n", ended)
+    printed = await diagnosed(f"{ANSWER}\n{line.format(NO_KERNEL)}\n(EngineCore pid=9) {NO_KERNEL}\n", ended)
     assert "LKRN001" not in {cause.code for cause in echoed.causes}
     assert printed.causes[0].code == "LKRN001"
 
@@ -176,8 +180,8 @@ async def test_a_traceback_that_quotes_a_client_is_no_cause(headline: str, text:
     """Guards lines without a prefix of their own, and lines with a forged one; a record of the engine's counts."""
     ended, block = [replace(KILLED, exit_code=1)], quoted(headline, text)
     own = SGLANG.format(" TP0", f"Scheduler hit an exception: {FRAMES}\n{NO_KERNEL}\n")
-    echoed = await told(f"{ANSWER}\n{block}", ended)
-    printed = await told(f"{ANSWER}\n{own}{block}", ended)
+    echoed = await diagnosed(f"{ANSWER}\n{block}", ended)
+    printed = await diagnosed(f"{ANSWER}\n{own}{block}", ended)
     assert "LKRN001" not in {cause.code for cause in echoed.causes}
     assert printed.causes[0].code == "LKRN001"
 
@@ -186,5 +190,5 @@ async def test_what_the_engine_prints_behind_a_clients_traceback_counts() -> Non
     """Guards the true cause against a client whose picture cannot be loaded a second before."""
     block = quoted(SGLANG.format("", "Error in request: {}"), "y")
     own = SGLANG.format(" TP0", f"Scheduler hit an exception: {FRAMES}\n{NO_KERNEL}\n")
-    found = await told(f"{ANSWER}\n{block}{own}", [replace(KILLED, exit_code=1)])
+    found = await diagnosed(f"{ANSWER}\n{block}{own}", [replace(KILLED, exit_code=1)])
     assert found.causes[0].code == "LKRN001"

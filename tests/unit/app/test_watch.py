@@ -18,7 +18,7 @@ from unit.app.scene import COMPILES, HEAD, JOINS, LOADS, READY, SHARD, WARM, Sce
 ERROR = "(Worker_TP1 pid=1) ERROR 11-21 09:02:00 [multiproc_executor.py:857] torch.OutOfMemoryError: CUDA out of memory"
 
 
-def told(head: Script = HEAD, worker: Script = (JOINS, LOADS, COMPILES, WARM)) -> Scene:
+def scene_of(head: Script = HEAD, worker: Script = (JOINS, LOADS, COMPILES, WARM)) -> Scene:
     here = scene()
     here.nodes[0].script, here.nodes[1].script = head, worker
     return here
@@ -32,7 +32,7 @@ async def failure(here: Scene, **more: Any) -> NotReady:
 
 async def test_phases_follow_each_other_with_their_times() -> None:
     """Where time went: each phase of the head once, in order, from the start to the answer."""
-    here = told((2.0, JOINS, 1.0, LOADS, SHARD, 4.0, COMPILES, 3.0, READY))
+    here = scene_of((2.0, JOINS, 1.0, LOADS, SHARD, 4.0, COMPILES, 3.0, READY))
     outcome = await up(here.services, request(), Options())
     steps = dict(outcome.steps)
     assert (steps["start"], steps["rendezvous"], steps["load"], steps["compile"]) == (2.0, 1.0, 4.0, 3.0)
@@ -41,7 +41,7 @@ async def test_phases_follow_each_other_with_their_times() -> None:
 
 async def test_a_phase_that_was_left_is_not_entered_again() -> None:
     """A late line of an earlier phase (a draft model that loads after compiling) does not turn the clock back."""
-    here = told((JOINS, LOADS, 2.0, COMPILES, 3.0, LOADS, 4.0, READY))
+    here = scene_of((JOINS, LOADS, 2.0, COMPILES, 3.0, LOADS, 4.0, READY))
     steps = [name for name, _ in (await up(here.services, request(), Options())).steps]
     phases = [name for name in steps if name in PHASE_ORDER]
     assert len(phases) == len(set(phases))
@@ -50,7 +50,7 @@ async def test_a_phase_that_was_left_is_not_entered_again() -> None:
 
 async def test_progress_is_reported_with_amount_and_usual_time() -> None:
     """A long load shows how far it is, and what is usual for it by the recipe."""
-    here = told()
+    here = scene_of()
     await up(here.services, request(), Options())
     shards = [phase for phase in here.sink.of(RankPhase) if phase.unit == "shards"]
     assert (shards[0].rank, shards[0].done, shards[0].total) == (0, 1.0, 4.0)
@@ -59,7 +59,7 @@ async def test_progress_is_reported_with_amount_and_usual_time() -> None:
 
 async def test_only_the_head_reports_when_it_is_ready() -> None:
     """A worker's readiness line (an engine that prints one on every rank) is not the endpoint's."""
-    here = told((JOINS, 5.0, READY), (JOINS, READY, 3.0, WARM))
+    here = scene_of((JOINS, 5.0, READY), (JOINS, READY, 3.0, WARM))
     here.endpoint = FakeEndpoint(ANSWER)
     outcome = await up(here.services, request(), Options())
     assert dict(outcome.steps)["rendezvous"] == 5.0
@@ -74,7 +74,7 @@ async def test_the_end_of_any_rank_ends_the_wait_at_once(rank: int, node: str) -
     reported."""
     scripts: list[Script] = [(JOINS, LOADS, 1000.0), (JOINS, LOADS, 1000.0)]
     scripts[rank] = (JOINS, LOADS, SHARD, 5.0, "dying now", Exit(1))
-    here = told(*scripts)
+    here = scene_of(*scripts)
     error = await failure(here)
     assert f"rank {rank} on {node} exited with code 1 in phase load after 5.0 s" in error.message
     assert error.tail[-1] == "dying now"
@@ -92,12 +92,12 @@ async def test_the_end_of_any_rank_ends_the_wait_at_once(rank: int, node: str) -
 )
 async def test_codes_of_signals_are_explained(how: Exit, why: str) -> None:
     """A number is no reason."""
-    assert f"({why})" in (await failure(told(worker=(JOINS, how)))).message
+    assert f"({why})" in (await failure(scene_of(worker=(JOINS, how)))).message
 
 
 async def test_what_ended_first_is_the_cause() -> None:
     """One end is followed by others: the first by the nodes' clocks is named first, then the rest."""
-    here = told((JOINS, 5.0, Exit(1)), (JOINS, 5.2, Exit(9, ago=2.0)))
+    here = scene_of((JOINS, 5.0, Exit(1)), (JOINS, 5.2, Exit(9, ago=2.0)))
     message = (await failure(here)).message
     assert message.startswith("rank 1 on spark-2 exited with code 9")
     assert "rank 0 on spark-1 exited with code 1" in message
@@ -106,17 +106,17 @@ async def test_what_ended_first_is_the_cause() -> None:
 async def test_error_lines_come_before_the_last_lines() -> None:
     """What the engine calls an error may be far above its last lines: it is shown first, and nothing twice."""
     chatter = tuple(f"chatter {number}" for number in range(100))
-    error = await failure(told(worker=(JOINS, ERROR, *chatter, Exit(1))))
+    error = await failure(scene_of(worker=(JOINS, ERROR, *chatter, Exit(1))))
     assert error.tail[0] == ERROR
     assert error.tail[-1] == "chatter 99"
     assert len(error.tail) < 40
-    near = await failure(told(worker=(JOINS, ERROR, Exit(1))))
+    near = await failure(scene_of(worker=(JOINS, ERROR, Exit(1))))
     assert near.tail == (JOINS, ERROR)
 
 
 async def test_every_line_is_kept_as_evidence() -> None:
     """The saved log of a rank is all that it printed."""
-    here = told(worker=(JOINS, "odd", "", "end", Exit(3)))
+    here = scene_of(worker=(JOINS, "odd", "", "end", Exit(3)))
     await failure(here)
     text = here.artifacts.saved["twin", "rank1-spark-2.log"]
     assert [line for line in text.splitlines() if line] == [JOINS, "odd", "end"]
@@ -132,7 +132,7 @@ def limits(**seconds: float) -> Any:
 
 async def test_no_progress_is_stuck_with_rank_and_reason() -> None:
     """Seconds after the limit, not minutes: which rank the others wait for, in which phase, and why that is usual."""
-    here = told((JOINS, LOADS, SHARD), (JOINS, LOADS, COMPILES))
+    here = scene_of((JOINS, LOADS, SHARD), (JOINS, LOADS, COMPILES))
     error = await failure(here, recipe=limits(load=20.0))
     assert error.message.startswith("stuck: no rank has progressed for 2")
     assert "allowed in phase load: 20 s" in error.message
@@ -145,7 +145,7 @@ async def test_no_progress_is_stuck_with_rank_and_reason() -> None:
 
 async def test_a_rank_that_never_joined_is_named() -> None:
     """The head waits for ever at the rendezvous: it is the other one that is missing."""
-    here = told((JOINS,), ())
+    here = scene_of((JOINS,), ())
     error = await failure(here, recipe=limits(start=20.0, rendezvous=20.0))
     assert "rank 1 has not joined" in error.message
     assert "rank 1 on spark-2 last printed: started, nothing printed yet" in error.message
@@ -154,14 +154,14 @@ async def test_a_rank_that_never_joined_is_named() -> None:
 async def test_one_rank_that_moves_means_that_nobody_is_stuck() -> None:
     """Workers print nothing while weights load: the silence that counts is that of all together."""
     slow: Script = (JOINS, *((15.0, SHARD) * 6), COMPILES, READY)
-    here = told(slow, (JOINS, LOADS))
+    here = scene_of(slow, (JOINS, LOADS))
     outcome = await up(here.services, request(recipe=limits(load=20.0, rendezvous=20.0, start=20.0)), Options())
     assert outcome.done == "ready"
 
 
 async def test_chatter_is_no_progress() -> None:
     """Lines that report nothing about the start-up (a heartbeat in a deadlock) do not keep a dead start alive."""
-    here = told((JOINS, LOADS, *((5.0, "still waiting for shared memory broadcast block") * 20)), (JOINS, LOADS))
+    here = scene_of((JOINS, LOADS, *((5.0, "still waiting for shared memory broadcast block") * 20)), (JOINS, LOADS))
     error = await failure(here, recipe=limits(load=20.0))
     assert "stuck" in error.message
     assert here.clock.elapsed < 120
@@ -169,14 +169,14 @@ async def test_chatter_is_no_progress() -> None:
 
 async def test_the_limit_is_the_recipes_where_it_gives_one() -> None:
     """A slow disk is no error where the owner knows it."""
-    here = told((JOINS, LOADS, 100.0, COMPILES, READY), (JOINS, LOADS))
+    here = scene_of((JOINS, LOADS, 100.0, COMPILES, READY), (JOINS, LOADS))
     outcome = await up(here.services, request(recipe=limits(load=200.0)), Options())
     assert outcome.done == "ready"
 
 
 async def test_a_server_that_gives_no_answer_is_stuck() -> None:
     """Up is not ready: a question that is never answered ends after the phase's limit, with the model's last lines."""
-    here = told()
+    here = scene_of()
 
     class Silent(FakeEndpoint):
         async def ask(self, *_: Any) -> Any:
@@ -193,7 +193,7 @@ async def test_a_server_that_gives_no_answer_is_stuck() -> None:
 
 async def test_a_broken_connection_is_taken_up_again() -> None:
     """A laptop changes its network: the log is read on, no line twice, and the start goes on."""
-    here = told((JOINS, LOADS, 3.0, COMPILES, READY))
+    here = scene_of((JOINS, LOADS, 3.0, COMPILES, READY))
     node, played, cut = here.nodes[0], here.nodes[0]._play, []
 
     async def cut_once(*rank: Any) -> Any:
@@ -212,7 +212,7 @@ async def test_a_broken_connection_is_taken_up_again() -> None:
 
 async def test_a_node_that_stays_away_ends_the_wait() -> None:
     """Half a minute without contact: the error is the lost contact, and the ranks that can be reached are stopped."""
-    here = told((JOINS, LOADS))
+    here = scene_of((JOINS, LOADS))
 
     async def cut_always(*rank: Any) -> Any:
         raise Unreachable("spark-1", "connection lost")

@@ -120,7 +120,7 @@ def proxied(exceptions: str) -> dict[str, Any]:
     return {"settings": Settings(proxies=found)}
 
 
-def held(*containers: Container, images: tuple[Image, ...] = (), **more: Any) -> dict[str, Any]:
+def occupied(*containers: Container, images: tuple[Image, ...] = (), **more: Any) -> dict[str, Any]:
     found = healthy("spark-1").containers
     assert not isinstance(found, Unknown)
     return {"containers": replace(found, containers=containers, images=images, **more)}
@@ -135,8 +135,8 @@ def store(**changes: Any) -> dict[str, Any]:
 
 
 def drifted(index: int, ipv4: str = "10.40.0.1") -> dict[str, Any]:
-    first, twin = ports(1)
-    return {"rdma": (replace(first, gids=gids(ipv4, index)), twin)}
+    first, simulator = ports(1)
+    return {"rdma": (replace(first, gids=gids(ipv4, index)), simulator)}
 
 
 def second_cage(number: int, *addresses: Address) -> dict[str, Any]:
@@ -216,13 +216,13 @@ FIRING = {
     "RDMA013": one(settings=Settings(nccl=("/usr/lib/libnccl.so.2.28.9", "/usr/local/lib/libnccl.so.2.30.4"))),
     "RDMA014": one(kernel_log=plugged(3.1, "mlx5_core 0000:01:00.0: mlx5_function_setup: pre-init failed, error -110")),
     "DOCK005": one(docker=replace(READY, snap=True, root="/var/snap/docker/common/var-lib-docker")),
-    "DOCK006": one(**held(replace(VLLM, restart="always"))),
-    "DOCK007": one(**held(VLLM)),
-    "DOCK008": one(**held(images=(AMD,))),
-    "DOCK009": both(held(images=(ARM,)), held(images=(replace(ARM, id="sha256:9" + "0" * 63),))),
-    "DOCK010": one(docker=replace(READY, log_driver="json-file"), **held(**LIMITS)),
+    "DOCK006": one(**occupied(replace(VLLM, restart="always"))),
+    "DOCK007": one(**occupied(VLLM)),
+    "DOCK008": one(**occupied(images=(AMD,))),
+    "DOCK009": both(occupied(images=(ARM,)), occupied(images=(replace(ARM, id="sha256:9" + "0" * 63),))),
+    "DOCK010": one(docker=replace(READY, log_driver="json-file"), **occupied(**LIMITS)),
     "DOCK011": one(docker=replace(READY, storage="vfs")),
-    "DOCK012": one(**held(**TOOLKIT)),
+    "DOCK012": one(**occupied(**TOOLKIT)),
     "DOCK013": context(recipe=UNPUBLISHED, images={"spark-1": 0, "spark-2": 0}),
     "DISK002": one(disks=(disk("~/models", 3),)),
     "DISK003": one(**store(inodes_free=9)),
@@ -234,7 +234,7 @@ FIRING = {
     "SEC004": one(**listens("0.0.0.0", 50052, "rpc-server")),
     "SEC005": one(**listens("10.1.0.1", 8889, "jupyter-lab")),
     "SEC006": one(**listens("::", 2375, "dockerd")),
-    "SEC007": one(**held(toolkit="1.17.4")),
+    "SEC007": one(**occupied(toolkit="1.17.4")),
     "SEC008": one(settings=Settings(token_file="/home/ai/.cache/huggingface/token", token_mode="644")),
     "SEC009": one(settings=Settings(lax_ssh=("/home/ai/.ssh/config",))),
     "SEC010": one(**listens("0.0.0.0", 2233, "sshd")),
@@ -319,18 +319,18 @@ SILENT = [
     ("RDMA013", "the same everywhere", both({"settings": Settings(nccl=("/usr/lib/libnccl.so.2.28.9",))})),
     ("RDMA014", "a warning that full speed has too", one(kernel_log=plugged(6.1, POWER))),
     ("DOCK005", "no GPU", one(docker=replace(READY, snap=True), gpus=())),
-    ("DOCK006", "no engine", one(**held(PLAIN))),
-    ("DOCK006", "ours", one(**held(replace(OURS, restart="always")))),
-    ("DOCK007", "ours", one(**held(OURS))),
-    ("DOCK007", "it has ended", one(**held(replace(VLLM, running=False)))),
-    ("DOCK007", "no engine", one(**held(PLAIN))),
-    ("DOCK008", "the same", one(**held(images=(ARM,)))),
-    ("DOCK008", "another image than the recipe's", context(held(images=(AMD,)))),
-    ("DOCK009", "the same id", both(held(images=(ARM,)))),
+    ("DOCK006", "no engine", one(**occupied(PLAIN))),
+    ("DOCK006", "ours", one(**occupied(replace(OURS, restart="always")))),
+    ("DOCK007", "ours", one(**occupied(OURS))),
+    ("DOCK007", "it has ended", one(**occupied(replace(VLLM, running=False)))),
+    ("DOCK007", "no engine", one(**occupied(PLAIN))),
+    ("DOCK008", "the same", one(**occupied(images=(ARM,)))),
+    ("DOCK008", "another image than the recipe's", context(occupied(images=(AMD,)))),
+    ("DOCK009", "the same id", both(occupied(images=(ARM,)))),
     ("DOCK010", "a limit is set", one(docker=replace(READY, log_driver="json-file"))),
-    ("DOCK010", "the journal has its own", one(docker=replace(READY, log_driver="journald"), **held(**LIMITS))),
+    ("DOCK010", "the journal has its own", one(docker=replace(READY, log_driver="journald"), **occupied(**LIMITS))),
     ("DOCK011", "overlay", one(docker=replace(READY, storage="overlay2"))),
-    ("DOCK012", "another runtime under that name", one(**held(toolkit=""))),
+    ("DOCK012", "another runtime under that name", one(**occupied(toolkit=""))),
     ("DOCK013", "one node has it", context(recipe=UNPUBLISHED, images={"spark-1": 0, "spark-2": 9})),
     ("DOCK013", "Docker gave no answer", context({"docker": STOPPED}, UNPUBLISHED, images={"spark-1": 0})),
     ("DOCK013", "a registry has it", context(images={"spark-1": 0, "spark-2": 0})),
@@ -351,8 +351,8 @@ SILENT = [
     ("SEC004", "the fabric", one(**listens("10.41.0.1", 50052, "rpc-server"))),
     ("SEC005", "another program has that port", one(**listens("0.0.0.0", 8888, "nginx"))),
     ("SEC006", "with certificates", one(**listens("0.0.0.0", 2376, "dockerd"))),
-    ("SEC007", "cured", one(**held(toolkit="1.17.8"))),
-    ("SEC007", "not there", one(**held(toolkit=""))),
+    ("SEC007", "cured", one(**occupied(toolkit="1.17.8"))),
+    ("SEC007", "not there", one(**occupied(toolkit=""))),
     ("SEC008", "600", one(settings=Settings(token_file="/t", token_mode="600"))),
     ("SEC009", "nothing there", both({})),
     ("SEC010", "the node's own", one(**listens("0.0.0.0", 22, "sshd"))),

@@ -21,8 +21,8 @@ from sparkwright.domain.ledger import LedgerLine, MemoryLedger, Origin
 from sparkwright.facts.kernel import WORTH
 from sparkwright.planner.ledger import ledger
 from unit.checks import (
-    door_cases,
     fabric_cases,
+    gateway_cases,
     host_cases,
     host_values,
     link_values,
@@ -35,7 +35,7 @@ from unit.checks.test_rules import PARTIAL
 from unit.for_each import for_each
 
 # One table of cases for each family of rules.
-TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases, door_cases)
+TABLES: tuple[Any, ...] = (test_rules, host_cases, fabric_cases, recipe_cases, gateway_cases)
 
 
 def lacking(check: Check) -> list[str]:

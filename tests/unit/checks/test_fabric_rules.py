@@ -15,11 +15,11 @@ from sparkwright.domain.finding import Finding, Fix, Severity
 from sparkwright.facts.deep_check import NO_ROW
 from unit.checks import fabric_cases as cases
 from unit.checks import link_values
-from unit.checks.fabric_cases import FIRING, SILENT, both, drifted, held, listens, network, one, store, variables
+from unit.checks.fabric_cases import FIRING, SILENT, both, drifted, listens, network, occupied, one, store, variables
 from unit.checks.samples import NODES, READY, RECIPE, context, found, healthy, rank
 from unit.for_each import for_each
 
-# What the field disagrees about, and what an owner may well want: told, never held against a node.
+# What the field disagrees about, and what an owner may well want: told, never occupied against a node.
 TOLD = {"NET001", "NET004", "NET007", "NET010", "NET014", "RDMA007", "RDMA011", "RDMA013"}
 TOLD |= {"DOCK008", "DOCK010", "DISK004", "SEC008", "SEC009", "SEC010", "DEEP003"}
 MENDED = {"NET002", "NET003", "NET011"}
@@ -199,7 +199,7 @@ def test_a_shared_folder_of_models_is_only_reported() -> None:
 
 def test_a_key_on_a_command_line_is_shown_nowhere() -> None:
     """Guards that what is reported of a foreign container ends before its first option."""
-    (finding,) = found("DOCK007", one(**held(replace(cases.VLLM, command="vllm serve"))))
+    (finding,) = found("DOCK007", one(**occupied(replace(cases.VLLM, command="vllm serve"))))
     assert finding.evidence == "docker ps: qwen vllm/vllm-openai:v0.21.0 vllm serve, with the GPU"
 
 

@@ -36,7 +36,7 @@ WARNED = {"HOST012", "RDMA002"}
 TOLD = {"DOCK010", "HOST011", "HOST014", "HOST018", "MEM009"}
 
 
-def said(where: Context) -> tuple[set[str], set[str]]:
+def severities(where: Context) -> tuple[set[str], set[str]]:
     """(codes that are warned of or worse, codes that are only reported)"""
     findings = check_all(where)
     weighty = {finding.code for finding in findings if finding.severity is not Severity.INFO}
@@ -48,12 +48,12 @@ def said(where: Context) -> tuple[set[str], set[str]]:
 def test_a_stock_pair_hears_little(maker: str, driver: str) -> None:
     """Guards that a pair which serves well as it came is warned of the handler and of sleep, and of nothing else."""
     contested = {"DRV011"} if driver == "580.159.03" else set()
-    assert said(pair({"driver": driver}, {"maker": maker, "driver": driver})) == (WARNED, TOLD | contested)
+    assert severities(pair({"driver": driver}, {"maker": maker, "driver": driver})) == (WARNED, TOLD | contested)
 
 
 def test_pools_of_different_size_are_only_reported() -> None:
     """Guards that a machine with the larger display reserve next to one with the smaller is no warning."""
-    assert said(pair({}, {"maker": "early"})) == (WARNED, TOLD | {"MEM015"})
+    assert severities(pair({}, {"maker": "early"})) == (WARNED, TOLD | {"MEM015"})
 
 
 def test_a_tuned_pair_hears_nothing() -> None:
@@ -64,7 +64,7 @@ def test_a_tuned_pair_hears_nothing() -> None:
 def test_a_stock_machine_alone_keeps_its_handler() -> None:
     """Guards that nobody with one machine is asked to disarm what cools and saves power there."""
     alone = Context(replace(CLUSTER, nodes=CLUSTER.nodes[:1]), {"spark-1": stock("spark-1")})
-    assert said(alone) == ({"HOST012"}, TOLD)
+    assert severities(alone) == ({"HOST012"}, TOLD)
 
 
 def test_boot_lines_reach_the_rules() -> None:
@@ -87,7 +87,7 @@ def rails_at(number: int, *networks: str, mtu: int = 9000) -> dict[str, Any]:
 def test_small_packets_everywhere_are_only_reported() -> None:
     """Guards that a pair at MTU 1500, as many run, is not warned of it."""
     both = [rails_at(n, "10.40.0", "10.41.0", mtu=1500) for n in (1, 2)]
-    assert said(pair(*both)) == (WARNED, TOLD | {"NET004"})
+    assert severities(pair(*both)) == (WARNED, TOLD | {"NET004"})
 
 
 def machine(*, arch: str, **changes: Any) -> Context:
@@ -126,7 +126,7 @@ def test_another_gpu_is_reported_and_not_judged() -> None:
     """Guards that a server with another GPU and driver branch is used as it is."""
     h200 = Gpu("NVIDIA H200", "590.48.01", "9.0", 1, 60.0, 300.0, 1980.0, 98.0)
     where = machine(arch="x86_64", gpus=(h200,), gpu_processes=(), driver=Driver("590.48.01", "590.48.01"))
-    assert said(where) == (set(), {"GPU003"})
+    assert severities(where) == (set(), {"GPU003"})
 
 
 def test_a_container_as_node_hears_nothing() -> None:
@@ -134,7 +134,7 @@ def test_a_container_as_node_hears_nothing() -> None:
     bare = {name: Unknown("", "exited 127") for name in ("times", "kernel_log", "packages", "activity", "network")}
     docker = Docker("", trouble=DockerTrouble.NOT_INSTALLED)
     where = machine(arch="aarch64", upkeep=ODD, board=ODD, docker=docker, **bare)
-    assert said(where) == (set(), {"DOCK001"})
+    assert severities(where) == (set(), {"DOCK001"})
 
 
 FACTS = [name for name in NodeFacts.__dataclass_fields__ if name not in ("node", "at", "asked")]
@@ -144,7 +144,7 @@ FACTS = [name for name in NodeFacts.__dataclass_fields__ if name not in ("node",
 def test_a_fact_less_is_not_a_finding_more(name: str) -> None:
     """Guards that on a stock pair no rule takes what could not be read for a defect."""
     lesser = pair({name: Unknown("", "no answer within 10 s")}, {name: Unknown("", "no answer within 10 s")})
-    weighty, told = said(lesser)
+    weighty, told = severities(lesser)
     unread = {"kernel_log": {"HOST024"}, "gpus": {"GPU008"}}.get(name, set())
     assert weighty | told <= WARNED | TOLD | unread
 
@@ -155,7 +155,7 @@ def test_sleep_is_only_reported_without_a_desktop() -> None:
     assert not isinstance(upkeep, Unknown)
     units = dict(upkeep.units) | {"display-manager.service": Unit("gdm", "loaded", "inactive")}
     headless = {"upkeep": replace(upkeep, units=units)}
-    weighty, told = said(pair(headless, headless))
+    weighty, told = severities(pair(headless, headless))
     assert "HOST012" in told and "HOST012" not in weighty
 
 
@@ -176,7 +176,7 @@ def test_a_pair_that_serves_hears_no_more() -> None:
             toolkit="1.19.0",
         ),
     }
-    assert said(pair(serving, serving)) == (WARNED, TOLD | {"MEM007"})
+    assert severities(pair(serving, serving)) == (WARNED, TOLD | {"MEM007"})
     assert all(finding.fix is None for finding in check_all(pair(serving, serving)) if finding.code != "HOST012")
 
 

@@ -18,7 +18,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return at
 
 
-def said(capsys: Any) -> list[str]:
+def printed(capsys: Any) -> list[str]:
     """Lines on stderr without their times; nothing is on stdout."""
     out, err = capsys.readouterr()
     assert out == ""
@@ -48,7 +48,7 @@ def test_progress_is_reported_now_and_then(capsys: Any, now: list[float]) -> Non
     for number in range(100):
         now[0] = number * 0.1
         lines.tell(RankPhase(0, "spark-1", Phase.LOAD, "shards", float(number), 100.0, "shards"))
-    assert 3 <= len(said(capsys)) <= 7
+    assert 3 <= len(printed(capsys)) <= 7
 
 
 def test_a_new_phase_is_always_reported(capsys: Any, now: list[float]) -> None:
@@ -56,7 +56,7 @@ def test_a_new_phase_is_always_reported(capsys: Any, now: list[float]) -> None:
     lines = Lines()
     for phase in (Phase.LOAD, Phase.COMPILE, Phase.GRAPHS):
         lines.tell(RankPhase(0, "spark-1", phase))
-    assert [line.split()[3] for line in said(capsys)] == ["load", "compile", "graphs"]
+    assert [line.split()[3] for line in printed(capsys)] == ["load", "compile", "graphs"]
 
 
 def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
@@ -64,7 +64,7 @@ def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
     quiet = Quiet()
     for happening in (StepStarted("x"), LOADING, Notice("fine"), Notice("odd", warning=True)):
         quiet.tell(happening)
-    assert said(capsys) == ["warning: odd"]
+    assert printed(capsys) == ["warning: odd"]
 
 
 def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, now: list[float]) -> None:

@@ -14,7 +14,7 @@ from sparkwright.domain.finding import Finding, Severity
 FINDING = Finding("MEM001", Severity.BLOCK, "spark-1", "does not fit", "119.7 GiB", "too large", "take @256k")
 
 
-def told(error: BaseException, *known: errors.SparkwrightError, code: int = 1) -> Any:
+def printed(error: BaseException, *known: errors.SparkwrightError, code: int = 1) -> Any:
     text = failure_json(error, known, code)
     assert "\n" not in text, "it may follow lines that are documents, each of its own"
     return json.loads(text)
@@ -23,7 +23,7 @@ def told(error: BaseException, *known: errors.SparkwrightError, code: int = 1) -
 def test_a_refusal_carries_its_findings() -> None:
     """Guards `up --json`: why it was refused must not be prose on stderr alone."""
     error = errors.Refused("not started", (FINDING,), "fix")
-    (only,) = told(error, error)["errors"]
+    (only,) = printed(error, error)["errors"]
     assert (only["kind"], only["message"], only["hint"], only["cure"]) == ("Refused", "not started", "fix", "fix")
     assert [(f["code"], f["severity"], f["remedy"]) for f in only["findings"]] == [("MEM001", "block", "take @256k")]
     assert only["remedies"] == []
@@ -32,14 +32,14 @@ def test_a_refusal_carries_its_findings() -> None:
 def test_a_failed_start_carries_the_ranks_last_lines() -> None:
     """Guards the evidence, and where more of it is."""
     error = errors.NotReady("exited", "look", ("l1", "l2"), "/evidence")
-    (only,) = told(error, error)["errors"]
+    (only,) = printed(error, error)["errors"]
     assert (only["tail"], only["logs"], only["causes"]) == (["l1", "l2"], "/evidence", [])
 
 
 def test_several_nodes_trouble_is_several_errors() -> None:
     """Guards a group: each node is named."""
     both = errors.Unreachable("a", "gone"), errors.Unreachable("b", "gone")
-    found = told(ExceptionGroup("g", both), *both, code=3)
+    found = printed(ExceptionGroup("g", both), *both, code=3)
     assert found["exit_code"] == 3
     assert [(one["kind"], one["node"]) for one in found["errors"]] == [("Unreachable", "a"), ("Unreachable", "b")]
 
@@ -49,7 +49,7 @@ def test_several_nodes_trouble_is_several_errors() -> None:
 )
 def test_whatever_else_goes_wrong_is_reported_too(error: Exception, kind: str) -> None:
     """Guards wrong arguments and our own bugs."""
-    (only,) = told(error)["errors"]
+    (only,) = printed(error)["errors"]
     assert (only["kind"], only["message"]) == (kind, "no such option" if kind == "UsageError" else "oh")
 
 

@@ -52,6 +52,6 @@ def awkward() -> Source:
     return replace(one, plan=replace(one.plan, specs=specs))
 
 
-def twin(profile: str = "", nodes: int = 2) -> Source:
+def simulator(profile: str = "", nodes: int = 2) -> Source:
     recipe = replace(shipped("twin", profile), nodes=nodes, parallelism=Parallelism(tp=nodes))
     return source(recipe, RenderContext(paths(), pythons=dict.fromkeys(("spark-1", "spark-2"), "/opt/py")), nodes)

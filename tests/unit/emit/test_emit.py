@@ -16,7 +16,7 @@ from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.k8s import RDMA, k8s
 from sparkwright.emit.source import Source
 from sparkwright.emit.vary import vary
-from unit.emit.samples import KEY, awkward, deepseek, twin, with_files
+from unit.emit.samples import KEY, awkward, deepseek, simulator, with_files
 
 # As safe_load reads; with libyaml where PyYAML has it.
 read_all = partial(yaml.load_all, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -87,7 +87,7 @@ def test_a_node_differs_only_by_its_env() -> None:
 def test_containers_are_needed(form: str) -> None:
     """A plan of the process runtime is refused by the forms that start containers, with the forms that do not."""
     with pytest.raises(UsageError, match="runtime is process") as caught:
-        FORMS[form](twin())
+        FORMS[form](simulator())
     assert "--emit shell" in caught.value.hint
 
 
@@ -146,7 +146,7 @@ def test_devices_are_asked_for_as_the_plan_does() -> None:
     (real,) = group["workerTemplate"]["spec"]["containers"]
     assert real["resources"]["limits"] == {"nvidia.com/gpu": 1, RDMA: 1}
     assert real["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
-    group = list(read_all(k8s(twin("docker"))[0].text))[1]["spec"]["leaderWorkerTemplate"]
+    group = list(read_all(k8s(simulator("docker"))[0].text))[1]["spec"]["leaderWorkerTemplate"]
     (simulated,) = group["leaderTemplate"]["spec"]["containers"]
     assert "resources" not in simulated and "securityContext" not in simulated
 

@@ -62,10 +62,10 @@ def test_llama_cpp_wants_a_file() -> None:
 
 def test_a_simulated_model_is_mounted_only_where_it_has_files() -> None:
     """Docker would make a missing folder on the node, as root; a staged one is mounted as for a real engine."""
-    twin = shipped("twin", "docker")
-    by_path = replace(twin, model=replace(twin.model, id="", path="tiny"))
+    simulator = shipped("twin", "docker")
+    by_path = replace(simulator, model=replace(simulator.model, id="", path="tiny"))
     nothing, hub, folder = replace(hub_context(), models={}), hub_context(), local_context(2, "/data/tiny")
-    cases = [(twin, nothing), (by_path, local_context(2, "")), (twin, hub), (by_path, folder)]
+    cases = [(simulator, nothing), (by_path, local_context(2, "")), (simulator, hub), (by_path, folder)]
     mounted = [engine("twin").render(recipe, placement(), context)[1].mounts for recipe, context in cases]
     assert [[(m.container, m.read_only) for m in mounts] for mounts in mounted] == [
         *([], []),

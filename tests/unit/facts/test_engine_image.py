@@ -14,13 +14,13 @@ SERVER = "@@ arch\namd64\n@@ found\nprogram /app/llama-server\n@@ said\nversion:
 
 
 def test_versions_and_program() -> None:
-    """`?` remains `?`: a package without a version is known to exist."""
+    """An unknown version stays `?`: a package without a version is there, its version unknown."""
     versions = {"vllm": "0.21.1.dev3+g1a2b3c4", "ray": "?"}
     assert parse_found(Completed(0, GOOD)) == EngineFound("arm64", versions, "/usr/local/bin/vllm")
 
 
 def test_a_program_that_reports_its_version() -> None:
-    """llama-server's first line, among whatever else its libraries print."""
+    """llama-server's first line, among other lines that its libraries print."""
     assert parse_found(Completed(0, SERVER)) == EngineFound("amd64", {"llama-server": "11549"}, "/app/llama-server")
 
 

@@ -117,10 +117,10 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(other: Run, why: str
 
 def test_simulated_compared_with_measured_must_be_allowed() -> None:
     """It is compared when asked, and reported again in the notes."""
-    real, twin = run(level([row()])), run(level([row()]), conditions=replace(KNOWN, simulated=True))
-    assert refused(real, twin)
-    assert refused(real, twin, allow_simulated=True) == ()
-    assert any("made up" in note for note in compare(summarize(real), summarize(twin), True).notes)
+    real, simulator = run(level([row()])), run(level([row()]), conditions=replace(KNOWN, simulated=True))
+    assert refused(real, simulator)
+    assert refused(real, simulator, allow_simulated=True) == ()
+    assert any("made up" in note for note in compare(summarize(real), summarize(simulator), True).notes)
 
 
 def test_estimates_of_prompts_are_one_way_of_counting() -> None:

@@ -19,7 +19,7 @@ COUNTED = ledger(PLAIN, node(), None, 1)
 FIGURES = {"weights": 15 * GIB, "kv": 40 * GIB, "graphs": GIB, "kv_tokens": 290_000}
 
 
-def said(**figures: int) -> Calibration:
+def engine_figures(**figures: int) -> Calibration:
     return Calibration(conditions(PLAIN, False), source="v4", **figures)  # type: ignore[arg-type]
 
 
@@ -38,12 +38,12 @@ def line(of: MemoryLedger, name: str) -> LedgerLine:
 def test_nothing_known_changes_nothing() -> None:
     """Guards that a first start, and a log without figures, leave the count as it is."""
     assert after(None) == COUNTED
-    assert after(said()) == COUNTED
+    assert after(engine_figures()) == COUNTED
 
 
 def test_a_whole_start() -> None:
     """Guards that its lines are taken, report where from, and still add up to what the engine claims."""
-    found = after(said(**FIGURES))
+    found = after(engine_figures(**FIGURES))
     assert [gib(line(found, name).bytes) for name in (WEIGHTS, KV_POOL, GRAPHS)] == ["15.0 GiB", "40.0 GiB", "1.0 GiB"]
     assert {line(found, name).origin for name in (WEIGHTS, KV_POOL, GRAPHS, ACTIVATIONS)} == {Origin.CALIBRATED}
     assert line(found, WEIGHTS).why.startswith("measured")
@@ -56,7 +56,7 @@ def test_other_limits_keep_the_weights_only() -> None:
     """Guards that a longer context plans its own KV pool, next to the weights as they were measured."""
     longer = replace(PLAIN, serving=replace(PLAIN.serving, batched_tokens=4096))
     counted = ledger(longer, node(), None, 1)
-    found = after(said(**FIGURES), longer, counted)
+    found = after(engine_figures(**FIGURES), longer, counted)
     assert (line(found, WEIGHTS).origin, line(found, KV_POOL).origin) == (Origin.CALIBRATED, Origin.COMPUTED)
     freed = line(counted, WEIGHTS).bytes - 15 * GIB
     assert line(found, KV_POOL).bytes == line(counted, KV_POOL).bytes + freed
@@ -66,7 +66,7 @@ def test_other_limits_keep_the_weights_only() -> None:
 def test_a_pinned_pool_stays() -> None:
     """Guards that measured weights do not move a pool that the recipe pins."""
     pinned = replace(PLAIN, serving=replace(PLAIN.serving, kv_cache_bytes=12 * GIB))
-    found = after(said(weights=15 * GIB), pinned, ledger(pinned, node(), None, 1))
+    found = after(engine_figures(weights=15 * GIB), pinned, ledger(pinned, node(), None, 1))
     assert line(found, KV_POOL).bytes == 12 * GIB
 
 
@@ -74,7 +74,7 @@ def test_another_recipe_is_not_calibrated() -> None:
     """Guards that figures of another split report nothing here."""
     other = recipe(DENSE, tp=2, serving={"memory_fraction": 0.5, "context": 32768})
     counted = ledger(other, node(), None, 2)
-    assert after(said(**FIGURES), other, counted) == counted
+    assert after(engine_figures(**FIGURES), other, counted) == counted
 
 
 def test_ranks_that_share_a_pool_are_not_calibrated() -> None:

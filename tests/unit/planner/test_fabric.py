@@ -23,14 +23,14 @@ def mgmt(number: int) -> Interface:
     return link("enP7s7", f"192.168.7.{number}")
 
 
-def port(function: int, twin: str = "", ipv4: str = "", at: int = 3, up: bool = True) -> RdmaPort:
+def port(function: int, simulator: str = "", ipv4: str = "", at: int = 3, up: bool = True) -> RdmaPort:
     """RDMA port of cage `function`; `ipv4` has its RoCE v2 GID at index `at`."""
-    netdev = f"en{twin}p1s0f{function}np{function}"
+    netdev = f"en{simulator}p1s0f{function}np{function}"
     gids = (Gid(0, "fe80::1", "v1", "", netdev), Gid(1, "fe80::1", "v2", "", netdev))
     if ipv4:
         gids += (Gid(at - 1, "::ffff", "v1", ipv4, netdev), Gid(at, "::ffff", "v2", ipv4, netdev))
     state = ("ACTIVE", "LINK_UP") if up else ("DOWN", "LINK_UP")
-    return RdmaPort(f"roce{twin}p1s0f{function}", 1, *state, netdev, gids)
+    return RdmaPort(f"roce{simulator}p1s0f{function}", 1, *state, netdev, gids)
 
 
 def facts(name: str, links: Sequence[Interface], ports: Sequence[RdmaPort] = ()) -> NodeFacts:
@@ -141,8 +141,8 @@ def test_link_local_port_is_not_taken_for_control() -> None:
     """Guards that NetworkManager's random 169.254 address on the other port does not win over the real subnet."""
 
     def zeroconf(name: str, number: int) -> NodeFacts:
-        twin = link("enP2p1s0f0np0", f"169.254.9.{number}/16")
-        return facts(name, [twin, link("enp1s0f0np0", f"192.168.100.{number}")], [port(0), port(0, "P2")])
+        simulator = link("enP2p1s0f0np0", f"169.254.9.{number}/16")
+        return facts(name, [simulator, link("enp1s0f0np0", f"192.168.100.{number}")], [port(0), port(0, "P2")])
 
     decision = choose_fabric(node(), zeroconf("one", 1), [zeroconf("two", 2)])
     assert chosen(decision)[:2] == ("192.168.100.1", "enp1s0f0np0")

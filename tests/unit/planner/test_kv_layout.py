@@ -17,7 +17,7 @@ NEMOTRON, QWEN36 = shape("nemotron-3-super"), shape("qwen3.6-35b-a3b")
 FULL, WINDOW, MLA, STATE = CacheKind.FULL, CacheKind.WINDOW, CacheKind.MLA, CacheKind.STATE
 
 
-def kept(model: ModelShape, **more: Any) -> tuple[CacheLayers, ...]:
+def cached(model: ModelShape, **more: Any) -> tuple[CacheLayers, ...]:
     found = layers(recipe(32768, **more), model)
     assert isinstance(found, tuple), found
     return found
@@ -25,7 +25,7 @@ def kept(model: ModelShape, **more: Any) -> tuple[CacheLayers, ...]:
 
 def growing(model: ModelShape, **more: Any) -> float:
     """Bytes a token that do not stop growing."""
-    kinds = (kind for kind in kept(model, **more) if kind.kind not in (WINDOW, STATE))
+    kinds = (kind for kind in cached(model, **more) if kind.kind not in (WINDOW, STATE))
     return sum(kind.layers * kind.row / kind.ratio for kind in kinds)
 
 
@@ -74,8 +74,8 @@ def test_fewer_kv_heads_than_ranks() -> None:
 
 def test_a_stage_keeps_its_own_layers() -> None:
     """Guards pipelines: the fullest stage's layers, rounded up."""
-    assert [kind.layers for kind in kept(QWEN8, pp=3)] == [12]
-    assert [kind.layers for kind in kept(shape("minimax-m2.7-nvfp4"), pp=4)] == [16]
+    assert [kind.layers for kind in cached(QWEN8, pp=3)] == [12]
+    assert [kind.layers for kind in cached(shape("minimax-m2.7-nvfp4"), pp=4)] == [16]
 
 
 @for_each("model, more, size", [
@@ -89,41 +89,41 @@ def test_a_stage_keeps_its_own_layers() -> None:
 ])  # fmt: skip
 def test_states(model: ModelShape, more: dict[str, Any], size: int) -> None:
     """Guards a sequence's state: last inputs of the convolution, also of drafted tokens, and a matrix of its type."""
-    assert [kind.state for kind in kept(model, **more) if kind.kind is STATE] == [size]
+    assert [kind.state for kind in cached(model, **more) if kind.kind is STATE] == [size]
 
 
 def test_convolutions_next_to_attention() -> None:
     """Guards Inkling's windows of four tokens: 1,280 numbers a head, rounded up; SGLang keeps a state instead."""
     inkling = shape("inkling-small")
-    few = kept(inkling, tp=2)[2]
+    few = cached(inkling, tp=2)[2]
     assert (few.kind, few.layers, few.row, few.window, few.block) == (WINDOW, 42, 4 * 2048 * 2, 4, 4)
-    assert [k.state for k in kept(inkling, engine="sglang") if k.kind is STATE] == [3 * 10240 * 2]
+    assert [k.state for k in cached(inkling, engine="sglang") if k.kind is STATE] == [3 * 10240 * 2]
 
 
 def test_drafted_layers_are_windows_where_the_model_has_them() -> None:
     """Guards MiMo's MTP layer, which keeps a window like most of the model."""
-    assert [(kind.kind, kind.layers) for kind in kept(MIMO, draft=("mtp", 1))] == [(FULL, 9), (WINDOW, 40)]
+    assert [(kind.kind, kind.layers) for kind in cached(MIMO, draft=("mtp", 1))] == [(FULL, 9), (WINDOW, 40)]
 
 
 def test_layers_without_a_cache_of_their_own() -> None:
     """Guards Gemma's last 18 of 42 layers, three of them of full attention, which read the cache of others."""
-    full, window = kept(GEMMA_E4B)
+    full, window = cached(GEMMA_E4B)
     assert (GEMMA_E4B.shared_kv_layers, GEMMA_E4B.shared_full_layers) == (18, 3)
     assert (full.layers, window.layers) == (7 - 3, 35 - 15)
 
 
 def test_a_draft_model_of_its_own_is_assumed() -> None:
     """Guards that what nobody knows is marked as assumed."""
-    assert "assumed 8 layers" in kept(QWEN36, draft=("dflash", 15))[1].why
-    assert "assumed a window of 2048" in kept(shape("glm-5.3-flash"), draft=("dflash2", 7))[1].why
-    assert kept(QWEN36, draft=("ngram", 0)) == kept(QWEN36)
+    assert "assumed 8 layers" in cached(QWEN36, draft=("dflash", 15))[1].why
+    assert "assumed a window of 2048" in cached(shape("glm-5.3-flash"), draft=("dflash2", 7))[1].why
+    assert cached(QWEN36, draft=("ngram", 0)) == cached(QWEN36)
 
 
 def test_compressors_keep_what_open_groups_need() -> None:
     """Guards DeepSeek V4's small windows, which take more of the pool than the compressed entries."""
-    windows = [(k.layers, k.row, k.window, k.block) for k in kept(V4) if k.kind is WINDOW]
+    windows = [(k.layers, k.row, k.window, k.block) for k in cached(V4) if k.kind is WINDOW]
     assert windows == [(21, 8192, 8, 4), (21, 2048, 8, 4), (20, 4096, 128, 8), (43, 584, 128, 64)]
-    drafting = [k.layers for k in kept(V4, draft=("dspark", 5)) if k.row == 584 and k.window]
+    drafting = [k.layers for k in cached(V4, draft=("dspark", 5)) if k.row == 584 and k.window]
     assert drafting == [46]
 
 

@@ -23,7 +23,7 @@ from unit.for_each import for_each
 
 ALL = """\
 name: mine
-title: Everything that can be said
+title: Every key
 version: 3
 api: completions
 seed: 5
@@ -67,7 +67,7 @@ def test_every_key_means_what_it_states() -> None:
     cold = Agent(3, 100, 50, 20, 30, 10, 0.8, 2.0, 1, True)
     assert made == Workload(
         name="mine",
-        title="Everything that can be said",
+        title="Every key",
         levels=(
             LevelPlan("pp10-100 tg20 code d0 c1", code, Pace(concurrency=1), 3),
             LevelPlan("pp10-100 tg20 code d0 c2", code, Pace(concurrency=2), 6),

@@ -17,7 +17,7 @@ def pool_of(blocks: int, caching: bool = True) -> BlockPool:
     return BlockPool(blocks, 4, caching)
 
 
-def held(pool: BlockPool, tokens: list[int], room: int) -> Table | None:
+def taken(pool: BlockPool, tokens: list[int], room: int) -> Table | None:
     table = Table()
     hashes = pool.hashes(tokens)
     pool.match(table, hashes, len(tokens))
@@ -32,7 +32,7 @@ def test_a_prefix_is_found_in_whole_blocks_and_never_whole() -> None:
     """Equal tokens share full blocks, and at least one token is always computed."""
     pool = pool_of(100)
     tokens = list(range(12))
-    held(pool, tokens, 12)
+    taken(pool, tokens, 12)
     for prompt, found in ((tokens, 8), ([*tokens, 1], 12), (tokens[:5], 4), ([9, *tokens], 0)):
         assert pool.match(Table(), pool.hashes(prompt), len(prompt)) == found
 
@@ -41,9 +41,9 @@ def test_shared_blocks_count_once() -> None:
     """Two requests with one prefix use it together."""
     pool = pool_of(100)
     tokens = list(range(16))
-    held(pool, tokens, 17)
+    taken(pool, tokens, 17)
     assert pool.used == 5
-    held(pool, [*tokens, 1], 18)
+    taken(pool, [*tokens, 1], 18)
     assert pool.used == 6
 
 
@@ -52,19 +52,19 @@ def test_freed_blocks_stay_cached_until_room_is_needed() -> None:
     pool = pool_of(8)
     old, new = list(range(16)), list(range(100, 116))
     for tokens in (old, new):
-        table = held(pool, tokens, 16)
+        table = taken(pool, tokens, 16)
         assert table is not None
         pool.release(table)
     assert pool.used == 0
-    assert held(pool, list(range(200, 212)), 12) is not None
+    assert taken(pool, list(range(200, 212)), 12) is not None
     assert [pool.match(Table(), pool.hashes(t), 17) for t in (old, new)] == [4, 16]
 
 
 def test_a_full_pool_refuses_and_changes_nothing() -> None:
     """More than there is cannot be had, and the attempt takes nothing."""
     pool = pool_of(4)
-    assert held(pool, list(range(12)), 12) is not None
-    assert held(pool, list(range(50, 60)), 10) is None
+    assert taken(pool, list(range(12)), 12) is not None
+    assert taken(pool, list(range(50, 60)), 10) is None
     assert pool.used == 3 and pool.usage == 0.75
 
 
@@ -72,8 +72,8 @@ def test_without_caching_nothing_is_shared() -> None:
     """--no-enable-prefix-caching: equal prompts pay twice."""
     pool = pool_of(100, caching=False)
     tokens = list(range(16))
-    held(pool, tokens, 16)
-    held(pool, tokens, 16)
+    taken(pool, tokens, 16)
+    taken(pool, tokens, 16)
     assert pool.used == 8
 
 
@@ -138,7 +138,7 @@ async def test_gauges_show_what_runs_and_waits(make_client: MakeClient) -> None:
     client = await make_client("--max-num-seqs", "2")
     gate = asyncio.Event()
 
-    class Held:
+    class Taken:
         steps = 0
 
         async def step(self, answered: int, seconds: float) -> None:
@@ -146,7 +146,7 @@ async def test_gauges_show_what_runs_and_waits(make_client: MakeClient) -> None:
             if self.steps > 1:
                 await gate.wait()
 
-    client.service.engine.ranks = Held()
+    client.service.engine.ranks = Taken()
     jobs = [asyncio.create_task(client.post("/v1/completions", BODY)) for _ in range(5)]
     await until(lambda: client.service.engine.ranks.steps > 1)
     busy = (await client.get("/metrics")).text

@@ -23,27 +23,27 @@ STATE = State(DeploymentState.READY, 5.0, launches=(1.0, 2.0))
 
 
 @pytest.fixture
-def said() -> list[str]:
+def printed() -> list[str]:
     return []
 
 
 @pytest.fixture
-def home(tmp_path: Path, said: list[str]) -> Home:
+def home(tmp_path: Path, printed: list[str]) -> Home:
     (tmp_path / "desired.json").write_text(to_json(DESIRED))
-    return Home(tmp_path, said.append)
+    return Home(tmp_path, printed.append)
 
 
-def test_what_is_wanted_is_read_as_it_was_written(home: Home, said: list[str]) -> None:
+def test_what_is_wanted_is_read_as_it_was_written(home: Home, printed: list[str]) -> None:
     """A recipe with all that it holds survives the way to the head."""
-    assert home.desired() == DESIRED and said == []
+    assert home.desired() == DESIRED and printed == []
 
 
-def test_a_broken_desired_state_falls_back_to_the_one_before(home: Home, said: list[str]) -> None:
+def test_a_broken_desired_state_falls_back_to_the_one_before(home: Home, printed: list[str]) -> None:
     """One clear line, and the deployment goes on being kept alive."""
     (home.path / "desired.json").write_text("{ torn")
     (home.path / "desired.json.bak").write_text(to_json(replace(DESIRED, by="bob@desk")))
     assert home.desired().by == "bob@desk"
-    assert len(said) == 1 and "desired.json cannot be read" in said[0]
+    assert len(printed) == 1 and "desired.json cannot be read" in printed[0]
     (told,) = home.wrong().values()
     assert f"{home.path}/desired.json cannot be read" in told and "another recipe" in told and "sparkwright up" in told
 
@@ -69,17 +69,17 @@ def test_the_state_is_kept_and_read_again(home: Home) -> None:
     assert home.save(STATE) == "" and home.load() == STATE
 
 
-def test_a_broken_state_is_put_aside(home: Home, said: list[str]) -> None:
+def test_a_broken_state_is_put_aside(home: Home, printed: list[str]) -> None:
     """Reported once; the evidence stays next to it, and the loop goes on from what the nodes report."""
     (home.path / "state.json").write_bytes(b"\x00" * 30)
     assert home.load() is None and home.load() is None
-    assert len(said) == 1 and (home.path / "state.json.bad").exists()
+    assert len(printed) == 1 and (home.path / "state.json.bad").exists()
     assert "The old file is state.json.bad." in home.wrong()["state-file"]
     (home.path / "state.json.bad").unlink()
     assert home.wrong() == {}
 
 
-def test_secrets_that_cannot_be_read_or_that_others_could_are_reported(home: Home, said: list[str]) -> None:
+def test_secrets_that_cannot_be_read_or_that_others_could_are_reported(home: Home, printed: list[str]) -> None:
     """The mode is fixed at once; what somebody has read by then is for a person to judge."""
     (home.path / "secrets.json").write_text('{"VLLM_API_KEY": "k"}')
     (home.path / "secrets.json").chmod(0o644)
@@ -89,7 +89,7 @@ def test_secrets_that_cannot_be_read_or_that_others_could_are_reported(home: Hom
     (home.path / "secrets.json").write_text("{ torn")
     assert home.secrets() == {}
     assert "cannot be read" in home.wrong()["secrets-file"] and "sparkwright up" in home.wrong()["secrets-file"]
-    assert len(said) == 2
+    assert len(printed) == 2
 
 
 def test_a_full_disk_is_written_on_and_else_reported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,22 +146,22 @@ def test_leases_outlive_a_killed_supervisor(home: Home) -> None:
     assert home.nonce("abc") == "abc" and home.nonce("def") == "abc"
 
 
-def test_secrets_that_others_could_read_are_closed(home: Home, said: list[str]) -> None:
+def test_secrets_that_others_could_read_are_closed(home: Home, printed: list[str]) -> None:
     """A wrong mode is fixed and reported; the values never show."""
     path = home.path / "secrets.json"
     path.write_text('{"KEY": "s3cr3t"}')
     path.chmod(0o644)
     found = home.secrets()
     assert found["KEY"].reveal() == "s3cr3t" and path.stat().st_mode & 0o777 == 0o600
-    assert "could read" in said[0] and "s3cr3t" not in f"{said}{found}"
+    assert "could read" in printed[0] and "s3cr3t" not in f"{printed}{found}"
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{"])
-def test_missing_secrets_do_not_end_it(home: Home, said: list[str], content: str | None) -> None:
+def test_missing_secrets_do_not_end_it(home: Home, printed: list[str], content: str | None) -> None:
     """An engine without a key needs none."""
     if content is not None:
         write(home.path / "secrets.json", content.encode())
-    assert home.secrets() == {} and len(said) == 1
+    assert home.secrets() == {} and len(printed) == 1
 
 
 def test_figures_are_remembered(home: Home) -> None:

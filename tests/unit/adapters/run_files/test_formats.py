@@ -240,9 +240,9 @@ def test_a_table_is_written_in_its_form(tmp_path: Path) -> None:
 
 def test_a_simulated_run_reports_it_in_every_format(tmp_path: Path) -> None:
     """A made-up figure must not be taken for a measured one, wherever it is posted, and anyone who reads it back."""
-    twin = run(level([row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
+    simulator = run(level([row(simulated=True)]), conditions=replace(KNOWN, simulated=True))
     for form in FILES.forms:
-        content = FILES.bytes_of(twin, form)
+        content = FILES.bytes_of(simulator, form)
         assert b"simulated" in content, form
         (tmp_path / "kept").write_bytes(content)
         assert FILES.read(tmp_path / "kept").conditions.simulated, form

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fakes.clock import FakeClock
-from fakes.endpoint import TableAsker, said
+from fakes.endpoint import TableAsker, reply
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import BenchRequest, go, ready
@@ -30,7 +30,7 @@ def good(number: int, warmup: bool = False) -> Row:
 
 
 def failed(number: int, kind: str, status: int = 0, retry: float | None = None) -> Row:
-    return Row(number, 0, 0.0, 0.0, status=status, kind=kind, error=f"it said {kind}", retry_after=retry)
+    return Row(number, 0, 0.0, 0.0, status=status, kind=kind, error=f"it reply {kind}", retry_after=retry)
 
 
 Answer = Callable[[int, Job], Row]
@@ -60,8 +60,8 @@ class TableClient:
 
 
 @dataclass
-class Told:
-    said: list[str] = field(default_factory=list)
+class Listener:
+    reply: list[str] = field(default_factory=list)
     begun: list[tuple[str, int]] = field(default_factory=list)
 
     def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
@@ -74,7 +74,7 @@ class Told:
         pass
 
     def note(self, text: str) -> None:
-        self.said.append(text)
+        self.reply.append(text)
 
     def done(self) -> None:
         pass
@@ -84,13 +84,13 @@ class Told:
 class Scene:
     clock: FakeClock = field(default_factory=FakeClock)
     runs: MemoryRuns = field(default_factory=MemoryRuns)
-    told: Told = field(default_factory=Told)
+    listener: Listener = field(default_factory=Listener)
 
     def __post_init__(self) -> None:
         self.client = TableClient(self.clock)
         models = {"data": [{"id": "m", "owned_by": "vllm"}]}
-        answers = {"/v1/models": said(models), "/v1/chat/completions": said(CHUNK), "/metrics": said(METRICS)}
-        self.asker = TableAsker({**answers, "/version": said({"version": "1.0"})})
+        answers = {"/v1/models": reply(models), "/v1/chat/completions": reply(CHUNK), "/metrics": reply(METRICS)}
+        self.asker = TableAsker({**answers, "/version": reply({"version": "1.0"})})
 
     async def run(self, workload: Workload = WORK, resume: Run | None = None, nonce: str = "abcd") -> Run:
         async def counting(*_: object) -> CountingTokenizer:
@@ -99,7 +99,7 @@ class Scene:
         machine = Machine("client", "host", "clock", nonce)
         bench = Bench(self.asker, self.client, self.runs, self.clock, machine, counting)
         found = await ready(bench, Target("http://node:1"), None, BenchRequest(workload, resume))
-        return await go(bench, found, self.told, resume)
+        return await go(bench, found, self.listener, resume)
 
 
 async def test_all_levels_are_measured_and_kept() -> None:
@@ -107,7 +107,7 @@ async def test_all_levels_are_measured_and_kept() -> None:
     scene = Scene()
     run = await scene.run()
     assert run.state == "done"
-    assert scene.told.begun == [("one", 0), ("two", 0), ("one", 1), ("two", 1)]
+    assert scene.listener.begun == [("one", 0), ("two", 0), ("one", 1), ("two", 1)]
     assert [len(level.rows) for level in run.levels] == [4, 3, 4, 3]
     assert all(level.complete and level.scrapes[0].figures == {"generation_tokens_total": 5} for level in run.levels)
     assert (run.conditions.engine, run.conditions.engine_version, run.conditions.tokenizer) == ("vllm", "1.0", "fake")
@@ -137,12 +137,12 @@ async def test_gone_on_with() -> None:
         await scene.run()
     (stopped,) = [await scene.runs.load(name) for name in scene.runs.runs]
     assert (stopped.state, [level.complete for level in stopped.levels]) == ("stopped", [True, True, False])
-    assert f"--resume {stopped.id}" in scene.told.said[-1]
+    assert f"--resume {stopped.id}" in scene.listener.reply[-1]
     scene.client.cancel_at = -1
-    scene.told.begun.clear()
+    scene.listener.begun.clear()
     run = await scene.run(resume=stopped)
     assert (run.id, run.state, len(run.levels)) == (stopped.id, "done", 4)
-    assert scene.told.begun == [("one", 1), ("two", 1)]
+    assert scene.listener.begun == [("one", 1), ("two", 1)]
     with pytest.raises(UsageError, match="is complete"):
         await scene.run(resume=run)
 
@@ -152,7 +152,7 @@ async def test_another_server_is_another_run() -> None:
     scene = Scene()
     run = replace(await scene.run(), state="stopped")
     assert scene.asker.answers
-    scene.asker.answers["/version"] = said({"version": "1.1"})
+    scene.asker.answers["/version"] = reply({"version": "1.1"})
     with pytest.raises(UsageError, match=r"engine_version '1\.0' -> '1\.1'"):
         await scene.run(resume=run)
 
@@ -163,7 +163,7 @@ async def test_the_time_of_the_whole_run_is_bounded() -> None:
     scene.client.seconds = 30.0
     run = await scene.run()
     assert (run.state, len(run.levels) < 4) == ("stopped", True)
-    assert any("time is up after 100 s" in line for line in scene.told.said)
+    assert any("time is up after 100 s" in line for line in scene.listener.reply)
     assert all(job.whole <= 100 for job in scene.client.jobs)
 
 
@@ -232,7 +232,7 @@ async def test_failures_are_reported_with_the_servers_message() -> None:
     scene = Scene()
     scene.client.answer = lambda number, job: failed(number, "http-400", 400) if number else good(number)
     run = await scene.run(replace(WORK, levels=(replace(PLAN, warmup=0),), repeats=1))
-    assert run.levels[0].doubts == ("2 of 3 requests: http-400: it said http-400",)
+    assert run.levels[0].doubts == ("2 of 3 requests: http-400: it reply http-400",)
 
 
 async def test_the_highest_rate_is_searched_for() -> None:
@@ -255,7 +255,7 @@ async def test_the_highest_rate_is_searched_for() -> None:
 async def test_what_nobody_can_judge_is_not_searched_for() -> None:
     """Without `usage` no answer reports a time per token: each rate would seem to miss the limit."""
     scene = Scene()
-    scene.asker.answers |= {"/v1/chat/completions": said('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
+    scene.asker.answers |= {"/v1/chat/completions": reply('data: {"choices": [{"delta": {"content": "a"}}]}\n\n')}
     plan = replace(PLAN, pace=Pace(Arrival.POISSON, rate=1.0))
     search = replace(WORK, levels=(plan,), search=Search(1.0, 8.0), slo=Slo(ttft=1.0, tpot=0.1))
     with pytest.raises(UsageError, match="a limit on TPOT cannot be searched for"):

@@ -6,7 +6,7 @@ from sparkwright.checks.catalog import check_all
 from sparkwright.domain.check import Context
 from sparkwright.domain.finding import Severity
 from sparkwright.domain.service import PairTrouble
-from unit.checks.door_cases import FIRING, SILENT, gateway, pair
+from unit.checks.gateway_cases import FIRING, SILENT, gateway, pair
 from unit.checks.samples import found
 from unit.for_each import for_each
 

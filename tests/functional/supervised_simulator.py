@@ -50,7 +50,7 @@ Condition = Callable[[Live], bool]
 
 
 @dataclass
-class Told:
+class Listener:
     """A sink and a notifier of which a test can read what was reported."""
 
     lines: list[str] = field(default_factory=list)
@@ -58,9 +58,9 @@ class Told:
 
     def tell(self, happening: Happening) -> None:
         if isinstance(happening, Notice):
-            self.say(happening.text)
+            self.note(happening.text)
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         self.lines.append(f"{time.time():.2f} {text}")
 
     def announce(self, news: News) -> None:
@@ -126,7 +126,7 @@ class CutHosts:
 
 
 @dataclass
-class Twin:
+class Simulator:
     """scale: of the supervisor's waits; the simulator's own boot takes 0.3 s. gone: nodes whose connections can be
     cut."""
 
@@ -134,7 +134,7 @@ class Twin:
     cluster: Cluster
     recipe: Recipe
     scale: float = 0.1
-    told: Told = field(default_factory=Told)
+    heard: Listener = field(default_factory=Listener)
     gone: dict[str, asyncio.Event] = field(default_factory=dict)
 
     @property
@@ -169,7 +169,7 @@ class Twin:
                 clock=clock,
                 artifacts=FolderArtifacts(self.folder / "evidence", clock),
                 calibrations=FolderCalibrations(self.folder / "calibrations"),
-                sink=self.told,
+                sink=self.heard,
                 who="tests",
                 nonce="0123456789abcdef",
                 python=sys.executable,
@@ -187,12 +187,12 @@ class Twin:
 
     async def supervise(self) -> None:
         """As sparkwright.supervisor.run does it, in this process."""
-        store = SqliteStore(self.state, self.told.say)
+        store = SqliteStore(self.state, self.heard.note)
         policy = Policy().scaled(self.scale)
         try:
             async with self.services() as services:
                 await supervise(
-                    services, self.desired(), Keep(Home(self.home, self.told.say), store, self.told), policy
+                    services, self.desired(), Keep(Home(self.home, self.heard.note), store, self.heard), policy
                 )
         finally:
             await store.aclose()
@@ -222,7 +222,7 @@ class Twin:
             if live and condition(live):
                 return time.monotonic() - began
             await asyncio.sleep(0.02)
-        raise AssertionError(f"not within {seconds} s: {self.live()}\n" + "\n".join(self.told.lines[-40:]))
+        raise AssertionError(f"not within {seconds} s: {self.live()}\n" + "\n".join(self.heard.lines[-40:]))
 
     def pids(self, rank: int) -> list[int]:
         """All processes of the rank: they carry its folder. The leader first."""
@@ -255,9 +255,9 @@ def environ(pid: int) -> bytes:
         return b""
 
 
-def make_twin(folder: Path, scale: float = 0.1, **env: str) -> Twin:
+def make_supervised(folder: Path, scale: float = 0.1, **env: str) -> Simulator:
     recipe = open_recipe("twin", Places(folder, folder))
     serving = replace(recipe.serving, port=free_port(), master_port=free_port())
     env = {"SPARKWRIGHT_TWIN_TIME_SCALE": "0.005", "SPARKWRIGHT_TWIN_TOKEN_SCALE": "1", **env}
     made = replace(recipe, serving=serving, env={**recipe.env, **env})
-    return Twin(folder, replace(make_cluster(folder), simulated=False), made, scale)
+    return Simulator(folder, replace(make_cluster(folder), simulated=False), made, scale)

@@ -18,7 +18,7 @@ from unit.app.scene import Scene, recipe, request, scene
 from unit.app.test_plan import found
 
 
-async def told(here: Scene, of: Recipe) -> str:
+async def reported(here: Scene, of: Recipe) -> str:
     outcome = await prepare(here.services, request(recipe=of))
     return standing(outcome.plan, outcome.cluster_state)
 
@@ -26,12 +26,12 @@ async def told(here: Scene, of: Recipe) -> str:
 async def test_nothing_runs_and_nothing_is_reported() -> None:
     """Guards the common case, and ranks that have ended: they are only removed."""
     here = scene()
-    assert await told(here, recipe()) == ""
+    assert await reported(here, recipe()) == ""
     await up(here.services, request(), Options())
     for node in here.nodes:
         for rank in node.ranks.values():
             rank.state = "exited"
-    assert await told(here, recipe()) == ""
+    assert await reported(here, recipe()) == ""
 
 
 async def test_a_running_deployment_is_reported_before_it_is_stopped() -> None:
@@ -39,8 +39,8 @@ async def test_a_running_deployment_is_reported_before_it_is_stopped() -> None:
     here = scene()
     await up(here.services, request(), Options())
     name = request().deployment
-    assert await told(here, recipe()) == f"{name} runs already, as planned here: `up` would start nothing"
-    changed = await told(here, recipe(port=8001))
+    assert await reported(here, recipe()) == f"{name} runs already, as planned here: `up` would start nothing"
+    changed = await reported(here, recipe(port=8001))
     assert changed == f"{name} runs, but not as planned here: `up` would stop its 2 rank(s) and start it anew"
 
 
@@ -53,7 +53,7 @@ def test_what_differs_is_named_key_by_key() -> None:
     assert text.startswith("chat serves (recipe twin ") and "serving.port: 8000 -> 8001" in text
 
 
-def beside(name: str, forced: bool = False, running: bool = True) -> tuple[RankStatus, ...]:
+def neighbour(name: str, forced: bool = False, running: bool = True) -> tuple[RankStatus, ...]:
     made = RankStatus(name, 0, "spark-1", "process", "running" if running else "exited", "/x", port=8000, forced=forced)
     return made, replace(made, rank=1, node="spark-2")
 
@@ -68,23 +68,23 @@ def codes(ranks: tuple[RankStatus, ...], **asked: str) -> set[str]:
 
 def test_what_is_replaced_is_nobody_in_the_way() -> None:
     """Its ranks are stopped before the first new one starts."""
-    assert "RANK001" in codes(beside("chat"))
-    assert "RANK001" not in codes(beside("chat"), replaces="chat")
-    assert "RANK001" in codes((*beside("chat"), *beside("third")), replaces="chat")
+    assert "RANK001" in codes(neighbour("chat"))
+    assert "RANK001" not in codes(neighbour("chat"), replaces="chat")
+    assert "RANK001" in codes((*neighbour("chat"), *neighbour("third")), replaces="chat")
 
 
 @pytest.mark.parametrize(("known", "forced"), [(True, True), (True, False), (False, True)])
 def test_who_was_there_first_is_not_refused_for_a_newcomer(known: bool, forced: bool) -> None:
     """Guards a deployment that failed: its own `up` needs no --force because somebody has forced another one in."""
-    own = beside(request().deployment, running=False) if known else ()
-    assert ("RANK001" in codes((*own, *beside("newcomer", forced)))) is not (known and forced)
+    own = neighbour(request().deployment, running=False) if known else ()
+    assert ("RANK001" in codes((*own, *neighbour("newcomer", forced)))) is not (known and forced)
 
 
 AUDIT = "2026-11-22T14:23:01Z bob@desk disarm chat: down\nnow 2026-11-22T14:23:{}Z\n"
 
 
 @pytest.mark.parametrize(
-    ("told", "who"),
+    ("reported", "who"),
     [
         (AUDIT.format("09"), "bob@desk at 14:23:01 UTC"),
         (AUDIT.format("59"), ""),
@@ -93,10 +93,10 @@ AUDIT = "2026-11-22T14:23:01Z bob@desk disarm chat: down\nnow 2026-11-22T14:23:{
         ("2026-11-22T14:23:01Z \x1b[2Jbob disarm chat: down\nnow 2026-11-22T14:23:09Z\n", "[2Jbob at 14:23:01 UTC"),
     ],
 )
-async def test_who_has_taken_it_down_is_named(told: str, who: str) -> None:
+async def test_who_has_taken_it_down_is_named(reported: str, who: str) -> None:
     """From the node's audit log, whose lines are not trusted, and only while it is news."""
     here = scene()
-    here.nodes[0].on(lambda command: command == service.taken_down(STATE, "chat"), told)
+    here.nodes[0].on(lambda command: command == service.taken_down(STATE, "chat"), reported)
     assert await taken_down(here.services, "spark-1", "chat", 20.0) == who
 
 

@@ -60,10 +60,10 @@ def median(level: dict[str, Any], name: str) -> float:
     return float(level["metrics"][name]["median"]["value"])
 
 
-def test_quick(shell: Bench, twin: Start) -> None:
+def test_quick(shell: Bench, simulator: Start) -> None:
     """The first look: what was found is reported, figures are those of the simulator's pace, and tokens those it
     counted."""
-    there = url(twin())
+    there = url(simulator())
     code, out, err = shell.run("bench", there, "--profile", shell.workload(SMALL.replace("output: 8", "output: 24")))
     assert "SIMULATED" in out, err
     assert all(word in err for word in ("tiny-qwen3", "vllm 0.21.0", "/tokenize of the server", "60 s at most"))
@@ -74,9 +74,9 @@ def test_quick(shell: Bench, twin: Start) -> None:
     assert code in (0, 1)  # 1: the machine of the tests was too busy for its client to be in time
 
 
-def test_its_figures(shell: Bench, twin: Start) -> None:
+def test_its_figures(shell: Bench, simulator: Start) -> None:
     """One user: 10 ms a token, prefill at 4,000 tokens/s; the server's counters report what usage reports."""
-    _, told, err = shell.json(url(twin()), "--profile", shell.workload(SMALL.replace("prompt: 64", "prompt: 800")))
+    _, told, err = shell.json(url(simulator()), "--profile", shell.workload(SMALL.replace("prompt: 64", "prompt: 800")))
     one = next(level for level in told["runs"][0]["levels"] if level["plan"]["name"] == "one")
     assert one["good"] == one["sent"] == 3, err
     assert 0.2 <= median(one, "ttft") <= 0.35
@@ -85,18 +85,18 @@ def test_its_figures(shell: Bench, twin: Start) -> None:
     assert one["server"]["prompt_tokens_total"] == 2400, "prompts have the length that was asked for"
 
 
-def test_a_second_run_is_not_helped_by_the_first(shell: Bench, twin: Start) -> None:
+def test_a_second_run_is_not_helped_by_the_first(shell: Bench, simulator: Start) -> None:
     """The same workload twice: nothing of the first run's prompts is found in the server's prefix cache."""
-    there, workload = url(twin()), shell.workload()
+    there, workload = url(simulator()), shell.workload()
     for _ in range(2):
         _, told, _ = shell.json(there, "--profile", workload)
         levels = told["runs"][0]["levels"]
         assert not any(level["server"].get("prefix_cache_hits_total") for level in levels)
 
 
-def test_the_cold_and_the_cached_loop(shell: Bench, twin: Start) -> None:
+def test_the_cold_and_the_cached_loop(shell: Bench, simulator: Start) -> None:
     """Report 000's question: at the last turn four fifths are cached, and the first token comes much sooner for it."""
-    _, told, err = shell.json(url(twin()), "--profile", shell.workload(AGENT))
+    _, told, err = shell.json(url(simulator()), "--profile", shell.workload(AGENT))
     turns = {
         (level["plan"]["shape"]["cold"], level["part"]): level
         for level in told["runs"][0]["levels"]
@@ -109,9 +109,9 @@ def test_the_cold_and_the_cached_loop(shell: Bench, twin: Start) -> None:
     assert median(cold, "cached_share") < 0.1 if "cached_share" in cold["metrics"] else True
 
 
-def test_killed_and_gone_on_with(shell: Bench, twin: Start) -> None:
+def test_killed_and_gone_on_with(shell: Bench, simulator: Start) -> None:
     """kill -9 in the middle: what was complete stays and is not measured again, the rest is, and the run is whole."""
-    there = url(twin())
+    there = url(simulator())
     process = shell.start("bench", there, "--profile", shell.workload(LONG))
     assert process.stderr
     for line in process.stderr:
@@ -151,9 +151,9 @@ def wait_for_no_worker(shell: Bench) -> None:
         time.sleep(0.05)
 
 
-def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, twin: Start) -> None:
+def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, simulator: Start) -> None:
     """Anyone who repeats the command instead is reported how to continue with what is there."""
-    there, workload = url(twin()), shell.workload(LONG)
+    there, workload = url(simulator()), shell.workload(LONG)
     code, said = shell.interrupted("2 of 6", signal.SIGINT, "bench", there, "--profile", workload)
     assert code == 130, said
     (run,) = shell.kept()
@@ -164,17 +164,17 @@ def test_the_same_again_reports_that_one_is_unfinished(shell: Bench, twin: Start
     assert f"--resume {run['id']}" in out + err
 
 
-def test_the_run_ends_when_its_time_is_up(shell: Bench, twin: Start) -> None:
+def test_the_run_ends_when_its_time_is_up(shell: Bench, simulator: Start) -> None:
     """`--seconds` bounds the whole: what is missing is reported, and can be measured later."""
-    slow = twin(SPARKWRIGHT_TWIN_STEP_MS="400")
+    slow = simulator(SPARKWRIGHT_TWIN_STEP_MS="400")
     _, out, err = shell.run("bench", url(slow), "--profile", shell.workload(LONG), "--seconds", "12")
     assert "time" in err
     assert "is not complete: sparkwright bench --resume" in out
 
 
-def test_a_dying_engine(shell: Bench, twin: Start) -> None:
+def test_a_dying_engine(shell: Bench, simulator: Start) -> None:
     """SIGKILL of the server in the middle: exit 5 within seconds, the run kept with what failed."""
-    server = twin()
+    server = simulator()
     process = shell.start("bench", url(server), "--profile", shell.workload(LONG))
     assert process.stderr
     for line in process.stderr:
@@ -188,9 +188,9 @@ def test_a_dying_engine(shell: Bench, twin: Start) -> None:
     assert run["state"] == "stopped"
 
 
-def test_two_endpoints(shell: Bench, twin: Start) -> None:
+def test_two_endpoints(shell: Bench, simulator: Start) -> None:
     """One command over a list of endpoints ends with the comparison: the slower one is worse, and by how much."""
-    fast, slow = url(twin()), url(twin(SPARKWRIGHT_TWIN_STEP_MS="30"))
+    fast, slow = url(simulator()), url(simulator(SPARKWRIGHT_TWIN_STEP_MS="30"))
     _, told, err = shell.json(fast, slow, "--profile", shell.workload())
     assert len(told["runs"]) == 2, err
     (comparison,) = told["comparisons"]
@@ -201,22 +201,22 @@ def test_two_endpoints(shell: Bench, twin: Start) -> None:
     assert all(row["ratio"]["value"] < 0.6 for row in decode)
 
 
-def test_a_gate(shell: Bench, twin: Start) -> None:
+def test_a_gate(shell: Bench, simulator: Start) -> None:
     """A threshold that does not hold is named with what was found, and the exit code is 1."""
     (shell.folder / "gates").write_text("decode.median >= 1000 tokens/s\n")
-    code, out, err = shell.run("bench", url(twin()), "--profile", shell.workload(), "--gate", "gates")
+    code, out, err = shell.run("bench", url(simulator()), "--profile", shell.workload(), "--gate", "gates")
     assert (code, "FAIL  decode.median >= 1000" in out) == (1, True), out + err
 
 
-def test_a_search(shell: Bench, twin: Start) -> None:
+def test_a_search(shell: Bench, simulator: Start) -> None:
     """Rates are tried until one misses the SLO or the highest holds, and the best is reported."""
-    _, told, err = shell.json(url(twin()), "--profile", shell.workload(RATE))
+    _, told, err = shell.json(url(simulator()), "--profile", shell.workload(RATE))
     assert told["runs"][0]["best_rate"] == 8, err
 
 
-def test_no_secret_in_any_command_line(shell: Bench, twin: Start) -> None:
+def test_no_secret_in_any_command_line(shell: Bench, simulator: Start) -> None:
     """While it measures with a key, no process of the machine shows the key in its arguments."""
-    server = twin("--api-key", "k-secret-4711")
+    server = simulator("--api-key", "k-secret-4711")
     (shell.folder / "key").write_text("k-secret-4711")
     process = shell.start("bench", url(server), "--key-file", "key", "--profile", shell.workload(LONG))
     assert process.stderr
@@ -229,8 +229,8 @@ def test_no_secret_in_any_command_line(shell: Bench, twin: Start) -> None:
     assert lines == []
 
 
-def test_it_is_kept_in_one_file(shell: Bench, twin: Start, tmp_path: Path) -> None:
+def test_it_is_kept_in_one_file(shell: Bench, simulator: Start, tmp_path: Path) -> None:
     """Nothing but the store of runs is left in the user's home, and the file by which one process holds a run."""
-    shell.run("bench", url(twin()), "--profile", shell.workload())
+    shell.run("bench", url(simulator()), "--profile", shell.workload())
     left = {path.name for path in shell.folder.rglob("*") if path.is_file()}
     assert left <= {"small.yaml", "runs.sqlite", "runs.sqlite-wal", "runs.sqlite-shm", "runs.lock"}
