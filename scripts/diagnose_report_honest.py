@@ -19,7 +19,7 @@ from sparkwright.causes.explanation import explained
 from sparkwright.domain.diagnosis import Source
 from sparkwright.logscan.book import Signed
 from sparkwright.logscan.matcher import Hit
-from sparkwright.logscan.story import Story
+from sparkwright.logscan.sign import Story
 
 DROPPED = 0.1
 COLUMNS = 80

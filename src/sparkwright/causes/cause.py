@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.finding import Severity
-from sparkwright.logscan.sign import Sign
-from sparkwright.logscan.story import Row, Story
+from sparkwright.logscan.book import Book, Needs
+from sparkwright.logscan.sign import Row, Sign, Story
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +53,17 @@ class WholeLogRule:
     judge: Callable[[tuple[Story, ...]], Iterable[Verdict]]
     MARKS: Mapping[str, str] = field(default_factory=dict)
     ROWS: Mapping[str, Row] = field(default_factory=dict)
+
+
+def book_of(
+    causes: Iterable[LogCause],
+    rules: Iterable[WholeLogRule] = (),
+    once: Mapping[str, str] | None = None,
+    needs: Mapping[str, Needs] | None = None,
+) -> Book:
+    """What is looked for in logs for all of them, and the marks of which only the first line counts."""
+    signs = ((cause.code, sign) for cause in causes for sign in cause.signatures)
+    told = tuple(rules)
+    marks = {name: pattern for rule in told for name, pattern in rule.MARKS.items()}
+    rows = {name: row for rule in told for name, row in rule.ROWS.items()}
+    return Book(signs, marks, rows, once or {}, needs or {})

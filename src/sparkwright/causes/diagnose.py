@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from statistics import median
 
-from sparkwright.causes.cause import LogCause
+from sparkwright.causes.cause import LogCause, book_of
 from sparkwright.causes.explanation import explained
 from sparkwright.causes.load import families, needs
 from sparkwright.causes.ranking import Slots, found_by_signs, found_by_stories, ranked
@@ -13,11 +13,9 @@ from sparkwright.causes.whole_log.rules import WHOLE_LOG
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
-from sparkwright.logscan.excerpt import Excerpt
-from sparkwright.logscan.logline import when
+from sparkwright.logscan.logline import Excerpt, when
 from sparkwright.logscan.matcher import Hit, Scan
-from sparkwright.logscan.sign import POSSIBLE
-from sparkwright.logscan.story import Story
+from sparkwright.logscan.sign import POSSIBLE, Story
 
 _FAULTS = "driver-and-gpu-fault"
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
@@ -53,7 +51,7 @@ def degradations() -> frozenset[str]:
 @cache
 def book() -> Book:
     """All that is looked for in logs."""
-    return Book(known().values(), WHOLE_LOG, {**BARRIERS, **_KINDS}, needs())
+    return book_of(known().values(), WHOLE_LOG, {**BARRIERS, **_KINDS}, needs())
 
 
 class Reader:

@@ -8,8 +8,7 @@ from sparkwright.causes.load import whole_log
 from sparkwright.domain.diagnosis import Cause, Proof
 from sparkwright.domain.finding import Severity
 from sparkwright.logscan.matcher import Hit
-from sparkwright.logscan.sign import CERTAIN, POSSIBLE
-from sparkwright.logscan.story import Story
+from sparkwright.logscan.sign import CERTAIN, POSSIBLE, Story
 
 MOST = 3
 _MORE = 0.02  # for each further sign of the same cause

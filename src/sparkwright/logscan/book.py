@@ -6,16 +6,15 @@ decoded, and only their patterns are tried there (docs/adr/0007-one-pass-over-lo
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from sparkwright.logscan.literals import all_required, digit_blind, rarity, required
+from sparkwright.logscan.literals import MARK, all_required, digit_blind, lenient, rarity, required
 from sparkwright.logscan.logline import LONGEST, decoded
 from sparkwright.logscan.multi_search import Finder, finder
-from sparkwright.logscan.sign import WINDOW, Sign
-from sparkwright.logscan.story import Row
+from sparkwright.logscan.sign import WINDOW, Row, Sign
 
 # One pass over the bytes: small letters, and carriage returns as the form feeds that set parts of a line apart.
 _LOW = bytes(bytes(range(256)).lower()).replace(b"\r", b"\x0c")
@@ -31,26 +30,6 @@ V = TypeVar("V")
 
 # Its rarity, and the words of which every match has one.
 Needs = tuple[tuple[float, int], Sequence[str]]
-
-
-class Signs(Protocol):
-    """What is found by its signs; the code is what a hit leads back to."""
-
-    @property
-    def code(self) -> str: ...
-
-    @property
-    def signatures(self) -> tuple[Sign, ...]: ...
-
-
-class Marks(Protocol):
-    """What is counted in a whole log: name -> pattern, name -> rows."""
-
-    @property
-    def MARKS(self) -> Mapping[str, str]: ...
-
-    @property
-    def ROWS(self) -> Mapping[str, Row]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,17 +57,22 @@ class Signed:
 
 @dataclass(slots=True)
 class Pattern:
-    """One expression; compiled when its word is first met: most never are."""
+    """One expression; compiled when its word is first met: most never are. In a line without any quote or bracket
+
+    its own need not be there.
+    """
 
     text: str
-    _compiled: re.Pattern[str] | None = None
+    _compiled: list[re.Pattern[str]] = field(default_factory=list)
     _needs: tuple[tuple[bytes, ...], ...] | None = None
     _blind: bool | None = None
 
     def search(self, line: str) -> re.Match[str] | None:
-        if self._compiled is None:
-            self._compiled = re.compile(linear(self.text), re.IGNORECASE)
-        return self._compiled.search(line)
+        if not self._compiled:
+            texts = dict.fromkeys((self.text, lenient(self.text)))
+            self._compiled = [re.compile(linear(text), re.IGNORECASE) for text in texts]
+        lost = len(self._compiled) > 1 and not MARK.search(line)
+        return self._compiled[lost].search(line)
 
     @property
     def digit_blind(self) -> bool:
@@ -113,31 +97,28 @@ class Pattern:
 
 
 class Book:
-    """causes: of signs; stories: of marks; marks: more of them, by name, of which only the first line counts.
+    """signs: with the code that a hit leads back to; marks, rows: counted in a whole log, by name; once: marks of
 
-    needs: `needs_of` patterns by their digests, as far as they were worked out before. Raises ValueError for a pattern
-    without a word to look for.
+    which only the first line counts; needs: `needs_of` patterns by their digests, as far as they were worked out
+    before. Raises ValueError for a pattern without a word to look for.
     """
 
     def __init__(
         self,
-        causes: Iterable[Signs],
-        stories: Sequence[Marks] = (),
-        marks: Mapping[str, str] | None = None,
-        needs: Mapping[str, Needs] | None = None,
+        signs: Iterable[tuple[str, Sign]],
+        marks: Mapping[str, str],
+        rows: Mapping[str, Row],
+        once: Mapping[str, str],
+        needs: Mapping[str, Needs],
     ) -> None:
-        self._needs = needs or {}
+        self._needs, self._once = needs, frozenset(once)
         self.patterns: list[Pattern] = []
         self._numbers: dict[str, int] = {}
-        self.signs = tuple(self._signed(cause.code, sign) for cause in causes for sign in cause.signatures)
-        self.rows = {
-            name: (row.header, re.compile(row.pattern, re.M)) for story in stories for name, row in story.ROWS.items()
-        }
-        asked = [*(story.MARKS for story in stories), marks or {}]
-        self.marks = {name: self._number(pattern) for given in asked for name, pattern in given.items()}
+        self.signs = tuple(self._signed(code, sign) for code, sign in signs)
+        self.rows = {name: (row.header, re.compile(row.pattern, re.M)) for name, row in rows.items()}
+        self.marks = {name: self._number(pattern) for name, pattern in {**marks, **once}.items()}
         self._signs_of = _index((number, signed) for signed in self.signs for number in signed.looked_for)
         self._marks_of = _index((number, name) for name, number in self.marks.items())
-        self._wanted_once = frozenset(marks or {})
         looked_for = sorted({*self._signs_of, *self._marks_of})
         self._words = _index((word, n) for n in looked_for for word in self._required(self.patterns[n].text))
 
@@ -152,8 +133,10 @@ class Book:
 
     def _rarity(self, pattern: str) -> tuple[float, int]:
         """Of a pattern that may have no word at all: it is only looked for around another one."""
-        known = self._needs.get(digest(pattern))
-        return known[0] if known else _rarity(pattern)
+        try:
+            return self._needs[digest(pattern)][0] if digest(pattern) in self._needs else rarity(required(pattern))
+        except ValueError:
+            return (float("-inf"), 0)
 
     def _number(self, pattern: str) -> int:
         if pattern not in self._numbers:
@@ -175,7 +158,7 @@ class Book:
 
     def wanted_again(self, pattern: int) -> bool:
         """Whether a story asks for later lines that have it."""
-        return not self._wanted_once.issuperset(self.marks_of(pattern))
+        return not self._once.issuperset(self.marks_of(pattern))
 
     @cached_property
     def only_near(self) -> Mapping[int, tuple[Signed, ...]]:
@@ -190,10 +173,6 @@ class Book:
     @cached_property
     def _of_word(self) -> tuple[tuple[int, ...], ...]:
         return tuple(self._words[word] for word in self.needles)
-
-    @cached_property
-    def _number_of_word(self) -> Mapping[str, int]:
-        return {word: number for number, word in enumerate(self.needles)}
 
     @cached_property
     def _every(self) -> Finder:
@@ -221,8 +200,9 @@ class Book:
 
     def needless(self, done: Set[int], pattern: int) -> frozenset[int]:
         """The words of a pattern that no other one needs but those that are done."""
-        words = (self._number_of_word[word] for word in required(self.patterns[pattern].text))
-        return frozenset(word for word in words if done >= set(self._of_word[word]))
+        words = required(self.patterns[pattern].text)
+        places = (number for number, word in enumerate(self.needles) if word in words)
+        return frozenset(number for number in places if done >= set(self._of_word[number]))
 
     def lines_with_words(self, low: bytes, needless: Set[int] = frozenset()) -> Iterator[tuple[int, int, set[int]]]:
         """(start, end, words) of the lines of a lowered block that have a word of any pattern, in their order.
@@ -280,13 +260,6 @@ def needs_of(pattern: str) -> Needs:
     """What the book has to know of a pattern, for a file of them. Raises ValueError when it has no word."""
     words = required(pattern)
     return rarity(words), words
-
-
-def _rarity(pattern: str) -> tuple[float, int]:
-    try:
-        return rarity(required(pattern))
-    except ValueError:
-        return (float("-inf"), 0)
 
 
 def _index(pairs: Iterable[tuple[K, V]]) -> Mapping[K, tuple[V, ...]]:

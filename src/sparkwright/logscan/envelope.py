@@ -1,10 +1,24 @@
-"""Logs that wrap each line in JSON: `journalctl -o json`, and the files of Docker's json-file driver."""
+"""Logs that wrap each line in JSON (`journalctl -o json`, Docker's json-file driver), or that a terminal wrapped."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 _SNIFFED = 64 * 1024
+_NARROW, _WIDE = 60, 132  # columns that terminals and mails wrap at
+_LONGEST_RECORD = 4000  # bytes
+_TYPED = (b"$ ", b"+ ")
+_SAME = 6  # bytes: lines that begin alike are records of their own
+_CHUNK = re.compile(rb"[^\s-]*(?:-(?=\w))?")  # what is not broken: a word, or up to its hyphen
+_SENTENCE_END = re.compile(rb"[.:!?][)\]\"'`]?$")
+_RULER = re.compile(rb"([-=^@*_~])\1\1$")
+_RECORD = re.compile(
+    rb"""\s|$|[-+*#$>|=~^@<]|\[\.\.\.|\d{4}[-/]\d\d|\d\d[:-]\d\d\b|\[(?:rank)?\d|\((?:APIServer|Engine|\w*Worker)|[IWEF]\d{4}\s
+    |(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b|Traceback\b|File\s"|[\w.]*(?:Error|Exception|Warning)\b:
+    |[a-z]+_\w+:\s|\w+:\s(?:\s|error)|[\w.-]+:\d+:\d+\s\[""",
+    re.VERBOSE,
+)
 _MARKS = (b'"MESSAGE"', b'"__REALTIME_TIMESTAMP"', b'"log":"', b'"log": "')
 
 
@@ -47,7 +61,7 @@ def unwrapped(line: bytes) -> bytes:
     if not isinstance(record, dict):
         return line
     message = record.get("MESSAGE", record.get("log"))
-    return b" ".join(part for part in (_time(record), _source(record), _bytes(message)) if part)
+    return b" ".join(part for part in (_before(record).encode("utf-8", "replace"), _bytes(message)) if part)
 
 
 def _bytes(message: Any) -> bytes:
@@ -58,15 +72,51 @@ def _bytes(message: Any) -> bytes:
     return text.rstrip("\n").replace("\n", "\r").encode("utf-8", "replace")
 
 
-def _time(record: dict[str, Any]) -> bytes:
-    stamp = record.get("__REALTIME_TIMESTAMP")
-    if isinstance(stamp, str) and stamp.isdigit() and len(stamp) < 18:
-        return datetime.fromtimestamp(int(stamp) / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
+def _before(record: dict[str, Any]) -> str:
+    """The time, and `kernel:` or the unit's name: some signs are only the kernel's."""
+    stamp, name = record.get("__REALTIME_TIMESTAMP"), record.get("SYSLOG_IDENTIFIER")
     time = record.get("time")
-    return time.encode("utf-8", "replace")[:40] if isinstance(time, str) else b""
+    if isinstance(stamp, str) and stamp.isdigit() and len(stamp) < 18:
+        time = datetime.fromtimestamp(int(stamp) / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{time[:40] if isinstance(time, str) else ''} {f'{name}:'[:80] if isinstance(name, str) else ''}".strip()
 
 
-def _source(record: dict[str, Any]) -> bytes:
-    """`kernel:` or the unit's name: some signs are only the kernel's."""
-    name = record.get("SYSLOG_IDENTIFIER")
-    return f"{name}:".encode("utf-8", "replace")[:80] if isinstance(name, str) else b""
+def rejoined(block: bytes) -> bytes:
+    """The block with each wrapped record on its first line, and empty lines where the rest of it was.
+
+    Wrapped is, in a block without long lines, a line after which the next word had no room; no record begins with it.
+    """
+    if max(map(len, block[:_SNIFFED].split(b"\n"))) > _WIDE:
+        return block
+    lines = block.split(b"\n")
+    width = max(map(len, lines))
+    if len(lines) == 1 or not _NARROW <= width <= _WIDE:
+        return block
+    record, last = 0, lines[0]
+    for number, line in enumerate(lines[1:], 1):
+        if _goes_on(lines[record], last, line, width):
+            lines[record] += _between(last, line, width) + line
+            lines[number] = b""
+        else:
+            record = number
+        last = line
+    return b"\n".join(lines)
+
+
+def _goes_on(record: bytes, last: bytes, line: bytes, width: int) -> bool:
+    room = width - len(last) - 1
+    if room >= len(line) or len(record) > _LONGEST_RECORD or not record or record[:_SAME] == line[:_SAME]:
+        return False
+    if record.startswith(_TYPED) or _RECORD.match(line) or _RULER.search(last[-3:]):
+        return False
+    if not line[:1].islower() and _SENTENCE_END.search(last[-2:]):
+        return False
+    chunk = _CHUNK.match(line)
+    return chunk is not None and len(chunk[0]) > room
+
+
+def _between(last: bytes, line: bytes, width: int) -> bytes:
+    """Nothing within a word that was too long for a line, or after its hyphen."""
+    if last.endswith(b"-") or (len(last) == width and len(last.split()[-1]) + len(line.split()[0]) > width):
+        return b""
+    return b" "

@@ -4,17 +4,28 @@ import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.resources import files
 from itertools import accumulate
+from math import fsum
 
 # The standard library's own parser of expressions: nothing public tells what an expression is made of.
 from re import _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from sparkwright.logscan.common import COMMON
-
 SHORTEST = 4  # bytes
+# How many of ten thousand lines of healthy logs and logs of failures have a word (scripts/common_words.py counts).
+_PAIRS = iter((files("sparkwright.logscan") / "common.txt").read_text(encoding="utf-8").split())
+COMMON: dict[str, int] = {word: int(count) for word, count in zip(_PAIRS, _PAIRS, strict=True)}
 _MOST = 25  # texts that one run of characters may be
 _EMPTY = frozenset({""})
+MARK = re.compile(r"""["'`()\[\]{}<>]""")
+# Of an expression: what stays as it is, or a quote or bracket (or a choice of them) that must be there.
+_QUOTED = re.compile(
+    r"""\(\?<[=!][^()]*\)|\(\?P?<\w+>|\(\?[^\s)]|\{\d*,?\d*\}
+    |(?P<mark>\\[\[\](){}]|["'`<>]|\[(?:\\?["'`(){}<>]|\\[\[\]])+\])(?![+*{?])|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]""",
+    re.VERBOSE | re.DOTALL,
+)
+_NOT_IN_WORD = r"(?!(?<=\w)\w)"
 _LITERAL = _constants.LITERAL
 _SHORT = 3  # bytes; enough to check a line with, too little to look for
 _CHECKED = 5
@@ -27,9 +38,16 @@ _COUNTS = [float(count) for count in COMMON.values()]
 
 
 @cache
+def lenient(pattern: str) -> str:
+    """The same for lines that lost their quotes and brackets, where it has a text to look for without them."""
+    text = _QUOTED.sub(lambda m: rf"(?:{m['mark']}|{_NOT_IN_WORD})" if m["mark"] else m[0], pattern)
+    return text if text == pattern or _rarest(text) else pattern
+
+
+@cache
 def required(pattern: str) -> tuple[str, ...]:
     """Lower-case texts of which every match has at least one. Raises ValueError when there is none long enough."""
-    best = _rarest(pattern)
+    best = _rarest(lenient(pattern))
     if not best:
         raise ValueError(f"no text of {SHORTEST} characters or more that every match of {pattern!r} has")
     return tuple(sorted(best))
@@ -43,8 +61,8 @@ def _rarest(pattern: str) -> frozenset[str]:
 @cache
 def all_required(pattern: str) -> tuple[tuple[str, ...], ...]:
     """Every such choice that the pattern makes, that of `required` first: a line must have one text of each."""
-    choices = _choices(_parser.parse(pattern, re.IGNORECASE))
-    first, found = _rarest(pattern), sorted(set(choices), key=rarity, reverse=True)
+    choices = _choices(_parser.parse(lenient(pattern), re.IGNORECASE))
+    first, found = _rarest(lenient(pattern)), sorted(set(choices), key=rarity, reverse=True)
     listed = [texts for texts in (first, *(one for one in found if one != first)) if texts]
     return tuple(tuple(sorted(texts)) for texts in listed[:_CHECKED])
 
@@ -78,7 +96,7 @@ def _fewest(texts: frozenset[str]) -> frozenset[str]:
 def rarity(texts: Iterable[str]) -> tuple[float, int]:
     """Larger for texts that fewer lines have, all of them together, as far as COMMON has them; then for longer ones."""
     listed = list(texts)
-    return -sum(_lines_in_ten_thousand(text) for text in listed), _shortest(listed)
+    return -fsum(map(_lines_in_ten_thousand, listed)), _shortest(listed)
 
 
 @cache
@@ -160,7 +178,7 @@ def _texts(op: str, value: Any) -> frozenset[str]:
     """What one item may be, when that is one of a few texts; empty for others."""
     if op == "TEXT":
         return frozenset({value})
-    if op == "AT":
+    if op in ("AT", "ASSERT_NOT"):
         return _EMPTY
     if op == "IN" and all(kind is _LITERAL and _caseless(letter) for kind, letter in value):
         return frozenset(chr(letter).lower() for _, letter in value)
@@ -205,7 +223,7 @@ def _inside(op: str, value: Any, least: int) -> frozenset[str]:
 @cache
 def digit_blind(pattern: str) -> bool:
     """Whether neither which digits are where nor their case matters: then lines of one shape are alike."""
-    return all(map(_blind, _parser.parse(pattern, re.IGNORECASE)))
+    return all(map(_blind, _parser.parse(lenient(pattern), re.IGNORECASE)))
 
 
 def _blind(item: Any) -> bool:

@@ -1,11 +1,15 @@
 """One raw line of a log: without colours and control characters, its process and its time."""
 
 import re
+from collections import deque
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from sparkwright.domain.printable import without_controls
 
 LONGEST = 4000
+FIRST, LAST = 400, 1600
+_LONGEST_KEPT = 1200  # bytes
 _WHO = re.compile(
     r"\((?P<a>(?:APIServer|EngineCore|Worker|RayWorker|DPCoordinator|ApiServer)\w*(?: pid=\d+)?)[^)]{0,60}\)"
     r"|\[(?P<b>rank ?\d+)\]|(?P<c>\b(?:TP|DP|PP)\d+(?: (?:TP|DP|PP|EP)\d+)*)\]|^(?P<d>[\w.-]+:\d+:\d+ \[\d+\])"
@@ -21,6 +25,9 @@ _SHORT = re.compile(
 _GLOG = re.compile(r"\b[IWEF](?P<mo>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:\.(?P<f>\d{1,9}))?")
 _SYSLOG = re.compile(r"^(?P<m>[A-Z][a-z]{2}) +(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\b")
 _FORMS = (_ISO, _SHORT, _GLOG, _SYSLOG)
+_TYPOGRAPHIC = str.maketrans(
+    {**dict.fromkeys("\u2018\u2019\u201a\u2032", "'"), **dict.fromkeys("\u201c\u201d\u201e\u2033", '"')}
+)
 _LOOKED_AT = 160
 _SETTINGS = re.compile(r"(?:server_args|[Aa]rgs|[Cc]onfig|Namespace|Options)\w*\(|non-default args|\bconfig: ")
 _SETTING = re.compile(r"\b\w+=[^\s,]")
@@ -29,7 +36,8 @@ _MANY_SETTINGS = 8
 
 def decoded(line: bytes) -> str:
     """Text of at most twice LONGEST characters, whatever the bytes."""
-    return without_controls(line[: 2 * LONGEST].decode("utf-8", "replace"))
+    text = without_controls(line[: 2 * LONGEST].decode("utf-8", "replace"))
+    return text if text.isascii() else text.translate(_TYPOGRAPHIC)
 
 
 def is_settings(text: str) -> bool:
@@ -66,3 +74,20 @@ def zone_seconds(text: str) -> float:
     if len(digits) != 4 or not digits.isdigit():
         return 0.0
     return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if text[0] == "-" else 1)
+
+
+class Excerpt:
+    """The first FIRST and the last LAST lines that were not like any before, of _LONGEST_KEPT bytes each."""
+
+    def __init__(self) -> None:
+        self._first: list[tuple[int, bytes]] = []
+        self._last: deque[tuple[int, bytes]] = deque(maxlen=LAST)
+
+    def add(self, lines: Iterable[tuple[int, bytes]]) -> None:
+        for number, line in lines:
+            (self._first if len(self._first) < FIRST else self._last).append((number, line[:_LONGEST_KEPT]))
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """(number from 1, raw line) in the order of the source."""
+        yield from self._first
+        yield from self._last

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.domain.printable import without_escapes
 from sparkwright.logscan.book import Book, Signed, lowered, shaped
-from sparkwright.logscan.excerpt import Excerpt
-from sparkwright.logscan.logline import decoded, is_settings, when, who
-from sparkwright.logscan.sign import WINDOW
-from sparkwright.logscan.story import Seen, Story
+from sparkwright.logscan.envelope import rejoined
+from sparkwright.logscan.logline import Excerpt, decoded, is_settings, when, who
+from sparkwright.logscan.sign import WINDOW, Seen, Story
 from sparkwright.logscan.window import Line, Open, Window
 
 TAIL = 40
@@ -67,12 +66,12 @@ class Scan:
             self._rest += chunk
             return () if len(self._rest) < _LONGEST_LINE else self.close()
         block, self._rest = self._rest + whole, rest
-        return tuple(self._block(without_escapes(block)))
+        return tuple(self._block(rejoined(without_escapes(block))))
 
     def close(self) -> tuple[Hit, ...]:
         """Reads the last line, which has no end."""
         block, self._rest = self._rest, b""
-        return tuple(self._block(without_escapes(block))) if block else ()
+        return tuple(self._block(rejoined(without_escapes(block)))) if block else ()
 
     def _block(self, block: bytes) -> Iterator[Hit]:
         window = Window(block, self.lines + 1, tuple(self._tail))
@@ -93,9 +92,9 @@ class Scan:
         shapes = (window.shapes[line] for line in fresh if line not in dirty)
         if len(self._clean) < _CLEAN:
             self._clean.update(shape for shape in shapes if len(shape) < _LONG)
-        self._rest_from(
-            window.key(span) for line in dirty - wanted if (span := window.span(window.first + line, WINDOW))
-        )
+        spans = (window.span(window.first + line, WINDOW) for line in dirty - wanted)
+        if len(self._tried) < _CLEAN:
+            self._tried.update(window.key(span) for span in spans if span)
         starts = window.starts
         self.kept.add((window.first + line, block[starts[line] : starts[line + 1] - 1]) for line in fresh)
         self._tables(block)
@@ -106,19 +105,12 @@ class Scan:
     def _fresh(self, low: bytes, window: Window) -> list[int]:
         """The lines, from 0, that have to be searched: their shape is new, or they have a word with digits."""
         fresh = {line for line, shape in enumerate(window.shapes) if shape not in self._clean}
-        fresh = {line for line in fresh if not self._is_tried(line, window)} if self._tried else fresh
+        if self._tried:  # without those that were no sign before, among the same lines
+            spans = ((line, window.span(window.first + line, WINDOW)) for line in fresh)
+            fresh = {line for line, span in spans if not (span and window.key(span) in self._tried)}
         if len(fresh) < len(window.shapes):
             fresh.update(bisect_right(window.starts, at) - 1 for at in self._book.words_with_digits(low))
         return sorted(fresh)
-
-    def _is_tried(self, line: int, window: Window) -> bool:
-        """Whether the same line among the same ones was no sign before."""
-        span = window.span(window.first + line, WINDOW)
-        return span is not None and window.key(span) in self._tried
-
-    def _rest_from(self, keys: Iterable[int]) -> None:
-        if len(self._tried) < _CLEAN:
-            self._tried.update(keys)
 
     def _lines_with_words(
         self, low: bytes, starts: list[int], fresh: list[int]
@@ -257,7 +249,11 @@ class Scan:
                     self._seen_mark(name, Line(number, decoded(match[0])))
 
     def _proof(self, line: Line) -> Proof:
-        return Proof(self._source, line.number, _told(line), when(line.text, self._year), who(line.text))
+        """Of a line whose match is far behind its beginning: what is from there on."""
+        match, text = line.match, line.text.strip()
+        if match and match.start() > _FAR:
+            text = f"... {line.text[match.start() - _BEFORE :].strip()}"
+        return Proof(self._source, line.number, text, when(line.text, self._year), who(line.text))
 
     def _remember(self, block: bytes) -> None:
         """The first lines and the last ones, raw: they are read only when somebody asks."""
@@ -275,15 +271,5 @@ class Scan:
 
     def story(self, ended: bool = True) -> Story:
         tail = tuple(self._proof(Line(number, decoded(line))) for number, line in self._tail if line.strip())[-TAIL:]
-        marks = {name: self._seen(*kept) for name, kept in self._marks.items()}
+        marks = {name: Seen(n, self._proof(first), self._proof(last)) for name, (n, first, last) in self._marks.items()}
         return Story(self._source, self.lines, marks, tail, ended)
-
-    def _seen(self, count: int, first: Line, last: Line) -> Seen:
-        return Seen(count, self._proof(first), self._proof(last))
-
-
-def _told(line: Line) -> str:
-    """The line; of one whose match is far behind its beginning, what is from there on."""
-    match = line.match
-    far = match.start() if match else 0
-    return line.text.strip() if far <= _FAR else f"... {line.text[far - _BEFORE :].strip()}"

@@ -1,6 +1,9 @@
-"""Signs: what in a log points to a cause; the matcher looks for those of all causes at once."""
+"""Signs: what in a log points to a cause; stories: one source as a whole."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkwright.domain.diagnosis import Proof
 
 # How sure a sign makes of its cause.
 CERTAIN = 0.95  # the line itself says what is wrong, and nothing else prints it
@@ -25,3 +28,34 @@ class Sign:
     within: int = 0
     times: int = 1
     unless: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Rows of a table without a word that is only theirs: searched for below their header (a mark)."""
+
+    header: str
+    pattern: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How often lines with a mark came, the first and the last of them."""
+
+    count: int
+    first: Proof
+    last: Proof
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One source as a whole. marks: those looked for, by name; tail: its last lines; ended: the log is complete."""
+
+    source: str
+    lines: int
+    marks: Mapping[str, Seen] = field(default_factory=dict)
+    tail: tuple[Proof, ...] = ()
+    ended: bool = True
+
+    def count(self, mark: str) -> int:
+        return self.marks[mark].count if mark in self.marks else 0

@@ -40,7 +40,7 @@ class Window:
         self.block, self.first, self.before = block, first, before
         self._shape = shaped(block)
         self.shapes = self._shape.split(b"\n")
-        self.starts = [0, *accumulate(len(shape) + 1 for shape in self.shapes)]
+        self.starts = [0, *accumulate(map((1).__add__, map(len, self.shapes)))]
         self.last = first + len(self.shapes) - 1
 
     def span(self, number: int, within: int) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ import pytest
 from sparkwright.causes.explanation import explained, form, mechanisms
 from sparkwright.causes.load import families
 from sparkwright.domain.diagnosis import Explanation
-from sparkwright.logscan.excerpt import FIRST, LAST, Excerpt
+from sparkwright.logscan.logline import FIRST, LAST, Excerpt
 
 DATA = Path(__file__).parents[2] / "data"
 SHARED = Path(__file__).parents[4] / "shared" / "captures"

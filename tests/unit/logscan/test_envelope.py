@@ -1,11 +1,13 @@
 """Lines that come wrapped in JSON."""
 
 import json
+import textwrap
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.logscan.envelope import Unwrap, unwrapped
+from sparkwright.logscan.envelope import Unwrap, rejoined, unwrapped
+from unit.for_each import for_each
 
 JOURNAL = [
     {"__REALTIME_TIMESTAMP": "1795234440000000", "SYSLOG_IDENTIFIER": "kernel", "MESSAGE": "NVRM: Xid 119"},
@@ -51,3 +53,34 @@ def test_other_logs_pass_as_they_are() -> None:
 def test_nothing_raises(line: bytes) -> None:
     """Guards truncated and strange records."""
     assert isinstance(unwrapped(line), bytes)
+
+
+ARCH = (
+    "RuntimeError: The kernel needs one of ['sm_120a', 'sm_100a'] and this process runs on a device that reports "
+    "sm_121a, see /usr/local/lib/python3.12/dist-packages/cutlass/cute/nvgpu/warp/mma.py for the list\n"
+)
+FRAME = "(EngineCore pid=87)   raise OpError(\n"
+
+
+def test_a_message_that_a_terminal_wrapped_is_one_line_again() -> None:
+    """Guards signatures that need both halves of a message, and the numbers of the lines after it."""
+    lines = rejoined(f"{FRAME}{textwrap.fill(ARCH, 80)}\n{FRAME}".encode()).split(b"\n")
+    assert lines[:2] == [FRAME.strip().encode(), ARCH.strip().encode()]
+    assert lines[2:] == [b"", b"", FRAME.strip().encode(), b""]
+
+
+@for_each(
+    "text",
+    [
+        "$ ssh -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/srv/known spark-2 hostname\nssh: no route to host",
+        "vllm.service:4: Neither a valid executable name nor an absolute path: a b c d.\nService refused",
+        "-" * 70 + "\nmpirun has detected an attempt to run as root",
+        "x" * 90 + "\n2026-11-21 04:14:00 INFO a record of its own",
+        "a" * 200 + "\nlong lines are not wrapped",
+        "short\nlines",
+        "",
+    ],
+)
+def test_records_of_their_own_stay_apart(text: str) -> None:
+    """Guards logs whose lines only happen to be long: two messages must never read as one."""
+    assert rejoined(text.encode()) == text.encode()

@@ -7,7 +7,7 @@ import common_words
 import pytest
 
 from sparkwright.causes.diagnose import book, known
-from sparkwright.logscan.literals import all_required, required
+from sparkwright.logscan.literals import all_required, lenient, required
 from unit.for_each import for_each
 from unit.logscan.matching import matching
 
@@ -35,6 +35,22 @@ def test_a_pattern_without_a_sure_word_is_refused(pattern: str) -> None:
     """Guards that no pattern is silently never tried."""
     with pytest.raises(ValueError, match="no text of 4"):
         required(pattern)
+
+
+@for_each(
+    "pattern, line, matches",
+    [
+        (r"module 'torch' has no attribute '\w+'", "module torch has no attribute float4", True),
+        (r"unsupported arch '(?:sm_12)'", "unsupported arch sm_12", True),
+        (r"unsupported arch '(?:sm_12)'", "unsupported arch sm_120", False),
+        (r"device \(([\d.]+)/[\d.]+ GiB\)", "device 8.8/121.6 GiB on startup", True),
+        (r"(?P<name>[^']+)' must be \[a\]", "x must be a", True),
+        (r"(?<=')quoted'{1}", "quoted", False),
+    ],
+)
+def test_lost_quotes_and_brackets_do_not_hide_a_message(pattern: str, line: str, matches: bool) -> None:
+    """Guards logs that were pasted without their quotes: a mark may be missing, the end of a word it was may not."""
+    assert bool(re.search(lenient(pattern), line)) is matches
 
 
 def test_what_else_a_line_must_have() -> None:

@@ -7,10 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkwright.logscan.book import Book
+from sparkwright.causes.cause import book_of
 from sparkwright.logscan.matcher import Scan
-from sparkwright.logscan.sign import ANYWHERE, CERTAIN, LIKELY, Sign
-from sparkwright.logscan.story import Row
+from sparkwright.logscan.sign import ANYWHERE, CERTAIN, LIKELY, Row, Sign
 
 
 def line(pattern: str, *, times: int = 1, unless: str = "") -> Sign:
@@ -35,7 +34,7 @@ STORY: Any = SimpleNamespace(
 
 
 def scan(text: str | bytes, *signs: Sign) -> Scan:
-    found = Scan(Book((rule(*signs),), (STORY,)), "a.log", 2026)
+    found = Scan(book_of((rule(*signs),), (STORY,)), "a.log", 2026)
     found.feed(text if isinstance(text, bytes) else text.encode())
     found.close()
     return found
@@ -116,7 +115,7 @@ def test_marks_and_rows_show_the_story() -> None:
 
 def test_rows_of_a_header_that_came_in_an_earlier_chunk() -> None:
     """Guards logs that are watched: they come line by line."""
-    found = Scan(Book((), (STORY,)), "a", 2026)
+    found = Scan(book_of((), (STORY,)), "a", 2026)
     for chunk in (b"# columns\n", b" 3 4\n", b" 5", b" 6\n"):
         found.feed(chunk)
     assert found.story().count("row") == 2
@@ -141,7 +140,7 @@ SIGNS = (line("something broke"), near("alpha", "beta", within=4), line("waiting
 @given(cuts=st.lists(st.integers(0, len(LOG)), max_size=12))
 def test_the_cuts_between_chunks_change_nothing(cuts: list[int]) -> None:
     """Guards pipes and files that grow: the same bytes give the same hits, wherever they are cut."""
-    whole, parts = scan(LOG, *SIGNS), Scan(Book((rule(*SIGNS),), (STORY,)), "a.log", 2026)
+    whole, parts = scan(LOG, *SIGNS), Scan(book_of((rule(*SIGNS),), (STORY,)), "a.log", 2026)
     bounds = [0, *sorted(cuts), len(LOG)]
     for start, end in pairwise(bounds):
         parts.feed(LOG[start:end])

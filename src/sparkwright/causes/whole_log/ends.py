@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sparkwright.causes.cause import Verdict
 from sparkwright.domain.facts import RankStatus
-from sparkwright.logscan.sign import LIKELY
-from sparkwright.logscan.story import Story
+from sparkwright.logscan.sign import LIKELY, Story
 
 SOURCE = "the ranks' ends"
 CERTAIN = 0.99  # the node itself reports it

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from sparkwright.causes.cause import Verdict, WholeLogRule
 from sparkwright.causes.whole_log import ends
 from sparkwright.domain.diagnosis import Proof
-from sparkwright.logscan.sign import LIKELY, POSSIBLE
-from sparkwright.logscan.story import Row, Story
+from sparkwright.logscan.sign import LIKELY, POSSIBLE, Row, Story
 
 _AFTER = 4  # lines that may follow the last one before a wait: torch's warnings
 _HEAD_OPENS = r"world_size=(?:[2-9]|\d\d+) rank=0 .*distributed_init_method="
