@@ -20,8 +20,8 @@ from typing import Any
 
 from bench_nodes import Nodes
 
-from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gather import gather
 from sparkwright.domain.cluster import Cluster, Node

@@ -13,14 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sparkwright.adapters.artifacts import FolderArtifacts, newest_run
-from sparkwright.adapters.audit import whoami
-from sparkwright.adapters.calibrations import FolderCalibrations
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.artifacts import (
+    FolderArtifacts,
+    FolderCalibrations,
+    FolderKeyring,
+    newest_run,
+    read_events,
+    write_events,
+)
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
-from sparkwright.adapters.keyring import FolderKeyring
-from sparkwright.adapters.noticed import read_events, write_events
+from sparkwright.adapters.machine import SystemClock, whoami
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.services import Services
 from sparkwright.domain.cluster import Cluster
@@ -30,8 +33,7 @@ from sparkwright.ports import Clock, Endpoint, ModelHub, Program, RunFiles, Sink
 
 if TYPE_CHECKING:
     from sparkwright.adapters.sqlite.runs import SqliteRuns
-    from sparkwright.app.bench.dependencies import Bench
-    from sparkwright.app.bench.target import Target
+    from sparkwright.app.bench.target import Bench, Target
     from sparkwright.domain.probed import Probed
 
 CLUSTER_VARIABLE = "SPARKWRIGHT_CLUSTER"
@@ -192,15 +194,16 @@ async def bench(tokenizer: Path | None) -> AsyncIterator["Bench"]:
     """tokenizer: a tokenizer.json, or a folder with one, in place of the server's own. Raises UsageError."""
     if not hasattr(select, "epoll"):
         raise UsageError(f"bench measures on Linux only (epoll); this is {sys.platform}", "run it on the head node")
-    from sparkwright.adapters import bench_machine, tokenizers
+    from sparkwright.adapters import machine as here
+    from sparkwright.adapters import tokenizers
     from sparkwright.adapters.load.client import ProcessClient
-    from sparkwright.app.bench.dependencies import Bench, Machine
+    from sparkwright.app.bench.target import Bench, Machine
 
     async def counting(asker: Endpoint, engine: "Target", probed: "Probed") -> Tokenizer:
         return await tokenizers.tokenizer(tokenizers.Served(asker, engine.root, probed.model, engine.key), tokenizer)
 
     runs = run_store()
-    machine = Machine(bench_machine.client(), bench_machine.host(), bench_machine.clock(), secrets.token_hex(8))
+    machine = Machine(here.client(), here.host(), here.clock(), secrets.token_hex(8))
     try:
         yield Bench(_asker(), ProcessClient(), runs, SystemClock(), machine, counting)
     finally:

@@ -13,7 +13,7 @@ from drills.outage_plan import OUTAGES
 from drills.stage import Stage
 from drills.traffic import Load
 from sparkwright.supervision.detect.setting import Patience
-from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Policy
 from testbed import harm
 
 SCALE = 0.1

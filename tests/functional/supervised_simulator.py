@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fakes.ports import free_port
-from sparkwright.adapters.artifacts import FolderArtifacts
-from sparkwright.adapters.calibrations import FolderCalibrations
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.artifacts import FolderArtifacts, FolderCalibrations
 from sparkwright.adapters.files import Places, open_recipe
 from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
@@ -34,8 +33,7 @@ from sparkwright.domain.progress import Happening, Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.ports import Host, Keep
 from sparkwright.simulator.nodes import make_cluster
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import State
+from sparkwright.supervision.state import Policy, State
 from sparkwright.supervisor.home import Home
 from sparkwright.supervisor.loop import supervise
 

@@ -12,7 +12,7 @@ from fakes.ports import free_port
 from functional.simulator.process import HEAD_ADDRESS, Simulator
 from functional.test_llama_cpp import KEY, RECIPE, rank, served
 from functional.tiny_gguf import write_tiny_gguf
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.tokenizers import Served, tokenizer
 from sparkwright.app.bench.prompt_corpus import prepare

@@ -1,13 +1,23 @@
-"""Evidence on this machine: logs of ranks that failed, plans, answers. One folder per run."""
+"""What is saved on this machine for the user's eyes only: evidence, seen events, gateway keys, calibrations."""
 
 import errno
+import hashlib
+import json
 import os
 import re
+import secrets
 import shutil
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from sparkwright.domain.calibration import Calibration, Conditions
+from sparkwright.domain.command import Secret
+from sparkwright.domain.errors import UsageError
+from sparkwright.gateway.keys import BYTES, FIRST
 
 if TYPE_CHECKING:
     from sparkwright.ports import Clock
@@ -129,3 +139,140 @@ def _plain(name: str) -> str:
     """A name that stays inside its folder."""
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     return safe if safe.strip(".") else f"_{safe}"
+
+
+_MOST = 200
+_LONGEST = 1_000_000
+
+
+def read_events(path: Path) -> dict[str, float]:
+    """{} without a file, or for one that is damaged."""
+    with suppress(OSError, ValueError, RecursionError):
+        with path.open("rb") as file:
+            found = json.loads(file.read(_LONGEST))
+        if isinstance(found, dict):
+            return {key: float(value) for key, value in found.items() if isinstance(value, int | float)}
+    return {}
+
+
+def write_events(path: Path, events: Mapping[str, float]) -> None:
+    """The newest of them; a file that cannot be written costs no more than that they are shown again."""
+    newest = dict(sorted(events.items(), key=lambda item: item[1])[-_MOST:])
+    with suppress(OSError):
+        private_folder(path.parent)
+        write(path, json.dumps(newest).encode(), sync=False)
+
+
+class FolderKeyring:
+    """`root/CLUSTER/NAME`, files 0600 in folders 0700."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def fresh(self) -> bytes:
+        return secrets.token_bytes(BYTES)
+
+    def save(self, cluster: str, name: str, content: str) -> str:
+        """Raises UsageError when it cannot be written."""
+        path = self._root / cluster / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.unlink(missing_ok=True)  # one that others may read already stays open to them
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(content)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        return str(path)
+
+    def saved(self, cluster: str) -> tuple[tuple[str, Secret], ...]:
+        """(path, key) of those made from this machine, `default` first; one that cannot be read is passed over."""
+        found = sorted((self._root / cluster).glob("*.key"), key=lambda path: (path.stem != FIRST, path.stem))
+        return tuple((str(path), Secret(text)) for path in found if (text := _text(path)))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+_KEPT_CALIBRATIONS = 500
+_MOST_BYTES = 100_000
+_FAR = 2e11  # the year 8307
+_FIGURES = ("weights", "kv", "kv_tokens", "graphs", "activations", "other")
+
+
+class FolderCalibrations:
+    """Implements ports.Calibrations as root/<family>-<place>.json; the `kept` that were written last stay."""
+
+    def __init__(self, root: Path, kept: int = _KEPT_CALIBRATIONS) -> None:
+        self._root = root
+        self._kept = kept
+
+    def save(self, calibration: Calibration) -> str:
+        under = calibration.conditions
+        path = self._root / f"{_digest(under.family)}-{_digest(under.place)}.json"
+        try:
+            private_folder(self._root)
+            write(path, json.dumps(asdict(calibration), indent=1, sort_keys=True).encode(), sync=False)
+            # Removes the oldest; a file that another process took away meanwhile is no trouble.
+            found = sorted(self._root.glob("*.json"), key=_modified, reverse=True)
+            for old in found[self._kept :]:
+                old.unlink(missing_ok=True)
+        except OSError as error:
+            return f"{path}: {error.strerror or error}"
+        return ""
+
+    def like(self, conditions: Conditions) -> tuple[Calibration, ...]:
+        found = (_read(path) for path in sorted(self._root.glob(f"{_digest(conditions.family)}-*.json")))
+        return tuple(one for one in found if one and one.conditions.family == conditions.family)
+
+
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _read(path: Path) -> Calibration | None:
+    """None for a file of another version of this program, one cut short, or no file of ours."""
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+        with path.open("rb") as file:
+            data = json.loads(file.read(_MOST_BYTES))
+        under = data["conditions"]
+        types = {"rank": int, "simulated": bool}
+        strict = {f.name: _as(types.get(f.name, str))(under[f.name]) for f in fields(Conditions)}
+        phases = tuple((_as(str)(name), float(seconds)) for name, seconds in data["phases"])
+        figures: dict[str, Any] = {name: _figure(data[name]) for name in _FIGURES}
+        more = {"pool": _as(int)(data["pool"]), "source": _as(str)(data["source"]), "at": _time(data["at"])}
+        return Calibration(Conditions(**strict), **figures, **more, phases=phases)
+    return None
+
+
+def _figure(value: Any) -> int | None:
+    return None if value is None else int(_as(int)(value))
+
+
+def _time(value: Any) -> float:
+    """Seconds since the epoch that are a date. Raises ValueError, TypeError."""
+    seconds = float(value)
+    if not 0 <= seconds < _FAR:
+        raise ValueError(value)
+    return seconds
+
+
+def _as(kind: type) -> Callable[[Any], Any]:
+    """The value if it is just that; True is no number here. Raises TypeError."""
+
+    def same(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError(value)
+        return value
+
+    return same

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from sparkwright.adapters import node_script, process
-from sparkwright.adapters.audit import whoami
+from sparkwright.adapters.machine import whoami
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.node_script import Script
 from sparkwright.adapters.ssh import SshSettings, ssh_host

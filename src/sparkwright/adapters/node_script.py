@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sparkwright.adapters.audit import note
 from sparkwright.domain.command import Command, Completed
 from sparkwright.remote.host import PRELUDE, script, texts
 
@@ -163,7 +162,11 @@ def _frame(mark: bytes) -> str:
 
 
 def _note(setting: Setting, command: Command) -> str:
-    return note(setting.state, setting.who, command.changes) if command.changes else ""
+    """Text that appends `TIME who what` to the node's audit log (`~` is expanded there); '' where nothing changes."""
+    if not command.changes:
+        return ""
+    line = shlex.quote(" ".join(f"{setting.who} {command.changes}".split()))
+    return _sh("note").replace("@STATE@", shlex.quote(setting.state)).replace("@REST@", line)
 
 
 def _bounded(command: Command, seconds: float) -> str:

@@ -42,3 +42,11 @@ trap 'test -z "$n" || rm -f "$n"' EXIT
 mkdir -p "${p%/*}/"; n="$p.$4"; set -C; cat >"$n"; set +C
 test "$(wc -c <"$n")" -eq "$3" || { echo "only $(wc -c <"$n") of $3 bytes arrived" >&2; exit 1; }
 chmod "$2" "$n"; mv -fT "$n" "$p"; n=
+
+#: note
+# The log may not be writable (disk full, home read-only) and `down` must work all the same: the shell's complaint
+# then stands in the command's stderr, and the command runs.
+(
+umask 077; d=$(x @STATE@); mkdir -p "$d" &&
+printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" @REST@ >>"$d/audit.log"
+) </dev/null 3<&-

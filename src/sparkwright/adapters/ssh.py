@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.adapters import node_script, process
-from sparkwright.adapters.audit import whoami
+from sparkwright.adapters.machine import whoami
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.node_script import Script
 from sparkwright.domain.cluster import Node

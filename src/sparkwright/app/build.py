@@ -10,10 +10,8 @@ from sparkwright import __version__
 from sparkwright.app.cluster_state import nodes_for, require_all
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.lease import holding
-from sparkwright.app.peers import peer_of
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import together
-from sparkwright.app.transfer import follow, other_image, watched
+from sparkwright.app.services import Services, together
+from sparkwright.app.transfer import follow, other_image, peer_of, watched
 from sparkwright.checks import docker
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Node

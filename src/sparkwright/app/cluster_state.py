@@ -1,25 +1,109 @@
-"""Everything that a plan is made from, asked of all nodes at once."""
+"""Everything that a plan is made from, asked of all nodes at once: facts, engines, checkpoints, images."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sparkwright.app.gather import Gathered, gather, lost, reached
-from sparkwright.app.identity import engines
-from sparkwright.app.services import ClusterState, Services
-from sparkwright.domain.checkpoint import Checkpoint, Published
+from sparkwright.app.services import ClusterState, Services, together
+from sparkwright.domain.checkpoint import Checkpoint, Published, Stored
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.errors import NodeError, RecipeError, Unreachable
-from sparkwright.domain.facts import Unknown
+from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe, Runtime
-from sparkwright.engines.catalog import simulator
-from sparkwright.facts import checkpoint
-from sparkwright.facts.fact import Plain, whole
+from sparkwright.engines.catalog import simulator, traits
+from sparkwright.engines.identity import question
+from sparkwright.facts import checkpoint, engine_image
+from sparkwright.facts import inventory as commands
+from sparkwright.facts import inventory as facts
+from sparkwright.facts.engine_image import parse_found
+from sparkwright.facts.fact import Fact, Plain, whole
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.remote import staging
+
+Engines = dict[str, EngineFound | Unknown]
+
+
+def engine_question(services: Services, node: Node, recipe: Recipe, look: bool) -> Command | None:
+    """How to ask a node; None where there is nothing to ask: a simulated cluster is this machine.
+
+    look: run the image when nothing is known of it yet.
+    """
+    asked, engine = question(recipe, services.python_on(node)), recipe.engine
+    if asked is None or services.cluster.simulated or (recipe.model.simulated and not simulator(recipe)):
+        return None
+    if engine.runtime is not Runtime.DOCKER:
+        # A worker of llama.cpp runs rpc-server, which names what it lacks itself.
+        lends = traits(recipe).by_layer and node.name != services.cluster.head
+        return None if lends else engine_image.engine_of_node(asked)
+    if look:
+        # Only a program that tells its version itself loads the driver's libraries.
+        return engine_image.engine_of_image(engine.image, asked, node.paths.cache, gpu=asked.says_version)
+    return engine_image.known_engine(engine.image, asked, node.paths.cache) if engine.image else None
+
+
+async def engines(services: Services, nodes: Sequence[Node], recipe: Recipe | None, look: bool = False) -> Engines:
+    """Node -> the engine that is there, all nodes at once; nothing of nodes of which nothing is known."""
+    asked = {node.name: engine_question(services, node, recipe, look) for node in nodes} if recipe else {}
+    commands = {name: command for name, command in asked.items() if command}
+    if not commands:
+        return {}
+    seen = await together(_engine_of(services, name, command, look) for name, command in commands.items())
+    return {name: one for name, one in zip(commands, seen, strict=True) if one is not None}
+
+
+async def looked_at(services: Services, recipe: Recipe, nodes: Sequence[str], found: ClusterState) -> ClusterState:
+    """The survey with the engine of each of these nodes in it; the same one when there was nothing left to ask."""
+    missing = [services.cluster.node(name) for name in dict.fromkeys(nodes) if name not in found.engines]
+    more = await engines(services, missing, recipe, look=True)
+    return replace(found, engines={**found.engines, **more}) if more else found
+
+
+async def _engine_of(services: Services, node: str, command: Command, look: bool) -> EngineFound | Unknown | None:
+    try:
+        return parse_found(await services.hosts[node].run(command))
+    except NodeError as error:
+        # Before a plan that is said by whoever gathers the node's facts.
+        return Unknown(error.message, "the node could not be asked") if look else None
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """stored: node by node. lost: nodes that could not be asked or understood, and why."""
+
+    stored: tuple[Stored, ...]
+    lost: dict[str, str] = field(default_factory=dict)
+
+    def lacking(self, one: Stored, nodes: Sequence[str]) -> tuple[str, ...]:
+        """Nodes that answered and have no complete copy of it."""
+        have = {s.node for s in self.stored if s.complete and s.same == one.same}
+        return tuple(node for node in nodes if node not in have and node not in self.lost)
+
+
+async def inventory(services: Services, nodes: Sequence[Node], recipes: Iterable[Recipe]) -> Inventory:
+    """recipes: their model paths show where else models may lie. Changes nothing."""
+    # The parents of models that recipes look for at absolute paths or below home
+    paths = (recipe.model.path.rstrip("/") for recipe in recipes)
+    folders = tuple(dict.fromkeys(path.rpartition("/")[0] or "/" for path in paths if path.startswith(("/", "~/"))))
+    answers = await together(_stored_on(services, node, folders) for node in nodes)
+    found = dict(zip((node.name for node in nodes), answers, strict=True))
+    lost = {name: answer for name, answer in found.items() if isinstance(answer, str)}
+    return Inventory(tuple(s for a in found.values() if not isinstance(a, str) for s in a), lost)
+
+
+async def _stored_on(services: Services, node: Node, folders: Sequence[str]) -> tuple[Stored, ...] | str:
+    fact = Fact(
+        commands.inventory(node.paths.hub, node.paths.models, folders), lambda done: facts.parse(done, node.name)
+    )
+    try:
+        found = fact.read(await services.hosts[node.name].run(fact.command))
+    except NodeError as error:
+        return error.message
+    return f"{node.name}: {found.why} {found.raw}".rstrip() if isinstance(found, Unknown) else found
+
 
 _SPARE_SECONDS = 5.0
 

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import combinations
 
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import finished, together
+from sparkwright.app.services import Services, finished, together
 from sparkwright.checks.deep import CHECKS
 from sparkwright.checks.foreign import engine_of
 from sparkwright.checks.rails import Rail, link_local_index, network_of, rails

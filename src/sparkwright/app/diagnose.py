@@ -9,8 +9,7 @@ from math import inf
 
 from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import together
+from sparkwright.app.services import Services, together
 from sparkwright.causes.diagnose import Reader, SplitReader, book, clients_faults, diagnosis, ending, with_explanation
 from sparkwright.causes.whole_log import ends
 from sparkwright.domain.deployment import DeploymentState
@@ -23,7 +22,7 @@ from sparkwright.facts.store import supervised_fact
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.logline import when, zone_seconds
 from sparkwright.remote import evidence as ask
-from sparkwright.supervision.detect.kernel import OOM
+from sparkwright.supervision.detect.node import OOM
 
 Named = tuple[str, Iterable[bytes]]
 _ROUND_TRIP = 2.0  # seconds: less says nothing about a clock

@@ -8,8 +8,7 @@ from typing import Any
 
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.lease import holding
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import each, finished
+from sparkwright.app.services import Services, each, finished
 from sparkwright.checks.attention import FORMER
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError

@@ -19,8 +19,7 @@ from sparkwright.domain.unknown import Unknown
 from sparkwright.engines.tables import routes
 from sparkwright.facts import gateway as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
-from sparkwright.gateway.keys import parse
-from sparkwright.gateway.setting import FILE, GatewaySetting
+from sparkwright.gateway.keys import FILE, GatewaySetting, parse
 from sparkwright.remote import gateway as commands
 
 _LOCAL = ("localhost", "127.0.0.1")

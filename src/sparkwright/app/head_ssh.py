@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sparkwright.app.remove_supervisor import did
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import together
+from sparkwright.app.lease import did
+from sparkwright.app.services import Services, together
 from sparkwright.domain.errors import CommandFailed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.finding import Finding

@@ -7,8 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import together
+from sparkwright.app.services import Services, together
 from sparkwright.domain.errors import NodeError, UsageError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent

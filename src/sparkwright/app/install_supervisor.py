@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
 from sparkwright.app.head_ssh import open_ways
-from sparkwright.app.lease import holding
-from sparkwright.app.remove_supervisor import did, pause, remove_supervisor, tag_of, taken_down
-from sparkwright.app.services import LaunchRequest, Services
-from sparkwright.app.tasks import finished
+from sparkwright.app.lease import did, holding, pause, remove_supervisor, tag_of, taken_down
+from sparkwright.app.services import LaunchRequest, Services, finished
 from sparkwright.domain.codec import Unreadable, from_json, to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady
 from sparkwright.domain.facts import Unknown
@@ -23,7 +21,7 @@ from sparkwright.domain.service import Installation, Manager, Service, ServiceHo
 from sparkwright.emit.systemd import unit_name, unit_text
 from sparkwright.facts.ranks import ranks_fact
 from sparkwright.facts.service import parse_service_host
-from sparkwright.remote import request, service
+from sparkwright.remote import service
 from sparkwright.supervision.findings import (
     did_not_start,
     no_gateway,
@@ -73,7 +71,9 @@ async def record(services: Services, launch_request: LaunchRequest, plan: Plan) 
     """What was started, on the head, where no supervisor knows it: a way back for the next `up`, and for `restart`."""
     content = to_json(_desired(services, launch_request, plan, InstallOptions()))
     await did(
-        services, plan.head, request.record(services.cluster.node(plan.head).paths.state, plan.deployment, content)
+        services,
+        plan.head,
+        service.record_desired(services.cluster.node(plan.head).paths.state, plan.deployment, content),
     )
 
 

@@ -7,22 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.calibrate import calibrated, save_figures
-from sparkwright.app.cluster_state import gather_state, nodes_for
-from sparkwright.app.identity import looked_at
+from sparkwright.app.cluster_state import gather_state, looked_at, nodes_for
+from sparkwright.app.gate import calibrated, save_figures
 from sparkwright.app.install_supervisor import InstallOptions, install_supervisor, record
-from sparkwright.app.lease import Leases, holding
+from sparkwright.app.lease import Leases, holding, remove_supervisor, taking_over
 from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
-from sparkwright.app.remove_supervisor import remove_supervisor, taking_over
-from sparkwright.app.services import LaunchRequest, Services, resolved_paths
+from sparkwright.app.services import LaunchRequest, Services, finished, resolved_paths, together
 from sparkwright.app.stage import stage_image, stage_model
 from sparkwright.app.standing import is_up, replaced
 from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.swap import Swap, swapping
-from sparkwright.app.tasks import finished, together
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.errors import NotReady, Refused
 from sparkwright.domain.facts import RankStatus, Unknown
@@ -31,7 +28,7 @@ from sparkwright.domain.plan import Plan, RankSpec
 from sparkwright.domain.progress import Notice, StepDone, StepStarted
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.remote.lease import Of
-from sparkwright.supervision.detect.garbage import babble
+from sparkwright.supervision.detect.canary import babble
 from sparkwright.supervision.findings import garbage_from_the_start
 
 # What runs already answers a greeting in this time, or its start is watched.

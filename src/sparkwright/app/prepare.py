@@ -1,14 +1,16 @@
 """Facts of the nodes and the plan that is made of them: what `plan` prints, and what `up` starts from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from sparkwright.app.cluster_state import gather_state, nodes_for
-from sparkwright.app.inventory import inventory
-from sparkwright.app.services import ClusterState, LaunchRequest, Services
+from sparkwright.app.cluster_state import gather_state, inventory, nodes_for
+from sparkwright.app.services import ClusterState, LaunchRequest, Services, api_key
 from sparkwright.domain.deployment import Answer
+from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import StepDone, StepStarted
+from sparkwright.domain.recipe import Recipe
 
 if TYPE_CHECKING:
     from sparkwright.app.install_supervisor import InstallResult
@@ -38,8 +40,10 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     nodes, began = nodes_for(services, request.recipe), services.clock.monotonic()
     services.sink.tell(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
     found = await gather_state(services, nodes, request.recipe)
-    from sparkwright.app.calibrate import calibrated  # the planner is loaded after the nodes were asked
-    from sparkwright.app.gate import unreal
+    from sparkwright.app.gate import (
+        calibrated,  # the planner is loaded after the nodes were asked
+        unreal,
+    )
     from sparkwright.app.plan import make_plan
 
     found = calibrated(services, request, found)
@@ -51,3 +55,25 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     took = services.clock.monotonic() - began
     services.sink.tell(StepDone("facts", took))
     return Outcome(plan, found, steps=[("facts", took)])
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """trouble: why there is no plan, '' where there is one."""
+
+    recipe: Recipe
+    outcome: Outcome | None = None
+    trouble: str = ""
+
+
+async def planned(services: Services, recipes: Sequence[Recipe]) -> list[Planned]:
+    """One after the other: the nodes are asked again for each. What one cluster cannot do does not hide the others."""
+    return [await _planned_one(services, recipe) for recipe in recipes]
+
+
+async def _planned_one(services: Services, recipe: Recipe) -> Planned:
+    try:
+        request = LaunchRequest(recipe, recipe.deployment, "", api_key(services, recipe), supervised=True)
+        return Planned(recipe, await prepare(services, request))
+    except UsageError as error:
+        return Planned(recipe, trouble=error.message)

@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from sparkwright.app.lease import taken_down
 from sparkwright.app.ranks import End, listing
 from sparkwright.app.ranks import follow as followed
-from sparkwright.app.remove_supervisor import taken_down
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import together
+from sparkwright.app.services import Services, together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer, Deployment, DeploymentState
 from sparkwright.domain.errors import NodeError, NotReady, SparkwrightError, UsageError

@@ -8,8 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import each, together
+from sparkwright.app.services import Services, each, together
 from sparkwright.domain.command import Command, Secret
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import RankStatus, Unknown

@@ -6,11 +6,9 @@ import shlex
 from dataclasses import asdict
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.lease import holding
+from sparkwright.app.lease import holding, taken_down
 from sparkwright.app.ranks import listing
-from sparkwright.app.remove_supervisor import taken_down
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import finished, first_error
+from sparkwright.app.services import Services, finished, first_error
 from sparkwright.app.watch import Watch
 from sparkwright.domain.deployment import Answer, Phase
 from sparkwright.domain.diagnosis import Cause, Explanation

@@ -2,14 +2,14 @@
 
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.launch import again
-from sparkwright.app.remove_supervisor import taking_over
+from sparkwright.app.lease import taking_over
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.app.standing import Old, find, missing, until_serving
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
 from sparkwright.domain.live import Ask, Request, Supervised
 from sparkwright.domain.progress import StepDone, StepStarted
-from sparkwright.remote import request, service
+from sparkwright.remote import service
 
 _GRACE = 30.0
 
@@ -31,7 +31,7 @@ async def _asked(services: Services, supervised: Supervised) -> None:
     node, name = supervised.node, supervised.deployment
     state = services.cluster.node(node).paths.state
     asked = to_json(Request(Ask.RESTART, services.who, "a planned restart", services.nonce))
-    done = await services.hosts[node].run(request.ask(state, name, asked, "restart"))
+    done = await services.hosts[node].run(service.send_request(state, name, asked, "restart"))
     if not done.ok:
         raise CommandFailed(node, f"the supervisor of {name} could not be asked: {done.stderr.strip()[:200]}")
     await services.hosts[node].run(service.resume(state, name))

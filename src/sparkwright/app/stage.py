@@ -4,9 +4,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sparkwright.app.cluster_state import model_path, stock
-from sparkwright.app.peers import peer_of
 from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
-from sparkwright.app.transfer import SEPARATOR, follow, other_image
+from sparkwright.app.transfer import SEPARATOR, follow, other_image, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
 from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, NodeError

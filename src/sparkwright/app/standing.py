@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sparkwright.app.lease import taken_down
 from sparkwright.app.plan import same_ranks
 from sparkwright.app.queries import status, unknown
-from sparkwright.app.remove_supervisor import taken_down
 from sparkwright.app.services import ClusterState, LaunchRequest, Services
 from sparkwright.app.stop import old_ranks
 from sparkwright.domain.codec import Unreadable, from_json, to_json
@@ -18,7 +18,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.facts.store import supervised_fact
-from sparkwright.remote import request as commands
+from sparkwright.remote import service as commands
 
 SERVING = frozenset({DeploymentState.READY, DeploymentState.DEGRADED})
 OVER = frozenset(
@@ -110,7 +110,7 @@ def _serves(supervised: Supervised | None, ranks: tuple[RankStatus, ...]) -> boo
 
 
 async def _desired(services: Services, node: str, name: str) -> Desired | None:
-    told = await services.hosts[node].run(commands.desired(services.cluster.node(node).paths.state, name))
+    told = await services.hosts[node].run(commands.read_desired(services.cluster.node(node).paths.state, name))
     try:
         return from_json(Desired, told.stdout)
     except Unreadable:

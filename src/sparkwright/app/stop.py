@@ -5,12 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.app import ranks as rank_work
-from sparkwright.app.lease import holding
+from sparkwright.app.lease import holding, remove_supervisor, taking_over
 from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
-from sparkwright.app.remove_supervisor import remove_supervisor, taking_over
-from sparkwright.app.services import ClusterState, Services
-from sparkwright.app.tasks import each, together
+from sparkwright.app.services import ClusterState, Services, each, together
 from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan

@@ -9,12 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from sparkwright.app.lease import RENEW_EVERY, holding
-from sparkwright.app.remove_supervisor import remove_supervisor
-from sparkwright.app.services import LaunchRequest, Services, api_key
+from sparkwright.app.lease import RENEW_EVERY, holding, remove_supervisor
+from sparkwright.app.services import LaunchRequest, Services, api_key, finished
 from sparkwright.app.standing import Old, replaced_text, until_serving, watched
 from sparkwright.app.stop import clean
-from sparkwright.app.tasks import finished
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
 from sparkwright.domain.live import Ask, Request, Supervised
@@ -22,8 +20,8 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import duration
-from sparkwright.remote import request as commands
 from sparkwright.remote import service
+from sparkwright.remote import service as commands
 
 _HEARD, _LOOK_AGAIN = 20.0, 0.5
 # Starts the old one again from here; False: without waiting until it is ready.
@@ -103,7 +101,7 @@ class Swap:
         """Its supervisor no longer watches the ranks, and its gateway refuses with the reason."""
         node, state, name = self._place(supervised)
         asked = self._request(Ask.REPLACE, f"being replaced by recipe {self.launch_request.recipe.label}")
-        done = await self.services.hosts[node].run(commands.ask(state, name, asked, "replace"))
+        done = await self.services.hosts[node].run(commands.send_request(state, name, asked, "replace"))
         if not done.ok:
             return False
         self._renewing = asyncio.create_task(self._renew(node, state, name))
@@ -114,7 +112,7 @@ class Swap:
             if seen and seen.current and seen.current.request == self.services.nonce:
                 return True
             await self.services.clock.sleep(_LOOK_AGAIN)
-        await self.services.hosts[node].run(commands.withdraw(state, name, self.services.nonce))
+        await self.services.hosts[node].run(commands.withdraw_request(state, name, self.services.nonce))
         return False
 
     def _place(self, supervised: Supervised) -> tuple[str, str, str]:
@@ -127,14 +125,14 @@ class Swap:
         while True:
             await self.services.clock.sleep(RENEW_EVERY * self.services.time_scale)
             with suppress(NodeError):
-                await self.services.hosts[node].run(commands.renew(state, name, self.services.nonce))
+                await self.services.hosts[node].run(commands.renew_request(state, name, self.services.nonce))
 
     async def ours(self) -> bool:
         """Whether its supervisor still waits for us: nobody has taken it down, or begun another `up`, since."""
         if not (self.stands_by and self.old and self.old.supervised):
             return False
         node, state, name = self._place(self.old.supervised)
-        return (await self.services.hosts[node].run(commands.renew(state, name, self.services.nonce))).ok
+        return (await self.services.hosts[node].run(commands.renew_request(state, name, self.services.nonce))).ok
 
     async def undo(self, plan: Plan, error: BaseException) -> None:
         """The new one failed with `error`, which gets to know what serves now."""
@@ -173,7 +171,7 @@ class Swap:
         assert old.supervised
         node, state, name = self._place(old.supervised)
         content = self._request(ask, why)
-        await self.services.hosts[node].run(commands.answer(state, name, self.services.nonce, content))
+        await self.services.hosts[node].run(commands.answer_request(state, name, self.services.nonce, content))
 
     async def _removed(self, plan: Plan) -> None:
         """What was started of the new one. Its logs are kept here."""

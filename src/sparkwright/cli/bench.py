@@ -14,11 +14,9 @@ import click
 
 from sparkwright.adapters.files import open_workload, texts_of
 from sparkwright.app.bench.benchmark import BenchRequest, Ready, go, is_url, url_target
-from sparkwright.app.bench.dependencies import Bench
-from sparkwright.app.bench.measure import resumed
-from sparkwright.app.bench.outline import adjusted
+from sparkwright.app.bench.measure import adjusted, resumed
 from sparkwright.app.bench.prompt_corpus import replayed_paths
-from sparkwright.app.bench.target import KeyWanted, Target
+from sparkwright.app.bench.target import Bench, KeyWanted, Target
 from sparkwright.app.runs import loaded, taken_up
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_live import bench_screen

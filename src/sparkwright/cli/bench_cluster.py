@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sparkwright.app.bench import deployment_target
 from sparkwright.app.bench.benchmark import BenchRequest, Ready
-from sparkwright.app.bench.dependencies import Bench
+from sparkwright.app.bench.target import Bench
 from sparkwright.app.services import Services
 from sparkwright.cli import options as shared
 from sparkwright.cli.console import Quiet

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sparkwright.app.compare_runs import Judged, judged
+from sparkwright.app.report import Judged, judged
 from sparkwright.cli.bench_text import comparison_text, next_text, summary_text
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import Comparison, GateResult, RunSummary

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sparkwright.app.bench.benchmark import Ready
-from sparkwright.app.bench.outline import LevelOutline, Outline
+from sparkwright.app.bench.measure import LevelOutline, Outline
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.text import mark
 from sparkwright.domain.probed import Probed

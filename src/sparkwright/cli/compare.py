@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from sparkwright.app import compare_runs as use
-from sparkwright.app.compare_runs import Against
+from sparkwright.app import report as use
+from sparkwright.app.report import Against
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_done import gates_text
 from sparkwright.cli.bench_text import comparison_text

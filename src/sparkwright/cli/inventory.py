@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sparkwright.adapters.files import open_recipe, recipe_names
-from sparkwright.app.inventory import Inventory, inventory
+from sparkwright.app.cluster_state import Inventory, inventory
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import aligned, echo, fold
 from sparkwright.cli.text import mark

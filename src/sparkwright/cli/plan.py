@@ -111,8 +111,8 @@ def _check_words(recipes: Sequence[str], rest: Mapping[str, Any]) -> None:
 
 def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> None:
     """Exit 1 when `up` would refuse every one of them."""
-    from sparkwright.app.compare import planned  # only where several are compared
     from sparkwright.app.plan import stopping
+    from sparkwright.app.prepare import planned  # only where several are compared
     from sparkwright.cli.plan_compare import comparison_json, comparison_text
     from sparkwright.cli.plan_result import plan_json
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sparkwright.app.compare import Planned
 from sparkwright.app.plan import stopping
+from sparkwright.app.prepare import Planned
 from sparkwright.cli.columns import aligned
 from sparkwright.cli.text import mark
 from sparkwright.domain.ledger import KV_POOL, WEIGHTS

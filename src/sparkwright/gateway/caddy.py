@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.gateway.answers import Answer, engine_silent, gateway_broken, no_such_path, too_large
+from sparkwright.gateway.decide import Answer, engine_silent, gateway_broken, no_such_path, too_large
 
 ADMIN = "admin.sock"
 SERVICE = "service.sock"

@@ -99,3 +99,22 @@ def without(keys: Keys, name: str, deployment: str = "") -> tuple[Keys, tuple[Ke
         has = ", ".join(f"{one.name} ({one.opens})" for one in keys.keys) or "none"
         raise UsageError(f"no key {name}{' for ' + deployment if deployment else ''}", f"keys: {has}")
     return replace(keys, keys=tuple(one for one in keys.keys if one not in gone)), gone
+
+
+FILE = "door.json"
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySetting:
+    """keys: path of the head's keys file. limit: bytes of a body. key_env: name of the engine's own key in the
+
+    supervisor's secrets, '' for an engine without one. metrics: port on loopback for the figures. routes: `METHOD
+    /v1/path` that clients may call; nothing else reaches the engine.
+    """
+
+    deployment: str
+    keys: str
+    limit: int
+    key_env: str = ""
+    metrics: int = 0
+    routes: tuple[str, ...] = ()

@@ -1,6 +1,9 @@
 """Services on a node: units of systemd, or session leaders that start their program again when it ends.
 
 Detached services live in `<home>/services/<name>`: pid (`PID START` as in process.py), mark, log.
+
+A person's request to a supervisor is `request.json` in its folder, renewed for as long as the person's call lives. Only
+the process whose nonce the request carries may renew, answer or withdraw it: another `up` may have come since.
 """
 
 from collections.abc import Sequence
@@ -90,3 +93,41 @@ def remove(state: str, deployment: str, tag: str, why: str = "") -> Command:
 def taken_down(state: str, deployment: str) -> Command:
     """The audit log's last line about a `down` of it, and the node's clock."""
     return script(_sh("taken"), state, deployment)
+
+
+_HOME = 'h="$(x "$1")/supervision/$2"; f="$h/request.json"; [ -f "$h/desired.json" ] || exit 3\n'
+_MINE = f'{_HOME}grep -qsF "\\"$3\\"" "$f" || exit 9\n'
+_WRITE = 'umask 077; cat > "$f.new" && mv -f "$f.new" "$f"'
+_DESIRED = 'h="$(x "$1")"; cat "$h/supervision/$2/desired.json" 2>/dev/null || cat "$h/deployments/$2/desired.json"'
+_RECORD = 'd="$(x "$1")/deployments/$2"; umask 077; mkdir -p "$d" && cat > "$d/desired.json"'
+
+
+def send_request(state: str, deployment: str, content: str, what: str) -> Command:
+    """Exit 3 where no supervisor has a folder."""
+    return script(_HOME + _WRITE, state, deployment, stdin=content.encode(), changes=f"{what} {deployment}")
+
+
+def renew_request(state: str, deployment: str, nonce: str) -> Command:
+    """Exit 3 where the supervisor was removed, 9 where the request is no longer ours."""
+    return script(f'{_MINE}touch "$f"', state, deployment, nonce)
+
+
+def answer_request(state: str, deployment: str, nonce: str, content: str) -> Command:
+    """Replaces our request. Exit codes as with `renew`."""
+    what = f"end the replacement of {deployment}"
+    return script(_MINE + _WRITE, state, deployment, nonce, stdin=content.encode(), changes=what)
+
+
+def withdraw_request(state: str, deployment: str, nonce: str) -> Command:
+    return script(f'{_MINE}rm -f "$f"', state, deployment, nonce, changes=f"withdraw the request to {deployment}")
+
+
+def read_desired(state: str, deployment: str) -> Command:
+    """What the deployment was started from, by its supervisor or by an `up --no-supervise`; '' where nobody knows."""
+    return script(f"{_DESIRED} 2>/dev/null", state, deployment)
+
+
+def record_desired(state: str, deployment: str, content: str) -> Command:
+    """The same, where no supervisor has it."""
+    what = f"record what {deployment} was started from"
+    return script(_RECORD, state, deployment, stdin=content.encode(), changes=what)

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import guard, moves
-from sparkwright.supervision.effects import Admit, Announce, Close, Record, Refuse
+from sparkwright.supervision import moves
 from sparkwright.supervision.events import (
     Captured,
     Cleared,
@@ -22,8 +21,7 @@ from sparkwright.supervision.events import (
     Tick,
 )
 from sparkwright.supervision.moves import Move
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import STALLED, Recovery, State, Work
+from sparkwright.supervision.state import STALLED, Admit, Announce, Close, Policy, Record, Recovery, Refuse, State, Work
 
 # Seconds; what was shorter is in the supervisor's log and among its events only. Hooks wait longer.
 OUTAGE, ANNOUNCED = 10.0, 15.0
@@ -40,7 +38,7 @@ def fault_while_serving(state: State, event: Fault, policy: Policy) -> Move:
 
 def broken(state: State, event: Fault, policy: Policy) -> Move:
     """The service is over: evidence first, then all ranks."""
-    recovery = guard.stronger(state.recovery, event.recovery)
+    recovery = moves.stronger(state.recovery, event.recovery)
     there = replace(state, fault=event.kind, cause=event.what, evidence=event.evidence, recovery=recovery)
     there = replace(there, lost=state.lost or event.since or event.at)
     moved, (refuse, capture) = moves.capture(there, event.at, policy)
@@ -118,7 +116,7 @@ def cleared_while_waiting(state: State, event: Cleared, policy: Policy) -> Move:
 
 def captured(state: State, event: Captured, policy: Policy) -> Move:
     known = replace(state, incident=event.incident, evidence=())
-    if guard.mends_itself(state.recovery):
+    if moves.mends_itself(state.recovery):
         known = replace(known, cause=event.cause or state.cause)
     return moves.stop(_raised(known, event.recovery, event.cause), event.at)
 
@@ -130,8 +128,8 @@ def stopped(state: State, event: Stopped, policy: Policy) -> Move:
     still hold memory and wait in NCCL. So it is stopped again and again, cheaply, until the node answers (after a
     reboot it does within minutes), and given up when policy.patience is over. These tries are no launches.
     """
-    known = _raised(guard.rebooted(state, event.boots), event.recovery, event.why)
-    if not guard.mends_itself(known.recovery):
+    known = _raised(moves.rebooted(state, event.boots), event.recovery, event.why)
+    if not moves.mends_itself(known.recovery):
         return _beyond_us(known, event.at, policy)
     if event.left:
         return _left(known, event, policy)
@@ -149,7 +147,7 @@ def _beyond_us(state: State, at: float, policy: Policy) -> Move:
 def _left(state: State, event: Stopped, policy: Policy) -> Move:
     why = f"cannot verify that all is stopped: {', '.join(event.left)}"
     if not state.unverified:
-        moved, effects = moves.back_off(replace(state, unverified=event.at), event.at, guard.wait(1, policy), why)
+        moved, effects = moves.back_off(replace(state, unverified=event.at), event.at, moves.wait(1, policy), why)
         return moved, (*effects, Announce("waiting", why))
     if event.at - state.unverified >= policy.patience:
         return moves.rest(state, DeploymentState.FAILED, why, event.at)
@@ -157,17 +155,17 @@ def _left(state: State, event: Stopped, policy: Policy) -> Move:
 
 
 def ticked_while_waiting(state: State, event: Tick, policy: Policy) -> Move:
-    if not guard.is_due(state.due, event.at, policy):
+    if not moves.is_due(state.due, event.at, policy):
         return state, ()
     if not state.gone:
         return moves.stop(state, event.at)
-    if not guard.mends_itself(state.recovery):
+    if not moves.mends_itself(state.recovery):
         return _beyond_us(state, event.at, policy)
     return moves.launch(state, event.at, policy)
 
 
 def launched(state: State, event: Launched, policy: Policy) -> Move:
-    return moves.watch(guard.rebooted(state, event.boots), event.at)
+    return moves.watch(moves.rebooted(state, event.boots), event.at)
 
 
 def ready(state: State, event: Ready, policy: Policy) -> Move:
@@ -178,7 +176,7 @@ def launch_failed(state: State, event: LaunchFailed, policy: Policy) -> Move:
     """Its logs go into the same incident. Busy: nothing was started, so the ranks are as gone as they were."""
     if event.busy and state.work is Work.LAUNCH:
         return moves.back_off(replace(state, gone=True, counted=not state.planned), event.at, policy.again, event.why)
-    recovery = guard.stronger(event.recovery, Recovery.RELAUNCH)
+    recovery = moves.stronger(event.recovery, Recovery.RELAUNCH)
     fault = Fault(event.at, "launch-failed", event.why, recovery)
     return broken(replace(state, counted=False), fault, policy)
 
@@ -215,7 +213,7 @@ def disarmed(state: State, event: Disarmed, policy: Policy) -> Move:
 
 def _raised(state: State, recovery: Recovery, why: str) -> State:
     """What a relaunch cannot mend brings its reason with it."""
-    if guard.mends_itself(recovery) or guard.stronger(state.recovery, recovery) is state.recovery:
+    if moves.mends_itself(recovery) or moves.stronger(state.recovery, recovery) is state.recovery:
         return state
     return replace(state, recovery=recovery, cause=why or state.cause)
 

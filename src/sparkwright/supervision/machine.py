@@ -1,8 +1,11 @@
-"""What the supervisor does next: a table of every phase and event, and nothing beside it.
+"""What the supervisor does next: a table of every phase and event.
 
 Two works are never under way at once: a work begins only in moves.begin, with a turn of its own, and what answers to
 another turn is late. A launch comes only from a state whose ranks are verified gone. Everything that the machine knows
-is in State, so a supervisor that was killed between two steps goes on with Resumed as if it had only waited.
+is in State, so a supervisor that was killed between two steps resumes with Resumed as if it had only waited: what was
+under way is taken up, once. A rank on a node that could not be asked is unseen, not ended. Detectors start without
+history, so what they had found is dropped and found again. The gateway is updated in every phase: it may have missed
+the last change.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,8 +13,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import handlers, resume
-from sparkwright.supervision.effects import Announce, Close
+from sparkwright.supervision import handlers, moves
 from sparkwright.supervision.events import (
     Answer,
     Captured,
@@ -31,9 +33,104 @@ from sparkwright.supervision.events import (
     Stopped,
     Tick,
 )
+from sparkwright.supervision.handlers import broken, rebooted
 from sparkwright.supervision.moves import Move
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import State, Work
+from sparkwright.supervision.state import Admit, Announce, Close, Policy, Recovery, Refuse, State, Work
+
+
+def resumed_serving(state: State, event: Resumed, policy: Policy) -> Move:
+    """Still serving, unless a rank has ended; the canary proves it. Whether it is degraded, detectors say again."""
+    known = _known(state, event)
+    if event.ended:
+        moved, effects = broken(known, _exited(state, event), policy)
+        return _told((replace(moved, rebooters=tuple(sorted(_rebooted(state, event)))), effects))
+    since = state.since if state.phase is DeploymentState.READY else event.at
+    return _told((replace(known, phase=DeploymentState.READY, since=since, reason="", refusing=False), ()))
+
+
+def resumed_capturing(state: State, event: Resumed, policy: Policy) -> Move:
+    return _told(moves.capture(_known(state, event), event.at, policy))
+
+
+def resumed_stopping(state: State, event: Resumed, policy: Policy) -> Move:
+    return _told(moves.stop(_known(state, event), event.at))
+
+
+def resumed_waiting(state: State, event: Resumed, policy: Policy) -> Move:
+    """What was verified gone stays so, unless a rank runs after all or a node cannot be asked."""
+    known = _known(state, event)
+    if state.gone and not event.running and not event.unseen:
+        return _told((known, ()))
+    return _told(moves.stop(known, event.at))
+
+
+def resumed_launching(state: State, event: Resumed, policy: Policy) -> Move:
+    """Rank 0 is started last: where it runs and none has ended, all were started. Else all are stopped and launched.
+
+    Cut off once, that launch is counted already; one that is cut off again and again may be what kills the supervisor.
+    """
+    known = _known(state, event)
+    if not event.ended and 0 in event.running:
+        return _told(moves.watch(known, event.at))
+    return _told(moves.stop(replace(known, counted=not (state.counted or state.planned)), event.at))
+
+
+def resumed_swapping(state: State, event: Resumed, policy: Policy) -> Move:
+    """Whether the `up` that replaces it is still there shows in its request."""
+    return _told(moves.swap(_known(state, event), event.at, state.reason))
+
+
+def resumed_loading(state: State, event: Resumed, policy: Policy) -> Move:
+    known = _known(state, event)
+    return _told(broken(known, _exited(state, event), policy) if event.ended else moves.watch(known, event.at))
+
+
+def resumed_rebooting(state: State, event: Resumed, policy: Policy) -> Move:
+    """The reboot of the head has ended the supervisor: over when every node has another boot marker."""
+    if state.boots and set(dict(state.boots)) <= _rebooted(state, event):
+        return _told(rebooted(_known(state, event), Rebooted(event.at), policy))
+    return _told(moves.reboot(replace(state, troubles=(), refusals=()), event.at))
+
+
+def resumed_needing(state: State, event: Resumed, policy: Policy) -> Move:
+    """A person has done what was asked for, as far as boot markers can tell: one more try, within the guard.
+
+    A reboot that has just been made and did not help is not made again by the machine itself.
+    """
+    old = {node for node, marker in event.boots if (node, marker) in state.boots}
+    if old or not _rebooted(state, event):
+        return _told((state, ()))
+    return _told(moves.stop(replace(_known(state, event), attempt=0, rebooted=True), event.at))
+
+
+def resumed_resting(state: State, event: Resumed, policy: Policy) -> Move:
+    return _told((state, ()))
+
+
+def _known(state: State, event: Resumed) -> State:
+    return replace(moves.rebooted(state, event.boots), troubles=(), refusals=(), unannounced=0.0)
+
+
+def _rebooted(state: State, event: Resumed) -> set[str]:
+    before = dict(state.boots)
+    return {node for node, marker in event.boots if before.get(node, marker) != marker}
+
+
+def _exited(state: State, event: Resumed) -> Fault:
+    ranks = ", ".join(str(rank) for rank in event.ended)
+    one = len(event.ended) == 1
+    what = f"{'rank' if one else 'ranks'} {ranks} {'has' if one else 'have'} ended while nothing watched"
+    if nodes := _rebooted(state, event):
+        what += f"; {', '.join(sorted(nodes))} {'was' if len(nodes) == 1 else 'were'} rebooted"
+    head_went = bool(event.boots) and event.boots[0][0] in nodes  # and its gateway with it
+    return Fault(event.at, "rank-exited", what, Recovery.RELAUNCH, since=event.alive if head_went else 0.0)
+
+
+def _told(move: Move) -> Move:
+    state, effects = move
+    told = any(isinstance(effect, Refuse | Admit) for effect in effects)
+    return state, effects if told else (moves.gateway(state), *effects)
+
 
 Handler = Callable[[State, Any, Policy], Move]
 Cell = Handler | str
@@ -65,7 +162,7 @@ def _resting(resumed: Cell, why: str) -> Mapping[type, Cell]:
 
 
 _SERVING = _row(
-    resume.serving,
+    resumed_serving,
     handlers.fault_while_serving,
     {Tick: handlers.ticked_while_serving, Cleared: handlers.cleared_while_serving},
 )
@@ -74,38 +171,38 @@ TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     (DeploymentState.READY, Work.NONE): _SERVING,
     (DeploymentState.DEGRADED, Work.NONE): _SERVING,
     (DeploymentState.DRAINING, Work.CAPTURE): _row(
-        resume.capturing, handlers.fault_while_busy, {Captured: handlers.captured}
+        resumed_capturing, handlers.fault_while_busy, {Captured: handlers.captured}
     ),
     (DeploymentState.DRAINING, Work.STOP): _row(
-        resume.stopping, handlers.fault_while_busy, {Stopped: handlers.stopped}
+        resumed_stopping, handlers.fault_while_busy, {Stopped: handlers.stopped}
     ),
     (DeploymentState.DRAINING, Work.REBOOT): _row(
-        resume.rebooting,
+        resumed_rebooting,
         handlers.fault_while_busy,
         {Rebooted: handlers.rebooted, RebootFailed: handlers.reboot_failed},
     ),
     (DeploymentState.BACKING_OFF, Work.NONE): _row(
-        resume.waiting,
+        resumed_waiting,
         handlers.fault_while_busy,
         {Tick: handlers.ticked_while_waiting, Cleared: handlers.cleared_while_waiting},
     ),
     (DeploymentState.STARTING, Work.LAUNCH): _row(
-        resume.launching,
+        resumed_launching,
         handlers.fault_while_busy,
         {Launched: handlers.launched, LaunchFailed: handlers.launch_failed},
     ),
     (DeploymentState.LOADING, Work.WATCH): _row(
-        resume.loading, handlers.fault_while_loading, {Ready: handlers.ready, LaunchFailed: handlers.launch_failed}
+        resumed_loading, handlers.fault_while_loading, {Ready: handlers.ready, LaunchFailed: handlers.launch_failed}
     ),
-    (DeploymentState.FAILED, Work.NONE): _resting(resume.resting, _PERSON),
-    (DeploymentState.NEEDS_REBOOT, Work.NONE): _resting(resume.needing, _PERSON),
-    (DeploymentState.NEEDS_POWER_CYCLE, Work.NONE): _resting(resume.needing, _PERSON),
+    (DeploymentState.FAILED, Work.NONE): _resting(resumed_resting, _PERSON),
+    (DeploymentState.NEEDS_REBOOT, Work.NONE): _resting(resumed_needing, _PERSON),
+    (DeploymentState.NEEDS_POWER_CYCLE, Work.NONE): _resting(resumed_needing, _PERSON),
     (DeploymentState.STARTING, Work.SWAP): _row(
-        resume.swapping, _ANOTHERS, {Restart: _ANOTHERS, Returned: handlers.returned}
+        resumed_swapping, _ANOTHERS, {Restart: _ANOTHERS, Returned: handlers.returned}
     ),
     (DeploymentState.STOPPED, Work.NONE): {**_resting(_OVER, _OVER), **dict.fromkeys(_PERSONS, _OVER)},
 }
-NEVER = _resting(resume.stopping, _NEVER)
+NEVER = _resting(resumed_stopping, _NEVER)
 
 
 def row(phase: DeploymentState, work: Work) -> Mapping[type, Cell]:

@@ -1,4 +1,4 @@
-"""The ways from one phase to the next: what changes in the state, and what is to be done about it.
+"""The ways from one phase to the next: what changes in the state, what is to be done, and when.
 
 Every launch goes the same way: capture, stop, verified gone, back-off, launch. No handler takes another.
 """
@@ -6,22 +6,97 @@ Every launch goes the same way: capture, stop, verified gone, back-off, launch. 
 from dataclasses import replace
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import guard
-from sparkwright.supervision.effects import (
+from sparkwright.domain.units import duration
+from sparkwright.supervision.state import (
+    DISK_FULL,
     Admit,
     Announce,
     Capture,
     Close,
     Effect,
     Launch,
+    Policy,
     Reboot,
+    Recovery,
     Refuse,
+    State,
     Stop,
     Swap,
     Watch,
+    Work,
 )
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import DISK_FULL, Recovery, State, Work
+
+_STRENGTH = tuple(Recovery)
+Boots = tuple[tuple[str, str], ...]
+
+
+def stronger(one: Recovery, other: Recovery) -> Recovery:
+    return max(one, other, key=_STRENGTH.index)
+
+
+def mends_itself(recovery: Recovery) -> bool:
+    """Whether stopping and launching again can be the remedy."""
+    return recovery not in (Recovery.REBOOT, Recovery.POWER_CYCLE)
+
+
+def wait(attempt: int, policy: Policy) -> float:
+    """Seconds before the launch with this number since the deployment was stable; the first waits for nothing."""
+    waits = (0.0, *policy.backoffs)
+    return waits[min(attempt, len(waits) - 1)]
+
+
+def broken_off(state: State, at: float, policy: Policy) -> State:
+    """With the count as it is when the service ends: the launch that it came from counts unless it has held."""
+    if not state.ready_at:
+        return state
+    there = replace(state, down=at, rebooters=())
+    if at - state.ready_at < policy.stable:
+        return there
+    mine = state.launches[-1:] >= (state.down,)
+    return replace(there, attempt=0, launches=state.launches[:-1] if mine else state.launches)
+
+
+def rebooted(state: State, boots: Boots) -> State:
+    """With these boot markers. Launches of an incident in which somebody reboots a node do not count: once a node, for
+    one that goes down with each launch is no longer somebody's doing; nor are our own reboots."""
+    before = dict(state.boots)
+    known = replace(state, boots=tuple((before | dict(boots)).items()))
+    nodes = {node for node, marker in boots if before.get(node, marker) != marker}.difference(state.rebooters)
+    if not nodes or not state.down or state.ready_at or state.rebooted:
+        return known
+    return uncounted(replace(known, rebooters=(*state.rebooters, *sorted(nodes))))
+
+
+def uncounted(state: State) -> State:
+    """Without the launches of this incident."""
+    before = tuple(when for when in state.launches if when < state.down)
+    attempt = max(0, state.attempt - len(state.launches) + len(before))
+    return replace(state, launches=before, attempt=attempt, counted=False)
+
+
+def too_many(state: State, at: float, policy: Policy) -> str:
+    """How many faults there were with this one, when it may not be launched any more. Times ahead of the clock count.
+
+    No window sees a loop whose every load takes an hour, so launches without a stable service between are counted too.
+    """
+    before, attempt = (state.launches[:-1], state.attempt - 1) if state.counted else (state.launches, state.attempt)
+    for most, span in policy.windows:
+        if sum(at - when < span for when in before) >= most:
+            return f"{most + 1} faults within {duration(span)}"
+    in_a_row = max((most for most, _ in policy.windows), default=attempt + 1)
+    return f"{in_a_row + 1} faults in a row" if attempt >= in_a_row else ""
+
+
+def remembered(launches: tuple[float, ...], at: float, policy: Policy) -> tuple[float, ...]:
+    """Without those that no window sees any more."""
+    longest = max((span for _, span in policy.windows), default=0.0)
+    return tuple(when for when in launches if at - when < longest)
+
+
+def is_due(due: float, at: float, policy: Policy) -> bool:
+    """Also when the clock was set back so far that no back-off explains the wait."""
+    return at >= due or due - at > max((*policy.backoffs, policy.again))
+
 
 Move = tuple[State, tuple[Effect, ...]]
 
@@ -45,10 +120,10 @@ def begin(state: State, phase: DeploymentState, work: Work, at: float) -> State:
 
 def capture(state: State, at: float, policy: Policy) -> Move:
     """Nothing is served from here on. What is wrong is in state.fault, .cause and .evidence."""
-    state = guard.broken_off(state, at, policy)
+    state = broken_off(state, at, policy)
     opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=(), planned=False)
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
-    back_at = at + guard.wait(there.attempt, policy) if guard.mends_itself(there.recovery) else 0.0
+    back_at = at + wait(there.attempt, policy) if mends_itself(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
     return there, (Refuse("; ".join([there.reason, *_full(there)]), back_at), saving)
 
@@ -60,8 +135,8 @@ def stop(state: State, at: float) -> Move:
 
 def relaunch(state: State, at: float, policy: Policy) -> Move:
     """After a verified stop: at once, later, or never again."""
-    pause = 0.0 if state.counted else guard.wait(state.attempt, policy)
-    if pause and not guard.too_many(state, at + pause, policy):
+    pause = 0.0 if state.counted else wait(state.attempt, policy)
+    if pause and not too_many(state, at + pause, policy):
         return back_off(state, at, pause, state.cause)
     return launch(state, at, policy)
 
@@ -74,11 +149,11 @@ def back_off(state: State, at: float, pause: float, why: str) -> Move:
 
 def launch(state: State, at: float, policy: Policy) -> Move:
     """Only of ranks that are verified gone, and never past the guard. What is counted is counted at its new time."""
-    if not state.planned and (limit := guard.too_many(state, at, policy)):
+    if not state.planned and (limit := too_many(state, at, policy)):
         return rest(state, DeploymentState.FAILED, f"{limit}: {state.cause}", at)
     before = state.launches[:-1] if state.counted else state.launches
     attempt = state.attempt if state.counted or state.planned else state.attempt + 1
-    launches = guard.remembered(before, at, policy) + (() if state.planned else (at,))
+    launches = remembered(before, at, policy) + (() if state.planned else (at,))
     launching = replace(state, gone=False, launches=launches, attempt=attempt, reason=f"starting again: {state.cause}")
     there = begin(launching, DeploymentState.STARTING, Work.LAUNCH, at)
     return there, (gateway(there), Launch(there.turn))
@@ -86,7 +161,7 @@ def launch(state: State, at: float, policy: Policy) -> Move:
 
 def restart(state: State, at: float, why: str, policy: Policy) -> Move:
     """As a person asked for: neither an incident nor a launch that counts."""
-    ended = calm(guard.broken_off(state, at, policy))
+    ended = calm(broken_off(state, at, policy))
     asked = replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0, down=at)
     moved, effects = stop(asked, at)
     return moved, (Refuse(why, at), *taken_over(state), *effects)
@@ -116,7 +191,7 @@ def reboot(state: State, at: float) -> Move:
 
 def serve(state: State, at: float) -> Move:
     """A real token: the incident is over. Troubles of the old ranks are forgotten; detectors begin anew."""
-    counted = guard.uncounted(state) if state.rebooters else state
+    counted = uncounted(state) if state.rebooters else state
     there = replace(calm(counted), phase=DeploymentState.READY, since=at, work=Work.NONE, ready_at=at)
     text = f"serving again after: {state.cause}" if state.cause else "serving"
     if state.incident:

@@ -1,13 +1,138 @@
-"""What the supervisor remembers of one deployment. Written to disk after every step, so that it can be killed anywhere.
+"""What the supervisor remembers of one deployment, how patient it is, and what its machine wants done."""
 
-All times are seconds since the epoch: they must mean the same after a restart of the supervisor or of its node.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision.effects import Announce, Close
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """backoffs: waits before the second, third, ... launch; the first launch after a stable service waits for nothing.
+
+    windows: (launches, seconds): so many within so long, and it gives up. stable: seconds; a launch that served for so
+    long has held and does not count, and the count of attempts begins again. again: wait before a launch that found the
+    lease taken, and between tries to stop ranks that cannot be verified gone (the first one after backoffs[0]);
+    patience: so long, then it gives up. incident's own figures: detectors say what they use. allow_reboot: the user's
+    word.
+    """
+
+    backoffs: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0)
+    windows: tuple[tuple[int, float], ...] = ((3, 1800.0), (6, 21600.0))
+    stable: float = 300.0
+    again: float = 30.0
+    patience: float = 21600.0
+    canary_every: float = 15.0
+    canary_limit: float = 10.0
+    sample_every: float = 5.0
+    allow_reboot: bool = False
+
+    def scaled(self, by: float) -> "Policy":
+        """The same with every time multiplied: drills cannot wait for half an hour."""
+        times = {f.name: getattr(self, f.name) * by for f in fields(self) if isinstance(getattr(self, f.name), float)}
+        backoffs = tuple(wait * by for wait in self.backoffs)
+        return replace(self, backoffs=backoffs, windows=tuple((n, span * by) for n, span in self.windows), **times)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Save all evidence, run the diagnosis -> Captured.
+
+    incident 0: open one, or go on with the one that is open already (the supervisor was killed before it noted it).
+    since: when clients began to get nothing.
+    """
+
+    incident: int
+    kind: str
+    what: str
+    evidence: tuple[str, ...] = ()
+    turn: int = 0
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """TERM, KILL, verify all ranks gone, then look whether the memory came back -> Stopped."""
+
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Old ranks gone, fabric looked at again, workers first -> Launched or LaunchFailed."""
+
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Follow the start until a real token -> Ready or LaunchFailed."""
+
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reboot:
+    """All nodes together; verified by their boot markers -> Rebooted or RebootFailed.
+
+    before: (node, marker). A node that has another marker by now has been rebooted and is only waited for: the head's
+    own reboot ends the supervisor, and the next one goes on. A node without a marker here -> RebootFailed.
+    """
+
+    before: tuple[tuple[str, str], ...] = ()
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Leave the nodes to the `up` that replaces this deployment, until it ends -> Returned."""
+
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The gateway answers 503. back_at: when it should be back (epoch seconds, 0: not known)."""
+
+    why: str
+    back_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The gateway lets requests through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The incident is over (0: the one that is open, if any; said twice, it is over once).
+
+    outcome: `serving again`, `given up`, `needs a reboot`, `needs a power cycle`, `taken over`.
+    """
+
+    incident: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An outage that was over without a restart, for the history: from `since` until `at`."""
+
+    kind: str
+    what: str
+    since: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Hooks and the log: `opened`, `closed`, `given-up`, `degraded`, `recovered`, `waiting`."""
+
+    what: str
+    text: str
+
+
+Effect = Capture | Stop | Launch | Watch | Reboot | Swap | Refuse | Admit | Close | Record | Announce
 
 
 class Work(StrEnum):

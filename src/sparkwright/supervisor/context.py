@@ -18,8 +18,7 @@ from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
 from sparkwright.ports import Keep
-from sparkwright.supervision.effects import Announce
-from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Announce, Policy
 
 _LAST_LINES, _LAST_READINGS = 40, 12
 _SCRAPED = 'metrics HTTP/1.1" 200'

@@ -1,7 +1,7 @@
-"""What the sources share: where they tell what they found, and what they need to find it."""
+"""What the sources share: tasks that are restarted, the queue of events, and what diagnosis knows so far."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,12 +9,51 @@ from sparkwright.app.diagnose import year_of
 from sparkwright.app.diagnose_watch import Watching
 from sparkwright.domain.diagnosis import CONFIDENT, Cause
 from sparkwright.engines.dialect import of_a_client, quotes_a_client
+from sparkwright.ports import Clock
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Found
 from sparkwright.supervision.events import Cleared, Event, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs
 from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import DeploymentContext
+
+Task = Callable[[], Coroutine[Any, Any, None]]
+AGAIN = 30.0
+
+
+class TaskSupervisor:
+    """trouble: told of (name, error) when a task failed, of (name, None) when it runs again."""
+
+    def __init__(self, clock: Clock, trouble: Callable[[str, Exception | None], None]) -> None:
+        self._clock, self._trouble = clock, trouble
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, name: str, work: Task) -> None:
+        task = asyncio.create_task(self._kept(name, work), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _kept(self, name: str, work: Task) -> None:
+        mine = asyncio.current_task()
+        while True:
+            try:
+                await work()
+                return
+            except Exception as error:
+                if mine and mine.cancelling():
+                    return  # what it says of being ended is nobody's trouble
+                self._trouble(name, error)
+            await self._clock.sleep(AGAIN)
+            self._trouble(name, None)
+
+    def release(self) -> None:
+        """None of them tells anything any more; a connection to a node that hangs takes some seconds to end."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def gone(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
 
 _MOST_QUEUED = 10_000
 _EXPLAINED = 20.0
@@ -144,3 +183,23 @@ class EventBus:
 
     def _watching(self) -> Watching:
         return Watching(year_of(self.context.services), self.context.words)
+
+
+_FILES_EVERY = 5.0
+HISTORY = "history"
+
+
+async def watch_files(bus: EventBus) -> None:
+    told: set[str] = set()
+    while True:
+        told = check_files(bus, told)
+        await bus.context.pause(_FILES_EVERY)
+
+
+def check_files(bus: EventBus, told: set[str]) -> set[str]:
+    """told: the kinds that were wrong at the look before; those of this one."""
+    keep = bus.context.keep
+    wrong = {**keep.journal.wrong(), HISTORY: keep.store.wrong()}
+    for kind in {*wrong, *told}:
+        bus.stands(kind, wrong.get(kind, ""))
+    return set(wrong)

@@ -10,27 +10,14 @@ from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import ALIVE, Recovery, State
+from sparkwright.supervision.state import ALIVE, Policy, Recovery, State
 from sparkwright.supervision.state import Work as Kind
-from sparkwright.supervisor.announcer import Announcer
-from sparkwright.supervisor.census import Census, census
+from sparkwright.supervisor import engine, event_bus, gateway_watch, nodes
+from sparkwright.supervisor.announcer import Announcer, view
 from sparkwright.supervisor.context import DeploymentContext
-from sparkwright.supervisor.effects.runner import EffectRunner, Work
-from sparkwright.supervisor.effects.swap import SILENT
-from sparkwright.supervisor.event_bus import EventBus
-from sparkwright.supervisor.live import view
-from sparkwright.supervisor.sources import (
-    engine,
-    gateway,
-    listing,
-    nodes,
-    ranks,
-    records,
-    stillness,
-    suspicion,
-)
-from sparkwright.supervisor.tasks import TaskSupervisor
+from sparkwright.supervisor.effects import SILENT, EffectRunner, Work
+from sparkwright.supervisor.event_bus import EventBus, TaskSupervisor
+from sparkwright.supervisor.nodes import Census, census
 
 _SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
 _TICK = 1.0
@@ -63,16 +50,16 @@ class Loop:
     async def run(self) -> None:
         known, found = self._known(), await census(self.context)
         await self._announcer.begin(new=known is None)
-        listing.note(self.bus, found)
+        nodes.note_census(self.bus, found)
         self._state = known or machine.first(self.context.now(), ready=await self._answers())
         for node in self.context.nodes:
-            self._nodes.begin(f"samples of {node}", partial(nodes.watch, self.bus, node))
+            self._nodes.begin(f"samples of {node}", partial(nodes.watch_node, self.bus, node))
         self._nodes.begin("clock", self._tick)
-        self._nodes.begin("gateway", partial(gateway.watch, self.bus))
-        self._nodes.begin("gateway probe", partial(gateway.probe, self.bus))
-        self._nodes.begin("gateway's programs", partial(gateway.programs, self.bus))
-        self._nodes.begin("Docker", partial(listing.dockers, self.bus))
-        self._nodes.begin("records", partial(records.watch, self.bus))
+        self._nodes.begin("gateway", partial(gateway_watch.watch, self.bus))
+        self._nodes.begin("gateway probe", partial(gateway_watch.probe, self.bus))
+        self._nodes.begin("gateway's programs", partial(gateway_watch.programs, self.bus))
+        self._nodes.begin("Docker", partial(nodes.watch_docker, self.bus))
+        self._nodes.begin("records", partial(event_bus.watch_files, self.bus))
         await self._step(self._resumed(found))
         while self._state.phase is not DeploymentState.STOPPED:
             await self._step(await self.bus.events.get())
@@ -116,7 +103,7 @@ class Loop:
         self._obey(at)
         if self._unwritten:
             self._save()
-        nodes.silent(self.bus)
+        nodes.report_silent(self.bus)
         if self.bus.serving:
             self.bus.found(self.bus.detectors.tick(at))
         self.bus.tell(Tick(at))
@@ -190,13 +177,13 @@ class Loop:
             return
         self.bus.begin(self._state.ready_at)
         for rank in range(len(self.context.nodes)):
-            self._ranks.begin(f"follower of rank {rank}", partial(ranks.follow, self.bus, rank))
-        self._ranks.begin("causes", partial(suspicion.weigh_all, self.bus))
+            self._ranks.begin(f"follower of rank {rank}", partial(nodes.follow_rank, self.bus, rank))
+        self._ranks.begin("causes", partial(engine.weigh_suspects, self.bus))
         self._ranks.begin("figures", partial(engine.figures, self.bus))
         self._ranks.begin("canary", partial(engine.canary, self.bus))
-        self._ranks.begin("requests in flight", partial(gateway.in_flight, self.bus))
-        self._ranks.begin("listing", partial(listing.look, self.bus))
-        self._ranks.begin("stillness", partial(stillness.look_into, self.bus))
+        self._ranks.begin("requests in flight", partial(gateway_watch.in_flight, self.bus))
+        self._ranks.begin("listing", partial(nodes.watch_listing, self.bus))
+        self._ranks.begin("stillness", partial(nodes.inspect_processes, self.bus))
 
     def _trouble(self, name: str, error: Exception | None) -> None:
         """A source that failed is a defect of ours: shown, and it is begun again."""

@@ -10,12 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sparkwright.adapters.artifacts import FolderArtifacts
-from sparkwright.adapters.audit import whoami
-from sparkwright.adapters.calibrations import FolderCalibrations
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.artifacts import FolderArtifacts, FolderCalibrations
 from sparkwright.adapters.hooks import Hooks
 from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.machine import SystemClock, whoami
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.adapters.ssh import SshSettings
@@ -25,9 +23,8 @@ from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import Desired, Live
 from sparkwright.ports import Keep
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervisor.home import Home
-from sparkwright.supervisor.log import Log
+from sparkwright.supervision.state import Policy
+from sparkwright.supervisor.home import Home, Log
 from sparkwright.supervisor.loop import supervise
 
 _LOOK_AGAIN = 2.0

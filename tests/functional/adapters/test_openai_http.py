@@ -6,7 +6,7 @@ import pytest
 
 from fakes.ports import free_port
 from fakes.replay import Replay, Reply, recorded
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import HttpTimeouts, OpenAiEndpoint
 from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import Answer

@@ -26,8 +26,7 @@ from sparkwright.domain.live import Live
 from sparkwright.engines.tables import routes
 from sparkwright.engines.version import within
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
-from sparkwright.gateway.keys import Key, Keys, digest, text_of
-from sparkwright.gateway.setting import GatewaySetting
+from sparkwright.gateway.keys import GatewaySetting, Key, Keys, digest, text_of
 
 KEY = "sk-sw-" + "1f" * 24
 ENGINE_KEY = "the-engines-own-key-7d1"

@@ -20,9 +20,9 @@ from fakes.ports import free_port
 from fakes.sink import FakeSink
 from functional.gateway.gateways import ENGINE_KEY
 from functional.simulator.process import HEAD_ADDRESS, wait_until
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.artifacts import FolderKeyring
 from sparkwright.adapters.hosts import ClusterHosts
-from sparkwright.adapters.keyring import FolderKeyring
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.ssh import SshSettings
 from sparkwright.app.gateway import GatewayInstall, Reach, install_gateway, settled
 from sparkwright.app.services import Services

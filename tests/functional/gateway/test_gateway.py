@@ -15,7 +15,7 @@ import pytest
 
 from functional.gateway.gateways import ENGINE_KEY, KEY, LIMIT, Gateway
 from functional.simulator.process import HEAD_ADDRESS, Simulator
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.domain.deployment import DeploymentState
 

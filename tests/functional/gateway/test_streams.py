@@ -17,7 +17,7 @@ from fakes.ports import free_port
 from functional.gateway.conftest import Opened
 from functional.gateway.gateways import ENGINE_KEY, KEY, Gateway, hides_cut_streams
 from functional.simulator.process import HEAD_ADDRESS, Simulator
-from sparkwright.adapters.clock import SystemClock
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -10,7 +10,7 @@ import pytest
 from fakes import runs
 from functional.report.browser import BROWSER, Page, browser
 from sparkwright.adapters.sqlite.runs import SqliteRuns
-from sparkwright.app.report import compared
+from sparkwright.app.report import compared_with_first
 from sparkwright.domain.run import Run
 from sparkwright.domain.summary import RunSummary
 from sparkwright.loadgen.stats import summarize
@@ -52,7 +52,7 @@ def shown(folder: Path, made: Sequence[Run]) -> Shown:
     kept = asyncio.run(_kept(folder / "runs.sqlite", made))
     summaries = tuple(summarize(run) for run in kept)
     path = folder / "report.html"
-    path.write_text(html(summaries, compared(summaries)), encoding="utf-8")
+    path.write_text(html(summaries, compared_with_first(summaries)), encoding="utf-8")
     return Shown(path, summaries)
 
 

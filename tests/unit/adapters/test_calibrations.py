@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.adapters.calibrations import FolderCalibrations
+from sparkwright.adapters.artifacts import FolderCalibrations
 from sparkwright.domain.calibration import Calibration, Conditions
 
 UNDER = Conditions(

@@ -13,8 +13,8 @@ from fakes.hosts import FakeHosts
 from fakes.sink import FakeSink
 from sparkwright import ports
 from sparkwright.adapters.artifacts import FolderArtifacts
-from sparkwright.adapters.clock import SystemClock
 from sparkwright.adapters.hosts import ClusterHosts
+from sparkwright.adapters.machine import SystemClock
 from sparkwright.adapters.node_host import NodeHost
 from sparkwright.adapters.openai_http import OpenAiEndpoint
 from sparkwright.domain.command import Command, Completed, shell

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.adapters.keyring import FolderKeyring
+from sparkwright.adapters.artifacts import FolderKeyring
 from sparkwright.domain.errors import UsageError
 
 

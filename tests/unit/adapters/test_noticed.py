@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.adapters.noticed import read_events, write_events
+from sparkwright.adapters.artifacts import read_events, write_events
 
 
 def test_events_come_back_and_the_oldest_go(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from sparkwright.app.compare import planned
 from sparkwright.app.gate import judge_of, optimum
 from sparkwright.app.plan import make_plan, stopping
+from sparkwright.app.prepare import planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.domain.checkpoint import Checkpoint, Stored

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.app.identity import engines, looked_at
+from sparkwright.app.cluster_state import engines, looked_at
 from sparkwright.app.launch import Options, up
 from sparkwright.app.services import ClusterState, LaunchRequest
 from sparkwright.domain.command import Command, Completed

@@ -14,8 +14,8 @@ from fakes.hosts import FakeHosts
 from fakes.rank_node import Rank, RankNode
 from fakes.sink import FakeSink
 from sparkwright.app.install_supervisor import InstallOptions, InstallResult, install_supervisor
+from sparkwright.app.lease import pause, remove_supervisor, taking_over
 from sparkwright.app.prepare import prepare
-from sparkwright.app.remove_supervisor import pause, remove_supervisor, taking_over
 from sparkwright.app.services import Services
 from sparkwright.app.stop import down
 from sparkwright.domain.codec import from_json

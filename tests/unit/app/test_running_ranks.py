@@ -6,9 +6,9 @@ import pytest
 
 from fakes.rank_node import STATE
 from sparkwright.app.launch import Options, up
+from sparkwright.app.lease import taken_down
 from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import prepare
-from sparkwright.app.remove_supervisor import taken_down
 from sparkwright.app.standing import Old, differences, replaced_text, standing
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import Desired

@@ -11,7 +11,7 @@ from fakes.measured import level, row, run
 from sparkwright.adapters.run_files.formats import DiskRunFiles
 from sparkwright.adapters.sqlite.runs import SqliteRuns
 from sparkwright.app import runs as use
-from sparkwright.app.compare_runs import compared, gated
+from sparkwright.app.report import compared, gated
 from sparkwright.app.runs import RunsAndFiles
 from sparkwright.domain.errors import UsageError
 from sparkwright.loadgen.gates import parse

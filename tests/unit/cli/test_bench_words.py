@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import Ready
-from sparkwright.app.bench.dependencies import Order
-from sparkwright.app.bench.outline import outline
-from sparkwright.app.bench.target import Target
+from sparkwright.app.bench.measure import outline
+from sparkwright.app.bench.target import Order, Target
 from sparkwright.cli.bench_words import found_text, lacks, plan_json, plan_text
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.run import Conditions

@@ -5,8 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from sparkwright.app.compare import Planned
-from sparkwright.app.prepare import Outcome
+from sparkwright.app.prepare import Outcome, Planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_memory
 from sparkwright.cli.plan_compare import comparison_json, comparison_text

@@ -14,8 +14,8 @@ from drills.plan import FULL, QUICK, Stage, names
 from drills.table import page, text
 from drills.watch import Sight
 from sparkwright.domain.units import GIB
-from sparkwright.supervision.detect.floors import floors
-from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.detect.memory import floors
+from sparkwright.supervision.state import Policy
 from unit.for_each import for_each
 
 PROMISED = {

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from sparkwright.domain.recipe import GatewayTls
-from sparkwright.gateway.answers import Answer, away, gateway_broken, no_key
 from sparkwright.gateway.caddy import GatewayConfig, config, root_certificate
+from sparkwright.gateway.decide import Answer, away, gateway_broken, no_key
 
 GATEWAY = GatewayConfig(("",), 8443, "127.0.0.1:8000", "/state/door/ca", names=("spark-1", "10.0.0.1"), limit=1000)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.live import Live
-from sparkwright.gateway import answers
+from sparkwright.gateway import decide
 from sparkwright.gateway.decide import (
     CROWD,
     HOLD,
@@ -34,7 +34,7 @@ ROUTES = matcher(("POST /v1/chat/completions", "GET /v1/models/{path}", "POST /v
 def test_nothing_next_to_v1(path: str) -> None:
     """Guards that also the key check, and not Caddy alone, knows what is served; a key changes nothing."""
     answer = refused(replace(GOOD, path=path), 100, ROUTES)
-    assert answer == answers.no_such_path()
+    assert answer == decide.no_such_path()
 
 
 PLAIN = set(ascii_letters + digits + "._~@:+=-")
@@ -75,21 +75,21 @@ def test_placeholders_hold_plain_segments_only(call: str, served: bool) -> None:
 
 def test_an_empty_list_serves_nothing() -> None:
     """Guards a setting that an older `up` has written: without a list nothing is let through."""
-    assert refused(GOOD, 100, matcher(())) == answers.no_such_route("POST /v1/chat/completions")
+    assert refused(GOOD, 100, matcher(())) == decide.no_such_route("POST /v1/chat/completions")
 
 
 def test_keys_that_cannot_be_read_are_not_called_unknown() -> None:
     """Guards that a client with a good key reads 503 and not 401 while its key cannot be checked."""
-    assert refused(replace(GOOD, known=False, readable=False), 100, ROUTES) == answers.keys_unreadable()
+    assert refused(replace(GOOD, known=False, readable=False), 100, ROUTES) == decide.keys_unreadable()
     assert refused(replace(GOOD, readable=False), 100, ROUTES) is None, "the engine's own key is no matter of the file"
 
 
 def test_the_key_comes_before_all_that_reports_something() -> None:
     """Guards that strangers learn neither limits nor the engine's state."""
     stranger = replace(GOOD, known=False, length=10**9)
-    assert refused(stranger, 100, ROUTES) == answers.no_key(shown=True)
-    assert refused(replace(stranger, shown=False), 100, ROUTES) == answers.no_key(shown=False)
-    assert refused(replace(GOOD, length=101), 100, ROUTES) == answers.too_large(100)
+    assert refused(stranger, 100, ROUTES) == decide.no_key(shown=True)
+    assert refused(replace(stranger, shown=False), 100, ROUTES) == decide.no_key(shown=False)
+    assert refused(replace(GOOD, length=101), 100, ROUTES) == decide.too_large(100)
     assert refused(GOOD, 100, ROUTES) is refused(replace(GOOD, length=None), 100, ROUTES) is None
 
 
@@ -99,7 +99,7 @@ def test_what_is_not_refusing_lets_in() -> None:
     assert admitted(replace(LIVE, refusing=False), NOW, 0.0) is None
     assert admitted(replace(LIVE, at=NOW - 60), NOW, 0.0) is None
     assert admitted(replace(LIVE, at=NOW + 60), NOW, 0.0) is None
-    assert isinstance(admitted(LIVE, NOW, 0.0), answers.Answer)
+    assert isinstance(admitted(LIVE, NOW, 0.0), decide.Answer)
 
 
 def test_a_short_gap_is_waited_for_and_no_longer() -> None:
@@ -107,22 +107,22 @@ def test_a_short_gap_is_waited_for_and_no_longer() -> None:
     soon = replace(LIVE, back_at=NOW + 6)
     assert admitted(soon, NOW, 0.0) == Hold(6.0)
     assert admitted(soon, NOW, 3.9) == Hold(6.0)
-    assert isinstance(admitted(soon, NOW, 4.1), answers.Answer)
-    assert isinstance(admitted(soon, NOW, 0.0, CROWD + 1), answers.Answer)
-    assert isinstance(admitted(replace(soon, back_at=NOW + HOLD + 1), NOW, 0.0), answers.Answer)
+    assert isinstance(admitted(soon, NOW, 4.1), decide.Answer)
+    assert isinstance(admitted(soon, NOW, 0.0, CROWD + 1), decide.Answer)
+    assert isinstance(admitted(replace(soon, back_at=NOW + HOLD + 1), NOW, 0.0), decide.Answer)
 
 
 def test_a_gap_of_unknown_length_is_waited_for_while_it_is_young() -> None:
     """Guards that a dead rank is refused within a second of its detection, not after ten."""
     young = replace(LIVE, phase=DeploymentState.DRAINING, since=NOW - 0.4)
     assert admitted(young, NOW, 0.0) == Hold(pytest.approx(0.6))
-    assert isinstance(admitted(young, NOW + 0.7, 0.7), answers.Answer)
+    assert isinstance(admitted(young, NOW + 0.7, 0.7), decide.Answer)
 
 
 @pytest.mark.parametrize("phase", [DeploymentState.FAILED, DeploymentState.NEEDS_REBOOT, DeploymentState.READY])
 def test_what_does_not_pass_by_itself_is_not_waited_for(phase: DeploymentState) -> None:
     """Guards that nobody is held for a person to come, nor for memory to be freed."""
-    assert isinstance(admitted(replace(LIVE, phase=phase, back_at=NOW + 2), NOW, 0.0), answers.Answer)
+    assert isinstance(admitted(replace(LIVE, phase=phase, back_at=NOW + 2), NOW, 0.0), decide.Answer)
 
 
 def test_the_words_report_what_since_when_and_until_when() -> None:

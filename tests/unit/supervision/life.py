@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from sparkwright.supervision.events import Answer, Captured, Fault, Launched, LaunchFailed, Resumed, Stopped
 from sparkwright.supervision.machine import first, step
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import Recovery, State
+from sparkwright.supervision.state import Policy, Recovery, State
 
 POLICY = Policy()
 T0 = 1_000_000.0

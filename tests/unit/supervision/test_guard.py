@@ -3,10 +3,11 @@
 from itertools import pairwise
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import guard
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import Recovery, State
+from sparkwright.supervision import moves
+from sparkwright.supervision.events import Captured, Fault, Launched, LaunchFailed, Ready, Stopped, Tick
+from sparkwright.supervision.state import Capture, Policy, Recovery, State
 from unit.for_each import for_each
+from unit.supervision.life import T0, Life
 
 POLICY = Policy()
 
@@ -17,7 +18,7 @@ def tried(*launches: float, attempt: int = 0, counted: bool = False) -> State:
 
 def test_waits_grow_and_end() -> None:
     """At once, 5 s, 30 s, 2 min, 10 min, and 10 min from there on."""
-    assert [guard.wait(n, POLICY) for n in range(7)] == [0.0, 5.0, 30.0, 120.0, 600.0, 600.0, 600.0]
+    assert [moves.wait(n, POLICY) for n in range(7)] == [0.0, 5.0, 30.0, 120.0, 600.0, 600.0, 600.0]
 
 
 @for_each(
@@ -37,22 +38,39 @@ def test_waits_grow_and_end() -> None:
 )
 def test_the_guard_counts_what_its_windows_see(state, at, limit) -> None:
     """To the second; times ahead of a clock that was set back count; a launch that is counted is not counted twice."""
-    assert guard.too_many(state, at, POLICY) == limit
+    assert moves.too_many(state, at, POLICY) == limit
 
 
 def test_only_what_a_window_can_see_is_remembered() -> None:
     """The state file does not grow with the years."""
-    assert guard.remembered((0.0, 100.0, 21000.0), 21650.0, POLICY) == (100.0, 21000.0)
+    assert moves.remembered((0.0, 100.0, 21000.0), 21650.0, POLICY) == (100.0, 21000.0)
 
 
 def test_a_clock_that_was_set_back_holds_nothing_up() -> None:
     """A back-off that seems to last longer than any does is over."""
-    assert not guard.is_due(1000.0, 999.0, POLICY) and guard.is_due(1000.0, 1000.0, POLICY)
-    assert not guard.is_due(1000.0, 400.0, POLICY) and guard.is_due(1000.0, 399.0, POLICY)
+    assert not moves.is_due(1000.0, 999.0, POLICY) and moves.is_due(1000.0, 1000.0, POLICY)
+    assert not moves.is_due(1000.0, 400.0, POLICY) and moves.is_due(1000.0, 399.0, POLICY)
 
 
 def test_the_stronger_recovery_wins() -> None:
     """A power cycle before a reboot before a relaunch, in whatever order they are asked for."""
     order = [Recovery.NONE, Recovery.REFUSE, Recovery.RELAUNCH, Recovery.STOP, Recovery.REBOOT, Recovery.POWER_CYCLE]
     for weaker, stronger in pairwise(order):
-        assert guard.stronger(weaker, stronger) is guard.stronger(stronger, weaker) is stronger
+        assert moves.stronger(weaker, stronger) is moves.stronger(stronger, weaker) is stronger
+
+
+def test_an_incident_counts_from_the_first_request_that_got_nothing() -> None:
+    """Also over launches that fail in between; the next incident has a beginning of its own."""
+    life = Life()
+    *_, saving = life.tell(Fault(T0 + 40, "frozen", "nothing moves", Recovery.RELAUNCH, since=T0 + 4))
+    assert saving == Capture(0, "frozen", "nothing moves", (), 1, T0 + 4)
+    life.tell(Captured(T0 + 41, 1))
+    life.tell(Stopped(T0 + 42))
+    life.tell(LaunchFailed(T0 + 50, "rank 0 ended with 1"))
+    assert life.state.lost == T0 + 4
+    life.tell(Captured(T0 + 51, 1))
+    life.tell(Stopped(T0 + 52))
+    life.tell(Tick(T0 + 60))
+    life.tell(Launched(T0 + 61))
+    life.tell(Ready(T0 + 65))
+    assert life.state.phase is DeploymentState.READY and life.state.lost == 0.0

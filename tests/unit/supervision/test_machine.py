@@ -7,18 +7,6 @@ from typing import get_args
 import pytest
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision.effects import (
-    Admit,
-    Announce,
-    Capture,
-    Close,
-    Launch,
-    Reboot,
-    Record,
-    Refuse,
-    Stop,
-    Watch,
-)
 from sparkwright.supervision.events import (
     Captured,
     Cleared,
@@ -35,7 +23,22 @@ from sparkwright.supervision.events import (
     Tick,
 )
 from sparkwright.supervision.machine import NEVER, TABLE, row, step
-from sparkwright.supervision.state import RESTING, Recovery, State, Work
+from sparkwright.supervision.state import (
+    RESTING,
+    Admit,
+    Announce,
+    Capture,
+    Close,
+    Launch,
+    Reboot,
+    Record,
+    Recovery,
+    Refuse,
+    State,
+    Stop,
+    Watch,
+    Work,
+)
 from unit.for_each import for_each
 from unit.supervision.life import BOOTS, NEW_BOOTS, POLICY, T0, Life, kinds, resumed
 
@@ -481,20 +484,3 @@ def test_an_outage_that_ends_without_a_restart_stays_in_the_history() -> None:
         said = Announce("recovered", "no token for 79 s; it recovered without a restart")
         trace = (Record("stalled", "no token for 79 s", T0, at),) if recorded else ()
         assert effects == ((*trace, said) if heard else trace) and life.state.phase is D.READY
-
-
-def test_an_incident_counts_from_the_first_request_that_got_nothing() -> None:
-    """Also over launches that fail in between; the next incident has a beginning of its own."""
-    life = Life()
-    *_, saving = life.tell(Fault(T0 + 40, "frozen", "nothing moves", Recovery.RELAUNCH, since=T0 + 4))
-    assert saving == Capture(0, "frozen", "nothing moves", (), 1, T0 + 4)
-    life.tell(Captured(T0 + 41, 1))
-    life.tell(Stopped(T0 + 42))
-    life.tell(LaunchFailed(T0 + 50, "rank 0 ended with 1"))
-    assert life.state.lost == T0 + 4
-    life.tell(Captured(T0 + 51, 1))
-    life.tell(Stopped(T0 + 52))
-    life.tell(Tick(T0 + 60))
-    life.tell(Launched(T0 + 61))
-    life.tell(Ready(T0 + 65))
-    assert life.state.phase is D.READY and life.state.lost == 0.0

@@ -8,19 +8,18 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.codec import from_json, to_json
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import effects as do
 from sparkwright.supervision import events as now
+from sparkwright.supervision import state
 from sparkwright.supervision.machine import TABLE, first, step
-from sparkwright.supervision.policy import Policy
-from sparkwright.supervision.state import RESTING, Recovery, State, Work
+from sparkwright.supervision.state import RESTING, Policy, Recovery, State, Work
 
 WORKS = {
-    do.Capture: Work.CAPTURE,
-    do.Stop: Work.STOP,
-    do.Launch: Work.LAUNCH,
-    do.Watch: Work.WATCH,
-    do.Reboot: Work.REBOOT,
-    do.Swap: Work.SWAP,
+    state.Capture: Work.CAPTURE,
+    state.Stop: Work.STOP,
+    state.Launch: Work.LAUNCH,
+    state.Watch: Work.WATCH,
+    state.Reboot: Work.REBOOT,
+    state.Swap: Work.SWAP,
 }
 SERVING = (DeploymentState.READY, DeploymentState.DEGRADED)
 MILD = (Recovery.NONE, Recovery.REFUSE)
@@ -103,7 +102,7 @@ class World:
 
     def kill(self) -> None:
         """SIGKILL; what was being launched stays as it is, half done."""
-        if isinstance(self.work, do.Launch) and self.counts:
+        if isinstance(self.work, state.Launch) and self.counts:
             self.begun[-1] = (self.begun[-1][0], True)
         self.work, written = None, to_json(self.state)
         self.state = from_json(State, written)
@@ -113,29 +112,29 @@ class World:
     def carry_out(self, effect) -> None:
         if type(effect) in WORKS:
             self.begin(effect)
-        if isinstance(effect, do.Refuse | do.Admit):
-            self.admits = isinstance(effect, do.Admit)
-        if isinstance(effect, do.Close):
+        if isinstance(effect, state.Refuse | state.Admit):
+            self.admits = isinstance(effect, state.Admit)
+        if isinstance(effect, state.Close):
             self.closed.add(effect.incident or self.opened)
 
     def begin(self, effect) -> None:
         self.effects += 1
         assert effect.turn == self.state.turn and self.state.work is WORKS[type(effect)]
         cut_off = self.work is not None
-        faulty = isinstance(self.work, do.Watch) and isinstance(effect, do.Capture)
-        asked = isinstance(effect, do.Stop | do.Swap) and self.asked
+        faulty = isinstance(self.work, state.Watch) and isinstance(effect, state.Capture)
+        asked = isinstance(effect, state.Stop | state.Swap) and self.asked
         assert not cut_off or faulty or asked, "two works"
         self.work = effect
-        if isinstance(effect, do.Capture) and effect.incident == 0 and self.opened in self.closed | {0}:
+        if isinstance(effect, state.Capture) and effect.incident == 0 and self.opened in self.closed | {0}:
             self.opened += 1
             self.reboots = 0
-        if isinstance(effect, do.Launch):
+        if isinstance(effect, state.Launch):
             assert self.alive == [False, False], "a second launch"
             self.counts = not self.state.planned
             if self.counts:
                 self.begun.append((self.at, False))
             self.count()
-        if isinstance(effect, do.Reboot):
+        if isinstance(effect, state.Reboot):
             assert self.policy.allow_reboot and effect.before
 
     def count(self) -> None:
@@ -224,7 +223,7 @@ class World:
         self.asked = False
 
     def half_launch(self) -> None:
-        if isinstance(self.work, do.Launch) and self.reached:
+        if isinstance(self.work, state.Launch) and self.reached:
             self.alive = [self.dice.below(2) == 1, True]
 
     def fault(self) -> None:

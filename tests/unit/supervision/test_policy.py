@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Policy
 
 
 def test_drills_scale_every_time_and_no_count() -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision.effects import Admit, Announce, Capture, Close, Launch, Refuse, Stop, Swap
 from sparkwright.supervision.events import (
     Captured,
     Fault,
@@ -15,7 +14,7 @@ from sparkwright.supervision.events import (
     Returned,
     Stopped,
 )
-from sparkwright.supervision.state import Recovery, Work
+from sparkwright.supervision.state import Admit, Announce, Capture, Close, Launch, Recovery, Refuse, Stop, Swap, Work
 from unit.supervision.life import T0, Life, kinds, resumed
 
 D = DeploymentState

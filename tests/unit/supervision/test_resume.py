@@ -5,10 +5,22 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision.effects import Admit, Announce, Capture, Close, Launch, Reboot, Refuse, Stop, Watch
 from sparkwright.supervision.events import Captured, Fault, Launched, LaunchFailed, Ready, Stopped, Tick
 from sparkwright.supervision.machine import TABLE, first, step
-from sparkwright.supervision.state import Recovery, State, Work
+from sparkwright.supervision.state import (
+    Admit,
+    Announce,
+    Capture,
+    Close,
+    Launch,
+    Reboot,
+    Recovery,
+    Refuse,
+    State,
+    Stop,
+    Watch,
+    Work,
+)
 from unit.for_each import for_each
 from unit.supervision.life import BOOTS, NEW_BOOTS, POLICY, T0, Life, kinds, resumed
 

@@ -8,8 +8,8 @@ from fakes.rank_node import Exit
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.recipe import Runtime
 from sparkwright.remote import docker
-from sparkwright.supervisor.census import census
-from sparkwright.supervisor.sources import listing
+from sparkwright.supervisor import nodes
+from sparkwright.supervisor.nodes import census
 from unit.supervisor.watchtower import tower
 
 
@@ -41,8 +41,8 @@ async def test_a_node_without_its_docker_has_no_containers_to_show(runtime: Runt
     it.scene.nodes[1].on(docker.LABEL, "absent\nstopped\n")
     found = await census(it.context)
     assert found.dockerless == ({"spark-2": "Docker is not running on spark-2"} if runtime is Runtime.DOCKER else {})
-    listing.note(it.bus, found)
-    assert listing.waited_for(it.bus) == list(found.dockerless)
+    nodes.note_census(it.bus, found)
+    assert nodes.waited_for(it.bus) == list(found.dockerless)
     it.bus.standing.clear()
 
 

@@ -9,13 +9,12 @@ from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.domain.command import Command
 from sparkwright.domain.errors import NotReady, Unreachable
 from sparkwright.domain.live import DeploymentState
-from sparkwright.supervision.effects import Announce, Capture, Close, Refuse, Stop
 from sparkwright.supervision.events import Captured, Launched, LaunchFailed, Ready, Stopped
-from sparkwright.supervision.state import State
+from sparkwright.supervision.state import Announce, Capture, Close, Refuse, State, Stop
 from sparkwright.supervisor.announcer import Announcer
-from sparkwright.supervisor.census import census
-from sparkwright.supervisor.effects.runner import EffectRunner
-from sparkwright.supervisor.effects.start import launch, watch
+from sparkwright.supervisor.effects import EffectRunner
+from sparkwright.supervisor.nodes import census
+from sparkwright.supervisor.ranks import launch, watch
 from unit.supervisor.watchtower import Tower, tower
 
 STATE = State(DeploymentState.DRAINING, 1.0, reason="rank 1 has ended", fault="rank-exited", refusing=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sparkwright.domain.deployment import Phase
 from sparkwright.domain.progress import Notice, Progress, RankPhase, StepDone, StepStarted
-from sparkwright.supervisor.log import Log
+from sparkwright.supervisor.home import Log
 
 
 def log(path: Path, most: int = 1000) -> Log:

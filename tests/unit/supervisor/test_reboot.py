@@ -5,7 +5,7 @@ from sparkwright.domain.command import Completed
 from sparkwright.domain.errors import Unreachable
 from sparkwright.remote import repair as commands
 from sparkwright.supervision.events import Rebooted, RebootFailed
-from sparkwright.supervisor.effects.reboot import reboot
+from sparkwright.supervisor.effects import reboot
 from unit.supervisor.watchtower import AVAILABLE, Tower, tower
 
 BEFORE = (("spark-1", "boot:1"), ("spark-2", "boot:1"))

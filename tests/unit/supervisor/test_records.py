@@ -2,24 +2,24 @@
 
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.state import Recovery
-from sparkwright.supervisor.sources import records
+from sparkwright.supervisor import event_bus
 from unit.supervisor.watchtower import tower
 
 
 async def test_a_torn_file_and_a_newer_store_are_troubles_until_they_are_fixed() -> None:
     """Guards bad input: one finding each where somebody looks, reported again to a start, which has forgotten it."""
     it = tower()
-    told = records.look(it.bus, set())
+    told = event_bus.check_files(it.bus, set())
     assert it.events == []
     it.keep.journal.troubles, it.keep.store.trouble = {"state-file": "state.json could not be read"}, "version 99"
-    told = records.look(it.bus, told)
+    told = event_bus.check_files(it.bus, told)
     found = it.events
     assert {event.kind for event in found if isinstance(event, Fault)} == {"state-file", "history"}
     assert all(event.recovery is Recovery.NONE for event in found if isinstance(event, Fault))
-    told = records.look(it.bus, told)
+    told = event_bus.check_files(it.bus, told)
     assert it.events == []
     it.bus.begin()
     assert len(it.events) == 2
     it.keep.journal.troubles, it.keep.store.trouble = {}, ""
-    records.look(it.bus, told)
+    event_bus.check_files(it.bus, told)
     assert {event.kind for event in it.events if isinstance(event, Cleared)} == {"state-file", "history"}

@@ -19,8 +19,8 @@ from sparkwright.facts import sample
 from sparkwright.remote import process
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
-from sparkwright.supervisor.census import Census, DockerAway
-from sparkwright.supervisor.sources import engine, listing, nodes, ranks, stillness, suspicion
+from sparkwright.supervisor import engine, nodes
+from sparkwright.supervisor.nodes import Census, DockerAway
 from unit.supervisor.watchtower import Tower, tower
 
 STATE = "/home/ai/.local/state/sparkwright"
@@ -44,7 +44,7 @@ async def test_a_rank_that_ends_is_a_fault_with_its_last_lines() -> None:
     it = tower()
     scraped = '(APIServer pid=6) INFO:     127.0.0.1:58492 - "GET /metrics HTTP/1.1" 200 OK'
     follows(it, 1, lines("a line", scraped, ends="exited 137 false 5 5"))
-    await ranks.follow(it.bus, 1)
+    await nodes.follow_rank(it.bus, 1)
     (fault,) = it.events
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.recovery) == ("rank-exited", Recovery.RELAUNCH)
@@ -57,7 +57,7 @@ async def test_a_rank_that_leaves_in_order_lets_the_one_that_it_lost_speak_first
     it = tower()
     for number, code in ((0, 137), (1, 0)):
         follows(it, number, lines(ends=f"exited {code} false 5 5"))
-    await asyncio.gather(ranks.follow(it.bus, 1), ranks.follow(it.bus, 0))
+    await asyncio.gather(nodes.follow_rank(it.bus, 1), nodes.follow_rank(it.bus, 0))
     assert ["code 137" in event.what for event in it.events if isinstance(event, Fault)] == [True, False]
 
 
@@ -66,7 +66,7 @@ async def test_a_node_out_of_reach_has_nothing_of_its_rank() -> None:
     it = tower()
     gone = Unreachable("spark-2", "connection lost")
     follows(it, 1, gone, gone, gone, lines(ends="gone 0 false 5 5"))
-    await ranks.follow(it.bus, 1)
+    await nodes.follow_rank(it.bus, 1)
     (fault,) = it.events
     assert isinstance(fault, Fault) and "somebody removed it" in fault.what
     assert it.scene.clock.slept == pytest.approx([1.0, 1.1, 1.21])
@@ -77,11 +77,11 @@ async def test_samples_that_stay_away_make_a_node_unseen_once() -> None:
     it = tower()
     it.bus.heard["spark-2"] = it.context.now()
     it.scene.clock.advance(10.0)
-    nodes.silent(it.bus)
+    nodes.report_silent(it.bus)
     assert it.events == []
     it.scene.clock.advance(20.0)
-    nodes.silent(it.bus)
-    nodes.silent(it.bus)
+    nodes.report_silent(it.bus)
+    nodes.report_silent(it.bus)
     (fault,) = it.events
     assert isinstance(fault, Fault) and fault.recovery is Recovery.NONE and "spark-2" in fault.what
 
@@ -89,7 +89,7 @@ async def test_samples_that_stay_away_make_a_node_unseen_once() -> None:
 async def test_what_a_log_reports_of_an_engine_that_answers_is_only_noted() -> None:
     """Guards against restarts by a fatal word: engines print them and live on."""
     it = tower()
-    await suspicion.weigh(it.bus, CAUSE)
+    await engine.weigh_suspect(it.bus, CAUSE)
     assert it.events == []
     assert [(event.kind, "peer-rank-died" in event.text) for event, _ in it.keep.store.events] == [("noticed", True)]
 
@@ -98,7 +98,7 @@ async def test_what_a_log_reports_of_an_engine_that_refuses_is_believed() -> Non
     """Guards the 61 s of HTTP 500 after a rank's death (captures m1): log and refusal together are enough."""
     it = tower()
     it.scene.endpoint.given = [NotReady("HTTP 500: EngineCore died")]
-    await suspicion.weigh(it.bus, CAUSE)
+    await engine.weigh_suspect(it.bus, CAUSE)
     (fault,) = it.events
     assert isinstance(fault, Fault)
     assert (fault.kind, fault.recovery, fault.evidence) == (
@@ -113,7 +113,7 @@ async def test_silence_with_a_suspicious_log_may_be_a_long_prefill() -> None:
     it = tower()
     it.scene.endpoint = Silent()
     it.context.policy = replace(it.context.policy, canary_limit=0.01)
-    await suspicion.weigh(it.bus, CAUSE)
+    await engine.weigh_suspect(it.bus, CAUSE)
     assert it.events == []
 
 
@@ -135,7 +135,7 @@ async def test_a_rank_is_looked_into_only_while_nothing_moves() -> None:
     it.scene.nodes[0].on(lambda c: c.argv[2] == looks.argv[2], Unreachable("spark-1", "no route"))
     it.bus.detectors.begin(it.context.now())
     it.bus.detectors.engine(LiveEngine(it.context.now(), running=1.0), it.context.now())
-    work = asyncio.create_task(stillness.look_into(it.bus))
+    work = asyncio.create_task(nodes.inspect_processes(it.bus))
     for _ in range(200):
         await asyncio.sleep(0)
     work.cancel()
@@ -177,10 +177,10 @@ async def test_containers_that_live_on_without_their_daemon_are_no_fault() -> No
     it = tower()
     found = Census({}, unseen={"spark-2": DockerAway("Docker is not running on spark-2")})
     it.bus.serving = True
-    listing.lost(it.bus, found)
+    nodes.docker_lost(it.bus, found)
     assert it.events == []
     it.bus.detectors.stall.since = it.context.now() - 8
-    listing.lost(it.bus, found)
+    nodes.docker_lost(it.bus, found)
     (fault,) = it.events
     assert isinstance(fault, Fault) and fault.recovery is Recovery.RELAUNCH
     assert fault.what == "Docker is not running on spark-2, and no token for 8.0 s"

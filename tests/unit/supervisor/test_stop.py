@@ -3,7 +3,7 @@
 from fakes.rank_node import Rank
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.progress import Notice
-from sparkwright.supervisor.effects.stop import stop
+from sparkwright.supervisor.ranks import stop
 from unit.supervisor.watchtower import AVAILABLE, tower
 
 

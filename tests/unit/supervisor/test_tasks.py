@@ -3,7 +3,7 @@
 import asyncio
 
 from fakes.clock import FakeClock
-from sparkwright.supervisor.tasks import TaskSupervisor
+from sparkwright.supervisor.event_bus import TaskSupervisor
 
 
 async def test_a_source_that_fails_is_reported_and_begun_again() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.supervisor.watched import Watched
+from sparkwright.supervisor.gateway import Watched
 
 
 class Time:

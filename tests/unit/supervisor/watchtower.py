@@ -11,7 +11,7 @@ from sparkwright.facts import sample as asking
 from sparkwright.supervision.detect.detectors import Detectors
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Event
-from sparkwright.supervision.policy import Policy
+from sparkwright.supervision.state import Policy
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 from unit.app.scene import Scene, recipe, scene

@@ -1,26 +1,91 @@
-"""Which format a file has, and the way in and out of each."""
+"""Which format a file has, and the way in and out of each; vLLM's own results.
+
+`vllm bench serve --save-result --save-detailed`: names as vLLM 0.21 to 0.33 writes them: ttfts, itls (between chunks)
+and start_times in seconds, errors '' when well.
+"""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from sparkwright.adapters.run_files import columns, csv_file, llama_benchy, llama_benchy_table, parquet_file, vllm_bench
+from sparkwright.adapters.run_files import llama_benchy, tables
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import UsageError
-from sparkwright.domain.run import Run
+from sparkwright.domain.run import Conditions, Level, Reads, Row, Run
+from sparkwright.domain.workload import Arrival, Length, LevelPlan, Pace, Single, Workload
+
+VLLM = "vllm bench serve"
+
+
+def is_vllm(tree: Mapping[str, Any]) -> bool:
+    return "request_throughput" in tree and "model_id" in tree
+
+
+def read_vllm(tree: Mapping[str, Any]) -> Run:
+    """Raises UsageError."""
+    if not isinstance(tree.get("ttfts"), list):
+        raise UsageError(
+            "the file has totals only, and figures are computed from requests here",
+            "measure again with: vllm bench serve --save-result --save-detailed",
+        )
+    starts: Sequence[float] = tree.get("start_times") or [0.0] * len(tree["ttfts"])
+    began = min(starts, default=0.0)
+    lists = (tree.get(name) or [] for name in ("ttfts", "itls", "input_lens", "output_lens", "errors"))
+    told = zip(starts, *lists, strict=False)
+    rows = tuple(_row(place, start - began, one) for place, (start, *one) in enumerate(told))
+    plan = LevelPlan(_name(tree), _shape(tree), _pace(tree), len(rows), 0)
+    level = Level(plan, 0, 0.0, float(tree.get("duration") or 0.0), rows)
+    terms = Conditions("", str(tree["model_id"]), tokenizer=str(tree.get("tokenizer_id") or ""), client=VLLM)
+    workload = Workload(VLLM, VLLM, (plan,), repeats=1)
+    return Run("", 0.0, workload, terms, "done", levels=(level,), imported=VLLM, note=f"of {tree.get('date', '?')}")
+
+
+def _name(tree: Mapping[str, Any]) -> str:
+    places = tree.get("max_concurrency")
+    return f"c{places}" if places else f"rate {tree.get('request_rate', 'inf')}"
+
+
+def _pace(tree: Mapping[str, Any]) -> Pace:
+    rate, places = tree.get("request_rate"), int(tree.get("max_concurrency") or 0)
+    if not isinstance(rate, int | float):
+        return Pace(Arrival.CLOSED, places)
+    return Pace(Arrival.POISSON, places, float(rate))
+
+
+def _shape(tree: Mapping[str, Any]) -> Single:
+    prompt, output = tree.get("input_lens") or [0], tree.get("output_lens") or [0]
+    return Single(Length(min(prompt), max(prompt)), Length(min(output), max(output)))
+
+
+def _row(place: int, sent: float, told: Sequence[Any]) -> Row:
+    ttft, itls, prompt, output, error = told
+    if error:
+        return Row(place, 0, sent, sent, kind="error", error=str(error)[-300:], planned_prompt=prompt)
+    at = tuple(accumulate((ttft, *itls)))
+    reads = Reads(at, _shared(output, len(at)), exact=output == len(at))
+    first = {"first": ttft, "end": at[-1]} if output else {}
+    return Row(place, 0, sent, sent, **first, reads=reads, prompt_tokens=prompt, output_tokens=output)
+
+
+def _shared(tokens: int, chunks: int) -> tuple[int, ...]:
+    """Tokens over chunks, as even as may be: which chunk had how many is unknown."""
+    each, more = divmod(tokens, chunks)
+    return tuple(each + (place < more) for place in range(chunks))
+
 
 WRITERS: Mapping[str, Callable[[Run], bytes]] = {
-    "json": columns.write,
-    "csv": csv_file.write,
-    "parquet": parquet_file.write,
+    "json": tables.write_json,
+    "csv": tables.write_csv,
+    "parquet": tables.write_parquet,
     "llama-benchy": llama_benchy.write,
-    "llama-benchy-table": llama_benchy_table.write,
+    "llama-benchy-table": llama_benchy.write_table,
 }
 _ENDS = {"json": ".json", "csv": ".csv", "parquet": ".parquet", "llama-benchy-table": ".md"}
 _PARQUET = b"PAR1"
@@ -69,17 +134,17 @@ class DiskRunFiles:
 def _read(data: bytes, name: str) -> Run:
     """By its content; its name does not matter. Raises UsageError, Unreadable."""
     if data.startswith(_PARQUET):
-        return parquet_file.read(data)
+        return tables.read_parquet(data)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"this is not text, nor Parquet; {_KNOWN} can be imported") from None
     if text.lstrip().startswith(("{", "[")):
         return _of_json(text)
-    if llama_benchy_table.is_it(text):
-        return llama_benchy_table.read(text)
+    if llama_benchy.is_table(text):
+        return llama_benchy.read_table(text)
     if "," in text.partition("\n")[0]:
-        return csv_file.read(text, name)
+        return tables.read_csv(text, name)
     raise UsageError(f"unknown format; {_KNOWN} can be imported")
 
 
@@ -89,13 +154,13 @@ def _of_json(text: str) -> Run:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"no JSON: {error}") from None
     if isinstance(tree, dict):
-        if tree.get("kind") == columns.KIND:
-            return columns.read(tree)
+        if tree.get("kind") == tables.KIND:
+            return tables.read_json(tree)
         try:
             if llama_benchy.is_it(tree):
                 return llama_benchy.read(tree)
-            if vllm_bench.is_it(tree):
-                return vllm_bench.read(tree)
+            if is_vllm(tree):
+                return read_vllm(tree)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(f"a value is missing or odd: {error!r}") from None
     raise UsageError(f"unknown format; {_KNOWN} can be imported")

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from sparkwright.adapters.sqlite.database import History, Seldom
 from sparkwright.adapters.sqlite.folders import Folders, shortened
-from sparkwright.adapters.sqlite.history import History, Seldom
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent
 
 T = TypeVar("T")

@@ -5,12 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from sparkwright.app.bench.dependencies import Bench, DeploymentInfo, Order, Screen, no_memory
-from sparkwright.app.bench.measure import measure, resumed, run_of, same_server
-from sparkwright.app.bench.outline import Outline, outline
+from sparkwright.app.bench.measure import Outline, measure, outline, resumed, run_of, same_server
 from sparkwright.app.bench.probe import probe
 from sparkwright.app.bench.prompt_corpus import Given, prepare
-from sparkwright.app.bench.target import KeyWanted, Target
+from sparkwright.app.bench.target import Bench, DeploymentInfo, KeyWanted, Order, Screen, Target, no_memory
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed

@@ -8,12 +8,10 @@ from urllib.parse import urlsplit
 
 from sparkwright.app import queries
 from sparkwright.app.bench.benchmark import BenchRequest, Ready, ready, url_target
-from sparkwright.app.bench.dependencies import Bench, DeploymentInfo
-from sparkwright.app.bench.target import Target
+from sparkwright.app.bench.target import Bench, DeploymentInfo, Target
 from sparkwright.app.gather import gather, reached
 from sparkwright.app.queries import chosen
-from sparkwright.app.services import Services
-from sparkwright.app.tasks import together
+from sparkwright.app.services import Services, together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NodeError, NotReady, UsageError
 from sparkwright.domain.facts import NodeFacts, RankStatus, Unknown

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
-from sparkwright.app.bench.dependencies import Bench, Order, Screen
-from sparkwright.app.bench.target import one_line
+from sparkwright.app.bench.target import Bench, Order, Screen, one_line
 from sparkwright.domain.errors import NotReady
 from sparkwright.domain.run import Job, Lag, Level, Row, Scrape, Session
 from sparkwright.domain.workload import Api, LevelPlan, Pace
@@ -195,7 +194,7 @@ async def _run(heard: _Heard, job: Job, order: Order) -> bool:
     """Whether it came to its end: the client did not hang, and the server was there to the last."""
     items = heard.bench.client.run(job, order.target.key)
     try:
-        async with asyncio.timeout(job.whole + _GRACE), _closing(items) as stream:
+        async with asyncio.timeout(job.whole + _GRACE), aclosing(items) as stream:  # type: ignore[type-var]
             async for item in stream:
                 await heard.take(item)
                 if heard.gone:
@@ -203,10 +202,6 @@ async def _run(heard: _Heard, job: Job, order: Order) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _closing(items: AsyncIterator[Row | Lag]) -> "aclosing[AsyncIterator[Row | Lag]]":  # type: ignore[type-var]
-    return aclosing(items)  # type: ignore[type-var]
 
 
 def _ended(level: Level, planned: int, whole: bool, by_plan: bool) -> Level:

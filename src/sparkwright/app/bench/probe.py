@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sparkwright.app.bench.target import SIMULATED, Target, patient, shown
-from sparkwright.app.tasks import together
+from sparkwright.app.services import together
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.probed import Probed, Reply

@@ -1,13 +1,17 @@
-"""The server that is to be measured, and what its refusals mean."""
+"""The server that is to be measured, what its refusals mean, and what a benchmark needs from outside."""
 
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
-from sparkwright.domain.probed import Reply
-from sparkwright.ports import Clock
+from sparkwright.domain.facts import RankStatus
+from sparkwright.domain.probed import Launched, Probed, Reply
+from sparkwright.domain.run import Lag, Row
+from sparkwright.domain.workload import LevelPlan, Workload
+from sparkwright.ports import Clock, Endpoint, LoadClient, RunStore, Tokenizer
 
 _SHOWN = 300
 PATIENCE = 60.0  # for a server that says when to come again
@@ -103,3 +107,76 @@ def shown(reply: Reply) -> str:
 def one_line(text: str, most: int) -> str:
     """Of a stranger's words, without what would draw on the terminal."""
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:most]
+
+
+class Screen(Protocol):
+    """Where it is shown how a run goes on. Never blocks, never fails."""
+
+    def level(self, plan: LevelPlan, repeat: int, of: int) -> None:
+        """One repeat of a level begins. repeat: from 0, of `of`."""
+        ...
+
+    def row(self, row: Row) -> None: ...
+
+    def lag(self, lag: Lag) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def done(self) -> None:
+        """Of that repeat."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The one that measures. client: version and Python. clock: how it is disciplined. nonce: of this call."""
+
+    client: str
+    host: str
+    clock: str
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """tokenizer: how prompts of an engine are counted."""
+
+    asker: Endpoint
+    client: LoadClient
+    runs: RunStore
+    clock: Clock
+    machine: Machine
+    tokenizer: Callable[[Endpoint, Target, Probed], Awaitable[Tokenizer]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentInfo:
+    """A deployment of this cluster, by its head's rank. nodes: a line each of those it runs on.
+
+    tunnelled: reached through ssh. gateway: URL of the gateway that is measured, '' for the engine itself.
+    """
+
+    head: RankStatus
+    nodes: tuple[str, ...]
+    names: tuple[str, ...]
+    launched: Launched
+    tunnelled: bool = False
+    gateway: str = ""
+
+
+async def no_memory() -> Mapping[str, int]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One endpoint under one workload. levels: those that fit. memory: of the nodes, {} where they are not ours."""
+
+    target: Target
+    probed: Probed
+    workload: Workload
+    levels: tuple[LevelPlan, ...]
+    ours: DeploymentInfo | None = None
+    memory: Callable[[], Awaitable[Mapping[str, int]]] = field(default=no_memory)
+    tags: tuple[str, ...] = ()
+    note: str = ""

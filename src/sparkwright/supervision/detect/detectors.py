@@ -6,18 +6,12 @@ from dataclasses import dataclass, field
 from sparkwright.domain.live import LiveCanary, LiveEngine, LiveNode
 from sparkwright.domain.sample import GpuSample, Halt, Sample
 from sparkwright.domain.units import duration
-from sparkwright.supervision.detect.canary import STRIKES, Canary
-from sparkwright.supervision.detect.drift import Drift
-from sparkwright.supervision.detect.garbage import Garbage
+from sparkwright.supervision.detect.canary import MISSES, Canary, Garbage
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
-from sparkwright.supervision.detect.latch import Latch
-from sparkwright.supervision.detect.life import Life
 from sparkwright.supervision.detect.node import NodeWatch
-from sparkwright.supervision.detect.ranks import Uneven
-from sparkwright.supervision.detect.rdma import Fabric
-from sparkwright.supervision.detect.setting import Found, Setting
-from sparkwright.supervision.detect.stall import Stall, has_work
-from sparkwright.supervision.detect.stuck import Allowance, Stuck, fresh_ones
+from sparkwright.supervision.detect.setting import Drift, Found, Latch, Setting
+from sparkwright.supervision.detect.stall import Fabric, Stall, Uneven, has_work
+from sparkwright.supervision.detect.stuck import Allowance, Life, Stuck, fresh_ones
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.recovery import NOTHING, Needs, worst
 from sparkwright.supervision.state import DISK_FULL, STALLED, Recovery
@@ -224,7 +218,7 @@ class Detectors:
         patience = self.setting.patience
         allowed = self.allowance(at).seconds
         alone = min(allowed, max(patience.alone, self.setting.step_seconds)) if self._nothing_else(at) else allowed
-        if self.canaries.refused >= STRIKES:
+        if self.canaries.refused >= MISSES:
             alone = min(alone, patience.alone)
         deaf = min(alone, self._deafness(at))
         return self.canaries.deaf(at - self.stall.told, deaf, at) or self.canaries.unanswered(

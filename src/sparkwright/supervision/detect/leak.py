@@ -1,21 +1,60 @@
-"""A leak: memory that goes on shrinking, told from a step of load, from what levels off, and from noise.
+"""A leak: memory that shrinks without end, apart from a step of load, a warm-up that levels off, and noise.
 
-Windows of 4 minutes to 17 hours are looked at, of up to 48 points each, so that a leak that kills within the hour
-(10 -> 6 GB in 18 min, field guide F2) and one that takes days are found when they have taken a tenth of the headroom.
-Each point is the median of its span. What counts is a window of which every third shrinks and nearly all pairs of
-points agree, by the clock or, for traffic that comes and goes, by the count of finished requests.
+Windows of 4 minutes to 17 hours, of up to 48 points each, so that a leak that kills within the hour (10 -> 6 GB in
+18 min has been reported) and one that takes days are found when they have taken a tenth of the headroom. Each point is
+the median of its span. What counts is a window of which every third shrinks and nearly all pairs of points agree, by
+the clock or, for traffic that comes and goes, by the count of finished requests.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, combinations, pairwise
+from math import sqrt
 from statistics import median
 
 from sparkwright.domain.units import MIB, duration, gib
-from sparkwright.supervision.detect.slope import Point, Trend, comeback, slope, trend
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """slope: per unit of x. rise: along the line from the first point to the last; noise: mean deviation from it.
+
+    least: of the slopes of the three thirds the one that goes least its way. A step falls into one third and leaves the
+    two others flat, and what levels off has a flat end: only what goes on all the time is a leak.
+    """
+
+    slope: float
+    rise: float
+    noise: float
+    least: float
+
+
+def slope(points: Sequence[Point]) -> float:
+    """0 for fewer than two different x."""
+    found = [(y - before) / (x - since) for (since, before), (x, y) in combinations(points, 2) if x != since]
+    return median(found) if found else 0.0
+
+
+def trend(points: Sequence[Point]) -> Trend:
+    """Of at least one point, in order of x."""
+    middle = slope(points)
+    level = median(y - middle * x for x, y in points)
+    noise = sqrt(sum((y - middle * x - level) ** 2 for x, y in points) / len(points))
+    third = max(2, len(points) // 3)
+    sign = 1 if middle > 0 else -1
+    least = min(sign * slope(part) for part in (points[:third], points[third:-third], points[-third:]))
+    return Trend(middle, middle * (points[-1][0] - points[0][0]), noise, sign * least)
+
+
+def comeback(values: Sequence[float]) -> float:
+    """The most that later ones lie above an earlier one: what leaks never comes back, what is borrowed does."""
+    return max((value - least for value, least in zip(values, accumulate(values, min), strict=True)), default=0.0)
+
 
 _SPANS = tuple(5.0 * 2**step for step in range(9))
 _POINTS, _MOST, _FEW = 48, 30, 12

@@ -1,7 +1,7 @@
-"""One node's memory: the guard at its two floors.
+"""One node's memory: two floors, the guard at both, and the signs of a shortage. All bytes.
 
-MemAvailable is the figure that the recipes' floors are in; page cache is part of it, so a cache that
-grows changes nothing. All bytes.
+MemAvailable is the figure that the recipes' floors are in; page cache is part of it, so a growing cache changes
+nothing.
 """
 
 from collections import deque
@@ -10,12 +10,32 @@ from itertools import pairwise
 from statistics import median
 
 from sparkwright.domain.facts import Memory
-from sparkwright.domain.units import MIB, gib
-from sparkwright.supervision.detect.floors import Floors, floors
+from sparkwright.domain.sample import Sample
+from sparkwright.domain.units import GIB, MIB, gib
+from sparkwright.domain.unknown import Unknown
+from sparkwright.supervision.detect.leak import Point, slope
 from sparkwright.supervision.detect.setting import Setting
-from sparkwright.supervision.detect.slope import Point, slope
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
+
+# Field guide F1: below 5 GiB RYD's guardian acts, at 2.4 GiB AID's; others warn at 8 to 12 GiB, which GAN's own
+# deployment never has. Healthy flagships live for hours at 3.5 GiB (PUL), and buffers that are allocated with the first
+# long request are gone for good (E71): so no fixed level fits all, and never more than half of what a recipe leaves.
+_FLOOR, _STOP = 5 * GIB, int(2.4 * GIB)
+
+
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """Bytes."""
+
+    refuse: int
+    stop: int
+
+
+def floors(level: int) -> Floors:
+    """level: MemAvailable after the start, when nothing happens."""
+    return Floors(min(_FLOOR, level // 2), min(_STOP, level // 4))
+
 
 # Back above the floor by a twentieth of it, at least 256 MiB, for three samples: else the gateway closes and opens.
 _BACK, _LEAST_BACK, _CALM = 0.05, 256 * MIB, 3
@@ -103,3 +123,49 @@ def _ledger(memory: Memory) -> tuple[str, ...]:
         f"MemAvailable {gib(memory.available)}, MemFree {gib(memory.free)}, of {gib(memory.total)}",
         f"swap used {gib(memory.swap_total - memory.swap_free)}, held by no counter {gib(memory.unaccounted)}",
     )
+
+
+# Field guide F1: PSI full avg10 above 1.0 % is NVCheckup's critical level, 0.1 its warning; for swap activity counts,
+# not size (PUL serves for hours with 4.8 GB swapped out): more than 256 pages a second's tick, three times (REE).
+_STALL, _STALL_OVER, _STALLS = 1.0, 0.1, 3
+_PAGES, _SWAPS = 256.0, 3
+
+
+@dataclass
+class Pressure:
+    """One node. rate: pages a second, as last seen."""
+
+    node: str
+    rate: float | None = None
+    stall: float | None = None
+    _stalls: int = 0
+    _swaps: int = 0
+    _pages: tuple[float, int] | None = None
+
+    def sample(self, sample: Sample) -> None:
+        self.stall = None if isinstance(sample.stall_full, Unknown) else sample.stall_full
+        level = _STALL_OVER if self._stalls >= _STALLS else _STALL
+        self._stalls = self._stalls + 1 if self.stall is not None and self.stall > level else 0
+        self.rate = self._rate(sample)
+        self._swaps = self._swaps + 1 if self.rate is not None and self.rate > _PAGES else 0
+
+    def _rate(self, sample: Sample) -> float | None:
+        """By the node's own clock; None for the first sample and after a start of the node."""
+        if isinstance(sample.swap_pages, Unknown):
+            return None
+        before, self._pages = self._pages, (sample.at, sample.swap_pages)
+        if before is None or sample.at <= before[0] or sample.swap_pages < before[1]:
+            return None
+        return (sample.swap_pages - before[1]) / (sample.at - before[0])
+
+    def stalls(self, at: float) -> Fault | None:
+        if self._stalls < _STALLS:
+            return None
+        what = f"all work on {self.node} waited for memory in {self.stall:.1f} % of the last 10 s"
+        return Fault(at, "memory-pressure", what, Recovery.NONE, (f"/proc/pressure/memory full avg10={self.stall}",))
+
+    def swaps(self, at: float) -> Fault | None:
+        if self._swaps < _SWAPS:
+            return None
+        what = f"{self.node} swaps {self.rate:.0f} pages a second: what serves is being written out and read back"
+        return Fault(at, "swap", what, Recovery.NONE, (f"pswpin + pswpout: {self.rate:.0f} pages a second",))

@@ -1,15 +1,16 @@
 """A service that gives nothing, as its state shows it: within seconds, long before anything may be stopped for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
+from sparkwright.domain.facts import Memory
 from sparkwright.domain.live import LiveEngine
-from sparkwright.domain.units import duration
+from sparkwright.domain.units import GIB, duration, gib
 from sparkwright.supervision.detect.canary import Canary
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
-from sparkwright.supervision.detect.life import Life
 from sparkwright.supervision.detect.setting import Setting
-from sparkwright.supervision.detect.stuck import Allowance, of_a_prompt, of_a_step
+from sparkwright.supervision.detect.stuck import Allowance, Life, of_a_prompt, of_a_step
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.state import STALLED, Recovery
 
@@ -139,3 +140,66 @@ def has_work(live: LiveEngine | None) -> bool:
 
 def _requests(count: int) -> str:
     return f"{count} request{'' if count == 1 else 's'}"
+
+
+# Split models differ by a few GiB between ranks, an embedding or a draft model: half is no split.
+_PART, _LEAST = 0.5, 16 * GIB
+
+
+@dataclass
+class Uneven:
+    """Nodes of one deployment compared: they hold the same, so one that holds far less has not loaded.
+
+    After a reboot containers have been seen up but waiting for a rank that never came, with 9 GB in use where 79 GB
+    were loaded elsewhere. lasting: seconds that it must be so: ranks that end give their memory back one after the
+    other.
+    """
+
+    lasting: float
+    since: float = 0.0
+
+    def look(self, memories: Mapping[str, Memory], at: float) -> Fault | None:
+        found = uneven(memories, at)
+        self.since = (self.since or at) if found else 0.0
+        return found if found and at - self.since >= self.lasting else None
+
+
+def uneven(memories: Mapping[str, Memory], at: float) -> Fault | None:
+    """By what is in use on each node, MemTotal - MemAvailable."""
+    used = {node: memory.total - memory.available for node, memory in memories.items()}
+    if len(used) < 2:
+        return None
+    node, least = min(used.items(), key=lambda pair: pair[1])
+    others = median(value for name, value in used.items() if name != node)
+    if least >= _PART * others or others - least < _LEAST:
+        return None
+    what = f"{node} uses {gib(least)} where the others use {gib(others)}: its rank may not have loaded"
+    told = tuple(f"{name}: {gib(value)} in use" for name, value in used.items())
+    return Fault(at, "rank-uneven", what, Recovery.NONE, told)
+
+
+@dataclass
+class Fabric:
+    """RDMA counters that do not move while tokens come: the ranks use sockets instead.
+
+    since: when tokens began to come without any traffic; 0 when that is not so.
+    """
+
+    setting: Setting
+    since: float = 0.0
+
+    def look(self, life: Life, counted: Sequence[str], at: float) -> Fault | None:
+        """counted: nodes whose counters can be read. `frozen` has these counters as one of its own signs."""
+        if not self.setting.rdma or self.setting.world < 2 or not counted:
+            return None
+        stale = self.setting.patience.stale
+        silent = [node for node in counted if at - life.carried(node) > stale]
+        works = at - life.proved < stale / 2
+        if not works or not silent:
+            self.since = 0.0
+            return None
+        self.since = self.since or at
+        if at - self.since < stale:
+            return None
+        what = f"tokens come, but nothing goes over the RDMA ports of {', '.join(silent)}: the ranks use slow sockets"
+        return Fault(at, "rdma-still", what, Recovery.NONE, ("port_xmit_data and port_rcv_data do not move",))

@@ -1,16 +1,139 @@
-"""A frozen engine, told apart from a busy one: requests run, and nothing moves for longer than work can explain."""
+"""A frozen engine, apart from a busy one: requests run, and nothing moves for longer than work can explain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.live import LiveEngine
+from sparkwright.domain.sample import Halt, Sample
 from sparkwright.domain.units import duration
 from sparkwright.supervision.detect.gpu import Doing, GpuWatch
-from sparkwright.supervision.detect.halted import Halted
-from sparkwright.supervision.detect.life import Life
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
+
+# Words of four bytes between two looks, 16 KiB: two decoded tokens handed from one pipeline stage to the next are more.
+_TRAFFIC = 4096
+_SIGNS = {
+    "generation_tokens": "generated tokens",
+    "prompt_tokens": "prompt tokens",
+    "finished": "finished requests",
+    "iterations": "engine steps",
+    "kv_usage": "KV usage",
+    "prefix_queries": "prefix cache queries",
+}
+
+
+@dataclass
+class Life:
+    """Signs of life: whatever moves while requests run proves that the engine computes.
+
+    What moves when, in vLLM 0.21.0 (v1/engine/async_llm.py, v1/core/sched/scheduler.py): running, KV usage and prefix
+    counters come with the scheduler's statistics at the end of every engine step, also of one without output; prompt,
+    generated and step counters only with output. So in a chunked prefill the KV usage alone moves, once a chunk. An
+    engine that hangs in a step shows its figures of the step before for ever, `running 0` included. llama.cpp counts
+    its decode calls, SGLang its pool with every prefill batch; both count tokens when a request ends. Between nodes
+    every layer of every step goes over RDMA. Requests that clients give up prove nothing, and neither does it that
+    fewer run.
+
+    moved: when anything moved last; by: what. proved: when work came out, tokens or finished requests. worked: as
+    moved, compilers aside. compiling: since when compilers run without anything else moving, 0 when none do.
+    """
+
+    moved: float = 0.0
+    by: str = "the start"
+    proved: float = 0.0
+    worked: float = 0.0
+    compiling: float = 0.0
+    last: LiveEngine | None = None
+    _traffic: dict[str, int] = field(default_factory=dict)
+    _carried: dict[str, float] = field(default_factory=dict)
+
+    def begin(self, at: float) -> None:
+        self.moves("the start", at)
+        self.proved, self.last = at, None
+
+    def engine(self, live: LiveEngine, at: float) -> None:
+        before, self.last = self.last, live
+        if before is None:
+            return
+        changed = [sign for sign in _SIGNS if _differs(getattr(before, sign), getattr(live, sign))]
+        if (live.running or 0) > (before.running or 0):
+            self.moves("running requests", at)
+        if changed:
+            self.moves(_SIGNS[changed[0]], at)
+        if any(sign in changed for sign in ("generation_tokens", "finished")):
+            self.proved = at
+
+    def sample(self, node: str, sample: Sample, at: float, excuse: float) -> None:
+        """excuse: seconds for which compilers count as a sign of life."""
+        words = sum(port.sent + port.received for port in sample.ports)
+        before = self._traffic.get(node)
+        self._traffic[node] = words
+        if before is not None and abs(words - before) > _TRAFFIC:
+            self._carried[node] = at
+            self.moves(f"RDMA traffic of {node}", at)
+        if sample.compilers:
+            self.compiling = self.compiling or at
+            if at - self.compiling < excuse:
+                self.moved, self.by = at, f"compilers on {node}"
+        elif self.by == f"compilers on {node}":
+            self.compiling = 0.0
+
+    def moves(self, what: str, at: float) -> None:
+        self.moved = self.worked = at
+        self.by, self.compiling = what, 0.0
+
+    def carried(self, node: str) -> float:
+        """When RDMA traffic of the node was seen last; 0: never."""
+        return self._carried.get(node, 0.0)
+
+    def still(self, at: float) -> float:
+        return max(at - self.moved, 0.0)
+
+
+def _differs(one: float | None, other: float | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+# Whoever looks into a process (py-spy, a core dump) stops it for a moment: it must be found so again half of the
+# patience later, and nothing may have moved for all of it.
+_LASTING = 0.5
+_SHOWN = 3
+
+
+@dataclass
+class Halted:
+    """Ranks with a process that is stopped: those can neither work nor compile, however new the start is.
+
+    patience: seconds of stillness. Processes are inspected only while an engine makes no progress.
+    """
+
+    patience: float
+    _found: dict[str, tuple[float, float, tuple[Halt, ...]]] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        self._found.clear()
+
+    def look(self, rank: str, halts: Sequence[Halt], at: float) -> None:
+        """rank: in words. What was found long before is another story."""
+        before = self._found.pop(rank, None)
+        if halts:
+            since = before[0] if before and at - before[1] <= self.patience else at
+            self._found[rank] = (since, at, tuple(halts))
+
+    def verdict(self, still: float, at: float) -> Fault | None:
+        """RELAUNCH as `frozen`. still: seconds in which nothing but compilers moved while requests ran."""
+        held = {rank: halts for rank, (since, last, halts) in self._found.items() if self._lasts(since, last, at)}
+        if still < self.patience or not held:
+            return None
+        first, halts = next(iter(held.items()))
+        what = f"{first}: {halts[0]}, and nothing has moved for {duration(still)} while requests run"
+        told = tuple(f"{rank}: {halt}" for rank, halts in held.items() for halt in halts[:_SHOWN])
+        return Fault(at, "frozen", what, Recovery.RELAUNCH, told)
+
+    def _lasts(self, since: float, last: float, at: float) -> bool:
+        return last - since >= _LASTING * self.patience and at - last <= self.patience
+
 
 # Expected speeds are of an average prompt: the longest ones go slower towards their end (Setting.step_seconds).
 _PROMPTS = 2.0

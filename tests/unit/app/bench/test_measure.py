@@ -11,8 +11,7 @@ from fakes.endpoint import TableAsker, reply
 from fakes.run_store import MemoryRuns
 from fakes.tokenizer import CountingTokenizer
 from sparkwright.app.bench.benchmark import BenchRequest, go, ready
-from sparkwright.app.bench.dependencies import Bench, Machine
-from sparkwright.app.bench.target import Target
+from sparkwright.app.bench.target import Bench, Machine, Target
 from sparkwright.domain.command import Secret
 from sparkwright.domain.errors import NotReady, UsageError
 from sparkwright.domain.run import Job, Lag, Reads, Row, Run

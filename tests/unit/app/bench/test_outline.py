@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.app.bench.outline import adjusted, outline, steps
+from sparkwright.app.bench.measure import adjusted, outline, steps
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.probed import Probed
 from sparkwright.domain.workload import Agent, Length, LevelPlan, Pace, Single, Workload

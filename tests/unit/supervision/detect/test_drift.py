@@ -2,7 +2,7 @@
 
 import random
 
-from sparkwright.supervision.detect.drift import Drift
+from sparkwright.supervision.detect.setting import Drift
 from unit.supervision.detect.figures import START, engine
 
 

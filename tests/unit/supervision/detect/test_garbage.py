@@ -1,6 +1,6 @@
 """Garbage output against answers that merely differ."""
 
-from sparkwright.supervision.detect.garbage import Garbage, babble, foreign
+from sparkwright.supervision.detect.canary import Garbage, babble, foreign
 from sparkwright.supervision.state import Recovery
 from unit.for_each import for_each
 

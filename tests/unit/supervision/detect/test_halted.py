@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from sparkwright.domain.sample import Halt
 from sparkwright.supervision.detect.detectors import Detectors
-from sparkwright.supervision.detect.halted import Halted
+from sparkwright.supervision.detect.stuck import Halted
 from sparkwright.supervision.events import Fault
 from sparkwright.supervision.state import Recovery
 from unit.supervision.detect.figures import IDLE, NODES, START, detectors, ends, engine, sample, unanswered

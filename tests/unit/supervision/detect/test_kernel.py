@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.supervision.detect.kernel import KernelWatch
+from sparkwright.supervision.detect.node import KernelWatch
 from sparkwright.supervision.state import Recovery
 
 XID = "2026-11-21T22:10:04+00:00 spark-1 kernel: NVRM: Xid (PCI:000f:01:00): {}, pid=4711, name=python3"

@@ -1,6 +1,6 @@
 """Each fault is shown when it begins, and over when it is over on all nodes."""
 
-from sparkwright.supervision.detect.latch import Latch
+from sparkwright.supervision.detect.setting import Latch
 from sparkwright.supervision.events import Cleared, Fault
 from sparkwright.supervision.state import Recovery
 

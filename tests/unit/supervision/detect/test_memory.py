@@ -2,8 +2,7 @@
 
 import pytest
 
-from sparkwright.supervision.detect.floors import floors
-from sparkwright.supervision.detect.memory import Guard
+from sparkwright.supervision.detect.memory import Guard, floors
 from sparkwright.supervision.detect.setting import Setting
 from unit.supervision.detect.figures import GIB, NODES, START, memory
 

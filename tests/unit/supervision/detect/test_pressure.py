@@ -3,7 +3,7 @@
 import pytest
 
 from sparkwright.domain.unknown import Unknown
-from sparkwright.supervision.detect.pressure import Pressure
+from sparkwright.supervision.detect.memory import Pressure
 from unit.supervision.detect.figures import START, sample
 
 

@@ -1,6 +1,6 @@
 """Nodes of one deployment against each other."""
 
-from sparkwright.supervision.detect.ranks import Uneven, uneven
+from sparkwright.supervision.detect.stall import Uneven, uneven
 from unit.for_each import for_each
 from unit.supervision.detect.figures import GIB, TOTAL, memory
 

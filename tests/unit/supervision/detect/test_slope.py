@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.supervision.detect.slope import comeback, slope, trend
+from sparkwright.supervision.detect.leak import comeback, slope, trend
 
 FIGURES = st.floats(-1e6, 1e6, allow_nan=False)
 

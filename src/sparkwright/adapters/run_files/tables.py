@@ -1,5 +1,7 @@
-"""A run as a table with a row for each request, and a run from such a table."""
+"""A run as JSON, and as a table with a row for each request: CSV, and Parquet (which needs pyarrow)."""
 
+import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from types import NoneType
@@ -17,11 +19,11 @@ KIND = "sparkwright-run"
 VERSION = 1
 
 
-def write(run: Run) -> bytes:
+def write_json(run: Run) -> bytes:
     return orjson.dumps({"kind": KIND, "version": VERSION, "run": run}, default=list, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def read(tree: Any) -> Run:
+def read_json(tree: Any) -> Run:
     """Raises UsageError, Unreadable."""
     if tree.get("version") != VERSION:
         raise UsageError(f"the file has version {tree.get('version')!r}; this sparkwright reads version {VERSION}")
@@ -149,3 +151,122 @@ def row_of(record: Record) -> Row:
     told = {name: record[name] for name in ROW if record.get(name) is not None}
     needed = {"session": 0, "turn": 0, "intended": told.get("sent", 0.0), "sent": 0.0}
     return Row(**{**needed, **told}, reads=record.get("reads") or Reads())
+
+
+_READS = ("reads_at", "reads_tokens", "reads_exact")
+_KINDS = {**HEAD, **ROW}
+_WORDS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def write_csv(run: Run) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [*HEAD, *ROW, *_READS])
+    writer.writeheader()
+    for record in records(run):
+        reads: Reads = record.pop("reads")
+        told = {name: _said(value) for name, value in record.items()}
+        at, tokens = " ".join(f"{at:.6f}" for at in reads.at), " ".join(map(str, reads.tokens))
+        writer.writerow({**told, "reads_at": at, "reads_tokens": tokens, "reads_exact": _said(reads.exact)})
+    return text.getvalue().encode()
+
+
+def _said(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def read_csv(text: str, name: str) -> Run:
+    """Raises UsageError with the line."""
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    return run_of(list(_csv_records(reader, name)), "csv")
+
+
+def _csv_records(reader: "csv.DictReader[str]", name: str) -> Iterator[Mapping[str, Any]]:
+    for line in reader:
+        try:
+            told = {key: _value(key, line[key]) for key in _KINDS if line.get(key) not in (None, "")}
+            at = tuple(map(float, (line.get("reads_at") or "").split()))
+            tokens = tuple(map(int, (line.get("reads_tokens") or "").split()))
+            if len(at) != len(tokens):
+                raise ValueError(f"{len(at)} times of reads, and tokens of {len(tokens)}")
+            yield {**told, "reads": Reads(at, tokens, (line.get("reads_exact") or "true") == "true")}
+        except ValueError as error:
+            raise UsageError(f"{name}:{reader.line_num}: {error}") from None
+
+
+def _value(key: str, text: str) -> Any:
+    kind = _KINDS[key]
+    try:
+        return _WORDS[text.strip().lower()] if kind is bool else kind(text)
+    except (ValueError, KeyError):
+        raise ValueError(f"{key}: {text!r} is no {kind.__name__}") from None
+
+
+_KEY = b"sparkwright_run"
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    """Raises UsageError where it is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError(
+            "Parquet needs pyarrow, which is not installed", "pip install 'sparkwright[parquet]'"
+        ) from None
+    return pyarrow, pyarrow.parquet
+
+
+def write_parquet(run: Run) -> bytes:
+    """Raises UsageError."""
+    arrow, parquet = _pyarrow()
+    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
+    names = {**HEAD, **ROW}
+    schema = arrow.schema(
+        [
+            *(arrow.field(name, kinds[kind]) for name, kind in names.items()),
+            arrow.field("reads_at", arrow.list_(arrow.float64())),
+            arrow.field("reads_tokens", arrow.list_(arrow.int32())),
+            arrow.field("reads_exact", arrow.bool_()),
+        ],
+        metadata={_KEY: orjson.dumps(replace(run, levels=tuple(replace(level, rows=()) for level in run.levels)))},
+    )
+    sink = io.BytesIO()
+    parquet.write_table(arrow.Table.from_pydict(_columns(run, [*names]), schema=schema), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _columns(run: Run, names: list[str]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {name: [] for name in (*names, *_READS)}
+    for record in records(run):
+        reads: Reads = record["reads"]
+        for name in names:
+            found[name].append(record[name])
+        for name, value in zip(_READS, (reads.at, reads.tokens, reads.exact), strict=True):
+            found[name].append(value)
+    return found
+
+
+def read_parquet(data: bytes) -> Run:
+    """Raises UsageError, Unreadable."""
+    arrow, parquet = _pyarrow()
+    try:
+        table = parquet.read_table(io.BytesIO(data))
+    except arrow.ArrowException as error:
+        raise UsageError(f"this is no Parquet file: {error}") from None
+    found = [_of_columns(record) for record in table.to_pylist()]
+    head = (table.schema.metadata or {}).get(_KEY)
+    return _refilled(of_tree(orjson.loads(head)), found) if head else run_of(found, "parquet")
+
+
+def _of_columns(told: dict[str, Any]) -> dict[str, Any]:
+    at, tokens = told.get("reads_at") or (), told.get("reads_tokens") or ()
+    return {**told, "reads": Reads(tuple(at), tuple(tokens), told.get("reads_exact") is not False)}
+
+
+def _refilled(run: Run, found: list[dict[str, Any]]) -> Run:
+    """The levels as they were, with the table's rows."""
+    rows: dict[tuple[str, int], list[Any]] = {}
+    for record in found:
+        rows.setdefault((record["level"], record["repeat"]), []).append(row_of(record))
+    levels = (replace(level, rows=tuple(rows.get((level.plan.name, level.repeat), ()))) for level in run.levels)
+    return replace(run, levels=tuple(levels))

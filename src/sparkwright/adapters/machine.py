@@ -1,12 +1,28 @@
-"""The machine that measures: what is recorded of it with each run."""
+"""This machine: its clocks, its user, and what is recorded of it with each benchmark."""
 
+import asyncio
 import os
 import platform
+import pwd
 import socket
 import time
 from pathlib import Path
 
 from sparkwright import __version__
+
+
+class SystemClock:
+    """Implements ports.Clock."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
 
 # What each time daemon leaves while it is in step (systemd-timesyncd, chrony, ntpd): nothing is started to ask them.
 _SYNCED = {
@@ -32,3 +48,13 @@ def clock() -> str:
     resolution = time.get_clock_info("perf_counter").resolution
     keeper = next((name for name, path in _SYNCED.items() if Path(path).exists()), "")
     return f"monotonic, {resolution * 1e9:.0f} ns; date {f'kept by {keeper}' if keeper else 'kept by nobody known'}"
+
+
+def whoami() -> str:
+    """`user@host` of this machine, for the audit log and leases."""
+    uid = os.getuid()
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    return f"{user}@{socket.gethostname()}"

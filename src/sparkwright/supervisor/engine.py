@@ -1,12 +1,17 @@
-"""The engine itself, asked on its own address: its figures every second or two, and now and then for a real token."""
+"""The engine, asked on its own address: its metrics every second or two, and now and then for a real token."""
 
 import asyncio
 
+from sparkwright.domain.diagnosis import Cause
 from sparkwright.domain.errors import NotReady
+from sparkwright.domain.incident import IncidentEvent
 from sparkwright.domain.live import LiveCanary, LiveEngine
 from sparkwright.engines.tables import metric_names
 from sparkwright.facts.engine_metrics import read
 from sparkwright.supervision.detect.stall import has_work
+from sparkwright.supervision.events import Fault
+from sparkwright.supervision.recovery import of_cause
+from sparkwright.supervision.state import Recovery
 from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 
@@ -87,3 +92,21 @@ async def asked(context: DeploymentContext) -> LiveCanary:
     except NotReady as error:
         return LiveCanary(at, None, error.message, refused=True)
     return LiveCanary(at, answer.total, answer.text)
+
+
+async def weigh_suspects(bus: EventBus) -> None:
+    while True:
+        await weigh_suspect(bus, await bus.suspects.get())
+
+
+async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
+    """Silence alone may be a long prefill: then only what a relaunch cannot mend anyway counts."""
+    context, needs = bus.context, of_cause(cause.key)
+    proof = tuple(f"{one.source}: {one.text}" for one in cause.proof)
+    canary = await asked(context)
+    if canary.seconds is None and (canary.refused or needs.recovery is not Recovery.NONE):
+        recovery = Recovery.RELAUNCH if needs.recovery is Recovery.NONE else needs.recovery
+        bus.tell(Fault(context.now(), cause.key, f"{cause.title}; {canary.said}", recovery, proof))
+        return
+    text = f"the log tells {cause.key} ({cause.code}): {'; '.join(proof[:1])}"
+    await context.keep.store.note(context.name, IncidentEvent(context.now(), "noticed", text))

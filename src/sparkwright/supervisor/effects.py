@@ -1,0 +1,288 @@
+"""What is done about a deployment, one work at a time: evidence, reboot, hand-over. Each answers with its turn."""
+
+import asyncio
+import json
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+
+from sparkwright.app import incident as evidence
+from sparkwright.app.services import each
+from sparkwright.domain.codec import to_json
+from sparkwright.domain.errors import NodeError, Unreachable
+from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.live import Ask
+from sparkwright.domain.recipe import Runtime
+from sparkwright.domain.sample import GpuSample
+from sparkwright.domain.units import duration
+from sparkwright.domain.unknown import Unknown
+from sparkwright.remote import lease
+from sparkwright.remote import repair as commands
+from sparkwright.supervision.events import Answer, Captured, LaunchFailed, Rebooted, RebootFailed, Returned, Stopped
+from sparkwright.supervision.recovery import NOTHING, Needs, of_diagnosis
+from sparkwright.supervision.state import Capture, Launch, Reboot, State, Stop, Swap, Watch
+from sparkwright.supervisor.announcer import announce, view
+from sparkwright.supervisor.context import DeploymentContext
+from sparkwright.supervisor.event_bus import EventBus
+from sparkwright.supervisor.nodes import Census, census
+from sparkwright.supervisor.ranks import launch, stop, watch
+
+# A diagnosis that takes longer is not worth the wait; the evidence stays.
+_TITLE = 160  # characters
+_DIAGNOSIS = 10.0
+_EXITED = re.compile(r"rank (\d+) on (\S+) (?:exited with code (?!1(?:29|30|37|43)\b)|ended)")
+
+
+async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
+    """Opens the incident, or goes on with it, and fills its folder."""
+    context = bus.context
+    opened = await context.keep.store.open(
+        Incident(
+            deployment=context.name,
+            kind=wanted.kind,
+            what=wanted.what,
+            opened_at=wanted.since or context.now(),
+            number=wanted.incident,
+            evidence=wanted.evidence,
+            simulated=context.simulated,
+        )
+    )
+    context.seen.folder, context.seen.incidents = opened.folder, await context.keep.store.counts(context.name)
+    if context.seen.opening:
+        announce(context, context.seen.opening, state, opened.number)
+    await bus.let_go()
+    ranks = [evidence.Rank(s.rank, s.node, s.runtime, context.handle(s.rank)) for s in context.outline.specs]
+    found = await evidence.collect(context.services, context.name, ranks)
+    found.files.update(_own(bus, state, wanted))
+    found.logs.update({f"nvidia-smi dmon on {node}": _busy(readings) for node, readings in context.seen.gpus.items()})
+    found.seen.extend(_seen(bus, wanted))
+    ended = wanted.kind == "rank-exited" or (found.ended and wanted.kind != "launch-failed")
+    outage = evidence.Outage(wanted.what if ended else "", context.seen.good_at, _heard(context), dict(state.boots))
+    bus.explaining = asyncio.create_task(_explained(context, found, opened.number, outage if ended else None))
+    bus.save(_saved(context, found, opened.number, bus.explaining))
+    return Captured(
+        context.now(), opened.number, bus.detectors.asks().recovery, _dockerless(context, found, wanted.what)
+    )
+
+
+def _dockerless(context: DeploymentContext, found: evidence.Evidence, what: str) -> str:
+    """The true thing before its consequence: a rank that lost its peer, because that one's Docker is away."""
+    if context.desired.recipe.engine.runtime is not Runtime.DOCKER or not found.dockerless:
+        return ""
+    return "; ".join([*(why for why in sorted(found.dockerless) if why not in what), what])
+
+
+def _seen(bus: EventBus, wanted: Capture) -> Iterator[str]:
+    """Stopped processes, links that were down, and a disk that was full where a rank ended."""
+    frozen, exited = wanted.kind == "frozen", _EXITED.match(wanted.what)
+    yield from (line for line in wanted.evidence if frozen and line.startswith("rank "))
+    for line in bus.detectors.seen(bus.context.seen.good_at - bus.context.policy.sample_every):
+        full = line.startswith("disk full on ")
+        if not full:
+            yield line
+        elif exited and line.startswith(f"disk full on {exited[2]}:"):
+            yield f"{line}; rank {exited[1]} ended there"
+
+
+def _heard(context: DeploymentContext) -> dict[str, evidence.Heard]:
+    return {context.label(rank): context.seen.since_good(rank) for rank in range(len(context.nodes))}
+
+
+async def _saved(
+    context: DeploymentContext, found: evidence.Evidence, number: int, explaining: "asyncio.Task[Needs]"
+) -> None:
+    """The rest, behind what the relaunch waits for: nothing waits for it."""
+    await asyncio.wait({explaining})
+    await evidence.complete(context.services, found, context.nodes)
+    trouble = await context.keep.store.save(number, found.files)
+    text = f"{len(found.files)} files of evidence{f'; {trouble}' if trouble else ''}"
+    await context.keep.store.note(context.name, IncidentEvent(context.now(), "captured", text), number)
+    for sentence in filter(None, (*found.trouble, trouble)):
+        context.say(f"incident {number}: {sentence}", warning=True)
+
+
+async def _explained(
+    context: DeploymentContext, found: evidence.Evidence, number: int, outage: evidence.Outage | None
+) -> Needs:
+    """What the first cause is called, and what recovery all of them ask for: the stop waits for it."""
+    await evidence.decisive(context.services, found, context.nodes)
+    try:
+        async with asyncio.timeout(_DIAGNOSIS):
+            told = await evidence.explain(context.services, found, context.words, outage)
+    except TimeoutError:
+        found.trouble.append(f"the diagnosis took longer than {_DIAGNOSIS:.0f} s")
+        return NOTHING
+    found.files["diagnosis.json"] = json.dumps(asdict(told), indent=1)
+    if (why := told.explanation) and not told.causes:
+        await context.keep.store.explain(number, why.title or why.line.text[:_TITLE], "", why.next)
+    if not told.causes:
+        return NOTHING
+    first = told.causes[0]
+    what = outage.sentence(found.boots) if outage else ""
+    await context.keep.store.explain(number, first.title, first.code, first.fix, what)
+    return replace(of_diagnosis(told), why=first.title)
+
+
+def _busy(readings: Iterable[GpuSample]) -> str:
+    """The last minute of a GPU as `nvidia-smi dmon` would have told it: asking now would take seconds."""
+    rows = [f"    0 {g.utilization:5.0f} {g.memory_busy:5.0f}\n" for g in readings if _is_told(g)]
+    return "".join(("# gpu    sm   mem\n", *rows)) if rows else ""
+
+
+def _is_told(gpu: GpuSample) -> bool:
+    return not isinstance(gpu.utilization, Unknown) and not isinstance(gpu.memory_busy, Unknown)
+
+
+def _own(bus: EventBus, state: State, wanted: Capture) -> dict[str, str]:
+    """What the supervisor itself knew."""
+    context = bus.context
+    files = {"live.json": to_json(view(bus, state), indent=1), "state.json": to_json(state, indent=1)}
+    files["fault.txt"] = "\n".join((wanted.what, *wanted.evidence)) + "\n"
+    files |= {f"gpu-busy-{node}.txt": _busy(readings) for node, readings in context.seen.gpus.items()}
+    files["metrics.txt"] = context.seen.page
+    return {name: text for name, text in files.items() if text}
+
+
+# A GB10 is back within two minutes; one that checks its disks takes longer.
+_WITHIN, _EVERY = 1200.0, 5.0
+
+
+async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) -> Rebooted | RebootFailed:
+    """Those that still have the marker of before; the head itself at last, which ends this supervisor."""
+    old = dict(before)
+    unknown = [node for node in context.nodes if node not in old]
+    if unknown:
+        return RebootFailed(
+            context.now(), f"{', '.join(unknown)}: whether it was rebooted could not be told afterwards"
+        )
+    due = _still(await census(context), old)
+    if refused := await _refused(context, due):
+        return RebootFailed(context.now(), refused)
+    await each(_order(context, node) for node in due if node != context.head)
+    if context.head in due:
+        await _order(context, context.head)
+    return await _back(context, old)
+
+
+def _still(found: Census, old: dict[str, str]) -> list[str]:
+    return [node for node, marker in found.boots if old[node] == marker]
+
+
+async def _refused(context: DeploymentContext, nodes: Sequence[str]) -> str:
+    """Why it cannot be done; asked of all before the first one goes."""
+    asked = await each(context.services.hosts[node].run(commands.may()) for node in nodes)
+    not_us = [node for node, done in zip(nodes, asked, strict=True) if not done.ok]
+    return f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there" if not_us else ""
+
+
+async def _order(context: DeploymentContext, node: str) -> None:
+    context.say(f"rebooting {node}", warning=True)
+    try:
+        await context.services.hosts[node].run(commands.reboot())
+    except Unreachable:
+        return  # it went before it could answer
+
+
+async def _back(context: DeploymentContext, old: dict[str, str]) -> Rebooted | RebootFailed:
+    deadline = context.services.clock.monotonic() + context.scaled(_WITHIN)
+    while context.services.clock.monotonic() < deadline:
+        await context.pause(_EVERY)
+        found = await census(context)
+        if not _still(found, old) and len(found.boots) == len(context.nodes):
+            return Rebooted(context.now())
+    late = [*_still(found, old), *found.unseen]
+    return RebootFailed(context.now(), f"{', '.join(late)} not back within {duration(context.scaled(_WITHIN))}")
+
+
+# Six renewals missed, as with a lease.
+SILENT = 60.0
+_LOOK_AGAIN = 0.5
+
+
+async def swap(bus: EventBus, state: State) -> Returned:
+    """Shown first: only then does the `up` stop a rank."""
+    context = bus.context
+    while True:
+        request = context.keep.journal.request()
+        if request is None:
+            return Returned(context.now(), "the `up` that was replacing it has withdrawn")
+        if request.ask is not Ask.REPLACE:
+            context.keep.journal.answered()
+            return Returned(context.now(), request.why, request.ask is not Ask.LEAVE)
+        if request.age > context.scaled(SILENT):
+            return await _abandoned(context, request.by, request.nonce)
+        if request.nonce != context.seen.request:
+            context.seen.request = request.nonce
+            context.keep.journal.show(view(bus, state))
+        await context.services.clock.sleep(_LOOK_AGAIN)
+
+
+async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returned:
+    """A process that was killed gives back no lease."""
+
+    async def free(node: str) -> None:
+        try:
+            await context.services.hosts[node].run(lease.release(nonce))
+        except NodeError as error:
+            context.say(f"its lease may be left: {error.message}", warning=True)
+
+    await each(free(node) for node in context.nodes)
+    context.keep.journal.answered()
+    silent = duration(context.scaled(SILENT))
+    return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
+
+
+Work = Capture | Stop | Launch | Watch | Reboot | Swap
+
+
+class EffectRunner:
+    def __init__(self, bus: EventBus) -> None:
+        self._bus = bus
+        self._task: asyncio.Task[None] | None = None
+        self._launched = False
+
+    async def begin(self, work: Work, state: State) -> None:
+        await self.cut()
+        self._task = asyncio.create_task(self._answered(work, state), name=type(work).__name__)
+
+    async def cut(self) -> None:
+        """What is under way ends here; a change on a node goes to its end first."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+
+    async def _answered(self, work: Work, state: State) -> None:
+        try:
+            answer = await self._done(work, state)
+        except Exception as error:
+            self._bus.context.say("".join(traceback.format_exception(error)), warning=True)
+            answer = self._failed(work, f"our own defect: {error!r}")
+        self._bus.tell(replace(answer, turn=work.turn))
+
+    async def _done(self, work: Work, state: State) -> Answer:
+        context = self._bus.context
+        if isinstance(work, Capture):
+            return await capture(self._bus, state, work)
+        if isinstance(work, Stop):
+            return await stop(self._bus, state.fault)
+        if isinstance(work, Launch):
+            self._launched = True
+            return await launch(context)
+        if isinstance(work, Watch):
+            return await watch(context, self._launched)
+        if isinstance(work, Swap):
+            return await swap(self._bus, state)
+        return await reboot(context, work.before)
+
+    def _failed(self, work: Work, why: str) -> Answer:
+        """A work always answers: else the machine would wait for ever."""
+        at = self._bus.context.now()
+        if isinstance(work, Capture):
+            return Captured(at, work.incident)
+        if isinstance(work, Stop):
+            return Stopped(at, left=(why,))
+        if isinstance(work, Swap):
+            return Returned(at, why)
+        return RebootFailed(at, why) if isinstance(work, Reboot) else LaunchFailed(at, why)
