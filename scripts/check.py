@@ -2,7 +2,7 @@
 what changed.
 
 Changed: what differs from HEAD; with nothing changed, what the last commit changed. A changed module selects the unit
-tests that import it; a changed test file selects itself. Tests marked `full` are left to `make unit`.
+tests that import it; a changed test file selects itself. Tests marked `full` are left to `make unit-full`, but for the house tests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(words: Sequence[str]) -> int:
     if any(name.startswith("scripts/") for name in files):
         commands.append(("mypy", "--strict", "scripts"))
     if tests:
-        commands.append(("python", "-m", "pytest", "-m", "not full", *tests, *words))
+        commands.append(("python", "-m", "pytest", "-m", "house or not full", *tests, *words))
     with ThreadPoolExecutor(2) as pool:
         failed = [name for name in pool.map(run, commands) if name]
     summary = f"{len(files)} changed files, {len(tests)} test files, {time.monotonic() - began:.1f} s"

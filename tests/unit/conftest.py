@@ -14,10 +14,13 @@ gc.disable()  # until all is collected: what is imported stays
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Properties are for `make unit-full`, as is what is marked `full`. The house tests come first and one after the
-    other: only one worker reads the tree."""
+    """Properties are for `make unit-full`, as is what is marked `full`, and the house tests, which read the whole tree
+    (`make check` runs them, too). Those come first and one after the other: only one worker reads the tree."""
     for item in items:
-        if is_hypothesis_test(getattr(item, "obj", None)):
+        if item.path.name == "test_house.py":
+            item.add_marker("house")
+            item.add_marker("full")
+        elif is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("full")
     items.sort(key=lambda item: item.path.name != "test_house.py")
 
