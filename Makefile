@@ -7,7 +7,7 @@ RUN := .venv/bin/python
 TEST := $(RUN) scripts/test_all.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-runtime demo check test lint types layers unit unit-full functional registry cluster format house docs bench bench-client engine-data \
+.PHONY: help setup setup-runtime demo check test test-full lint types layers unit unit-full functional registry cluster format house docs bench bench-client engine-data \
         planner-report diagnose-report diagnose-fresh record-failures fuzz drills testbed testbed-down clean
 
 help:           ## this list
@@ -22,8 +22,11 @@ setup-runtime:  ## prepare .venv with only what the sparkwright command needs
 demo: setup-runtime ## the whole loop on this machine, on an embedded simulated two-node cluster
 	@.venv/bin/sparkwright demo $(ARGS)
 
-test: setup     ## every part below, as root in 25 to 40 minutes on two cores; as root also installs the system packages they need
+test: setup     ## every part below, in 15 minutes on two idle cores; as root also installs the system packages they need
 	@$(TEST)
+
+test-full: setup ## all that `make test` runs and what is marked `full`: each row of each table, properties (40 minutes)
+	@$(TEST) --full
 
 lint: setup     ## ruff: rules and format
 	@$(TEST) lint

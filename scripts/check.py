@@ -2,7 +2,8 @@
 what changed.
 
 Changed: what differs from HEAD; with nothing changed, what the last commit changed. A changed module selects the unit
-tests that import it; a changed test file selects itself. Tests marked `full` are left to `make unit-full`, but for the house tests.
+tests that import it; a changed test file selects itself. Of the tests marked `full` only
+the house tests are run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The parts of `make test`: `test_all.py [PART] [arguments for pytest]`.
+"""The parts of `make test` and `make test-full`: `test_all.py [--full] [PART] [arguments for pytest]`.
+
+`make test` leaves out what is marked `full`: more rows of a table of which some rows are run, properties, the testbed's
+own tests. A part by itself is run whole, but for `unit`.
 
 Closes with `N passed, N failed, N skipped`: the sum over all pytest runs, where each tool (ruff, mypy, import-linter)
 counts as one. What cannot run here is listed with the reason; under CI=true that is a failure, and so is every skipped
@@ -20,7 +23,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree
@@ -45,7 +48,8 @@ BIRTHS = threading.Lock()
 class Part:
     """One line of the closing table. `seconds`: longer counts as hung. `system`: as root, install what it may call;
     what is in `needs` it cannot do without. `lane`: parts of one lane run one after the other, lanes run in parallel.
-    `workers`: pytest-xdist, one process for each CPU. `environment`: more of it for the commands."""
+    `workers`: pytest-xdist, one process for each CPU. `marks`: for pytest's `-m`. `environment`: more of it for the
+    commands."""
 
     name: str
     commands: tuple[tuple[str, ...], ...]
@@ -57,6 +61,7 @@ class Part:
     root: bool = False
     lane: str = "tools"
     workers: bool = False
+    marks: str = ""
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -86,25 +91,31 @@ PARTS = (
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
     Part("layers", (("lint-imports", "--no-cache"),)),
     pytest_part("unit", ("tests/unit", "-m", "not full"), workers=True),
+    pytest_part("house", ("tests/unit/test_house.py",)),
     pytest_part("unit-full", ("tests/unit",), workers=True),
     pytest_part("functional", seconds=HOUR, system=True, lane="functional"),
     pytest_part("registry", network=True),
     cluster_part("cluster"),
 )
-QUICK = "unit"  # a run of all has unit-full
 # In a run of all, these are on a second testbed, after the tools, so that both lanes end at about the same time.
 SECOND_HALF = ("bench", "drills", "engines_up", "replace", "restart", "supervised", "truth")
 SECOND_FILES = tuple(f"tests/cluster/test_{name}.py" for name in SECOND_HALF)
 SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
 ALL = (
-    *(part for part in PARTS[:-1] if part.name != QUICK),
+    *(part for part in PARTS if part.name not in ("unit", "house", "cluster")),
     cluster_part("cluster-2", SECOND_FILES, environment=SECOND_TESTBED),
     cluster_part("cluster", ("tests/cluster", *(f"--ignore={path}" for path in SECOND_FILES)), lane="cluster"),
+)
+QUICK = (
+    *(part for part in PARTS if part.name in ("unit", "house")),
+    *(replace(part, marks="not full") if part.tests else part for part in ALL if part.name != "unit-full"),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    chosen = [part for part in PARTS if part.name == arguments[0]] if arguments else list(ALL)
+    whole, arguments = "--full" in arguments[:1], arguments[int("--full" in arguments[:1]) :]
+    parts = ALL if whole else QUICK
+    chosen = [part for part in PARTS if part.name == arguments[0]] if arguments else list(parts)
     if not chosen:
         print(f"test: no part {arguments[0]!r}; parts: {', '.join(part.name for part in PARTS)}", file=sys.stderr)
         return 2
@@ -158,7 +169,7 @@ def run_parts(chosen: Sequence[Part], arguments: Sequence[str], trouble: str | N
         except KeyboardInterrupt:
             STOPPED.set()
             raise
-    outcomes.sort(key=lambda one: [part.name for part in (*ALL, *PARTS)].index(one.part))
+    outcomes.sort(key=lambda one: [part.name for part in (*QUICK, *ALL, *PARTS)].index(one.part))
 
 
 def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: bool = False) -> Outcome:
@@ -166,7 +177,8 @@ def run_part(part: Part, arguments: Sequence[str], trouble: str | None, apart: b
         print(f"\n== {part.name}: left out: {reason}", flush=True)
         return Outcome(part.name, failed=int(in_ci()), skipped=int(not in_ci()), left_out=[reason])
     start = time.monotonic()
-    outcome = run_whole(part, [*workers(part), *arguments], apart)
+    marks = ["-m", part.marks] if part.marks else []
+    outcome = run_whole(part, [*workers(part), *marks, *arguments], apart)
     outcome.seconds = time.monotonic() - start
     return outcome
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.drive import Drive
+from cluster.drive import RUNTIMES, Drive
 from testbed import Node, Testbed, TestbedError
 from testbed.rootfs import missing_tools
 
@@ -16,10 +16,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is tried with containers and with processes is tried with one of the two, by turns, unless all is asked for:
+    the other row is `full`."""
     here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.cluster)
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in (item for item in items if here in item.path.parents):
+        item.add_marker(pytest.mark.cluster)
+        row = dict(getattr(getattr(item, "callspec", None), "params", {}))
+        if row.pop("runtime", None) in RUNTIMES:
+            groups.setdefault(f"{item.nodeid.partition('[')[0]} {sorted(row.items(), key=str)}", []).append(item)
+    for number, rows in enumerate(rows for rows in groups.values() if len(rows) > 1):
+        for row in rows[: number % len(rows)] + rows[number % len(rows) + 1 :]:
+            row.add_marker(pytest.mark.full)
 
 
 def obstacle() -> str:

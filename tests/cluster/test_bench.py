@@ -112,6 +112,7 @@ def test_the_gateway_is_measured_with_all_that_the_engine_reports(drive: Drive, 
     assert "SSL_CERT_FILE" in stranger.err and "Traceback" not in stranger.err
 
 
+@pytest.mark.full
 def test_a_gateway_on_the_heads_loopback_is_measured_through_ssh(drive: Drive, nodes: list[Node]) -> None:
     """By the deployment's name; a run that was stopped goes on through the same gateway."""
     drive.good("up", drive.recipe("process", STEADY))
@@ -126,6 +127,7 @@ def test_a_gateway_on_the_heads_loopback_is_measured_through_ssh(drive: Drive, n
     assert measured(resumed)["run"]["conditions"]["front_door"] == found["front_door"]
 
 
+@pytest.mark.full
 def test_a_run_outlives_a_restart_of_what_it_measures(drive: Drive, nodes: list[Node]) -> None:
     """A rank is killed in the middle: requests fail and are counted, the run ends in time and reports what it is
     worth."""

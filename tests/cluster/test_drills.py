@@ -21,7 +21,14 @@ def starts() -> dict[tuple[object, ...], float]:
     return {}
 
 
-@pytest.mark.parametrize("stage", QUICK, ids=lambda stage: stage.drills[0].name.replace(" ", "-"))
+FIRST = ("worker SIGKILL", "burst")  # the others only where all is asked for
+STAGES = [
+    pytest.param(stage, id=name.replace(" ", "-"), marks=() if name in FIRST else pytest.mark.full)
+    for stage, name in ((stage, stage.drills[0].name) for stage in QUICK)
+]
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_drills(testbed: Testbed, tmp_path: Path, stage: Stage, starts: dict[tuple[object, ...], float]) -> None:
     """The targets of docs/reference/drills.md by the same code; recovery is compared with the machine's own start."""
     (kept,) = Run(testbed, tmp_path, starts=starts).of((patient(stage),))

@@ -33,7 +33,10 @@ RUNTIME = pytest.mark.parametrize("runtime", RUNTIMES)
 # Both runtimes for both sides, and each pair once: a start of Ray takes ten seconds.
 VICTIMS = [
     *((engine, runtime, 1) for engine, runtime in zip(ENGINES, ("docker", "process") * 2, strict=True)),
-    *((engine, runtime, 0) for engine, runtime in zip(ENGINES, ("process", "docker") * 2, strict=True)),
+    *(
+        pytest.param(engine, runtime, 0, marks=pytest.mark.full)
+        for engine, runtime in zip(ENGINES, ("process", "docker") * 2, strict=True)
+    ),
 ]
 
 
@@ -118,6 +121,7 @@ def test_a_killed_rank_is_named_and_down_leaves_nothing(
     assert_clean(nodes)
 
 
+@pytest.mark.full
 def test_a_ray_cluster_of_one_node_is_named_before_weights(drive: Drive, nodes: list[Node]) -> None:
     """The worker's node does not reach the head: how many nodes are there is reported, and vLLM never starts."""
     limits = {"start": {"stuck_after": "30s"}}

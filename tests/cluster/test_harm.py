@@ -7,6 +7,8 @@ import pytest
 from cluster.drive import Drive
 from testbed import Node, Testbed, TestbedError, harm
 
+pytestmark = pytest.mark.full  # of the testbed itself
+
 
 def available_gib(node: Node) -> float:
     return int(node.sh("sed -n 's/^MemAvailable: *//p' /opt/fixtures/proc/meminfo").split()[0]) / 1024**2

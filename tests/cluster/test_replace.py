@@ -105,7 +105,7 @@ def test_without_a_rollback_the_gateway_keeps_the_reason(drive: Drive, nodes: li
     all_along(client)
 
 
-@pytest.mark.parametrize("step", ["start ranks", "engine"])
+@pytest.mark.parametrize("step", [pytest.param("start ranks", marks=pytest.mark.full), "engine"])
 def test_ctrl_c_during_the_swap_restores_the_old_one(drive: Drive, nodes: list[Node], step: str) -> None:
     """Guards the person who sees the wrong recipe name scroll by."""
     drive.good("up", drive.recipe("process", serving=OPEN))

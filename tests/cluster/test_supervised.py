@@ -79,7 +79,12 @@ def test_without_the_laptop_it_serves_again_after_a_killed_worker(
 
 
 @pytest.mark.parametrize(
-    ("runtime", "which"), [("process", 0), ("process", 1), ("docker", 1)], ids=["head", "worker", "worker-docker"]
+    ("runtime", "which"),
+    [
+        pytest.param("process", 0, marks=pytest.mark.full, id="head"),
+        pytest.param("process", 1, marks=pytest.mark.full, id="worker"),
+        pytest.param("docker", 1, id="worker-docker"),
+    ],
 )
 def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Node], runtime: str, which: int) -> None:
     """Not a byte is left where a node keeps our state: reported while it serves and while it does not. A rank that is
@@ -108,7 +113,14 @@ def test_a_full_disk_costs_history_and_not_service(drive: Drive, nodes: list[Nod
     assert not [node.name for node in nodes if node.sh("ls -d /run/lock/sparkwright-1000/* 2>/dev/null", check=False)]
 
 
-@pytest.mark.parametrize("which", [(0,), (1,), (0, 1)], ids=["head", "worker", "both"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param((0,), marks=pytest.mark.full, id="head"),
+        pytest.param((1,), marks=pytest.mark.full, id="worker"),
+        pytest.param((0, 1), id="both"),
+    ],
+)
 def test_after_a_reboot_it_comes_back_by_itself(drive: Drive, nodes: list[Node], which: tuple[int, ...]) -> None:
     """Whichever node was away: nobody logs in, nobody calls."""
     drive.good("up", drive.recipe("docker"))
@@ -185,6 +197,7 @@ def rebootable(nodes: list[Node]) -> Iterator[None]:
                 )
 
 
+@pytest.mark.full
 def test_where_it_may_it_reboots_all_nodes_and_serves_again(drive: Drive, nodes: list[Node]) -> None:
     """A rank ended by a fault that outlives it: both nodes go, and what is late after their start is waited for.
 
@@ -247,6 +260,7 @@ def test_up_again_leaves_it_alone_and_another_up_replaces_it(drive: Drive, nodes
     assert head.sh(f"ls {HOME} 2>/dev/null", check=False) == ""
 
 
+@pytest.mark.full
 def test_a_lost_management_network_is_not_a_lost_worker(drive: Drive, nodes: list[Node]) -> None:
     """The head goes on over the fabric: the node is seen again, and nothing was stopped."""
     head, worker = nodes

@@ -9,6 +9,8 @@ import pytest
 
 from testbed import Node, Testbed
 
+pytestmark = pytest.mark.full  # of the testbed itself
+
 
 @pytest.fixture(params=[0, 1], ids=["spark-1", "spark-2"])
 def node(testbed: Testbed, request: pytest.FixtureRequest) -> Node:

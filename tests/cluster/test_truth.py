@@ -95,7 +95,7 @@ def first(drive: Drive, true: Callable[[Done], bool], timeout: float) -> tuple[f
     return time.monotonic() - began, done
 
 
-@pytest.mark.parametrize("seconds", [20, 70])
+@pytest.mark.parametrize("seconds", [20, pytest.param(70, marks=pytest.mark.full)])
 def test_a_cut_fabric_is_never_called_ready_and_stays_in_the_history(
     drive: Drive, nodes: list[Node], seconds: int
 ) -> None:
@@ -137,7 +137,7 @@ def test_a_request_to_a_frozen_server_is_counted_by_the_gateway(drive: Drive, no
     first(drive, lambda done: done.code == 0, 60)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.full)])
 def test_a_frozen_rank_counts_from_the_first_request_that_got_nothing(
     drive: Drive, nodes: list[Node], rank: int
 ) -> None:
@@ -183,6 +183,7 @@ def test_a_docker_that_is_stopped_is_named_and_waited_for(drive: Drive, nodes: l
     assert "removed" not in incident["what"], incident["what"]
 
 
+@pytest.mark.full
 def test_restarts_of_gateway_key_check_and_supervisor_are_recorded(drive: Drive, nodes: list[Node]) -> None:
     """Killed one after the other under clients: each is counted in status, and stays in the log and the history."""
     asking, head = clients(drive), nodes[0]

@@ -10,6 +10,8 @@ import pytest
 
 from functional.command import Shell
 
+MORE = [pytest.param(text, marks=pytest.mark.full) for text in ("engine: twin", "answer: asking")]
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
@@ -75,7 +77,7 @@ def test_kept_it_can_be_looked_at_and_ended(shell: Shell) -> None:
     assert [line for line in shell.left if "sparkwright.simulator" in line] == []
 
 
-@pytest.mark.parametrize("marker", ["start ranks ...", "engine: twin", "answer: asking"])
+@pytest.mark.parametrize("marker", ["start ranks ...", *MORE])
 def test_interrupted_it_leaves_nothing(shell: Shell, marker: str) -> None:
     """Ctrl-C at any moment: ranks, files and folder go before it ends."""
     code, err = shell.interrupted(marker, signal.SIGINT, "demo")

@@ -76,6 +76,9 @@ def until(true: Callable[[], bool], what: str, timeout: float = 60) -> None:
         time.sleep(0.1)
 
 
+MORE = [pytest.param(phase, marks=pytest.mark.full) for phase in ("draining", "starting")]
+
+
 def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
     """It outlives its caller, is seen by `status`, comes back when killed, and goes with all its files at the end."""
     told = up(shell)["supervision"]
@@ -93,7 +96,7 @@ def test_up_leaves_a_supervisor_and_down_leaves_nothing(shell: Shell) -> None:
     ended(shell)
 
 
-@pytest.mark.parametrize("phase", ["draining", "starting", "loading"])
+@pytest.mark.parametrize("phase", ["loading", *MORE])
 def test_a_person_goes_first_whatever_it_is_about(shell: Shell, phase: str) -> None:
     """`down` in the middle of a relaunch: the supervisor gives way, its lease too, and no rank comes after."""
     up(shell, SPARKWRIGHT_TWIN_TIME_SCALE="0.1")

@@ -16,6 +16,8 @@ from functional.supervised_simulator import READY, Simulator, make_supervised
 from sparkwright.domain.live import DeploymentState
 from sparkwright.engines.engine import served_name
 
+MORE_WORK = ("capture", "stop", "watch")
+
 
 @pytest.fixture
 async def simulator(tmp_path: Path) -> AsyncIterator[Simulator]:
@@ -44,7 +46,7 @@ async def relaunched(simulator: Simulator, times: int = 1) -> float:
     return await simulator.until(lambda live: live.phase is READY and live.relaunches == times)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.full), 1])
 async def test_a_killed_rank_is_evidence_and_then_history(simulator: Simulator, rank: int) -> None:
     """Guards the whole way: noticed within 2 s, refused, evidence of both nodes, a diagnosis, one launch, serving."""
     async with supervised(simulator):
@@ -151,7 +153,7 @@ async def test_a_worker_that_dies_out_of_sight_is_launched_when_it_can_be_reache
     assert (simulator.starts(0), simulator.starts(1)) == (2, 2)
 
 
-@pytest.mark.parametrize("work", ["capture", "stop", "launch", "watch"])
+@pytest.mark.parametrize("work", ["launch", *(pytest.param(work, marks=pytest.mark.full) for work in MORE_WORK)])
 async def test_killed_in_the_middle_it_goes_on(simulator: Simulator, work: str) -> None:
     """Guards SIGKILL in each work: the next supervisor restores it, with one set of ranks and one counted launch."""
     with simulator.process() as first:
