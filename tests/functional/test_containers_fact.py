@@ -11,8 +11,7 @@ from functional.dockerd import BASE
 from sparkwright.domain.command import Completed
 from sparkwright.domain.fabric_facts import Containers
 from sparkwright.domain.facts import Docker
-from sparkwright.facts.containers import CONTAINERS
-from sparkwright.facts.docker import DOCKER
+from sparkwright.facts.docker import CONTAINERS, DOCKER
 from sparkwright.facts.fact import Fact
 
 pytestmark = dockerd.skipped()

@@ -17,7 +17,7 @@ from sparkwright.domain.recipe import Expose, Gateway, GatewayTls
 from sparkwright.domain.service import GatewayFacts, Installation, Service
 from sparkwright.domain.unknown import Unknown
 from sparkwright.engines.tables import routes
-from sparkwright.facts import gateway as facts
+from sparkwright.facts import service as facts
 from sparkwright.gateway.caddy import GatewayConfig, certificate_folders, config, root_certificate
 from sparkwright.gateway.keys import FILE, GatewaySetting, parse
 from sparkwright.remote import gateway as commands

@@ -3,17 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from sparkwright.domain.cluster import Node
-from sparkwright.facts.addresses import ADDRESSES
 from sparkwright.facts.board import BOARD, IDENTITY
-from sparkwright.facts.containers import CONTAINERS
 from sparkwright.facts.disk import disks, model_stores
-from sparkwright.facts.docker import DOCKER
+from sparkwright.facts.docker import CONTAINERS, DOCKER
 from sparkwright.facts.fabric import RDMA
 from sparkwright.facts.fact import Fact
 from sparkwright.facts.gpu import DRIVER, GPU_PROCESSES, GPUS
 from sparkwright.facts.kernel import KERNEL, KERNEL_LOG
 from sparkwright.facts.memory import ACTIVITY, MEMORY
-from sparkwright.facts.network import LISTENERS, NETWORK
+from sparkwright.facts.network import ADDRESSES, LISTENERS, NETWORK
 from sparkwright.facts.nic import NIC
 from sparkwright.facts.settings import SETTINGS, TIMES
 from sparkwright.facts.upkeep import PACKAGES, UPKEEP

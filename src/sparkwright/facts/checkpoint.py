@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from sparkwright.domain.checkpoint import MISSING, Checkpoint, Defect, Flaw, TensorGroup
 from sparkwright.domain.command import Completed
@@ -11,27 +12,10 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import gguf, model_config, safetensors
 from sparkwright.facts.fact import Plain, whole
-from sparkwright.facts.model_values import Config, named, number, part, texts_of
+from sparkwright.facts.model_values import Config, known, named, number, part, texts_of
 from sparkwright.facts.safetensors import INDEX, Index, indexes, main_index, sums
 from sparkwright.remote.staging import COPYING
 
-# Words by which new kinds of attention announce themselves.
-_TELLING = re.compile(r"compress|latent|lora_rank|ssm|mamba|linear_|indexer|index_|sparse|kv_|swa_|state_|window|chunk")
-_UNDERSTOOD = re.compile(
-    r"(q|kv|o)_lora_rank|(num|n)_(global_)?(kv|key_value)\w*|num_kv_shared_layers|first_kv_shared_layer\w*"
-    r"|compress_(ratios|rates|rope_theta|rate_\w+)|kv_source_layer_ids|kv_source_layers|kv_channels|index_\w+|indexer_\w+|sparse_attention_config"
-    r"|(num_)?linear_\w+|mamba_\w+|ssm_\w+|use_mamba_kernels|moe_latent_size|latent_moe_use_norm|decoder_sparse_step"
-    r"|swa_\w+|(use_|_)?sliding_window\w*|n_mamba_heads|max_window_layers|attention_chunk_size|chunk_size\w*|attention_k_eq_v"
-    r"|add_swa_\w+|(no_)?kv_\w*(scale|dtype|quant)\w*|window_size|qkv_\w+|use_qkv_\w+|mamba2?_\w+|kv_cache_\w+"
-)
-# Families of which it is known what their layers keep for a token: of plain attention unless their configs say more.
-_FAMILIES = re.compile(
-    r"afmoe|apertus|aquila|arcee|arctic|axk|bagel|baichuan|bailing|bamba|bloom|chameleon|chatglm|cohere|command|cwm|dbrx"
-    r"|deci|deepseek|dots|emu3|ernie|exaone|falcon|flexolmo|gemma|glm|gpt|granite|grok|h2ovl|hunyuan|hyv|hyperclovax"
-    r"|idefics|inkling|intern|iquest|jais|jamba|kanana|keye|kimi|laguna|lfm|llama|llava|longcat|mamba|mellum|mimo"
-    r"|minicpm|minimax|ministral|mistral|mixtral|mllama|molmo|mpt|muse|nemotron|olmo|opt|orion|ovis|paligemma|persimmon"
-    r"|phi|pixtral|plamo|qwen|rnj|sarvam|seedoss|skywork|smol|solar|stablelm|starcoder|step|telechat|tele|xverse|zamba"
-)
 _STATE = re.compile(r"linear_(num_\w*heads|attn_config)$|(mamba_|ssm_)\w*(heads|state\w*)$")
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
 _SHOWN = 3
@@ -46,6 +30,11 @@ def doubts(text: str, shape: ModelShape | Unknown | None) -> tuple[str, ...]:
     return tuple(_doubts(_config(text), shape))
 
 
+@cache
+def _any_of(what: str) -> re.Pattern[str]:
+    return re.compile("|".join(known("models")[what]))
+
+
 def _config(text: str) -> Config:
     try:
         top = json.loads(text)
@@ -55,7 +44,7 @@ def _config(text: str) -> Config:
 
 
 def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
-    if shape.architecture and not _FAMILIES.match(re.sub(r"[^a-z0-9]", "", shape.architecture.lower())):
+    if shape.architecture and not _any_of("families").match(re.sub(r"[^a-z0-9]", "", shape.architecture.lower())):
         yield f"the architecture {shape.architecture} is not known: counted as plain attention, the most that it keeps"
     if shape.state_layers and not (shape.state_matrix or shape.state_conv_width):
         yield f"{shape.state_layers} layers keep a state of unknown size: none is counted for them"
@@ -70,7 +59,8 @@ def _doubts(config: Config, shape: ModelShape) -> Iterator[str]:
         yield "an indexer, but not in which layers: none is counted"
     if shape.tables_unknown:
         yield f"tables next to the vocabulary ({', '.join(named(config)[:_SHOWN])}), but not how large: none is counted"
-    odd = sorted(key for key in config if _TELLING.search(key) and not _UNDERSTOOD.fullmatch(key) and config[key])
+    telling, understood = _any_of("telling"), _any_of("understood")
+    odd = sorted(key for key in config if telling.search(key) and not understood.fullmatch(key) and config[key])
     if odd:
         more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
         yield f"keys that are not understood here: {', '.join(odd[:_SHOWN])[:120]}{more}"

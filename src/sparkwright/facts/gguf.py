@@ -17,7 +17,7 @@ from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.domain.units import gib
-from sparkwright.facts.gguf_config import TYPES, shape_of, tensor_bytes
+from sparkwright.facts.gguf_config import shape_of, tensor_type
 
 MOST = 16 * 1024 * 1024
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -122,7 +122,7 @@ def parse(data: bytes) -> Header | None:
     reader = _Reader(data, order, 8)
     count, pairs = reader.scalar("Q"), reader.scalar("Q")
     metadata: dict[str, Any] = {}
-    tensors: list[tuple[str, int, int]] = []
+    tensors: list[tuple[str, str, int]] = []
     try:
         for _ in range(pairs):
             key = reader.text()
@@ -131,10 +131,10 @@ def parse(data: bytes) -> Header | None:
             tensors.append(_tensor(reader))
     except _Cut:
         return Header(metadata)
-    return Header(metadata, tuple((name, TYPES.get(kind, f"#{kind}"), size) for name, kind, size in tensors), True)
+    return Header(metadata, tuple(tensors), True)
 
 
-def _tensor(reader: _Reader) -> tuple[str, int, int]:
+def _tensor(reader: _Reader) -> tuple[str, str, int]:
     name, dimensions = reader.text(), reader.scalar("I")
     if dimensions > _MOST_DIMENSIONS:
         raise _Cut
@@ -142,7 +142,8 @@ def _tensor(reader: _Reader) -> tuple[str, int, int]:
     for _ in range(dimensions):
         numbers *= reader.scalar("Q")
     kind, _offset = reader.scalar("I"), reader.scalar("Q")
-    return name, kind, tensor_bytes(kind, numbers)
+    written, block, size = tensor_type(kind)
+    return name, written, -(-numbers // block) * size
 
 
 def groups(header: Header | None, whole: int = 0) -> tuple[TensorGroup, ...]:

@@ -1,7 +1,4 @@
-"""The metadata of a GGUF file -> ModelShape: its keys are put in the words of config.json, which is then read as ever.
-
-Keys: gguf-py's constants (0.17) and what llama.cpp's converters write into them.
-"""
+"""The metadata of a GGUF file -> ModelShape: its keys (gguf.toml) are put in the words of config.json, read as such."""
 
 import json
 from collections import Counter
@@ -13,66 +10,15 @@ from sparkwright.domain.checkpoint import TensorGroup
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import model_config
-
-# Number -> (name, numbers in a block, bytes of a block). From ggml's table of types (ggml.h, ggml-common.h).
-_BLOCKS: dict[int, tuple[str, int, int]] = {
-    0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22),
-    7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 40), 10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110),
-    12: ("Q4_K", 256, 144), 13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210), 15: ("Q8_K", 256, 292),
-    16: ("IQ2_XXS", 256, 66), 17: ("IQ2_XS", 256, 74), 18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50),
-    20: ("IQ4_NL", 32, 18), 21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136),
-    24: ("I8", 1, 1), 25: ("I16", 1, 2), 26: ("I32", 1, 4), 27: ("I64", 1, 8), 28: ("F64", 1, 8),
-    29: ("IQ1_M", 256, 56), 30: ("BF16", 1, 2), 34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17),
-    40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
-}  # fmt: skip
-TYPES = {number: name for number, (name, _, _) in _BLOCKS.items()}
-# Name -> (ModelShape.format, inputs that share a scale) for those that have a format of that kind.
-FORMATS = {
-    "F32": ("fp32", 0), "F16": ("bf16", 0), "BF16": ("bf16", 0), "Q8_0": ("int8", 32), "Q4_0": ("int4", 32),
-    "Q4_1": ("int4", 32), "Q4_K": ("int4", 32), "IQ4_NL": ("int4", 32), "IQ4_XS": ("int4", 32), "MXFP4": ("mxfp4", 32),
-    "NVFP4": ("nvfp4", 16),
-}  # fmt: skip
+from sparkwright.facts.model_values import known
 
 
-def tensor_bytes(kind: int, numbers: int) -> int:
-    """Bytes of so many numbers; 0 for a type that is not known."""
-    _, block, size = _BLOCKS.get(kind, ("", 1, 0))
-    return -(-numbers // block) * size
+def tensor_type(kind: int) -> tuple[str, int, int]:
+    """Its name, the numbers in a block, and the bytes of one; 0 bytes for a type that is not known."""
+    name, block, size = known("gguf")["blocks"].get(str(kind), (f"#{kind}", 1, 0))
+    return name, block, size
 
 
-# llama.cpp knows these families' windows by their architecture, as transformers does by the class.
-_CLASSES = {
-    "gemma2": "gemma2", "gemma3": "gemma3_text", "gemma3n": "gemma3n_text", "gemma4": "gemma4_text",
-    "gpt-oss": "gpt_oss", "cohere2": "cohere2", "llama4": "llama4_text", "olmo3": "olmo3", "falcon-h1": "falcon_h1",
-    "qwen3next": "qwen3_next", "qwen35": "qwen3_5_text", "qwen35moe": "qwen3_5_moe_text",
-}  # fmt: skip
-_PLAIN = {
-    "embedding_length": "hidden_size",
-    "embedding_length_per_layer_input": "hidden_size_per_layer_input",
-    "context_length": "max_position_embeddings",
-    "attention.key_length": "head_dim",
-    "attention.q_lora_rank": "q_lora_rank",
-    "attention.kv_lora_rank": "kv_lora_rank",
-    "attention.sliding_window": "sliding_window",
-    "attention.key_length_swa": "swa_head_dim",
-    "attention.value_length_swa": "swa_v_head_dim",
-    "attention.shared_kv_layers": "num_kv_shared_layers",
-    "attention.indexer.head_count": "index_n_heads",
-    "attention.indexer.key_length": "index_head_dim",
-    "attention.indexer.top_k": "index_topk",
-    "expert_count": "num_experts",
-    "expert_used_count": "num_experts_per_tok",
-    "expert_feed_forward_length": "moe_intermediate_size",
-    "expert_shared_count": "n_shared_experts",
-    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
-    "leading_dense_block_count": "first_k_dense_replace",
-    "interleave_moe_layer_step": "interleave_moe_layer_step",
-    "moe_latent_size": "moe_latent_size",
-    "nextn_predict_layers": "num_nextn_predict_layers",
-    "full_attention_interval": "full_attention_interval",
-    "shortconv.l_cache": "conv_L_cache",
-    "kda.head_dim": "linear_head_dim",
-}
 _DELTA = ("qwen3next", "qwen35", "qwen35moe")
 
 
@@ -118,11 +64,11 @@ def shape_of(metadata: Mapping[str, Any], tensors: Sequence[TensorGroup], all_th
 def _config(keys: _Keys) -> dict[str, Any]:
     # A damaged count must cost nothing: the reader of config.json refuses such a number of layers.
     layers = min(keys.number("block_count") - keys.number("nextn_predict_layers"), model_config.MOST_LAYERS + 1)
-    plain = {name: keys.number(key) for key, name in _PLAIN.items() if keys.number(key)}
+    plain = {name: keys.number(key) for key, name in known("gguf")["keys"].items() if keys.number(key)}
     tokens = keys.metadata.get("tokenizer.ggml.tokens")
     heads = keys.numbers("attention.head_count_kv")
     return {
-        "model_type": _CLASSES.get(keys.arch, ""),
+        "model_type": known("gguf")["classes"].get(keys.arch, ""),
         **plain,
         "num_hidden_layers": layers,
         "num_attention_heads": keys.number("attention.head_count"),
@@ -200,4 +146,5 @@ def _most(tensors: Any) -> tuple[str, int]:
     found: Counter[str] = Counter()
     for group in tensors:
         found[group.dtype] += group.bytes
-    return FORMATS.get(found.most_common(1)[0][0], ("", 0)) if found else ("", 0)
+    written, scale = known("gguf")["formats"].get(found.most_common(1)[0][0], ("", 0)) if found else ("", 0)
+    return written, scale

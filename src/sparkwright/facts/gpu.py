@@ -19,7 +19,7 @@ _sh = texts(__name__)
 _HEALTH = ("temperature.gpu", "power.draw", "clocks.sm", "utilization.gpu")
 GPU_FIELDS = ("name", "driver_version", "compute_cap", "memory.total", *_HEALTH)
 PROCESS_FIELDS = ("pid", "process_name", "used_gpu_memory")
-# A driver that waits for a dead GSP answers after some 6 s for each call (field guide, dmesg failure set).
+# A driver that waits for a dead GSP answers after some 6 s for each call.
 _TIMEOUT = 20.0
 _QUERY = 'command -v nvidia-smi >/dev/null 2>&1 || exit 127; LC_ALL=C exec nvidia-smi "$@"'
 

@@ -8,6 +8,7 @@ from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.model import ModelShape
 from sparkwright.facts import checkpoint, gguf
+from sparkwright.facts.model_values import known
 from sparkwright.remote.host import script, texts
 from sparkwright.remote.staging import LISTING
 
@@ -25,13 +26,6 @@ def inventory(hub: str, models: str, others: Sequence[str]) -> Command:
     return script(_TEXT, hub, models, *others, timeout=120)
 
 
-# `general.file_type` of a GGUF header -> the name that its publishers give it (llama.h, enum llama_ftype).
-_FILE_TYPES = {
-    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 10: "Q2_K", 11: "Q3_K_S", 12: "Q3_K_M",
-    13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 18: "Q6_K", 19: "IQ2_XXS", 20: "IQ2_XS",
-    21: "Q2_K_S", 22: "IQ3_XS", 23: "IQ3_XXS", 24: "IQ1_S", 25: "IQ4_NL", 26: "IQ3_S", 27: "IQ3_M", 28: "IQ2_S",
-    29: "IQ2_M", 30: "IQ4_XS", 31: "IQ1_M", 32: "BF16", 36: "TQ1_0", 37: "TQ2_0", 38: "MXFP4",
-}  # fmt: skip
 _MARK = f"\n{ENTRY}\t"
 
 
@@ -69,7 +63,7 @@ def _format(found: Checkpoint, rows: str) -> str:
 def _file_type(packed: str) -> str:
     header = gguf.unpack(packed)
     kind: Any = header.metadata.get("general.file_type") if header else None
-    return _FILE_TYPES.get(kind, "?") if isinstance(kind, int) else "?"
+    return known("gguf")["file_types"].get(str(kind), "?") if isinstance(kind, int) else "?"
 
 
 def _written(shape: ModelShape) -> str:

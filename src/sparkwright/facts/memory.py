@@ -13,7 +13,7 @@ _sh = texts(__name__)
 _LINE = re.compile(r"([A-Za-z_()0-9]+):\s+([0-9]+)( kB)?\s*", re.ASCII)
 # Kernels print all of these since 3.14; where one lacks, the text was cut off and nothing in it can be relied on.
 _ALWAYS = ("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "AnonPages")
-# Field guide A1 (#68529745704): what remains after these is held by nobody that the kernel can name.
+# What remains after these is held by nobody that the kernel can name.
 _KERNEL = ("Slab", "KernelStack", "PageTables", "SecPageTables", "Percpu", "Hugetlb")
 _EXPLAINED = ("MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", *_KERNEL)
 

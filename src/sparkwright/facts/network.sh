@@ -35,3 +35,10 @@ if s=$(LC_ALL=C ss -ltnpH 2>/dev/null); then printf '@@ ss\n%s\n' "$s"; exit 0; 
 [ -r "$(at /proc/net/tcp)" ] || exit 1
 show tcp "$(at /proc/net/tcp)"
 show tcp6 "$(at /proc/net/tcp6)"
+
+#: addresses
+printf '@@ ip\n'
+LC_ALL=C ip -j addr 2>/dev/null || LC_ALL=C ip addr || exit
+printf '@@ speed\n'
+grep -sH . /sys/class/net/*/speed
+exit 0

@@ -14,18 +14,7 @@ from sparkwright.facts.fact import Fact, Plain, not_understood
 from sparkwright.remote import docker, process
 from sparkwright.remote.host import script, texts
 
-_sh = texts(__name__)
-
-# A client without a daemon has no containers; a daemon that does not answer may have some of ours.
-_CONTAINERS = f"""
-if command -v docker >/dev/null 2>&1; then
-  s="${{DOCKER_HOST:-unix:///var/run/docker.sock}}"
-  ids=$(docker ps -aq --no-trunc --filter label={docker.LABEL}deployment 2>/dev/null) || {{
-    if [ -e "${{s#unix://}}" ]; then echo blind; else echo absent; fi
-    grep -qsx dockerd /proc/[0-9]*/comm || echo stopped; }}
-  [ -z "$ids" ] || docker inspect --format '{{{{json .}}}}' $ids 2>/dev/null | sed 's/^/container\\t/'
-fi
-"""
+_sh = texts(__name__, LABEL=docker.LABEL)
 
 
 def ranks_fact(node: Node) -> Fact[tuple[RankStatus, ...]]:
@@ -33,7 +22,7 @@ def ranks_fact(node: Node) -> Fact[tuple[RankStatus, ...]]:
 
 
 def command(state: str) -> Command:
-    return script(process.LIST + _CONTAINERS, state)
+    return script(process.LIST + _sh("containers"), state)
 
 
 def parse(done: Completed, node: str) -> tuple[RankStatus, ...] | Unknown:

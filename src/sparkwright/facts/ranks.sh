@@ -9,3 +9,13 @@ exit 0
 #: process
 # The leader's own words: `sh -c TEXT rank FOLDER PRINTER env NAME=VALUE ... PROGRAM ...`, a NUL after each.
 read -r p s <"$(x "$1")/pid" && exec tr '\0\n' '\n ' <"/proc/$p/cmdline"
+
+#: containers
+# A client without a daemon has no containers; a daemon that does not answer may have some of ours.
+if command -v docker >/dev/null 2>&1; then
+  s="${DOCKER_HOST:-unix:///var/run/docker.sock}"
+  ids=$(docker ps -aq --no-trunc --filter label=@LABEL@deployment 2>/dev/null) || {
+    if [ -e "${s#unix://}" ]; then echo blind; else echo absent; fi
+    grep -qsx dockerd /proc/[0-9]*/comm || echo stopped; }
+  [ -z "$ids" ] || docker inspect --format '{{json .}}' $ids 2>/dev/null | sed 's/^/container\t/'
+fi

@@ -27,7 +27,7 @@ pids() { p=$(LC_ALL=C timeout 20 nvidia-smi --query-compute-apps=pid --format=cs
 has_gpu() { command -v nvidia-smi >/dev/null 2>&1 || { echo 'gpu! nvidia-smi is not installed'; return 1; }; }
 
 #: gpu
-# A driver that does not answer blocks nvidia-smi for minutes (field guide E5): it must never hold up the blocks.
+# A driver that does not answer blocks nvidia-smi for minutes: it must never hold up the blocks.
 # nvidia-smi that ends (no driver yet, a fault) is asked again.
 gpu() { has_gpu || return; while :; do smi -l "$1"; sleep "$1"; done; }
 pids_now_and_then() { while command -v nvidia-smi >/dev/null 2>&1; do pids; sleep "$1"; done; }

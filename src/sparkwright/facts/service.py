@@ -1,11 +1,13 @@
-"""What a node has for services of ours, and how it is reached from others."""
+"""What a node has for services of ours and for a gateway, and how it is reached from others."""
 
 import re
+from datetime import datetime
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.service import Manager, Reach, ServiceHost
-from sparkwright.facts.fact import Plain, address, first_line, not_understood, sections, whole
+from sparkwright.domain.service import GatewayFacts, Manager, Pair, PairTrouble, Reach, ServiceHost
+from sparkwright.facts.fact import Fact, Plain, address, assignments, first_line, not_understood, sections, whole
+from sparkwright.remote import gateway
 
 _ENV = ("PATH", "LD_LIBRARY_PATH")
 _RUNTIME = re.compile(r"[0-9a-f]{16}")
@@ -72,3 +74,55 @@ def _host_keys(lines: list[str]) -> tuple[str, ...]:
 def _addresses(text: str) -> tuple[str, ...]:
     """Those that other machines may use, once each, in their order."""
     return tuple(dict.fromkeys(filter(None, map(address, text.split()))))
+
+
+_HOLDER = re.compile(r'users:\(\("([^"]*)"')
+_SECTIONS = {"keys", "keys-mode", "keys-file", "caddy", "image", "host", "addresses", "user", "port", "ours"}
+_DATE = "%b %d %H:%M:%S %Y GMT"
+
+
+def fact(node: str, state: str, home: str, port: int, pair: tuple[str, str]) -> Fact[GatewayFacts]:
+    return Fact(gateway.look(state, home, port, pair), lambda done: parse(done, node, port, pair))
+
+
+def parse(done: Completed, node: str, port: int, pair: tuple[str, str]) -> GatewayFacts | Unknown:
+    parts = sections(done.stdout)
+    if not set(parts) >= _SECTIONS:
+        return not_understood(done, "sh")
+    program, _, version = parts["caddy"].partition("\n")
+    listening = parts["port"]
+    holder = _HOLDER.search(listening)
+    return GatewayFacts(
+        node=node,
+        port=port,
+        caddy=Plain.FOLDER.only(program),
+        version=Plain.VERSION.only(version.strip()),
+        image=Plain.IMAGE_ID.only(parts["image"]),
+        keys=parts["keys"] if parts["keys-mode"] else None,
+        keys_file=parts["keys-file"],
+        keys_mode=parts["keys-mode"],
+        holder=holder[1] if holder else "?" if listening else "",
+        ours="caddy" in parts["ours"],
+        hostname=Plain.HOST.only(parts["host"]),
+        addresses=tuple(filter(None, map(address, parts["addresses"].split()))),
+        user=Plain.NUMBERS.only(parts["user"]),
+        pair=_pair(parts["pair"], pair) if "pair" in parts else None,
+    )
+
+
+def _pair(text: str, paths: tuple[str, str]) -> Pair:
+    lines = text.splitlines()
+    said = dict(assignments(text))
+    word = lines[0] if lines else ""
+    trouble = PairTrouble(word) if word in set(PairTrouble) else None
+    if trouble is None and _later(said.get("notBefore", ""), said.get("now", "")):
+        trouble = PairTrouble.EARLY
+    return Pair(*paths, trouble, said.get("notAfter", ""), "soon" in lines, said.get("mode", ""))
+
+
+def _later(one: str, other: str) -> bool:
+    """Whether the first date is after the second; not for what is no date."""
+    try:
+        return datetime.strptime(one, _DATE) > datetime.strptime(other, _DATE)
+    except ValueError:
+        return False

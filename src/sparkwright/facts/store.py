@@ -16,149 +16,21 @@ from sparkwright.domain.facts import Unknown
 from sparkwright.domain.incident import Incident, IncidentEvent
 from sparkwright.domain.live import Live, Supervised
 from sparkwright.facts.fact import Fact, not_understood
-from sparkwright.remote.host import script
+from sparkwright.remote.host import script, texts
 
 VERSION = 1  # of the store; a later one is not guessed at
-_SUPERVISED = r"""
-import json, os, subprocess, sys, time
-
-def text(path):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
-
-def word(found, name):
-    return found.get(name) if isinstance(found, dict) else None
-
-def parsed(path):
-    try:
-        return json.loads(text(path))
-    except ValueError:
-        return None
-
-def process(pid, home):
-    words = text("/proc/%s/cmdline" % pid).split("\0")
-    homes = [os.path.realpath(after) for word, after in zip(words, words[1:]) if word == "--home"]
-    alive = isinstance(pid, int) and os.path.realpath(home) in homes  # a pid may be somebody else's by now
-    group = text("/proc/%s/cgroup" % pid).strip().rpartition("/")[2] if alive else ""
-    return alive, group if group.startswith("sparkwright") and group.endswith(".service") else ""
-
-def comes_back(home):
-    # Whether systemd, or the loop of a detached service, is about to start it again.
-    pid, started = (text(home + "/services/supervisor/pid").split() + ["", ""])[:2]
-    stat = text("/proc/%s/stat" % pid).rpartition(")")[2].split() if pid.isdigit() else []
-    if len(stat) > 19 and stat[19] == started and stat[0] != "Z":
-        return True
-    unit = "sparkwright-supervisor-%s.service" % os.path.basename(home)
-    places = {"--user": os.path.expanduser("~/.config/systemd/user"), "--system": "/etc/systemd/system"}
-    os.environ.setdefault("XDG_RUNTIME_DIR", "/run/user/%d" % os.getuid())
-    for manager in (m for m, place in places.items() if os.path.isfile(place + "/" + unit)):
-        try:
-            asked = ["systemctl", manager, "show", "-P", "ActiveState", unit]
-            state = subprocess.run(asked, capture_output=True, text=True, timeout=3).stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            return False
-        return state in ("active", "activating")
-    return False
-
-def row(home):
-    live, desired = parsed(home + "/live.json"), parsed(home + "/desired.json")
-    alive, unit = process(word(live, "pid"), home)
-    return {"deployment": os.path.basename(home), "live": live, "by": word(desired, "by") or "", "running": alive,
-            "again": not alive and comes_back(home), "unit": unit, "endpoint": text(home + "/door/endpoint").strip(),
-            "now": time.time()}
-
-root = os.path.join(sys.argv[1], "supervision")
-names = sorted(os.listdir(root)) if os.path.isdir(root) else []
-homes = [os.path.join(root, name) for name in names]
-print(json.dumps([row(home) for home in homes if os.path.isfile(home + "/desired.json")]))
-"""
-_INCIDENTS = r"""
-import glob, json, os, sqlite3, sys
-
-state, only, known = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-COLUMNS = ("number deployment kind what opened_at evidence cause code fix closed_at outcome serving_at folder "
-           "simulated").split()
-
-def text(path, most=-1):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(most)
-    except OSError:
-        return ""
-
-def opened():
-    # Read-only; what is left of a writer that was killed is recovered by the next writer, or read past by `immutable`.
-    for how in ("mode=ro", "mode=ro&immutable=1"):
-        database = sqlite3.connect("file:%s?%s" % (path.replace("%", "%25").replace("?", "%3f"), how), uri=True)
-        try:
-            version = database.execute("PRAGMA user_version").fetchone()[0]
-            if version > known:
-                raise sqlite3.DatabaseError("it is of a newer version: %d, not %d" % (version, known))
-            return database, ""
-        except sqlite3.Error as error:
-            why = str(error)
-            database.close()
-    return None, why
-
-def rows():
-    if not os.path.exists(path):
-        return {}, ""
-    database, why = opened()
-    if database is None:
-        return {}, why
-    try:
-        where = " WHERE number = %d" % only if only else ""
-        asked = "SELECT %s FROM incidents%s ORDER BY number DESC LIMIT 200" % (", ".join(COLUMNS), where)
-        found = {row[0]: dict(zip(COLUMNS, row)) for row in database.execute(asked)}
-        for one in found.values():
-            one.update(evidence=json.loads(one["evidence"]), fix=json.loads(one["fix"]), events=[],
-                       simulated=bool(one["simulated"]))
-        for number, at, kind, what in database.execute(
-                "SELECT incident, at, kind, text FROM events WHERE incident = ? ORDER BY id LIMIT 1000", (only,)):
-            if number in found:
-                found[number]["events"].append({"at": at, "kind": kind, "text": what})
-        if not only:
-            restarts.extend(database.execute(
-                "SELECT deployment, at, kind, text FROM events WHERE kind = 'restarted' ORDER BY id DESC LIMIT 200"))
-        return found, ""
-    except (sqlite3.Error, ValueError) as error:
-        return {}, str(error)
-    finally:
-        database.close()
-
-path, restarts = os.path.join(state, "store.sqlite"), []
-found, why = rows()
-for record in glob.glob(os.path.join(glob.escape(state), "incidents", "*", "*", "incident.json")):
-    try:
-        one = json.loads(text(record))
-        if only in (0, one["number"]):
-            found[one["number"]] = dict(one, folder=os.path.dirname(record), events=one.get("events") if only else [])
-    except (ValueError, KeyError, TypeError):
-        pass
-answer = {"why": why, "restarts": restarts, "incidents": [found[number] for number in sorted(found, reverse=True)]}
-if only and only in found:
-    folder = found[only].get("folder") or ""
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    answer["files"] = [[name, os.path.getsize(os.path.join(folder, name))] for name in names]
-    answer["diagnosis"] = text(os.path.join(folder, "diagnosis.json"), 1000000)
-print(json.dumps(answer))
-"""
-# DGX OS has python3 in /usr/bin; other machines in places that a session without a login does not look into.
-_PYTHON = 'PATH="$PATH:/usr/local/bin"; exec python3 -I - "$(x "$1")" "$2" "$3"'
+_sh = texts(__name__)
 _LOG = 'case "$2" in 0) exec cat -- "$1" ;; *) exec tail -n "$2" -- "$1" ;; esac'
 
 
 def supervised(state: str) -> Command:
     """Of each deployment with a supervisor's folder here: who watches it, and what it wrote last."""
-    return script(_PYTHON, state, "", "", stdin=_SUPERVISED.encode())
+    return script(_sh("supervised"), state)
 
 
 def incidents(state: str, number: int = 0) -> Command:
     """The newest incidents, or one with its events, its diagnosis and the names and sizes of its files."""
-    return script(_PYTHON, state, str(number), str(VERSION), stdin=_INCIDENTS.encode())
+    return script(_sh("incidents"), state, str(number), str(VERSION))
 
 
 def log(path: str, tail: int) -> Command:

@@ -9,21 +9,7 @@ from pathlib import Path
 
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts import (
-    addresses,
-    board,
-    containers,
-    disk,
-    docker,
-    fabric,
-    gpu,
-    kernel,
-    memory,
-    network,
-    nic,
-    settings,
-    upkeep,
-)
+from sparkwright.facts import board, disk, docker, fabric, gpu, kernel, memory, network, nic, settings, upkeep
 from sparkwright.facts.fact import Fact
 
 DATA = Path(__file__).parents[2] / "data" / "facts"
@@ -36,7 +22,7 @@ ALL_FACTS: dict[str, Fact[object]] = {
     "gpu_processes": gpu.GPU_PROCESSES,
     "driver": gpu.DRIVER,
     "rdma": fabric.RDMA,
-    "interfaces": addresses.ADDRESSES,
+    "interfaces": network.ADDRESSES,
     "docker": docker.DOCKER,
     "listeners": network.LISTENERS,
     "disks": disk.disks(("~/models",)),
@@ -49,7 +35,7 @@ ALL_FACTS: dict[str, Fact[object]] = {
     "nic": nic.NIC,
     "network": network.NETWORK,
     "settings": settings.SETTINGS,
-    "containers": containers.CONTAINERS,
+    "containers": docker.CONTAINERS,
     "stores": disk.model_stores(("~/models", "~/.cache/huggingface/hub")),
 }
 
@@ -73,7 +59,7 @@ SUBJECTS: dict[str, Callable[[Completed], object]] = {
     "rdma-link": below("@@ exit\n0\n@@ rdma\n", fabric.RDMA),
     "rdma": fabric.RDMA.read,
     "show-gids": show_gids,
-    "ip-addr": addresses.ADDRESSES.read,
+    "ip-addr": network.ADDRESSES.read,
     "docker": docker.DOCKER.read,
     "df": below("@@ 1\n", ALL_FACTS["disks"]),
     "ss": network.LISTENERS.read,
@@ -86,7 +72,7 @@ SUBJECTS: dict[str, Callable[[Completed], object]] = {
     "nic": nic.NIC.read,
     "network": network.NETWORK.read,
     "settings": settings.SETTINGS.read,
-    "containers": containers.CONTAINERS.read,
+    "containers": docker.CONTAINERS.read,
     "stores": ALL_FACTS["stores"].read,
 }
 

@@ -3,7 +3,7 @@
 from sparkwright.domain.command import Completed
 from sparkwright.domain.service import GatewayFacts, Pair, PairTrouble
 from sparkwright.domain.unknown import Unknown
-from sparkwright.facts.gateway import parse
+from sparkwright.facts.service import parse
 from unit.for_each import for_each
 
 PATHS = ("/etc/ssl/c.pem", "/etc/ssl/k.pem")

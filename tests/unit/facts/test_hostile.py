@@ -9,7 +9,7 @@ from typing import Any
 from sparkwright.app.cluster_state import _image
 from sparkwright.domain.command import Completed
 from sparkwright.domain.facts import Unknown
-from sparkwright.facts import addresses, board, checkpoint, containers, fabric, gateway, network, nic, ranks, service
+from sparkwright.facts import board, checkpoint, docker, fabric, network, nic, ranks, service
 from sparkwright.facts.fact import Plain, address
 from sparkwright.facts.store import parse_supervised
 from sparkwright.remote.docker import LABEL
@@ -90,14 +90,17 @@ CASES = {
         lambda text: service.parse_peer(Completed(0, text)),
     ),
     "identity": Case(IDENTITY, IDENTITY_SAID, lambda text: board.parse_identity(Completed(0, text))),
-    "door": Case(GATEWAY, GATEWAY_SAID, lambda text: gateway.parse(Completed(0, text), "spark-1", 8443, ("", ""))),
+    "door": Case(GATEWAY, GATEWAY_SAID, lambda text: service.parse(Completed(0, text), "spark-1", 8443, ("", ""))),
     "interfaces": Case(
-        "@@ ip\n" + IP, {"name": "eth0", "ipv4": "10.0.0.1"}, lambda text: addresses.parse(Completed(0, text)), True
+        "@@ ip\n" + IP,
+        {"name": "eth0", "ipv4": "10.0.0.1"},
+        lambda text: network.parse_addresses(Completed(0, text)),
+        True,
     ),
     "interfaces as text": Case(
         "@@ ip\n2: {name}: <UP,LOWER_UP> mtu 1500 x\n    inet {ipv4}/24 x\n",
         {"name": "eth0", "ipv4": "10.0.0.1"},
-        lambda text: addresses.parse(Completed(0, text)),
+        lambda text: network.parse_addresses(Completed(0, text)),
     ),
     "rdma": Case(
         "@@ rdma\n" + LINK + "\n@@ exit\n0\n@@ sysfs\n",
@@ -147,7 +150,7 @@ CASES = {
     "images": Case(
         '@@ client\nx\n@@ images\n{"id": "{id}", "arch": "arm64", "tags": ["a:b", "{tag}"]}',
         {"id": "sha256:ab", "tag": "vllm:1"},
-        lambda text: containers.parse(Completed(0, text)),
+        lambda text: docker.parse_containers(Completed(0, text)),
         True,
     ),
     "supervised": Case(
