@@ -52,6 +52,18 @@ def test_files_are_short() -> None:
     assert house.long_files() == {}
 
 
+def test_prose_has_one_line_width() -> None:
+    """Guards that a page can be read and compared in a terminal: at most 120 columns without links and code."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("[ga]*/*.md")]
+    wide = {}
+    for page in (one for one in pages if one.parent.name != "acceptance"):
+        prose = re.sub(
+            r"^```.*?^```|^\|.*?$|!?\[[^]]*\]\([^)]*\)|^ *`[^`\n]*`.?$", "", text_of(page), flags=re.S | re.M
+        )
+        wide[page.name] = [line for line in prose.splitlines() if len(line) > 120]
+    assert {name: lines for name, lines in wide.items() if lines} == {}
+
+
 @pytest.mark.parametrize("what", ["lines", "engine_names", "words"])
 def test_no_package_is_over_its_budget(what: str) -> None:
     """Guards size, engine names outside engines/ and banned words; a row is raised only with a capability."""
