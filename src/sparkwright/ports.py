@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from sparkwright.domain.calibration import Calibration, Conditions
@@ -12,10 +11,7 @@ from sparkwright.domain.checkpoint import Published
 from sparkwright.domain.command import Command, Completed, Secret
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.facts import Unknown
-from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
-from sparkwright.domain.live import Live, Request
 from sparkwright.domain.progress import Happening
-from sparkwright.supervision.state import State
 
 if TYPE_CHECKING:  # only what measures needs them
     from sparkwright.domain.probed import Reply
@@ -139,80 +135,10 @@ class Calibrations(Protocol):
         """All that is kept of the family of these conditions; what cannot be read counts as not kept."""
 
 
-class Journal(Protocol):
-    """What must outlive a supervisor, in its folder on the head node."""
-
-    def load(self) -> State | None:
-        """The last saved state; None without one, or when it is unreadable (which it has reported then)."""
-
-    def save(self, state: State) -> str:
-        """On the disk before it returns; the reason if it could not be written, else ''."""
-
-    def show(self, live: Live) -> None:
-        """Publishes it for status, gateway and exporter. Never fails."""
-
-    def wanted(self) -> bool:
-        """Whether the desired state is still the one that this supervisor was started for."""
-
-    def request(self) -> Request | None:
-        """What a person asks of this supervisor now."""
-
-    def answered(self) -> None: ...
-
-    def recall(self) -> dict[str, float]: ...
-
-    def remember(self, figures: Mapping[str, float]) -> None: ...
-
-    def wrong(self) -> Mapping[str, str]:
-        """Kind of trouble -> what is wrong with its files now, and the hint, in a sentence."""
-
-
-class Store(Protocol):
-    """What the head node remembers of its deployments. Never raises: what it cannot write is dropped, reported once."""
-
-    async def began(self, deployed: Deployed) -> None:
-        """A desired state is armed again; incidents that were left open are closed."""
-
-    async def ended(self, deployment: str, at: float, why: str) -> None: ...
-
-    async def note(self, deployment: str, event: IncidentEvent, incident: int = 0) -> None: ...
-
-    async def open(self, incident: Incident) -> Incident:
-        """With its number and its folder; the deployment's incident that is still open is continued."""
-
-    async def explain(self, number: int, cause: str, code: str, fix: tuple[str, ...], what: str = "") -> None: ...
-
-    async def close(self, number: int, at: float, outcome: str, serving_at: float = 0.0) -> None: ...
-
-    async def counts(self, deployment: str) -> tuple[int, int]:
-        """How many incidents it had, and the last one's number."""
-
-    async def save(self, number: int, files: Mapping[str, str]) -> str:
-        """Writes the evidence within its bound. '' or why not: it is in memory, cut, until there is room."""
-
-    def wrong(self) -> str:
-        """Why it keeps no history now, or what was lost of it, with the hint; '' when nothing is wrong."""
-
-
-class Notifier(Protocol):
-    """Hooks. Returns at once and never fails."""
-
-    def announce(self, news: News) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """All that a supervisor leaves behind."""
-
-    journal: Journal
-    store: Store
-    notifier: Notifier
-
-
 class Sink(Protocol):
     """Where use cases report what happens. Never blocks, never fails."""
 
-    def tell(self, happening: Happening) -> None: ...
+    def report(self, happening: Happening) -> None: ...
 
 
 class Tokenizer(Protocol):

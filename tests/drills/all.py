@@ -9,9 +9,9 @@ from pathlib import Path
 from drills.figures import Row
 from drills.footprint import Footprint
 from drills.ground import Ground
-from drills.kept import Kept, now
 from drills.outage import View
 from drills.outage_drill import OutageDrill
+from drills.results import Result, now
 from drills.stage import AnyDrill, Stage
 from testbed import Testbed, TestbedError
 from testbed.settings import REPOSITORY
@@ -21,18 +21,18 @@ TROUBLE = (AssertionError, TimeoutError, TestbedError, OSError)
 
 @dataclass
 class Run:
-    """wanted: of a drill's name. starts: the engine's own, by what it depends on; each is measured once in a run."""
+    """chosen: by a drill's name. starts: the engine's own, by what it depends on; each is measured once in a run."""
 
     testbed: Testbed
     folder: Path
-    say: Callable[[str], None] = lambda _: None
-    wanted: Callable[[str], bool] = lambda _: True
+    log: Callable[[str], None] = lambda _: None
+    chosen: Callable[[str], bool] = lambda _: True
     starts: dict[tuple[object, ...], float] = field(default_factory=dict)
 
-    def of(self, stages: Sequence[Stage]) -> Iterator[Kept]:
+    def of(self, stages: Sequence[Stage]) -> Iterator[Result]:
         """Each as soon as it has been measured."""
         for number, stage in enumerate(stages):
-            drills = [drill for drill in stage.drills if self.wanted(drill.name)]
+            drills = [drill for drill in stage.drills if self.chosen(drill.name)]
             if drills:
                 ground = Ground(self.testbed, self.folder / str(number), stage.scale, stage.lasting)
                 try:
@@ -40,14 +40,14 @@ class Run:
                 finally:
                     ground.close()
 
-    def _stage(self, ground: Ground, stage: Stage, drills: Sequence[AnyDrill]) -> Iterator[Kept]:
+    def _stage(self, ground: Ground, stage: Stage, drills: Sequence[AnyDrill]) -> Iterator[Result]:
         try:
             ground.start = self._start(ground, stage)
-            self.say(f"up for {', '.join(drill.name for drill in drills)}")
+            self.log(f"up for {', '.join(drill.name for drill in drills)}")
             idle = all(drill.idle for drill in drills)
             ground.fresh(stage.runtime, stage.env, before=stage.before, idle=idle, **stage.changes)
         except TROUBLE as error:
-            yield from (Kept(_not_run(drill, error), now(REPOSITORY), view=_unseen(drill)) for drill in drills)
+            yield from (Result(_not_run(drill, error), now(REPOSITORY), view=_unseen(drill)) for drill in drills)
             return
         for drill in drills:
             yield self._one(ground, drill)
@@ -58,12 +58,12 @@ class Run:
             return 0.0
         how = (stage.runtime, stage.lasting, *sorted(stage.env.items()), repr(stage.changes))
         if how not in self.starts:
-            self.say(f"a plain up ({stage.runtime})")
+            self.log(f"a plain up ({stage.runtime})")
             self.starts[how] = ground.measure(stage.runtime, stage.env, **stage.changes)
         return self.starts[how]
 
-    def _one(self, ground: Ground, drill: AnyDrill) -> Kept:
-        self.say(f"{drill.name} ...")
+    def _one(self, ground: Ground, drill: AnyDrill) -> Result:
+        self.log(f"{drill.name} ...")
         when = replace(now(REPOSITORY), start=round(ground.start, 2))
         measured = Footprint(ground) if drill.weighed else None
         seen: View | None = None
@@ -72,10 +72,10 @@ class Run:
                 made, seen = asyncio.run(drill.measure(ground))
         except TROUBLE as error:
             made, seen = _not_run(drill, error), _unseen(drill)
-        self.say(f"{drill.name}: {'; '.join(made.missed) or 'ok'} [{made.action}] {' | '.join(made.notes)}")
+        self.log(f"{drill.name}: {'; '.join(made.missed) or 'ok'} [{made.action}] {' | '.join(made.notes)}")
         told = ground.head.sh(f"cat {ground.home}/log", check=False)
         log = "\n".join([told, *ground.lines])
-        return Kept(made, when, measured.told() if measured else {}, log, seen)
+        return Result(made, when, measured.summary() if measured else {}, log, seen)
 
 
 def _unseen(drill: AnyDrill) -> View | None:

@@ -68,7 +68,7 @@ async def run(ground: Ground, drill: Drill) -> Row:
             path, what = ground.sent.pop()
             body = client.body(what) if isinstance(what, Load) else {"model": ground.gateway.model, **what}
             client.launch(client.fetch("POST", path, body), client.requests)
-        late, mended = await _follow(ground, drill, mark, before)
+        late, restored = await _follow(ground, drill, mark, before)
         await asyncio.sleep(AFTER)
         tasks[0].cancel()
         tasks[1].cancel()
@@ -77,7 +77,7 @@ async def run(ground: Ground, drill: Drill) -> Row:
         for task in tasks:
             task.cancel()
         await client.close()
-    seen = Seen(mark.at, before, _sights(ground, mark), client.requests, client.probes, ground.start, mended=mended)
+    seen = Seen(mark.at, before, _sights(ground, mark), client.requests, client.probes, ground.start, restored=restored)
     made = row(drill.name, drill.fault, drill.target, seen, (*_troubles(ground, seen), *_words(client)))
     made = replace(made, scale=ground.scale, missed=(*late, *made.missed))
     return with_leak(made, ground.memory(), seen) if drill.leaks else made
@@ -85,10 +85,10 @@ async def run(ground: Ground, drill: Drill) -> Row:
 
 async def _follow(ground: Ground, drill: Drill, mark: Mark, before: Sight) -> tuple[tuple[str, ...], float]:
     """Until the target's last phase has been reached after the fault was noticed; what was waited for in vain."""
-    mended = mark.mended
+    restored = mark.restored
     if not drill.target.sign:
         await asyncio.sleep(drill.rest)
-        return (), mended
+        return (), restored
 
     def seen() -> Seen:
         return Seen(mark.at, before, _sights(ground, mark))
@@ -96,11 +96,11 @@ async def _follow(ground: Ground, drill: Drill, mark: Mark, before: Sight) -> tu
     try:
         await _until(lambda: noticed(drill.target, seen()) is not None, drill.limit, "it to be noticed")
         if drill.meanwhile is not None:
-            mended = await asyncio.to_thread(drill.meanwhile, ground)
+            restored = await asyncio.to_thread(drill.meanwhile, ground)
         await _until(lambda: rests(drill.target, seen()), drill.limit, f"{' or '.join(drill.target.final)}")
     except TimeoutError as late:
-        return (str(late),), mended
-    return (), mended
+        return (str(late),), restored
+    return (), restored
 
 
 def rests(target: Target, seen: Seen) -> bool:

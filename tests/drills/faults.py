@@ -9,10 +9,10 @@ from testbed import harm
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Epoch seconds. at: the harm was done; mended: what it took was there again, 0 when nothing had to come back."""
+    """Epoch seconds. at: the harm was done; restored: what it took was there again, 0 when nothing had to come back."""
 
     at: float
-    mended: float = 0.0
+    restored: float = 0.0
 
 
 def kill_worker(ground: Ground) -> Mark:
@@ -37,35 +37,35 @@ def pause_worker(ground: Ground) -> Mark:
 
 
 def freeze_api(ground: Ground) -> Mark:
-    return Mark(ground.say("freeze_api", ground.head))
+    return Mark(ground.inject("freeze_api", ground.head))
 
 
 def deadlock(ground: Ground) -> Mark:
     """The worker never leaves its next step, and so neither does the head."""
-    return Mark(ground.say("spin_after=0", ground.worker))
+    return Mark(ground.inject("spin_after=0", ground.worker))
 
 
 def garbage(ground: Ground) -> Mark:
-    return Mark(ground.say("garbage", ground.head))
+    return Mark(ground.inject("garbage", ground.head))
 
 
 def out_of_memory(ground: Ground) -> Mark:
     """The kernel kills the rank at a limit of its cgroup: exit code 137, OOMKilled."""
     worker = ground.worker
     worker.sh(f"docker update --memory 192m --memory-swap 192m {ground.container(1)}")
-    return Mark(ground.say("grow=400", worker))
+    return Mark(ground.inject("grow=400", worker))
 
 
 def leak(ground: Ground) -> Mark:
-    return Mark(ground.say("leak=14"))
+    return Mark(ground.inject("leak=14"))
 
 
 def worse_drafts(ground: Ground) -> Mark:
-    return Mark(ground.say("accept=0.3"))
+    return Mark(ground.inject("accept=0.3"))
 
 
 def lost_prefixes(ground: Ground) -> Mark:
-    return Mark(ground.say("hits=0"))
+    return Mark(ground.inject("hits=0"))
 
 
 def cut_ssh(ground: Ground) -> Mark:
@@ -81,7 +81,7 @@ def cut_fabric(ground: Ground) -> Mark:
     return Mark(at)
 
 
-def mend_fabric(ground: Ground) -> None:
+def restore_fabric(ground: Ground) -> None:
     harm.set_fabric(ground.worker, up=True)
     ground.worker.set_shim("rdma", "default")
 
@@ -114,7 +114,7 @@ def fill_disk(ground: Ground) -> Mark:
 
 
 def crash_loop(ground: Ground) -> Mark:
-    ground.say("die@load")
+    ground.inject("die@load")
     return Mark(ground.signal(ground.worker, "KILL"))
 
 

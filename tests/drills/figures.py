@@ -39,7 +39,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """at: when the fault was injected; mended: when what the fault took was there again (a node that boots).
+    """at: when the fault was injected; restored: when what the fault took was there again (a node that boots).
 
     start: what the engine's own start takes, by the plain `up` of this run. before: live.json as it was then.
     """
@@ -50,7 +50,7 @@ class Seen:
     requests: Sequence[Request] = ()
     probes: Sequence[Request] = ()
     start: float = 0.0
-    mended: float = 0.0
+    restored: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Row:
 def row(name: str, fault: str, target: Target, seen: Seen, notes: tuple[str, ...] = ()) -> Row:
     noticed = noticed_at(target.sign, seen)
     again = serving_at(noticed, seen)
-    begin = max(noticed or 0.0, seen.mended)
+    begin = max(noticed or 0.0, seen.restored)
     made = Row(
         name,
         fault,
@@ -156,7 +156,7 @@ def false_alarms(target: Target, seen: Seen) -> int:
 def missed(target: Target, made: Row, seen: Seen) -> list[str]:
     """Each target that was not met, as text; what could not be measured is missed."""
     last = seen.sights[-1] if seen.sights else seen.before
-    off = max(seen.mended - seen.at, 0.0) if target.back else 0.0
+    off = max(seen.restored - seen.at, 0.0) if target.back else 0.0
     beyond = target.beyond and max(target.beyond, target.starts * seen.start)
     found = [
         *over("noticed", made.detected and made.detected - off, target.detected if target.sign else None),

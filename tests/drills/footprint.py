@@ -18,11 +18,11 @@ def add(name, pages, ticks):
 
 for folder in glob.glob("/proc/[0-9]*"):
     try:
-        words = open(folder + "/cmdline", "rb").read().decode().split("\\0")
+        argv = open(folder + "/cmdline", "rb").read().decode().split("\\0")
         u, s, cu, cs = map(int, open(folder + "/stat").read().rpartition(")")[2].split()[11:15])
         pages = int(open(folder + "/statm").read().split()[1])
-        if "--home" in words and home in words and "python" in os.path.basename(words[0]):
-            add(words[words.index("--home") - 1], pages, u + s)
+        if "--home" in argv and home in argv and "python" in os.path.basename(argv[0]):
+            add(argv[argv.index("--home") - 1], pages, u + s)
             add("helpers", 0, cu + cs)
         elif unit in open(folder + "/cgroup").read():
             add("helpers", pages, u + s + cu + cs)
@@ -63,11 +63,11 @@ class Footprint:
         rows = [line.split() for line in done.stdout.splitlines()]
         self._looks.append((time.monotonic(), {verb: (float(mb), float(cpu)) for verb, mb, cpu in rows}))
 
-    def told(self) -> dict[str, str]:
-        return told(self._looks)
+    def summary(self) -> dict[str, str]:
+        return summary(self._looks)
 
 
-def told(looks: list[tuple[float, dict[str, tuple[float, float]]]]) -> dict[str, str]:
+def summary(looks: list[tuple[float, dict[str, tuple[float, float]]]]) -> dict[str, str]:
     """Most memory and mean share of a core, by process: run, the supervisor; gateway, the service behind Caddy.
 
     helpers: its ssh sessions and what samples the head's node, of which no target is asked.

@@ -130,11 +130,11 @@ class Ground:
 
     # What can be seen and done there
 
-    def say(self, words: str, *nodes: Node) -> float:
+    def inject(self, faults: str, *nodes: Node) -> float:
         """The simulators on these nodes (all by default) have these faults from now on; when the last was reported."""
         at = 0.0
         for node in nodes or self.nodes:
-            script = f"printf %s '{words}' > $0.new && date +%s.%N && mv $0.new $0"
+            script = f"printf %s '{faults}' > $0.new && date +%s.%N && mv $0.new $0"
             rank = self.container(self.nodes.index(node))
             argv = (
                 ["sh", "-c", script, f"{LASTING}/faults"]

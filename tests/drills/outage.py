@@ -56,7 +56,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """at: the fault; mended: what it took was there again, 0 where nothing had to. start: the engine's own start.
+    """at: the fault; restored: what it took was there again, 0 where nothing had to. start: the engine's own start.
 
     incidents: as `incidents list --json` has them. record: what status, incidents and the supervisor's log had after.
     """
@@ -68,7 +68,7 @@ class Observed:
     incidents: Sequence[dict[str, Any]] = ()
     record: str = ""
     start: float = 0.0
-    mended: float = 0.0
+    restored: float = 0.0
     outages: Sequence[Outage] = field(default=())
 
 
@@ -176,7 +176,7 @@ def _back(expected: Expected, seen: Observed) -> list[str]:
     if expected.away is None or not seen.outages:
         return []
     most = max(one.away or 0.0 for one in seen.outages)
-    limit = max(seen.mended - seen.at, 0.0) + seen.start + expected.away
+    limit = max(seen.restored - seen.at, 0.0) + seen.start + expected.away
     return [f"away for {most:.1f} s, target {limit:.1f} s"] if most > limit else []
 
 

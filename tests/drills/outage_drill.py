@@ -22,7 +22,7 @@ CHAT = Load(prompt=(5, 10), tokens=(4, 4))
 
 @dataclass
 class Scene:
-    """What a fault works on. at, mended: when the fault was, and when what it took was there again (epoch seconds).
+    """What a fault works on. at, restored: when the fault was, and when what it took was there again (epoch seconds).
 
     missed, notes: what the fault itself found. others: requests of clients besides the prober.
     """
@@ -31,7 +31,7 @@ class Scene:
     client: Client
     operator: Operator
     at: float = field(default_factory=time.time)
-    mended: float = 0.0
+    restored: float = 0.0
     missed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -138,7 +138,7 @@ def _judged(scene: Scene, drill: OutageDrill, end: float) -> tuple[Row, View]:
         [tree for tree in scene.operator.incidents() if tree["opened_at"] >= since - 1.0],
         record=f"{scene.operator.record()}\n{log}",
         start=ground.start,
-        mended=scene.mended,
+        restored=scene.restored,
         outages=outages(requests),
     )
     phases = ""

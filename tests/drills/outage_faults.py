@@ -164,7 +164,7 @@ def cut_fabric(seconds: float) -> Script:
         harm.set_fabric(scene.ground.worker, up=False)
         time.sleep(seconds)
         harm.set_fabric(scene.ground.worker, up=True)
-        scene.mended = time.time()
+        scene.restored = time.time()
 
     return script
 
@@ -177,7 +177,7 @@ def stop_docker(seconds: float) -> Script:
         worker.sh("systemctl stop docker.socket docker")
         time.sleep(seconds)
         worker.sh("systemctl start docker.socket docker")
-        scene.mended = time.time()
+        scene.restored = time.time()
 
     return script
 
@@ -185,7 +185,7 @@ def stop_docker(seconds: float) -> Script:
 def reboot(number: int) -> Script:
     def script(scene: Scene) -> None:
         scene.ground.nodes[number].reboot()
-        scene.mended = time.time()
+        scene.restored = time.time()
 
     return script
 
@@ -257,7 +257,7 @@ def change_that_fails(scene: Scene) -> None:
     """The recipe of what serves, changed, and the change cannot be loaded."""
     recipe = scene.ground.recipe("process", {"SPARKWRIGHT_TWIN_FAULT": "oom@load"})
     done = scene.ground.drive.run("up", recipe, timeout=180)
-    scene.mended = time.time()
+    scene.restored = time.time()
     scene.check(done.code != 0, "`up` of what fails to load exits 0")
     scene.notes.append(f"`up`: exit {done.code}, {_short(done.err)}")
 
@@ -266,7 +266,7 @@ def replace_by_another(scene: Scene) -> None:
     """`up next --replace drill`: another deployment on the same ports."""
     recipe = scene.ground.recipe("process", None, name=NEXT)
     done = scene.ground.drive.run("up", recipe, "--replace", NAME, timeout=180)
-    scene.mended = time.time()
+    scene.restored = time.time()
     scene.check(done.code == 0, f"`up --replace`: exit {done.code}: {_short(done.err)}")
     scene.operator.name = NEXT if done.code == 0 else NAME
     scene.notes.append(f"`up --replace`: exit {done.code}")

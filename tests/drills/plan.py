@@ -59,7 +59,7 @@ def killed_while_waiting(ground: Ground) -> float:
     """The supervisor, in the back-off after a start that has died; the next one can live, and comes when that ends."""
     killed_at("backing_off")(ground)
     due = ground.now.at + Policy().backoffs[0]
-    ground.say("")
+    ground.inject("")
     return due
 
 
@@ -136,7 +136,7 @@ FABRIC_CUT = Drill(
     "both functions of the worker's cage are down, and up again 5 s after the notice",
     faults.cut_fabric,
     STUCK,
-    meanwhile=later(5.0, faults.mend_fabric),
+    meanwhile=later(5.0, faults.restore_fabric),
     limit=150.0,
     settled=True,
 )

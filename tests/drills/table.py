@@ -3,15 +3,28 @@
 from collections.abc import Sequence
 
 from drills.figures import BEYOND, DEAD, FROZEN, GONE, LEFT, REFUSED, Row
-from drills.kept import Kept
 from drills.outage import CLOSE, PATIENCE, TRUTH, View
 from drills.outage_drill import EVERY
 from drills.outage_plan import BEYOND as BACK
+from drills.results import Result
 
-HEADS = ("drill", "noticed", "refused", "serving again", "beyond start", "lost", "told", "answered", "false alarms", "")
+# Processes of results.json by another name.
+_PROGRAMS = {"door": "gateway"}
+HEADS = (
+    "drill",
+    "noticed",
+    "refused",
+    "serving again",
+    "beyond start",
+    "lost",
+    "failed",
+    "answered",
+    "false alarms",
+    "",
+)
 
 
-def text(found: Sequence[Kept]) -> str:
+def text(found: Sequence[Result]) -> str:
     lines = [HEADS, *(_cells(one.row) for one in found if one.view is None)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     made = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -20,7 +33,7 @@ def text(found: Sequence[Kept]) -> str:
     return "\n".join(made)
 
 
-def _outage(one: Kept) -> tuple[str, ...]:
+def _outage(one: Result) -> tuple[str, ...]:
     """The cells of a drill that watched clients and `status`."""
     seen = one.view or View()
     away = ", ".join("not back" if each is None else f"{each:.1f} s" for each in seen.away)
@@ -31,8 +44,8 @@ def _outage(one: Kept) -> tuple[str, ...]:
 
 def _cells(one: Row) -> tuple[str, ...]:
     times = tuple(seconds(t) for t in (one.detected, one.refused, one.serving, one.beyond))
-    told = str(one.turned_away + one.broken)
-    return (one.name, *times, str(one.lost), told, str(one.answered), str(one.false_alarms), verdict(one))
+    failed = str(one.turned_away + one.broken)
+    return (one.name, *times, str(one.lost), failed, str(one.answered), str(one.false_alarms), verdict(one))
 
 
 def seconds(value: float | None) -> str:
@@ -50,11 +63,11 @@ Written by `make drills` from what it measured; do not edit.
 
 Real faults on two nodes (system containers with their own systemd, sshd and dockerd; a restart of one is a reboot of a
 node), under clients that send streaming requests of mixed lengths through the gateway. What is simulated: the
-engine is sparkwright's twin of vLLM 0.21.0 (no model runs), the nodes' GPU and memory figures follow what the twin
+engine is sparkwright's simulator of vLLM 0.21.0 (no model runs), the nodes' GPU and memory figures follow what it
 does, and all nodes share this machine's kernel and its {cpus} CPUs (Python {python}).
 
 `make drills` runs all of it, `ARGS="--only garbage,leak"` some, `ARGS="--resume"` what has not met its targets yet.
-Each drill's last result is kept in tests/drills/results.json, and this page is made of those: each says when it was
+Each drill's last result is saved in tests/drills/results.json, and this page is made of those: with when it was
 measured, at which commit (`+`: with changes), at what load of the machine (the drills' own is in it), and at what
 niceness, if any: below 0 the drills and their nodes went before what else ran.
 
@@ -94,12 +107,12 @@ noticed: that column is the scaled one.
 
 ## Results of the supervisor
 
-| drill | noticed | refused | serving again | beyond start | lost | told | answered | false alarms | targets |
+| drill | noticed | refused | serving again | beyond start | lost | failed | answered | false alarms | targets |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {table}
 
-`noticed`, `refused` and `serving again` count from the injection. `told`: requests refused with a 503 or ended with an
-error. {verdict}
+`noticed`, `refused` and `serving again` count from the injection. `failed`: requests refused with a 503 or ended with
+an error. {verdict}
 
 ## Each of them
 
@@ -107,18 +120,18 @@ error. {verdict}
 
 ## Footprint
 
-`run` is the supervisor, `door` the service behind Caddy, `helpers` are the supervisor's ssh sessions and what samples
-the head's node, whose nvidia-smi is a Python script here.
+`run` is the supervisor, `gateway` the service behind Caddy, `helpers` are the supervisor's ssh sessions and what
+samples the head's node, whose nvidia-smi is a Python script here.
 
 {footprint}
 """
 
 
-def page(found: Sequence[Kept], names: Sequence[str]) -> str:
+def page(found: Sequence[Result], names: Sequence[str]) -> str:
     """names: of all drills. The page of a part reports what is not in it."""
     rows = [one.row for one in found if one.view is None]
     seen = [one for one in found if one.view]
-    footprint = [f"- {name}: {value}" for one in found for name, value in one.footprint.items()]
+    footprint = [f"- {_PROGRAMS.get(name, name)}: {value}" for one in found for name, value in one.footprint.items()]
     last = max((one.when for one in found), key=lambda when: when.at)
     return PAGE.format(
         cpus=last.cpus,
@@ -147,12 +160,12 @@ def _verdict(rows: Sequence[Row]) -> str:
     return f"{sum(one.passed for one in rows)} of {len(rows)} drills meet all their targets."
 
 
-def _unmeasured(found: Sequence[Kept], names: Sequence[str]) -> str:
+def _unmeasured(found: Sequence[Result], names: Sequence[str]) -> str:
     missing = [name for name in names if name not in {one.row.name for one in found}]
     return f" Not measured: {', '.join(missing)}." if missing else ""
 
 
-def _detail(one: Kept) -> str:
+def _detail(one: Result) -> str:
     row, when = one.row, one.when
     words = [row.fault, f"Phases: {row.action or 'none'}"]
     words += [f"The supervisor's waits were scaled by {row.scale:g}"] if row.scale != 1 else []

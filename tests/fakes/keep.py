@@ -5,13 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from sparkwright.domain.incident import Deployed, Incident, IncidentEvent, News
 from sparkwright.domain.live import Live, Request
-from sparkwright.ports import Keep
 from sparkwright.supervision.state import State
 
 
 @dataclass
 class FakeJournal:
-    """Implements ports.Journal. full: why nothing can be written."""
+    """A journal as supervisor.home.Home. full: why nothing can be written."""
 
     states: list[State] = field(default_factory=list)
     shown: list[Live] = field(default_factory=list)
@@ -53,7 +52,7 @@ class FakeJournal:
 
 @dataclass
 class FakeStore:
-    """Implements ports.Store. Its first number is 7."""
+    """A store as adapters.sqlite.store.SqliteStore. Its first number is 7."""
 
     incidents: list[Incident] = field(default_factory=list)
     events: list[tuple[IncidentEvent, int]] = field(default_factory=list)
@@ -99,7 +98,7 @@ class FakeStore:
 
 @dataclass
 class FakeNotifier:
-    """Implements ports.Notifier."""
+    """A notifier as adapters.hooks.Hooks."""
 
     news: list[News] = field(default_factory=list)
 
@@ -112,7 +111,3 @@ class FakeKeep:
     journal: FakeJournal = field(default_factory=FakeJournal)
     store: FakeStore = field(default_factory=FakeStore)
     notifier: FakeNotifier = field(default_factory=FakeNotifier)
-
-    @property
-    def given(self) -> Keep:
-        return Keep(self.journal, self.store, self.notifier)

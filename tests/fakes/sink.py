@@ -13,7 +13,7 @@ class FakeSink:
     def __init__(self) -> None:
         self.told: list[Happening] = []
 
-    def tell(self, happening: Happening) -> None:
+    def report(self, happening: Happening) -> None:
         self.told.append(happening)
 
     def of(self, kind: type[T]) -> list[T]:

@@ -31,9 +31,10 @@ from sparkwright.domain.incident import News
 from sparkwright.domain.live import DeploymentState, Desired, Live
 from sparkwright.domain.progress import Happening, Notice
 from sparkwright.domain.recipe import Recipe
-from sparkwright.ports import Host, Keep
+from sparkwright.ports import Host
 from sparkwright.simulator.nodes import make_cluster
 from sparkwright.supervision.state import Policy, State
+from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.home import Home
 from sparkwright.supervisor.loop import supervise
 
@@ -54,7 +55,7 @@ class Listener:
     lines: list[str] = field(default_factory=list)
     news: list[News] = field(default_factory=list)
 
-    def tell(self, happening: Happening) -> None:
+    def report(self, happening: Happening) -> None:
         if isinstance(happening, Notice):
             self.note(happening.text)
 
@@ -189,9 +190,8 @@ class Simulator:
         policy = Policy().scaled(self.scale)
         try:
             async with self.services() as services:
-                await supervise(
-                    services, self.desired(), Keep(Home(self.home, self.heard.note), store, self.heard), policy
-                )
+                home = Home(self.home, self.heard.note)
+                await supervise(DeploymentContext(services, self.desired(), home, store, self.heard, policy))
         finally:
             await store.aclose()
 

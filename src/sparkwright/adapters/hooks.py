@@ -28,7 +28,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Hooks:
-    """Implements ports.Notifier with what is in `state` when news come: executable files in hooks/, URLs in hooks.json.
+    """Sends news to what is in `state` when news come: executable files in hooks/, URLs in hooks.json.
 
     News are sent in their order, each to all at once and with a time limit. notice: called with what went wrong.
     """

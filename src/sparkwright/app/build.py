@@ -89,7 +89,7 @@ async def build(services: Services, recipe: Recipe, options: Options) -> Built:
             nothing = f"no container and no image {job.name} is left; finished steps stay in Docker's build cache"
             rest = f"image {job.name} is on {job.there}; the next call only does what is left"
             text = f"interrupted: {rest if job.there else nothing}"
-            services.sink.tell(Notice(text, warning=True))
+            services.sink.report(Notice(text, warning=True))
         raise
     return Built(job.name, ids, made, copied, record, about, services.clock.monotonic() - began)
 
@@ -149,14 +149,14 @@ async def _ids(services: Services, job: Job) -> dict[str, tuple[str, int]]:
 async def _make(services: Services, job: Job) -> None:
     _refuse(job, no_room([job.builder], job.facts, room_to_build(job.build)))
     began, step = services.clock.monotonic(), "build"
-    services.sink.tell(StepStarted(step, f"{job.name} on {job.builder}"))
+    services.sink.report(StepStarted(step, f"{job.name} on {job.builder}"))
     files = context(job.recipe, job.build)
     marks = labels(job.recipe, job.build, __version__, services.clock.now())
     command = commands.build(job.name, marks, archive(files))
     code = await watched(services, job.builder, command, lambda line: _look(services, job, line))
     if code:
         raise _not_built(services, job, code)
-    services.sink.tell(StepDone(step, services.clock.monotonic() - began))
+    services.sink.report(StepDone(step, services.clock.monotonic() - began))
 
 
 def _look(services: Services, job: Job, line: str) -> None:
@@ -165,7 +165,7 @@ def _look(services: Services, job: Job, line: str) -> None:
     job.log.append(line.rstrip())
     if step := _STEP.match(line):
         done, total, what = float(step["done"]), float(step["total"]), f"docker build at {step['what'][:_WIDTH]}"
-        services.sink.tell(Progress("build", job.builder, done, total, "steps", what))
+        services.sink.report(Progress("build", job.builder, done, total, "steps", what))
 
 
 def _not_built(services: Services, job: Job, code: int) -> CommandFailed:

@@ -224,7 +224,7 @@ async def published(services: Services, recipe: Recipe, cluster_state: ClusterSt
         return None
     found = await services.hub.look(recipe.model.id, recipe.model.revision)
     if isinstance(found, Unknown):
-        services.sink.tell(Notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True))
+        services.sink.report(Notice(f"{recipe.model.id}: {found.why} ({found.raw})", warning=True))
         return None
     return found
 

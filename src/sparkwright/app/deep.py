@@ -135,9 +135,9 @@ async def _all_clocks(services: Services, facts: Sequence[NodeFacts]) -> list[Cl
 @asynccontextmanager
 async def _step(services: Services, name: str, detail: str, usual: float) -> AsyncIterator[None]:
     began = services.clock.monotonic()
-    services.sink.tell(StepStarted(name, detail, usual))
+    services.sink.report(StepStarted(name, detail, usual))
     yield
-    services.sink.tell(StepDone(name, services.clock.monotonic() - began, detail))
+    services.sink.report(StepDone(name, services.clock.monotonic() - began, detail))
 
 
 async def _clocks(services: Services, facts: NodeFacts) -> Clocks | Skipped:

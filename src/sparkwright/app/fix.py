@@ -140,7 +140,7 @@ async def _tried(services: Services, one: Wanted, work: Work) -> Result:
     if one.by_hand:
         return Result(one, Outcome.BY_HAND, one.by_hand)
 
-    services.sink.tell(
+    services.sink.report(
         StepStarted(f"{one.fix.node} {one.code}", "; ".join(command.changes for command in one.commands))
     )
     try:

@@ -83,7 +83,9 @@ def save_figures(services: Services, plan: Plan, found: ClusterState, watch: Wat
     for one in said:
         trouble = "" if one.is_empty else services.calibrations.save(replace(one, phases=phases))
         if trouble:
-            services.sink.tell(Notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True))
+            services.sink.report(
+                Notice(f"the engine's figures are not kept for the next plan: {trouble}", warning=True)
+            )
             return
 
 

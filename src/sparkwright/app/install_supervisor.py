@@ -85,7 +85,7 @@ async def install_supervisor(
     Raises NotReady when it was taken down meanwhile: a supervisor would start it again.
     """
     began = services.clock.monotonic()
-    services.sink.tell(StepStarted(_STEP, f"on {plan.head}"))
+    services.sink.report(StepStarted(_STEP, f"on {plan.head}"))
     try:
         async with _alone(services, plan):
             await _there(services, plan)
@@ -96,9 +96,9 @@ async def install_supervisor(
         armed = InstallResult(findings=(not_set_up(plan.head, error.message),))
     except asyncio.CancelledError:
         text = f"interrupted: {plan.deployment} serves; the same `sparkwright up` again prints how to reach it"
-        services.sink.tell(Notice(text, warning=True))
+        services.sink.report(Notice(text, warning=True))
         raise
-    services.sink.tell(StepDone(_STEP, services.clock.monotonic() - began))
+    services.sink.report(StepDone(_STEP, services.clock.monotonic() - began))
     return armed
 
 
@@ -116,7 +116,7 @@ async def _alone(services: Services, plan: Plan) -> AsyncIterator[None]:
                 if services.clock.monotonic() > until:
                     raise
                 if not told:
-                    services.sink.tell(Notice(f"waiting, for {_WAIT:.0f} s at most: {busy.message}"))
+                    services.sink.report(Notice(f"waiting, for {_WAIT:.0f} s at most: {busy.message}"))
                 told = True
                 await services.clock.sleep(_AGAIN)
         yield

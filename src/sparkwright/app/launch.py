@@ -15,9 +15,9 @@ from sparkwright.app.plan import make_plan, stopping
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.ranks import all_ranks, listing
 from sparkwright.app.ready import ask, until_ready
+from sparkwright.app.running import is_up, replaced
 from sparkwright.app.services import LaunchRequest, Services, finished, resolved_paths, together
 from sparkwright.app.stage import stage_image, stage_model
-from sparkwright.app.standing import is_up, replaced
 from sparkwright.app.stop import clean, forget, old_ranks
 from sparkwright.app.swap import Swap, swapping
 from sparkwright.domain.deployment import Answer
@@ -128,7 +128,9 @@ async def _attach(services: Services, outcome: Outcome) -> None:
             _answered(outcome, await ask(services, outcome.plan))
             outcome.done = "already serving"
             return
-    services.sink.tell(Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them"))
+    services.sink.report(
+        Notice(f"{outcome.plan.deployment}: its ranks run already and do not answer yet; watching them")
+    )
     await _until_ready(services, outcome, ours=False)
 
 
@@ -174,7 +176,7 @@ def _interrupted(services: Services, plan: Plan, running: bool, swap: Swap | Non
             f"interrupted: the ranks of {name} continue to run. Attach again: the same `sparkwright up`; "
             f"inspect: `sparkwright status`; stop: `sparkwright down {name}`"
         )
-    services.sink.tell(Notice(text, warning=True))
+    services.sink.report(Notice(text, warning=True))
 
 
 async def _stage(services: Services, request: LaunchRequest, outcome: Outcome, seize: bool) -> None:
@@ -255,8 +257,8 @@ def _answered(outcome: Outcome, answer: Answer) -> None:
 def _step(services: Services, outcome: Outcome, name: str, quiet: bool = False) -> Iterator[None]:
     began = services.clock.monotonic()
     if not quiet:
-        services.sink.tell(StepStarted(name))
+        services.sink.report(StepStarted(name))
     yield
     outcome.steps.append((name, services.clock.monotonic() - began))
     if not quiet:
-        services.sink.tell(StepDone(name, outcome.steps[-1][1]))
+        services.sink.report(StepDone(name, outcome.steps[-1][1]))

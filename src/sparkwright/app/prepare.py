@@ -14,7 +14,7 @@ from sparkwright.domain.recipe import Recipe
 
 if TYPE_CHECKING:
     from sparkwright.app.install_supervisor import InstallResult
-    from sparkwright.app.standing import Old
+    from sparkwright.app.running import Old
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Outcome:
 async def prepare(services: Services, request: LaunchRequest) -> Outcome:
     """Facts and plan; changes nothing."""
     nodes, began = nodes_for(services, request.recipe), services.clock.monotonic()
-    services.sink.tell(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
+    services.sink.report(StepStarted("facts", f"asking {', '.join(n.name for n in nodes)}"))
     found = await gather_state(services, nodes, request.recipe)
     from sparkwright.app.gate import (
         calibrated,  # the planner is loaded after the nodes were asked
@@ -53,7 +53,7 @@ async def prepare(services: Services, request: LaunchRequest) -> Outcome:
         found = replace(found, stored=(await inventory(services, nodes, [request.recipe])).stored)
         plan = make_plan(services, request, found)
     took = services.clock.monotonic() - began
-    services.sink.tell(StepDone("facts", took))
+    services.sink.report(StepDone("facts", took))
     return Outcome(plan, found, steps=[("facts", took)])
 
 

@@ -54,7 +54,7 @@ async def listing(services: Services, nodes: Sequence[str]) -> Listing:
     """Our ranks on these nodes, in one round trip a node. Raises nothing for a node that cannot be asked."""
     found = await listed(services, nodes)
     for node, why in found.blind.items():
-        services.sink.tell(Notice(f"{node}: {why}", warning=True))
+        services.sink.report(Notice(f"{node}: {why}", warning=True))
     return found
 
 

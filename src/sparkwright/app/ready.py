@@ -37,7 +37,7 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
     be busy with a prompt that takes a quarter of an hour (980K tokens: 16.6 minutes).
     """
     watch = Watch(services, plan, engine_by_name(plan.recipe.engine.name))
-    services.sink.tell(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
+    services.sink.report(StepStarted("engine", f"{plan.recipe.engine.name} {plan.recipe.engine.version} starts"))
     try:
         answer = await watched(services, plan, watch)
     except SparkwrightError as error:
@@ -50,7 +50,7 @@ async def until_ready(services: Services, plan: Plan, ours: bool = True) -> tupl
         if isinstance(error, NotReady):
             error.logs, (error.causes, error.explanation) = logs, diagnosed(services, plan, watch)
         raise
-    services.sink.tell(StepDone("engine", services.clock.monotonic() - watch.began))
+    services.sink.report(StepDone("engine", services.clock.monotonic() - watch.began))
     return answer, watch
 
 
@@ -80,7 +80,7 @@ async def watched(services: Services, plan: Plan, watch: Watch) -> Answer:
             await watch.ready.wait()
             watch.answering = True
             watch.phases[Phase.ANSWER] = services.clock.monotonic()
-            services.sink.tell(StepStarted("answer", "asking for a real completion"))
+            services.sink.report(StepStarted("answer", "asking for a real completion"))
             answer = await _answered(services, plan, watch.limit(Phase.ANSWER))
             for job in jobs:
                 job.cancel()
@@ -121,7 +121,7 @@ async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> 
         name = f"rank{rank.spec.rank}-{rank.spec.node}.log"
         where = services.artifacts.save(plan.deployment, name, "\n".join(rank.lines) + "\n")
     if not stop:
-        services.sink.tell(
+        services.sink.report(
             Notice(f"the ranks of {plan.deployment} were left as they are; they may be busy", warning=True)
         )
         return where.rpartition("/")[0]
@@ -129,9 +129,9 @@ async def _give_up(services: Services, plan: Plan, watch: Watch, stop: bool) -> 
         await _stop(services, plan)
     except Busy as busy:
         # Whoever it is decides now what runs: another `up` that saw the same end, or a `down`.
-        services.sink.tell(Notice(f"the ranks were left alone: {busy.message}", warning=True))
+        services.sink.report(Notice(f"the ranks were left alone: {busy.message}", warning=True))
     except SparkwrightError as error:
-        services.sink.tell(Notice(f"not every rank could be stopped: {error.message}", warning=True))
+        services.sink.report(Notice(f"not every rank could be stopped: {error.message}", warning=True))
     return where.rpartition("/")[0]
 
 

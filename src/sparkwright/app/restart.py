@@ -3,8 +3,8 @@
 from sparkwright.app import ranks as rank_work
 from sparkwright.app.launch import again
 from sparkwright.app.lease import taking_over
+from sparkwright.app.running import Old, find, missing, until_serving
 from sparkwright.app.services import LaunchRequest, Services, api_key
-from sparkwright.app.standing import Old, find, missing, until_serving
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import CommandFailed, NotReady, UsageError
 from sparkwright.domain.live import Ask, Request, Supervised
@@ -20,9 +20,9 @@ async def restart(services: Services, name: str) -> float:
     if old is None:
         raise await missing(services, name)
     began = services.clock.monotonic()
-    services.sink.tell(StepStarted("restart", name))
+    services.sink.report(StepStarted("restart", name))
     await (_asked(services, old.supervised) if old.supervised else _from_here(services, old))
-    services.sink.tell(StepDone("restart", services.clock.monotonic() - began))
+    services.sink.report(StepDone("restart", services.clock.monotonic() - began))
     return services.clock.monotonic() - began
 
 

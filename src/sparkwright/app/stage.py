@@ -197,7 +197,7 @@ async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) ->
 async def _download(services: Services, node: Node, model: Model, lack: str) -> None:
     token = services.secrets.get("HF_TOKEN")
     command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
-    services.sink.tell(Notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub"))
+    services.sink.report(Notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub"))
     code, said = await follow(services, node.name, command, f"download {model.id}", model.size)
     where = f"{model.id} is complete on no node (here: {lack})"
     if code == NO_PROGRAM:

@@ -92,20 +92,20 @@ def _unseen(removed: Removed) -> CommandFailed:
 async def _remove(services: Services, deployment: str, nodes: Sequence[str], seize: bool) -> Removed:
     began = services.clock.monotonic()
     if services.program:
-        services.sink.tell(StepStarted("stop", f"{deployment}, its supervisor first if it has one"))
+        services.sink.report(StepStarted("stop", f"{deployment}, its supervisor first if it has one"))
     try:
         async with taking_over(services, nodes, deployment, f"down {deployment}", seize):
             watched = await remove_supervisor(services, nodes, deployment, "down") if services.program else ()
             # Only now: until it was ended, a supervisor may have started some.
             found = reached(await listed(services, nodes))
             mine = found.of(deployment)
-            services.sink.tell(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
+            services.sink.report(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
             await rank_work.stop_all(services, mine, _grace(mine), remove=True)
             files = tuple(dict.fromkeys((*watched, *await forget(services, nodes, deployment))))
     except asyncio.CancelledError:
-        services.sink.tell(Notice(_interrupted(deployment), warning=True))
+        services.sink.report(Notice(_interrupted(deployment), warning=True))
         raise
-    services.sink.tell(StepDone("stop", services.clock.monotonic() - began))
+    services.sink.report(StepDone("stop", services.clock.monotonic() - began))
     return Removed(deployment, mine, files, found.blind)
 
 
@@ -155,4 +155,4 @@ async def clean(services: Services, plan: Plan) -> None:
             raise error
     except SparkwrightError as error:
         text = f"not everything could be undone: {error.message}; `sparkwright down {plan.deployment}` continues"
-        services.sink.tell(Notice(text, warning=True))
+        services.sink.report(Notice(text, warning=True))

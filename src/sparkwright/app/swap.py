@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from sparkwright.app.lease import RENEW_EVERY, holding, remove_supervisor
+from sparkwright.app.running import Old, replaced_text, until_serving, watched
 from sparkwright.app.services import LaunchRequest, Services, api_key, finished
-from sparkwright.app.standing import Old, replaced_text, until_serving, watched
 from sparkwright.app.stop import clean
 from sparkwright.domain.codec import to_json
 from sparkwright.domain.errors import Busy, CommandFailed, NodeError, NotReady, SparkwrightError, UsageError
@@ -74,7 +74,7 @@ class Swap:
             self._key_of_the_old(old.name, old.desired.recipe)
         back = "; it serves until weights and image are there, and is started again if the new one is not ready"
         text = replaced_text(old, self.launch_request.recipe) + (back if self.again else "; it is not started again")
-        self.services.sink.tell(Notice(text))
+        self.services.sink.report(Notice(text))
 
     def _key_of_the_old(self, name: str, recipe: Recipe) -> None:
         try:
@@ -179,11 +179,11 @@ class Swap:
             async with holding(self.services, plan.placement.nodes, f"roll back {plan.deployment}"):
                 await clean(self.services, plan)
         except SparkwrightError as error:
-            self.services.sink.tell(Notice(f"not everything could be removed: {error.message}", warning=True))
+            self.services.sink.report(Notice(f"not everything could be removed: {error.message}", warning=True))
 
     def _interrupted(self, old: Old) -> None:
         text = f"interrupted: {old.name} is being started again as it was ({old.label}); `sparkwright status` shows it"
-        self.services.sink.tell(Notice(text, warning=True))
+        self.services.sink.report(Notice(text, warning=True))
 
     async def _back(self, old: Old, wait: bool) -> str:
         """'' once the old one serves, or why it does not."""
@@ -221,7 +221,7 @@ class Swap:
                 await remove_supervisor(self.services, self.services.cluster.names, self.old.name)
         except NodeError as error:
             text = f"the supervisor of {self.old.name} could not be ended, and will start it again: {error.message}"
-            self.services.sink.tell(Notice(text, warning=True))
+            self.services.sink.report(Notice(text, warning=True))
 
 
 @asynccontextmanager

@@ -39,7 +39,7 @@ async def follow(services: Services, node: str, command: Command, what: str, siz
     def look(line: str) -> None:
         progress = _PERCENT.match(line) or _BYTES.match(line)
         if progress:
-            services.sink.tell(_progress(node, what, progress, size))
+            services.sink.report(_progress(node, what, progress, size))
         if words := (progress["more"] if progress else line).strip():
             said.append(words[:300])
 

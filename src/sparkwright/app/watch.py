@@ -91,7 +91,7 @@ class Watch:
     def _lost(self, rank: RankWatch, error: Unreachable) -> None:
         if rank.spec.rank not in self._deaf:
             told = "" if math.isinf(self._lost_for) else f" for {duration(self._lost_for)}"
-            self._services.sink.tell(Notice(f"{error.message}; trying again{told}", warning=True))
+            self._services.sink.report(Notice(f"{error.message}; trying again{told}", warning=True))
         self._deaf.add(rank.spec.rank)
 
     async def _read(self, rank: RankWatch) -> None:
@@ -172,7 +172,7 @@ class Watch:
         rank.text, rank.done = event.text or rank.text, event.done
         usual = self._times.get(rank.phase, PhaseTime()).usual
         where = (rank.spec.rank, rank.spec.node, rank.phase)
-        self._services.sink.tell(RankPhase(*where, event.text, event.done, event.total, event.unit, usual))
+        self._services.sink.report(RankPhase(*where, event.text, event.done, event.total, event.unit, usual))
 
     def limit(self, phase: Phase) -> float:
         """Seconds without progress after which a rank in this phase counts as stuck."""

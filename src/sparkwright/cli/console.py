@@ -22,7 +22,7 @@ _EVERY = 2.0
 class Quiet:
     """With --json only warnings are worth stderr."""
 
-    def tell(self, happening: Happening) -> None:
+    def report(self, happening: Happening) -> None:
         if isinstance(happening, Notice) and happening.warning:
             echo(f"warning: {happening.text}", err=True)
 
@@ -40,7 +40,7 @@ class Lines:
         self._phase: dict[int, Phase] = {}
         self._told = 0.0
 
-    def tell(self, happening: Happening) -> None:
+    def report(self, happening: Happening) -> None:
         text = self._text(happening)
         if text:
             self._say(f"{time.monotonic() - self._began:7.1f} s  {text}")
@@ -78,7 +78,7 @@ class Live:
         self._ranks: dict[int, tuple[RankPhase, float]] = {}
         self._copies: dict[str, Progress] = {}
 
-    def tell(self, happening: Happening) -> None:
+    def report(self, happening: Happening) -> None:
         if isinstance(happening, RankPhase):
             old = self._ranks.get(happening.rank)
             same = old is not None and old[0].phase is happening.phase
@@ -88,7 +88,7 @@ class Live:
         else:
             if isinstance(happening, StepDone):
                 self._copies.clear()
-            self._lines.tell(happening)
+            self._lines.report(happening)
 
     def __rich__(self) -> "Text":
         from rich.text import Text

@@ -9,9 +9,9 @@ import click
 
 from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Outcome
+from sparkwright.app.running import describe_running
 from sparkwright.app.services import resolved_paths
 from sparkwright.app.stage import staging_text
-from sparkwright.app.standing import standing
 from sparkwright.cli import options as shared
 from sparkwright.cli.columns import echo
 from sparkwright.cli.failure import remedy_json
@@ -32,7 +32,10 @@ _UNNAMED = "/snapshots/main"
 
 
 def print_plan(outcome: Outcome, rest: Mapping[str, Any]) -> None:
-    staged, running = staging_text(outcome.plan, outcome.cluster_state), standing(outcome.plan, outcome.cluster_state)
+    staged, running = (
+        staging_text(outcome.plan, outcome.cluster_state),
+        describe_running(outcome.plan, outcome.cluster_state),
+    )
     if rest["form"]:
         if stops := stopping(outcome.plan, rest["force"]):
             raise nothing_written(outcome.plan, stops)

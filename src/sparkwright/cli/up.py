@@ -12,9 +12,9 @@ from sparkwright.app.launch import up as bring_up
 from sparkwright.app.plan import stopping
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.restart import restart as start_again
+from sparkwright.app.running import the_only_one
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.app.stage import staging_text
-from sparkwright.app.standing import the_only_one
 from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sparkwright.app.gateway import Reach
 from sparkwright.app.prepare import Outcome
+from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
-from sparkwright.app.standing import standing
 from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark, plan_text
@@ -39,7 +39,7 @@ def outcome_text(outcome: Outcome, seconds: float, ssh_config: str = "", verbose
     plan = outcome.plan
     if outcome.done == "planned":
         planned = plan_text(plan, staging_text(plan, outcome.cluster_state), why=False)
-        return "\n\n".join(filter(None, (planned, standing(plan, outcome.cluster_state, outcome.old))))
+        return "\n\n".join(filter(None, (planned, describe_running(plan, outcome.cluster_state, outcome.old))))
     simulated = plan.recipe.model.simulated or plan.cluster.simulated
     parts = [f"{mark(simulated)}{plan.deployment}: {outcome.done} after {duration(seconds)}"]
     parts += [fold(line, _COLUMN) for line in aligned([row for row in _rows(outcome) if row[1]]).splitlines()]

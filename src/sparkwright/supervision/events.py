@@ -1,4 +1,4 @@
-"""What can happen to a deployment, as the loop tells the machine. `at`: seconds since the epoch.
+"""What can happen to a deployment, as the loop reports it to the machine. `at`: seconds since the epoch.
 
 turn: of the work that ended so. The answer to another turn is late or comes twice, and changes nothing.
 """
@@ -15,7 +15,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The supervisor has begun, or begun again; what the nodes say of the ranks now.
+    """The supervisor has begun, or begun again; what the nodes report of the ranks now.
 
     running, ended: rank numbers of the desired start. unseen: ranks on nodes that could not be asked.
     boots: markers, the head's first. alive: when the supervisor before this one lived last, 0 if unknown.
@@ -129,7 +129,7 @@ class RebootFailed:
 
 @dataclass(frozen=True, slots=True)
 class Disarmed:
-    """A person has taken over: `down`, or an `up` that brings something else."""
+    """A person has taken over: `down`, or an `up` that starts something else."""
 
     at: float
 

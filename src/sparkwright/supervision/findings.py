@@ -24,7 +24,7 @@ def no_python(node: str, host: ServiceHost) -> Finding:
 
 
 def nobody_after_a_reboot(node: str, why: str) -> Finding:
-    """SUP002: nothing brings the supervisor back after a reboot."""
+    """SUP002: nothing starts the supervisor after a reboot."""
     return _SUP["SUP002"].on(node, why)
 
 

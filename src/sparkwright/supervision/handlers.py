@@ -1,4 +1,4 @@
-"""What an event does in the phase that it comes in; machine.py says which handler belongs to which pair."""
+"""What an event does in the phase that it comes in; machine.py has which handler belongs to which pair."""
 
 from dataclasses import replace
 
@@ -91,7 +91,7 @@ def cleared_while_serving(state: State, event: Cleared, policy: Policy) -> Move:
 
 
 def fault_while_busy(state: State, event: Fault, policy: Policy) -> Move:
-    """No second work. A stronger recovery is kept: an Xid that comes now tells that a relaunch will not do."""
+    """No second work. A stronger recovery is kept: an Xid that comes now shows that a relaunch will not do."""
     if event.recovery in (Recovery.NONE, Recovery.REFUSE):
         return replace(state, troubles=_with(state.troubles, event)), ()
     return _raised(state, event.recovery, event.what), ()
@@ -116,7 +116,7 @@ def cleared_while_waiting(state: State, event: Cleared, policy: Policy) -> Move:
 
 def captured(state: State, event: Captured, policy: Policy) -> Move:
     known = replace(state, incident=event.incident, evidence=())
-    if moves.mends_itself(state.recovery):
+    if moves.relaunch_helps(state.recovery):
         known = replace(known, cause=event.cause or state.cause)
     return moves.stop(_raised(known, event.recovery, event.cause), event.at)
 
@@ -129,7 +129,7 @@ def stopped(state: State, event: Stopped, policy: Policy) -> Move:
     reboot it does within minutes), and given up when policy.patience is over. These tries are no launches.
     """
     known = _raised(moves.rebooted(state, event.boots), event.recovery, event.why)
-    if not moves.mends_itself(known.recovery):
+    if not moves.relaunch_helps(known.recovery):
         return _beyond_us(known, event.at, policy)
     if event.left:
         return _left(known, event, policy)
@@ -159,7 +159,7 @@ def ticked_while_waiting(state: State, event: Tick, policy: Policy) -> Move:
         return state, ()
     if not state.gone:
         return moves.stop(state, event.at)
-    if not moves.mends_itself(state.recovery):
+    if not moves.relaunch_helps(state.recovery):
         return _beyond_us(state, event.at, policy)
     return moves.launch(state, event.at, policy)
 
@@ -205,15 +205,17 @@ def returned(state: State, event: Returned, policy: Policy) -> Move:
 
 
 def disarmed(state: State, event: Disarmed, policy: Policy) -> Move:
-    there = replace(moves.calm(state), phase=DeploymentState.STOPPED, since=event.at, work=Work.NONE, ready_at=0.0)
+    there = replace(
+        moves.without_incident(state), phase=DeploymentState.STOPPED, since=event.at, work=Work.NONE, ready_at=0.0
+    )
     if not state.fault:
         return there, ()
     return there, (Close(state.incident, "taken over"), Announce("closed", "a person has taken over"))
 
 
 def _raised(state: State, recovery: Recovery, why: str) -> State:
-    """What a relaunch cannot mend brings its reason with it."""
-    if moves.mends_itself(recovery) or moves.stronger(state.recovery, recovery) is state.recovery:
+    """What a relaunch cannot fix has a reason of its own."""
+    if moves.relaunch_helps(recovery) or moves.stronger(state.recovery, recovery) is state.recovery:
         return state
     return replace(state, recovery=recovery, cause=why or state.cause)
 

@@ -39,7 +39,7 @@ from sparkwright.supervision.state import Admit, Announce, Close, Policy, Recove
 
 
 def resumed_serving(state: State, event: Resumed, policy: Policy) -> Move:
-    """Still serving, unless a rank has ended; the canary proves it. Whether it is degraded, detectors say again."""
+    """Still serving, unless a rank has ended; the canary proves it. Whether it is degraded, detectors find again."""
     known = _known(state, event)
     if event.ended:
         moved, effects = broken(known, _exited(state, event), policy)
@@ -93,7 +93,7 @@ def resumed_rebooting(state: State, event: Resumed, policy: Policy) -> Move:
 
 
 def resumed_needing(state: State, event: Resumed, policy: Policy) -> Move:
-    """A person has done what was asked for, as far as boot markers can tell: one more try, within the guard.
+    """A person has done what was asked for, as far as boot markers show: one more try, within the guard.
 
     A reboot that has just been made and did not help is not made again by the machine itself.
     """
@@ -221,7 +221,7 @@ def step(state: State, event: Event, policy: Policy) -> Move:
 
 
 def first(at: float, ready: bool = True) -> State:
-    """Of what `up` has just brought: it answers, or is loading still and Resumed begins to watch it."""
+    """Of what `up` has just started: it answers, or is loading still and Resumed begins to watch it."""
     if ready:
         return State(DeploymentState.READY, at, ready_at=at)
     return State(DeploymentState.LOADING, at, "is being started", Work.WATCH, turn=1, refusing=True)

@@ -34,7 +34,7 @@ def stronger(one: Recovery, other: Recovery) -> Recovery:
     return max(one, other, key=_STRENGTH.index)
 
 
-def mends_itself(recovery: Recovery) -> bool:
+def relaunch_helps(recovery: Recovery) -> bool:
     """Whether stopping and launching again can be the remedy."""
     return recovery not in (Recovery.REBOOT, Recovery.POWER_CYCLE)
 
@@ -101,9 +101,9 @@ def is_due(due: float, at: float, policy: Policy) -> bool:
 Move = tuple[State, tuple[Effect, ...]]
 
 _PERSON = {
-    DeploymentState.FAILED: "bring it up again with `sparkwright up` once the cause is mended",
-    DeploymentState.NEEDS_REBOOT: "reboot all of its nodes; it comes back by itself",
-    DeploymentState.NEEDS_POWER_CYCLE: "take all of its nodes off power for a minute; it comes back by itself",
+    DeploymentState.FAILED: "start it again with `sparkwright up` once the cause is fixed",
+    DeploymentState.NEEDS_REBOOT: "reboot all of its nodes; it starts again automatically",
+    DeploymentState.NEEDS_POWER_CYCLE: "take all of its nodes off power for a minute; it starts again automatically",
 }
 _OUTCOME = {
     DeploymentState.FAILED: "given up",
@@ -123,7 +123,7 @@ def capture(state: State, at: float, policy: Policy) -> Move:
     state = broken_off(state, at, policy)
     opened = replace(state, reason=state.cause, ready_at=0.0, refusing=True, refusals=(), planned=False)
     there = begin(opened, DeploymentState.DRAINING, Work.CAPTURE, at)
-    back_at = at + wait(there.attempt, policy) if mends_itself(there.recovery) else 0.0
+    back_at = at + wait(there.attempt, policy) if relaunch_helps(there.recovery) else 0.0
     saving = Capture(there.incident, there.fault, there.cause, there.evidence, there.turn, there.lost)
     return there, (Refuse("; ".join([there.reason, *_full(there)]), back_at), saving)
 
@@ -161,7 +161,7 @@ def launch(state: State, at: float, policy: Policy) -> Move:
 
 def restart(state: State, at: float, why: str, policy: Policy) -> Move:
     """As a person asked for: neither an incident nor a launch that counts."""
-    ended = calm(broken_off(state, at, policy))
+    ended = without_incident(broken_off(state, at, policy))
     asked = replace(ended, cause=why, ready_at=0.0, refusing=True, planned=True, attempt=0, down=at)
     moved, effects = stop(asked, at)
     return moved, (Refuse(why, at), *taken_over(state), *effects)
@@ -169,8 +169,8 @@ def restart(state: State, at: float, why: str, policy: Policy) -> Move:
 
 def swap(state: State, at: float, why: str) -> Move:
     """The nodes are another's; the gateway stays and gives the reason."""
-    there = begin(replace(calm(state), reason=why, ready_at=0.0, refusing=True, gone=False), DeploymentState.STARTING,
-                  Work.SWAP, at)  # fmt: skip
+    asked = replace(without_incident(state), reason=why, ready_at=0.0, refusing=True, gone=False)
+    there = begin(asked, DeploymentState.STARTING, Work.SWAP, at)
     return there, (gateway(there), *taken_over(state), Swap(there.turn))
 
 
@@ -190,9 +190,9 @@ def reboot(state: State, at: float) -> Move:
 
 
 def serve(state: State, at: float) -> Move:
-    """A real token: the incident is over. Troubles of the old ranks are forgotten; detectors begin anew."""
+    """A real token: the incident is over. Troubles of the old ranks are forgotten; detectors start without history."""
     counted = uncounted(state) if state.rebooters else state
-    there = replace(calm(counted), phase=DeploymentState.READY, since=at, work=Work.NONE, ready_at=at)
+    there = replace(without_incident(counted), phase=DeploymentState.READY, since=at, work=Work.NONE, ready_at=at)
     text = f"serving again after: {state.cause}" if state.cause else "serving"
     if state.incident:
         return there, (Admit(), Close(state.incident, "serving again"), Announce("closed", text))
@@ -200,9 +200,11 @@ def serve(state: State, at: float) -> Move:
 
 
 def rest(state: State, phase: DeploymentState, why: str, at: float) -> Move:
-    """A person has to act; the gateway says how."""
+    """A person has to act; the gateway's answer has how."""
     why = "; ".join([why, *_full(state)])
-    there = replace(calm(state), phase=phase, since=at, work=Work.NONE, reason=why, refusing=True, gone=state.gone)
+    there = replace(
+        without_incident(state), phase=phase, since=at, work=Work.NONE, reason=why, refusing=True, gone=state.gone
+    )
     closed = (Close(state.incident, _OUTCOME[phase]),) if state.incident else ()
     return there, (gateway(there), *closed, Announce("given-up", f"{why}; {_PERSON[phase]}"))
 
@@ -228,7 +230,7 @@ def _back_at(state: State) -> float:
     return state.due if state.gone else 0.0
 
 
-def calm(state: State) -> State:
+def without_incident(state: State) -> State:
     """Nothing of the incident and of what was wrong is left but the count of launches."""
     return replace(
         state, reason="", fault="", cause="", evidence=(), recovery=Recovery.NONE, incident=0, counted=False, due=0.0,

@@ -1,6 +1,6 @@
-"""What mends a fault: a relaunch, a reboot of all nodes, or cutting the power. Field guide F4, as data.
+"""What a fault takes: a relaunch, a reboot of all nodes, or cutting the power.
 
-Causes are those of the rules about logs, codes those of the checks of nodes. What is not here, a relaunch may mend.
+Causes are those of the rules about logs, codes those of the checks of nodes. What is not here, a relaunch may fix.
 """
 
 import re
@@ -101,6 +101,6 @@ def of_findings(findings: Sequence[Finding]) -> Needs:
 
 def of_kernel(lines: Iterable[str]) -> tuple[Needs, str]:
     """The gravest Xid among lines of the kernel log, and its line; (NOTHING, '') without one."""
-    told = [(int(m[1]), line) for line in lines if (m := _XID.search(line)) and not _NEEDLESS.search(line)]
-    found = [(XIDS[number], line) for number, line in told if number in XIDS]
+    reported = [(int(m[1]), line) for line in lines if (m := _XID.search(line)) and not _NEEDLESS.search(line)]
+    found = [(XIDS[number], line) for number, line in reported if number in XIDS]
     return max(found, key=lambda one: _ORDER.index(one[0].recovery), default=(NOTHING, ""))

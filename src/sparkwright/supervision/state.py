@@ -13,7 +13,7 @@ class Policy:
     windows: (launches, seconds): so many within so long, and it gives up. stable: seconds; a launch that served for so
     long has held and does not count, and the count of attempts begins again. again: wait before a launch that found the
     lease taken, and between tries to stop ranks that cannot be verified gone (the first one after backoffs[0]);
-    patience: so long, then it gives up. incident's own figures: detectors say what they use. allow_reboot: the user's
+    patience: so long, then it gives up. incident's own figures: detectors name what they use. allow_reboot: the user's
     word.
     """
 
@@ -38,7 +38,7 @@ class Policy:
 class Capture:
     """Save all evidence, run the diagnosis -> Captured.
 
-    incident 0: open one, or go on with the one that is open already (the supervisor was killed before it noted it).
+    incident 0: open one, or continue the one that is open already (the supervisor was killed before it noted it).
     since: when clients began to get nothing.
     """
 
@@ -59,7 +59,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Old ranks gone, fabric looked at again, workers first -> Launched or LaunchFailed."""
+    """Old ranks gone, fabric inspected again, workers first -> Launched or LaunchFailed."""
 
     turn: int = 0
 
@@ -105,7 +105,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The incident is over (0: the one that is open, if any; said twice, it is over once).
+    """The incident is over (0: the one that is open, if any; closed twice, it is over once).
 
     outcome: `serving again`, `given up`, `needs a reboot`, `needs a power cycle`, `taken over`.
     """
@@ -148,7 +148,7 @@ class Work(StrEnum):
 
 
 class Recovery(StrEnum):
-    """What a fault asks for. Field guide F4 says which faults a relaunch cannot mend."""
+    """What a fault asks for. recovery.py lists the faults that a relaunch cannot fix."""
 
     NONE = "none"
     REFUSE = "refuse"
@@ -182,7 +182,7 @@ RESTING = frozenset(
 @dataclass(frozen=True, slots=True)
 class State:
     """reason: why it is in this phase. incident: number of the open one, 0 for none. fault, cause, evidence: what is
-    wrong, as its detector and then its diagnosis said it.
+    wrong, by its detector and then by its diagnosis.
 
     turn: works begun so far; the answer to another turn is late. recovery: what the fault under way asks for; what its
     diagnosis or the stop shows may raise it. gone: all ranks were verified gone, and nothing was launched since.
@@ -194,7 +194,7 @@ class State:
     by us, once in this incident. down: when the service ended last. rebooters: nodes that a person has rebooted since.
     planned: a person asked for the launch under way; it does not count. lost: since when clients get nothing, for the
     fault under way. unannounced: since when a stall lasts that hooks have not heard of, 0 for none. owed: what the last
-    step closed and announced; said again if the supervisor is killed now.
+    step closed and announced; announced again if the supervisor is killed now.
     """
 
     phase: DeploymentState

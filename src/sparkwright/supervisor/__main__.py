@@ -1,4 +1,4 @@
-"""`python3 -I -S RUNTIME run|door|ping --home DIR`: the programs on the head node."""
+"""The programs on the head node: `python3 -I -S RUNTIME PROGRAM --home DIR`."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ _PROGRAMS = {"run": "sparkwright.supervisor.run", "door": "sparkwright.superviso
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The exit code: 0 told to end, 4 another one is at work, 70 our own bug (with its traceback)."""
+    """The exit code: 0 asked to end, 4 another one is at work, 70 our own bug (with its traceback)."""
     given = _parser().parse_args(words)
     if given.verb == "ping":
         return _ping()

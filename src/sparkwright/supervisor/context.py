@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from sparkwright.adapters.hooks import Hooks
+from sparkwright.adapters.sqlite.store import SqliteStore
 from sparkwright.app import ranks
 from sparkwright.app.cluster_state import nodes_for
 from sparkwright.app.diagnose import reading
@@ -17,8 +19,8 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.sample import GpuSample, Sample
 from sparkwright.engines.catalog import engine as engine_by_name
 from sparkwright.engines.engine import Engine, served_name
-from sparkwright.ports import Keep
 from sparkwright.supervision.state import Announce, Policy
+from sparkwright.supervisor.home import Home
 
 _LAST_LINES, _LAST_READINGS = 40, 12
 _SCRAPED = 'metrics HTTP/1.1" 200'
@@ -33,13 +35,13 @@ _BESIDE = "beside:"
 class Observations:
     """What was seen last. bind: where the engine listens on the head. lines: the last ones of each rank.
 
-    why, back_at: of the refusal at the gateway. doing: what a work waits for. request: nonce of the one that is obeyed.
+    why, back_at: of the refusal at the gateway. doing: what a work waits for. request: nonce of the one that is
+    followed.
 
-    incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where
-    the evidence of the last one is.
-    relaunches: since `up`. launched_at: when the launch under way began (monotonic). opening: to be said of the next
-    incident once it has its number. good_at: when it answered last. count, last: lines of each rank since the start,
-    and the last of them.
+    incidents: how many, and the last one's number. closed, folder: of the last incident that was closed, and where the
+    evidence of the last one is. relaunches: since `up`. launched_at: when the launch under way began (monotonic).
+    opening: to be announced of the next incident once it has its number. good_at: when it answered last. count, last:
+    lines of each rank since the start, and the last of them.
     """
 
     bind: str = LOOPBACK
@@ -71,7 +73,7 @@ class Observations:
             self.gpus.setdefault(node, deque(maxlen=_LAST_READINGS)).append(sample.gpu)
 
     def line(self, rank: int, text: str) -> None:
-        """Whoever gathers figures asks every few seconds: those lines would push out what a rank said last."""
+        """Lines of metrics scrapes are not saved: every few seconds, they would push out a rank's last lines."""
         if text.strip():  # the first was there before it was followed
             self.count[rank], self.last[rank] = self.count.get(rank, -1) + 1, text
         if _SCRAPED not in text:
@@ -98,7 +100,9 @@ class DeploymentContext:
 
     services: Services
     desired: Desired
-    keep: Keep
+    journal: Home
+    store: SqliteStore
+    notifier: Hooks
     policy: Policy
     seen: Observations = field(default_factory=Observations)
 
@@ -112,7 +116,7 @@ class DeploymentContext:
 
     @property
     def rdma(self) -> bool:
-        """Whether its ranks talk over RDMA, as far as that is known before the fabric was looked at."""
+        """Whether its ranks talk over RDMA, as far as that is known before the fabric is inspected."""
         return len(self.nodes) > 1 and not self.simulated
 
     @property
@@ -126,16 +130,16 @@ class DeploymentContext:
     @property
     def launch_request(self) -> LaunchRequest:
         recipe = self.desired.recipe
-        return LaunchRequest(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.beside)
+        return LaunchRequest(recipe, self.name, self.desired.force, self.key, supervised=True, beside=self.neighbours)
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def neighbours(self) -> tuple[str, ...]:
         """Deployments that were seen to run on its nodes together with it; kept over reboots."""
-        figures = self.keep.journal.recall()
+        figures = self.journal.recall()
         return tuple(sorted(name.removeprefix(_BESIDE) for name in figures if name.startswith(_BESIDE)))
 
-    def ran_beside(self, others: Collection[str]) -> None:
-        if new := set(others).difference(self.beside):
+    def note_neighbours(self, others: Collection[str]) -> None:
+        if new := set(others).difference(self.neighbours):
             self.remember({f"{_BESIDE}{name}": 1.0 for name in new})
 
     @property
@@ -182,7 +186,7 @@ class DeploymentContext:
         return engine_by_name(self.desired.recipe.engine.name)
 
     @property
-    def words(self) -> dict[str, str]:
+    def fix_values(self) -> dict[str, str]:
         """What the commands of a fix may name."""
         serving, model = self.desired.recipe.serving, served_name(self.desired.recipe)
         words = {"deployment": self.name, "recipe": self.desired.recipe.label, "head": self.head, "node": self.head}
@@ -190,8 +194,8 @@ class DeploymentContext:
         return words | reading(self.name)
 
     def remember(self, figures: Mapping[str, float]) -> None:
-        """Beside what is remembered already."""
-        self.keep.journal.remember({**self.keep.journal.recall(), **figures})
+        """Adds figures to those of the journal."""
+        self.journal.remember({**self.journal.recall(), **figures})
 
     def label(self, rank: int) -> str:
         return f"rank {rank} on {self.nodes[rank]}"
@@ -206,5 +210,5 @@ class DeploymentContext:
     async def pause(self, seconds: float) -> None:
         await self.services.clock.sleep(self.scaled(seconds))
 
-    def say(self, text: str, warning: bool = False) -> None:
-        self.services.sink.tell(Notice(text, warning))
+    def notice(self, text: str, warning: bool = False) -> None:
+        self.services.sink.report(Notice(text, warning))

@@ -35,9 +35,9 @@ _EXITED = re.compile(r"rank (\d+) on (\S+) (?:exited with code (?!1(?:29|30|37|4
 
 
 async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
-    """Opens the incident, or goes on with it, and fills its folder."""
+    """Opens the incident, or continues it, and fills its folder."""
     context = bus.context
-    opened = await context.keep.store.open(
+    opened = await context.store.open(
         Incident(
             deployment=context.name,
             kind=wanted.kind,
@@ -48,7 +48,7 @@ async def capture(bus: EventBus, state: State, wanted: Capture) -> Captured:
             simulated=context.simulated,
         )
     )
-    context.seen.folder, context.seen.incidents = opened.folder, await context.keep.store.counts(context.name)
+    context.seen.folder, context.seen.incidents = opened.folder, await context.store.counts(context.name)
     if context.seen.opening:
         announce(context, context.seen.opening, state, opened.number)
     await bus.let_go()
@@ -95,11 +95,11 @@ async def _saved(
     """The rest, behind what the relaunch waits for: nothing waits for it."""
     await asyncio.wait({explaining})
     await evidence.complete(context.services, found, context.nodes)
-    trouble = await context.keep.store.save(number, found.files)
+    trouble = await context.store.save(number, found.files)
     text = f"{len(found.files)} files of evidence{f'; {trouble}' if trouble else ''}"
-    await context.keep.store.note(context.name, IncidentEvent(context.now(), "captured", text), number)
+    await context.store.note(context.name, IncidentEvent(context.now(), "captured", text), number)
     for sentence in filter(None, (*found.trouble, trouble)):
-        context.say(f"incident {number}: {sentence}", warning=True)
+        context.notice(f"incident {number}: {sentence}", warning=True)
 
 
 async def _explained(
@@ -109,23 +109,23 @@ async def _explained(
     await evidence.decisive(context.services, found, context.nodes)
     try:
         async with asyncio.timeout(_DIAGNOSIS):
-            told = await evidence.explain(context.services, found, context.words, outage)
+            told = await evidence.explain(context.services, found, context.fix_values, outage)
     except TimeoutError:
         found.trouble.append(f"the diagnosis took longer than {_DIAGNOSIS:.0f} s")
         return NOTHING
     found.files["diagnosis.json"] = json.dumps(asdict(told), indent=1)
     if (why := told.explanation) and not told.causes:
-        await context.keep.store.explain(number, why.title or why.line.text[:_TITLE], "", why.next)
+        await context.store.explain(number, why.title or why.line.text[:_TITLE], "", why.next)
     if not told.causes:
         return NOTHING
     first = told.causes[0]
     what = outage.sentence(found.boots) if outage else ""
-    await context.keep.store.explain(number, first.title, first.code, first.fix, what)
+    await context.store.explain(number, first.title, first.code, first.fix, what)
     return replace(of_diagnosis(told), why=first.title)
 
 
 def _busy(readings: Iterable[GpuSample]) -> str:
-    """The last minute of a GPU as `nvidia-smi dmon` would have told it: asking now would take seconds."""
+    """The last minute of a GPU as `nvidia-smi dmon` would have printed it: asking now would take seconds."""
     rows = [f"    0 {g.utilization:5.0f} {g.memory_busy:5.0f}\n" for g in readings if _is_told(g)]
     return "".join(("# gpu    sm   mem\n", *rows)) if rows else ""
 
@@ -154,7 +154,7 @@ async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) 
     unknown = [node for node in context.nodes if node not in old]
     if unknown:
         return RebootFailed(
-            context.now(), f"{', '.join(unknown)}: whether it was rebooted could not be told afterwards"
+            context.now(), f"{', '.join(unknown)}: whether it was rebooted could not be verified afterwards"
         )
     due = _still(await census(context), old)
     if refused := await _refused(context, due):
@@ -177,7 +177,7 @@ async def _refused(context: DeploymentContext, nodes: Sequence[str]) -> str:
 
 
 async def _order(context: DeploymentContext, node: str) -> None:
-    context.say(f"rebooting {node}", warning=True)
+    context.notice(f"rebooting {node}", warning=True)
     try:
         await context.services.hosts[node].run(commands.reboot())
     except Unreachable:
@@ -204,17 +204,17 @@ async def swap(bus: EventBus, state: State) -> Returned:
     """Shown first: only then does the `up` stop a rank."""
     context = bus.context
     while True:
-        request = context.keep.journal.request()
+        request = context.journal.request()
         if request is None:
             return Returned(context.now(), "the `up` that was replacing it has withdrawn")
         if request.ask is not Ask.REPLACE:
-            context.keep.journal.answered()
+            context.journal.answered()
             return Returned(context.now(), request.why, request.ask is not Ask.LEAVE)
         if request.age > context.scaled(SILENT):
             return await _abandoned(context, request.by, request.nonce)
         if request.nonce != context.seen.request:
             context.seen.request = request.nonce
-            context.keep.journal.show(view(bus, state))
+            context.journal.show(view(bus, state))
         await context.services.clock.sleep(_LOOK_AGAIN)
 
 
@@ -225,10 +225,10 @@ async def _abandoned(context: DeploymentContext, by: str, nonce: str) -> Returne
         try:
             await context.services.hosts[node].run(lease.release(nonce))
         except NodeError as error:
-            context.say(f"its lease may be left: {error.message}", warning=True)
+            context.notice(f"its lease may be left: {error.message}", warning=True)
 
     await each(free(node) for node in context.nodes)
-    context.keep.journal.answered()
+    context.journal.answered()
     silent = duration(context.scaled(SILENT))
     return Returned(context.now(), f"the `up` of {by} that was replacing it sent no renewal for {silent}")
 
@@ -257,9 +257,9 @@ class EffectRunner:
         try:
             answer = await self._done(work, state)
         except Exception as error:
-            self._bus.context.say("".join(traceback.format_exception(error)), warning=True)
+            self._bus.context.notice("".join(traceback.format_exception(error)), warning=True)
             answer = self._failed(work, f"our own defect: {error!r}")
-        self._bus.tell(replace(answer, turn=work.turn))
+        self._bus.put(replace(answer, turn=work.turn))
 
     async def _done(self, work: Work, state: State) -> Answer:
         context = self._bus.context

@@ -18,12 +18,12 @@ from sparkwright.supervisor.event_bus import EventBus
 # While requests run, whether anything moves is seen sooner.
 _FIGURES_EVERY, _AT_WORK, _LATELY = 2.0, 1.0, 10.0
 _LOOK_EVERY = 0.5
-# Garbage cannot be told from one token; three answers at the start are what later ones are held against.
-QUESTION, TOKENS, RECORDED = "Count from one to five in words.", 8, 3
+# One token does not show garbage; three answers at the start are what later ones are compared with.
+QUESTION, TOKENS, RECORDED = "Write the numbers from one to five.", 8, 3
 
 
 async def figures(bus: EventBus) -> None:
-    """/metrics, again and again. A page that does not come is told, too."""
+    """/metrics, again and again. A page that does not come is reported, too."""
     context, before = bus.context, dict[int, int]()
     while True:
         lines = dict(context.seen.count)
@@ -38,7 +38,7 @@ async def figures(bus: EventBus) -> None:
 
 
 async def shown(context: DeploymentContext) -> LiveEngine | None:
-    """What the engine tells of itself now."""
+    """The engine's metrics now, None without an answer."""
     page = await context.services.endpoint.page(context.url, context.engine.metrics_page, context.key)
     context.seen.page = page or context.seen.page  # the last one is evidence
     return read(page, metric_names(context.engine.name), context.now()) if page else None
@@ -74,7 +74,7 @@ def _due(bus: EventBus) -> bool:
 
 
 def _keyless(context: DeploymentContext) -> bool:
-    """It would be refused for want of the key, which says nothing about the engine."""
+    """It would be refused for want of the key, which proves nothing about the engine."""
     return bool(context.desired.recipe.serving.api_key_env) and context.key is None
 
 
@@ -100,13 +100,13 @@ async def weigh_suspects(bus: EventBus) -> None:
 
 
 async def weigh_suspect(bus: EventBus, cause: Cause) -> None:
-    """Silence alone may be a long prefill: then only what a relaunch cannot mend anyway counts."""
+    """Silence alone may be a long prefill: then only what a relaunch cannot fix anyway counts."""
     context, needs = bus.context, of_cause(cause.key)
     proof = tuple(f"{one.source}: {one.text}" for one in cause.proof)
     canary = await asked(context)
     if canary.seconds is None and (canary.refused or needs.recovery is not Recovery.NONE):
         recovery = Recovery.RELAUNCH if needs.recovery is Recovery.NONE else needs.recovery
-        bus.tell(Fault(context.now(), cause.key, f"{cause.title}; {canary.said}", recovery, proof))
+        bus.put(Fault(context.now(), cause.key, f"{cause.title}; {canary.said}", recovery, proof))
         return
-    text = f"the log tells {cause.key} ({cause.code}): {'; '.join(proof[:1])}"
-    await context.keep.store.note(context.name, IncidentEvent(context.now(), "noticed", text))
+    text = f"the log shows {cause.key} ({cause.code}): {'; '.join(proof[:1])}"
+    await context.store.note(context.name, IncidentEvent(context.now(), "noticed", text))

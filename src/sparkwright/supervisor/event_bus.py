@@ -22,7 +22,7 @@ AGAIN = 30.0
 
 
 class TaskSupervisor:
-    """trouble: told of (name, error) when a task failed, of (name, None) when it runs again."""
+    """trouble: called with (name, error) when a task failed, with (name, None) when it runs again."""
 
     def __init__(self, clock: Clock, trouble: Callable[[str, Exception | None], None]) -> None:
         self._clock, self._trouble = clock, trouble
@@ -47,7 +47,7 @@ class TaskSupervisor:
             self._trouble(name, None)
 
     def release(self) -> None:
-        """None of them tells anything any more; a connection to a node that hangs takes some seconds to end."""
+        """Cancels all; a connection to a node that hangs takes some seconds to end."""
         for task in self._tasks:
             task.cancel()
 
@@ -68,9 +68,9 @@ _SERVES_ON = (Recovery.NONE, Recovery.REFUSE)
 class EventBus:
     """serving: whether the ranks of a start are being watched. heard: node -> when its samples came last.
 
-    recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: what logs
-    tell and nobody has weighed yet. explaining: what the evidence of the incident asks for, once it has been read.
-    saving: evidence that is being written. standing: kind -> sentence of troubles that no one start is about.
+    recorded: canary answers kept of this start. figures: it has shown its figures since the start. suspects: causes
+    that logs show and that are not weighed yet. explaining: what the evidence of the incident asks for, once it has
+    been read. saving: evidence that is being written. lasting: kind -> sentence of troubles that outlast a start.
     """
 
     context: DeploymentContext
@@ -83,14 +83,14 @@ class EventBus:
     suspects: asyncio.Queue[Cause] = field(default_factory=asyncio.Queue)
     explaining: asyncio.Task[Needs] | None = None
     saving: set[asyncio.Task[None]] = field(default_factory=set)
-    standing: dict[str, str] = field(default_factory=dict)
+    lasting: dict[str, str] = field(default_factory=dict)
     _read: dict[str, tuple[int, int]] = field(default_factory=dict)
     _quoting: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.watching = self._watching()
 
-    def tell(self, *found: Event) -> None:
+    def put(self, *found: Event) -> None:
         for event in found:
             self.events.put_nowait(self._dated(event))
 
@@ -101,21 +101,21 @@ class EventBus:
         return replace(event, since=min(self.detectors.lost_since(event.at), event.at))
 
     def found(self, found: Found) -> None:
-        self.tell(*found)
+        self.put(*found)
 
-    def stands(self, kind: str, what: str) -> None:
-        """A trouble that stays until it is mended, '' when it is; told once, and to each start anew."""
-        if what == self.standing.get(kind, ""):
+    def set_trouble(self, kind: str, what: str) -> None:
+        """A trouble that lasts until it is fixed (''); reported once, and again after each start."""
+        if what == self.lasting.get(kind, ""):
             return
         if what:
-            self.standing[kind] = what
+            self.lasting[kind] = what
             self._troubled(kind)
         else:
-            del self.standing[kind]
-            self.tell(Cleared(self.context.now(), kind))
+            del self.lasting[kind]
+            self.put(Cleared(self.context.now(), kind))
 
     def _troubled(self, kind: str) -> None:
-        self.tell(Fault(self.context.now(), kind, self.standing[kind], Recovery.NONE))
+        self.put(Fault(self.context.now(), kind, self.lasting[kind], Recovery.NONE))
 
     def looked_away(self) -> None:
         """The clock was set, or nobody looked for a while: what was heard and asked before has no time any more."""
@@ -124,13 +124,13 @@ class EventBus:
         self.context.seen.canary = replace(last, at=at) if last else None
 
     def begin(self, ready: float = 0.0) -> None:
-        """A start serves, since `ready`: what was heard and said of the one before counts no more."""
+        """A start serves, since `ready`: what was seen of the one before counts no more."""
         self.detectors.begin(self.context.now(), ready)
         self.context.seen.begin(self.context.now())
         self.context.seen.canary = None
         self.watching, self.suspects = self._watching(), asyncio.Queue()
         self.recorded, self.figures = 0, False
-        for kind in self.standing:
+        for kind in self.lasting:
             self._troubled(kind)
 
     async def explained(self) -> Needs:
@@ -141,7 +141,7 @@ class EventBus:
         if not self.explaining.done() or self.explaining.cancelled():
             return NOTHING
         if error := self.explaining.exception():
-            self.context.say(f"the evidence could not be read: {error!r}", warning=True)
+            self.context.notice(f"the evidence could not be read: {error!r}", warning=True)
             return NOTHING
         return self.explaining.result()
 
@@ -182,7 +182,7 @@ class EventBus:
                 self.suspects.put_nowait(cause)
 
     def _watching(self) -> Watching:
-        return Watching(year_of(self.context.services), self.context.words)
+        return Watching(year_of(self.context.services), self.context.fix_values)
 
 
 _FILES_EVERY = 5.0
@@ -190,16 +190,15 @@ HISTORY = "history"
 
 
 async def watch_files(bus: EventBus) -> None:
-    told: set[str] = set()
+    found: set[str] = set()
     while True:
-        told = check_files(bus, told)
+        found = check_files(bus, found)
         await bus.context.pause(_FILES_EVERY)
 
 
-def check_files(bus: EventBus, told: set[str]) -> set[str]:
-    """told: the kinds that were wrong at the look before; those of this one."""
-    keep = bus.context.keep
-    wrong = {**keep.journal.wrong(), HISTORY: keep.store.wrong()}
-    for kind in {*wrong, *told}:
-        bus.stands(kind, wrong.get(kind, ""))
+def check_files(bus: EventBus, before: set[str]) -> set[str]:
+    """The kinds that are wrong now. before: those of the last call."""
+    wrong = {**bus.context.journal.wrong(), HISTORY: bus.context.store.wrong()}
+    for kind in {*wrong, *before}:
+        bus.set_trouble(kind, wrong.get(kind, ""))
     return set(wrong)

@@ -172,7 +172,7 @@ def _response(answer: Answer) -> Response:
 
 
 class Listeners:
-    """One server, two listeners: Caddy comes by the unix socket, whoever gathers figures by loopback."""
+    """One server, two listeners: Caddy comes by the unix socket, scrapers of metrics by loopback."""
 
     def __init__(self, home: Path, checker: KeyCheck) -> None:
         self._inside = Starlette(routes=[Route(caddy.CHECK, checker.check), Route(caddy.TROUBLE, checker.trouble)])

@@ -1,4 +1,4 @@
-"""The gateway, looked at now and then: a certificate expires while it serves, a keys file gets damaged, and an
+"""The gateway, inspected now and then: a certificate expires while it serves, a keys file gets damaged, and an
 engine whose gateway does not answer serves nobody."""
 
 from sparkwright.app.gateway import ENDPOINT, findings
@@ -15,9 +15,9 @@ from sparkwright.supervisor.context import LOOPBACK, DeploymentContext
 from sparkwright.supervisor.event_bus import EventBus
 
 _EVERY, _AGAIN = 3600.0, 60.0
-# Twice in vain: Caddy begins anew within a second, and so does the service behind it.
+# Twice in vain: Caddy restarts within a second, and so does the service behind it.
 _PROBE_EVERY, _IN_VAIN = 15.0, 2
-# What it says to who has no key, whatever the engine does meanwhile.
+# Its answer to a request without a key, whatever the engine does meanwhile.
 _NO_KEY = 401
 AWAY = "door-away"
 _WATCHED = (PAIR, KEYS, MODES)
@@ -29,10 +29,10 @@ PROGRAMS = {"caddy": "gateway (Caddy)", "door": "key check"}
 
 
 async def watch(bus: EventBus) -> None:
-    """What `up` told once goes on ageing. Nothing is stopped by it, and it is over as soon as it is mended."""
+    """The findings of `up` again, hourly. Nothing is stopped for them, and they are over once they are fixed."""
     while True:
         await look(bus)
-        wrong = any(code in bus.standing for code in _WATCHED)
+        wrong = any(code in bus.lasting for code in _WATCHED)
         await bus.context.pause(_AGAIN if wrong else _EVERY)
 
 
@@ -41,11 +41,11 @@ async def look(bus: EventBus) -> None:
     try:
         found = {one.code: one for one in await findings(context.services, context.outline, _where(context))}
     except NodeError as error:
-        context.say(f"the gateway's files cannot be looked at: {error.message}", warning=True)
+        context.notice(f"the gateway's files cannot be inspected: {error.message}", warning=True)
         return
     for code in _WATCHED:
         one = found.get(code)
-        bus.stands(code, f"gateway: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
+        bus.set_trouble(code, f"gateway: {one.title} ({code}; {one.evidence}); {one.remedy}" if one else "")
 
 
 async def probe(bus: EventBus) -> None:
@@ -55,7 +55,7 @@ async def probe(bus: EventBus) -> None:
         await context.pause(_PROBE_EVERY)
         said = await _said(context)
         vain = 0 if said == _NO_KEY else vain + 1
-        bus.stands(AWAY, _away(context, said) if vain >= _IN_VAIN else "")
+        bus.set_trouble(AWAY, _away(context, said) if vain >= _IN_VAIN else "")
 
 
 async def _said(context: DeploymentContext) -> int:
@@ -73,7 +73,7 @@ async def _made(context: DeploymentContext) -> bool:
 
 
 async def in_flight(bus: EventBus) -> None:
-    """Requests that the engine got, whatever it says of them: one that hangs shows its last figures."""
+    """Requests that the engine got, whatever it reports: one that hangs shows its last figures."""
     context = bus.context
     socket = f"{_where(context).home}/door/{ADMIN}"
     while True:
@@ -83,7 +83,7 @@ async def in_flight(bus: EventBus) -> None:
 
 
 async def programs(bus: EventBus) -> None:
-    """Restarts of the gateway's own programs: clients had no answer for a moment, and systemd says nothing of it."""
+    """Restarts of the gateway's own programs: clients had no answer for a moment, and systemd reports none of it."""
     context = bus.context
     while True:
         await restarted(context)
@@ -98,7 +98,7 @@ async def restarted(context: DeploymentContext) -> None:
     except NodeError:
         return
     for name, pid in found.items():
-        before = int(context.keep.journal.recall().get(f"{_PROCESS}{name}", 0.0))
+        before = int(context.journal.recall().get(f"{_PROCESS}{name}", 0.0))
         if pid != before:
             context.remember({f"{_PROCESS}{name}": float(pid)})
         if before and pid != before:
@@ -106,11 +106,11 @@ async def restarted(context: DeploymentContext) -> None:
 
 
 def _away(context: DeploymentContext, said: int) -> str:
-    how = f"says {said} where it should ask for a key" if said else "does not answer"
+    how = f"answers {said} instead of asking for a key" if said else "does not answer"
     return (
         f"the gateway {how} ({_root(context)}): clients do not reach the engine; its programs are the services "
         f"sparkwright-caddy-{context.name} and sparkwright-door-{context.name} on {context.head}, the same "
-        "`sparkwright up` sets it up anew"
+        "`sparkwright up` sets it up again"
     )
 
 

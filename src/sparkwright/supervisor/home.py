@@ -22,13 +22,13 @@ MOST = 1 << 20
 
 
 class Log:
-    """Implements ports.Sink. Also kept: the one before, `log.1`. Of what a rank tells, only the first of a phase."""
+    """Implements ports.Sink. The file before it is `log.1`. Of a rank's lines only the first of a phase."""
 
     def __init__(self, path: Path, now: Callable[[], float], most: int = MOST) -> None:
         self._path, self._now, self._most = path, now, most
         self._phases: dict[int, RankPhase] = {}
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Never fails: a full disk is no reason to serve nobody."""
         stamp = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         with suppress(OSError):
@@ -37,14 +37,14 @@ class Log:
             with self._path.open("a", encoding="utf-8", errors="replace") as file:
                 file.write(f"{stamp}Z {' '.join(text.split())}\n")
 
-    def tell(self, happening: Happening) -> None:
+    def report(self, happening: Happening) -> None:
         if isinstance(happening, RankPhase):
             before = self._phases.get(happening.rank)
             self._phases[happening.rank] = happening
             if before and before.phase == happening.phase:
                 return
         if text := line(happening):
-            self.say(text)
+            self.write(text)
 
 
 def line(happening: Happening) -> str:
@@ -62,15 +62,15 @@ def line(happening: Happening) -> str:
 
 # Bytes that are ours when the disk is full, of each file that is written again and again.
 _ROOM = 16384
-_OLDER = "; the one before it is kept up, which may be another recipe: `sparkwright up RECIPE` writes it anew"
+_OLDER = "; the one before it is kept up, which may be another recipe: `sparkwright up RECIPE` writes it again"
 
 
 class Home:
-    """Implements ports.Journal. say: told about what cannot be read or written."""
+    """The journal. notice: called with what cannot be read or written."""
 
-    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, notice: Callable[[str], None]) -> None:
         self.path = path
-        self._say = say
+        self._notice = notice
         self._wrong: dict[str, str] = {}
         self._mark, self._alive = self._marked(), dict[str, float]()
         with suppress(OSError):
@@ -99,19 +99,19 @@ class Home:
             try:
                 found = from_json(Desired, (self.path / name).read_bytes())
             except (OSError, Unreadable) as error:
-                self._say(f"{name} cannot be read: {error}")
+                self._notice(f"{name} cannot be read: {error}")
                 self._wrong["desired-file"] = f"{self.path / name} cannot be read ({error}){_OLDER}"
                 continue
             if found.version > VERSION:
                 raise UsageError(
                     f"{self.path / name} is of a newer sparkwright (version {found.version}, known: {VERSION}), so "
                     "nothing is changed",
-                    "`sparkwright up RECIPE` with one sparkwright writes it anew",
+                    "`sparkwright up RECIPE` with one sparkwright writes it again",
                 )
             return found
         raise UsageError(
             f"{self.path}: what is to be served cannot be read, so nothing is changed",
-            f"`sparkwright up RECIPE` writes it anew, `sparkwright down {self.path.name}` ends it",
+            f"`sparkwright up RECIPE` writes it again, `sparkwright down {self.path.name}` ends it",
         )
 
     def secrets(self) -> dict[str, Secret]:
@@ -124,7 +124,7 @@ class Home:
             found = json.loads(path.read_bytes())
             return {str(name): Secret(str(value)) for name, value in found.items()}
         except (OSError, ValueError, AttributeError) as error:
-            hint = "an engine that wants a key cannot be asked or started; `sparkwright up RECIPE` writes it anew"
+            hint = "an engine that wants a key cannot be asked or started; `sparkwright up RECIPE` writes it again"
             self._found("secrets-file", f"{path} cannot be read ({error}): {hint}")
             return {}
 
@@ -137,10 +137,10 @@ class Home:
 
     def _found(self, kind: str, what: str) -> None:
         self._wrong[kind] = what
-        self._say(f"warning: {what}")
+        self._notice(f"warning: {what}")
 
     def nonce(self, fresh: str) -> str:
-        """The same for every supervisor of this folder: whoever comes after a killed one has its leases at once."""
+        """The same for every supervisor of this folder: the one after a killed one has its leases at once."""
         path = self.path / "nonce"
         with suppress(OSError):
             if not path.exists():
@@ -157,7 +157,7 @@ class Home:
         except (OSError, Unreadable) as error:
             with suppress(OSError):
                 path.replace(path.with_suffix(".json.bad"))
-            self._say(f"warning: {path} cannot be read ({error}); kept as state.json.bad, going on from what runs")
+            self._notice(f"warning: {path} cannot be read ({error}); kept as state.json.bad, going on from what runs")
             return None
 
     def save(self, state: State) -> str:
@@ -179,7 +179,7 @@ class Home:
         except FileNotFoundError:
             return None
         except (OSError, Unreadable) as error:
-            self._say(f"warning: {path} cannot be read: {error}")
+            self._notice(f"warning: {path} cannot be read: {error}")
             self.answered()
             return None
 
@@ -205,7 +205,7 @@ class Home:
         return ""
 
     def _marked(self) -> tuple[int, int] | None:
-        """Tells one desired.json from the next; None without one."""
+        """Differs between one desired.json and the next; None without one."""
         try:
             found = (self.path / "desired.json").stat()
         except OSError:

@@ -2,15 +2,13 @@
 
 from functools import partial
 
-from sparkwright.app.services import Services
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.domain.live import Ask, Desired
-from sparkwright.ports import Keep
+from sparkwright.domain.live import Ask
 from sparkwright.supervision import machine
 from sparkwright.supervision.detect.detectors import Detectors, away
 from sparkwright.supervision.detect.setting import Setting
 from sparkwright.supervision.events import Cleared, Disarmed, Event, Fault, Replaced, Restart, Resumed, Tick
-from sparkwright.supervision.state import ALIVE, Policy, Recovery, State
+from sparkwright.supervision.state import ALIVE, Recovery, State
 from sparkwright.supervision.state import Work as Kind
 from sparkwright.supervisor import engine, event_bus, gateway_watch, nodes
 from sparkwright.supervisor.announcer import Announcer, view
@@ -25,9 +23,9 @@ _SHOWN_EVERY = 2.0
 _UNWRITTEN = "journal"
 
 
-async def supervise(services: Services, desired: Desired, keep: Keep, policy: Policy) -> None:
+async def supervise(context: DeploymentContext) -> None:
     """Returns when a person has taken over. Cancelled it stops nothing: what runs goes on, the next one takes it up."""
-    loop = Loop(DeploymentContext(services, desired, keep, policy))
+    loop = Loop(context)
     try:
         await loop.run()
     finally:
@@ -35,7 +33,7 @@ async def supervise(services: Services, desired: Desired, keep: Keep, policy: Po
 
 
 class Loop:
-    """Owns the state. Everything else tells it events, and is told nothing but what the machine wants."""
+    """Owns the state. Everything else puts events into its queue, and does what the machine decides."""
 
     def __init__(self, context: DeploymentContext) -> None:
         self.context = context
@@ -68,25 +66,25 @@ class Loop:
         await self._effects.cut()
         await self.bus.let_go()
         await self.bus.saved()
-        for crew in (self._ranks, self._nodes):
-            crew.release()
-            await crew.gone()
+        for tasks in (self._ranks, self._nodes):
+            tasks.release()
+            await tasks.gone()
         await self._announcer.left(self._state)
 
     def _known(self) -> State | None:
-        """One that was disarmed has left nothing to go on with: this one was started because it is wanted again."""
-        known = self.context.keep.journal.load()
+        """One that was disarmed has left nothing to resume: this one was started for a new `up`."""
+        known = self.context.journal.load()
         return None if known and known.phase is DeploymentState.STOPPED else known
 
     async def _answers(self) -> bool:
-        """What `up` has just told its user to be ready is not taken back at the gateway."""
+        """What `up` has just reported as ready is not refused at the gateway."""
         return (await engine.asked(self.context)).seconds is not None
 
     def _resumed(self, found: Census) -> Resumed:
         unseen = tuple(k for k, node in enumerate(self.context.nodes) if node in found.unseen)
         running = tuple(k for k, rank in found.ranks.items() if rank.running)
         ended = tuple(k for k in range(len(self.context.nodes)) if k not in (*unseen, *running))
-        alive = self.context.keep.journal.recall().get(ALIVE, 0.0)
+        alive = self.context.journal.recall().get(ALIVE, 0.0)
         return Resumed(self.context.now(), running, ended, unseen, found.boots, alive)
 
     async def _tick(self) -> None:
@@ -98,44 +96,44 @@ class Loop:
     def _look(self) -> None:
         at = self.context.now()
         self._gap(at)
-        if not self.context.keep.journal.wanted():
-            self.bus.tell(Disarmed(at))
-        self._obey(at)
+        if not self.context.journal.wanted():
+            self.bus.put(Disarmed(at))
+        self._follow_request(at)
         if self._unwritten:
             self._save()
         nodes.report_silent(self.bus)
         if self.bus.serving:
             self.bus.found(self.bus.detectors.tick(at))
-        self.bus.tell(Tick(at))
+        self.bus.put(Tick(at))
         if at - self._shown >= _SHOWN_EVERY:
             self._show()
 
-    def _obey(self, at: float) -> None:
+    def _follow_request(self, at: float) -> None:
         """One that is old was for a supervisor that did not run then."""
-        request = self.context.keep.journal.request()
+        request = self.context.journal.request()
         if request is None or self._state.work is Kind.SWAP:
             return
         if request.ask is Ask.REPLACE and request.age <= self.context.scaled(SILENT):
-            self.bus.tell(Replaced(at, request.why))
+            self.bus.put(Replaced(at, request.why))
             return
-        self.context.keep.journal.answered()
+        self.context.journal.answered()
         if request.ask is Ask.RESTART and request.age <= SILENT:
-            self.bus.tell(Restart(at, request.why, request.nonce))
+            self.bus.put(Restart(at, request.why, request.nonce))
 
     def _gap(self, at: float) -> None:
         """What was not watched, or is another time, is nobody's silence."""
         passed, self._ticked = at - (self._ticked or at), at
         if away(passed):
-            self.context.say(f"clock jumped by {passed:.0f} s (time change or suspend); stall timers reset")
+            self.context.notice(f"clock jumped by {passed:.0f} s (time change or suspend); stall timers reset")
             self._shown = 0.0
             self.bus.looked_away()
 
     def _show(self) -> None:
         self._shown = self.context.now()
-        self.context.keep.journal.show(view(self.bus, self._state))
+        self.context.journal.show(view(self.bus, self._state))
 
     async def _step(self, event: Event) -> None:
-        """Decided, written down, told, and only then done."""
+        """Decided, saved, reported, and only then done."""
         before = self._state
         if isinstance(event, Restart):
             self.context.seen.request = event.request
@@ -145,7 +143,7 @@ class Loop:
             await self._announcer.changed(before, self._state)
         for effect in effects:
             if not isinstance(effect, Work):
-                await self._announcer.tell(effect, self._state)
+                await self._announcer.report(effect, self._state)
         if self._state != before or effects:
             self._show()
         for effect in effects:
@@ -158,12 +156,12 @@ class Loop:
         return any(kind == _UNWRITTEN for kind, _ in self._state.troubles)
 
     def _save(self) -> None:
-        why, told = self.context.keep.journal.save(self._state), self._unwritten
+        why, told = self.context.journal.save(self._state), self._unwritten
         if why and not told:
             what = f"the supervisor's own state cannot be written: {why}"
-            self.bus.tell(Fault(self.context.now(), _UNWRITTEN, what, Recovery.NONE))
+            self.bus.put(Fault(self.context.now(), _UNWRITTEN, what, Recovery.NONE))
         elif told and not why:
-            self.bus.tell(Cleared(self.context.now(), _UNWRITTEN))
+            self.bus.put(Cleared(self.context.now(), _UNWRITTEN))
 
     def _listen(self) -> None:
         """The ranks are followed while they serve, and not a moment longer: the next start's are others."""
@@ -189,7 +187,7 @@ class Loop:
         """A source that failed is a defect of ours: shown, and it is begun again."""
         at, kind = self.context.now(), f"blind:{name}"
         if error is None:
-            self.bus.tell(Cleared(at, kind))
+            self.bus.put(Cleared(at, kind))
             return
-        self.context.say(f"{name} failed: {error!r}", warning=True)
-        self.bus.tell(Fault(at, kind, f"{name} failed and is begun again: {error!r}", Recovery.NONE))
+        self.context.notice(f"{name} failed: {error!r}", warning=True)
+        self.bus.put(Fault(at, kind, f"{name} failed and is begun again: {error!r}", Recovery.NONE))

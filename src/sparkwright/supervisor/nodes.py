@@ -69,7 +69,7 @@ async def census(context: DeploymentContext) -> Census:
     mine = [rank for ranks in listed.values() for rank in ranks if rank.deployment == context.name]
     others = {node: _others(context, ranks) for node, ranks in listed.items()}
     if any(rank.running for rank in mine):
-        context.ran_beside(frozenset().union(*others.values()))
+        context.note_neighbours(frozenset().union(*others.values()))
     placed = {r.rank: r for r in mine if r.rank < len(context.nodes) and context.nodes[r.rank] == r.node}
     return Census(
         ranks=dict(sorted(placed.items())),
@@ -85,7 +85,7 @@ def _others(context: DeploymentContext, ranks: Sequence[RankStatus]) -> frozense
 
 
 async def _ask(context: DeploymentContext, node: str) -> Told | str:
-    """What runs on the node, or why that cannot be told: a daemon that does not answer may have containers of ours."""
+    """What runs on the node, or why that is not known: a daemon that does not answer may have containers of ours."""
     fact = ranks_fact(context.services.cluster.node(node))
     try:
         async with asyncio.timeout(_LIMIT):
@@ -109,7 +109,7 @@ _FIRST_WAIT, _LONGER, _LONGEST = 1.0, 1.1, 10.0
 
 
 async def lines(context: DeploymentContext, opened: Callable[[], AsyncIterator[T]]) -> AsyncIterator[T | NodeError]:
-    """What a stream brings, and between that what ended it; opened again, later each time until a line comes."""
+    """The lines of a stream, and between them what ended it; opened again, later each time until a line comes."""
     wait = _FIRST_WAIT
     while True:
         try:
@@ -168,7 +168,7 @@ _PEER_FIRST = 0.5
 
 
 async def follow_rank(bus: EventBus, rank: int) -> None:
-    """Until the rank ends. A node that cannot be reached tells nothing: its rank has not ended for that."""
+    """Until the rank ends. A node that cannot be reached proves nothing: its rank has not ended for that."""
     context = bus.context
     async for line in lines(context, lambda: context.following(rank)):
         if isinstance(line, str):
@@ -181,12 +181,12 @@ async def follow_rank(bus: EventBus, rank: int) -> None:
             return
 
 
-def rank_ended(bus: EventBus, rank: int, told: str) -> None:
-    """told: as End.how."""
+def rank_ended(bus: EventBus, rank: int, how_ended: str) -> None:
+    """how_ended: as End.how."""
     context = bus.context
     last = tuple(f"{context.label(rank)}: {line}" for line in context.seen.lines.get(rank, ()))[-TAIL:]
-    what = f"{context.label(rank)} {how(told)}"
-    bus.tell(Fault(context.now(), "rank-exited", what, Recovery.RELAUNCH, last))
+    what = f"{context.label(rank)} {how(how_ended)}"
+    bus.put(Fault(context.now(), "rank-exited", what, Recovery.RELAUNCH, last))
 
 
 _LISTED_EVERY, _DOCKER_AGAIN, _LEAST = 30.0, 2.0, 1.0
@@ -223,16 +223,16 @@ def docker_lost(bus: EventBus, found: Census) -> None:
     at, away = bus.context.now(), "; ".join(found.dockerless.values())
     if away and bus.serving and bus.detectors.stall.since:
         what = f"{away}, and {bus.detectors.stall.seen(bus.detectors.life, at)}"
-        bus.tell(Fault(at, "docker-away", what, Recovery.RELAUNCH))
+        bus.put(Fault(at, "docker-away", what, Recovery.RELAUNCH))
 
 
 def waited_for(bus: EventBus) -> list[str]:
     """Nodes on which Docker is away."""
-    return [kind.removeprefix(_DOCKER) for kind in bus.standing if kind.startswith(_DOCKER)]
+    return [kind.removeprefix(_DOCKER) for kind in bus.lasting if kind.startswith(_DOCKER)]
 
 
 def _exit_of(listed: RankStatus | None) -> str:
-    """As a follower tells it."""
+    """As a follower reports it."""
     if listed is None:
         return "gone"
     return f"exited {listed.code} {str(listed.oom_killed).lower()}"
@@ -243,7 +243,7 @@ def note_census(bus: EventBus, found: Census) -> None:
     seen = bus.context.seen
     for rank, node in enumerate(bus.context.nodes):
         away = found.dockerless.get(node, "")
-        bus.stands(f"{_DOCKER}{node}", away and f"{away}: whether rank {rank} runs there is not known")
+        bus.set_trouble(f"{_DOCKER}{node}", away and f"{away}: whether rank {rank} runs there is not known")
     for rank, status in found.ranks.items():
         seen.ranks[rank] = LiveRank(rank, status.node, status.running, status.started)
     if 0 in found.ranks and found.ranks[0].bind:
@@ -265,7 +265,7 @@ async def inspect_processes(bus: EventBus) -> None:
 
 
 async def inspect_rank(bus: EventBus, rank: int) -> None:
-    """What cannot be looked at is not stopped."""
+    """A process that cannot be inspected does not count as stopped."""
     context = bus.context
     fact = halts(context.desired.recipe.engine.runtime, context.handle(rank))
     try:

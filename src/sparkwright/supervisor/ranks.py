@@ -45,7 +45,7 @@ AVAILABLE = "available:"
 
 
 async def stop(bus: EventBus, fault: str = "") -> Stopped:
-    """Idempotent. What runs on a node that cannot be asked is left, and said. fault: the kind that it is about."""
+    """Idempotent. What runs on a node that cannot be asked is left, and reported. fault: the kind that it is about."""
     context = bus.context
     found = await census(context)
     grace = min(_SHORTER.get(fault, GRACE), context.engine.stop.grace)
@@ -60,7 +60,7 @@ async def stop(bus: EventBus, fault: str = "") -> Stopped:
 
 
 async def _ended(context: DeploymentContext, found: Census, grace: float) -> list[str]:
-    """Under the leases of the nodes that answer; waits for whoever has them."""
+    """Under the leases of the nodes that answer; waits for who has them."""
     nodes = [node for node in context.nodes if node not in found.unseen]
     while True:
         try:
@@ -70,7 +70,7 @@ async def _ended(context: DeploymentContext, found: Census, grace: float) -> lis
             return []
         except Busy as busy:
             if not context.seen.doing:
-                context.say(f"waiting to stop {context.name}: {busy.message}", warning=True)
+                context.notice(f"waiting to stop {context.name}: {busy.message}", warning=True)
             context.seen.doing = busy.message
             await context.services.clock.sleep(_LEASE_AGAIN)
         except NodeError as error:
@@ -82,7 +82,7 @@ async def _retained(context: DeploymentContext, found: Census) -> tuple[str, ...
 
     Next to another deployment it is not known: what is missing may be that one's.
     """
-    before = {node: context.keep.journal.recall().get(f"{AVAILABLE}{node}", 0.0) for node in context.nodes}
+    before = {node: context.journal.recall().get(f"{AVAILABLE}{node}", 0.0) for node in context.nodes}
     began = moved = context.services.clock.monotonic()
     least = math.inf
     while True:
@@ -98,7 +98,7 @@ async def _retained(context: DeploymentContext, found: Census) -> tuple[str, ...
     context.seen.doing = ""
     for node, lacks in missing.items():
         text = f"{node}: {gib(lacks)} less memory available than before the start, and no more of it comes back"
-        context.say(f"{text}: another program has it, or the driver keeps it for the next start", warning=True)
+        context.notice(f"{text}: another program has it, or the driver keeps it for the next start", warning=True)
     return tuple(missing)
 
 
@@ -125,7 +125,7 @@ _PROOF_EVERY = 2.0
 
 
 async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
-    """Facts and fabric anew, then workers first. Busy: also while a node is out of reach, which is no launch."""
+    """Facts and fabric again, then workers first. Busy: also while a node is out of reach, which is no launch."""
     try:
         outcome = await _prepared(context)
     except Unreachable as error:
@@ -135,7 +135,7 @@ async def launch(context: DeploymentContext) -> Launched | LaunchFailed:
     finally:
         context.seen.doing = ""
     context.seen.launched_at = context.services.clock.monotonic()
-    usual = context.keep.journal.recall().get(STARTED_IN, 0.0)
+    usual = context.journal.recall().get(STARTED_IN, 0.0)
     context.seen.back_at = context.now() + usual if usual else 0.0
     context.remember(_available(outcome.cluster_state.facts))
     try:

@@ -22,20 +22,20 @@ from sparkwright.domain.command import Secret
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.live import Desired, Live
-from sparkwright.ports import Keep
 from sparkwright.supervision.state import Policy
+from sparkwright.supervisor.context import DeploymentContext
 from sparkwright.supervisor.home import Home, Log
 from sparkwright.supervisor.loop import supervise
 
 _LOOK_AGAIN = 2.0
-# What systemd and Python tell their own children; a rank that was started from here must not hear it.
+# Of systemd and Python for their own children; a rank that is started from here must not have them.
 _NOT_FOR_RANKS = ("INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET", "SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_WATCH")
 
 
 def main(path: Path) -> int:
-    """Supervises until it is told to end (SIGTERM: the ranks stay as they are). Raises Busy when another one does."""
+    """Supervises until it is asked to end (SIGTERM: the ranks stay as they are). Raises Busy when another one does."""
     log = Log(path / "log", time.time)
-    home = Home(path, log.say)
+    home = Home(path, log.write)
     with home.locked():
         asyncio.run(_until_told(home, log))
     return 0
@@ -48,7 +48,7 @@ async def _until_told(home: Home, log: Log) -> None:
     try:
         await work
     except asyncio.CancelledError:
-        log.say("told to end; what runs goes on")
+        log.write("asked to end; the ranks continue to run")
 
 
 async def _work(home: Home, log: Log) -> None:
@@ -57,19 +57,19 @@ async def _work(home: Home, log: Log) -> None:
     except UsageError as error:
         await _rest(home, log, f"{error.message}; {error.hint}")
         return
-    log.say(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
-    async with _services(home, log, desired) as services, _keep(home, log) as keep:
+    log.write(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
+    async with _services(home, log, desired) as services, _records(home.path, log) as (store, hooks):
         policy = Policy(allow_reboot=desired.allow_reboot).scaled(desired.time_scale)
         try:
-            await supervise(services, desired, keep, policy)
+            await supervise(DeploymentContext(services, desired, home, store, hooks, policy))
         finally:
             if not home.wanted():
-                await keep.store.ended(desired.deployment, time.time(), "taken down, or taken over by another `up`")
+                await store.ended(desired.deployment, time.time(), "taken down, or taken over by another `up`")
 
 
 async def _rest(home: Home, log: Log, why: str) -> None:
     """Shows why nothing is done, until a readable desired state comes."""
-    log.say(f"warning: {why}")
+    log.write(f"warning: {why}")
     now = time.time()
     while home.wanted():
         wrong = (("desired-file", why),)
@@ -104,13 +104,12 @@ async def _services(home: Home, log: Log, desired: Desired) -> AsyncIterator[Ser
 
 
 @asynccontextmanager
-async def _keep(home: Home, log: Log) -> AsyncIterator[Keep]:
-    state = _state(home.path)
-    store, notifier = SqliteStore(state, log.say), Hooks(state, log.say)
+async def _records(home: Path, log: Log) -> AsyncIterator[tuple[SqliteStore, Hooks]]:
+    store, hooks = SqliteStore(_state(home), log.write), Hooks(_state(home), log.write)
     try:
-        yield Keep(home, store, notifier)
+        yield store, hooks
     finally:
-        await notifier.aclose()
+        await hooks.aclose()
         await store.aclose()
 
 

@@ -222,7 +222,7 @@ class Interrupting:
         self.at = at
         self.told: list[Happening] = []
 
-    def tell(self, happening: Happening) -> None:
+    def report(self, happening: Happening) -> None:
         self.told.append(happening)
         task = asyncio.current_task()
         if isinstance(happening, StepStarted) and happening.step == self.at and task:

@@ -9,7 +9,7 @@ from sparkwright.app.launch import Options, up
 from sparkwright.app.lease import taken_down
 from sparkwright.app.plan import make_plan
 from sparkwright.app.prepare import prepare
-from sparkwright.app.standing import Old, differences, replaced_text, standing
+from sparkwright.app.running import Old, describe_running, differences, replaced_text
 from sparkwright.domain.facts import RankStatus
 from sparkwright.domain.live import Desired
 from sparkwright.domain.recipe import Recipe
@@ -20,7 +20,7 @@ from unit.app.test_plan import found
 
 async def reported(here: Scene, of: Recipe) -> str:
     outcome = await prepare(here.services, request(recipe=of))
-    return standing(outcome.plan, outcome.cluster_state)
+    return describe_running(outcome.plan, outcome.cluster_state)
 
 
 async def test_nothing_runs_and_nothing_is_reported() -> None:
@@ -41,7 +41,7 @@ async def test_a_running_deployment_is_reported_before_it_is_stopped() -> None:
     name = request().deployment
     assert await reported(here, recipe()) == f"{name} runs already, as planned here: `up` would start nothing"
     changed = await reported(here, recipe(port=8001))
-    assert changed == f"{name} runs, but not as planned here: `up` would stop its 2 rank(s) and start it anew"
+    assert changed == f"{name} runs, but not as planned here: `up` would stop its 2 rank(s) and start it again"
 
 
 def test_what_differs_is_named_key_by_key() -> None:

@@ -33,7 +33,7 @@ def test_lines_report_what_begins_and_ends(capsys: Any, now: list[float]) -> Non
     lines = Lines()
     now[0] = 61.0
     for happening in (StepStarted("facts", "asking spark-1"), StepDone("facts", 0.4), Notice("odd", warning=True)):
-        lines.tell(happening)
+        lines.report(happening)
     err = capsys.readouterr().err.splitlines()
     assert err == [
         "   61.0 s  facts: asking spark-1",
@@ -47,7 +47,7 @@ def test_progress_is_reported_now_and_then(capsys: Any, now: list[float]) -> Non
     lines = Lines()
     for number in range(100):
         now[0] = number * 0.1
-        lines.tell(RankPhase(0, "spark-1", Phase.LOAD, "shards", float(number), 100.0, "shards"))
+        lines.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", float(number), 100.0, "shards"))
     assert 3 <= len(printed(capsys)) <= 7
 
 
@@ -55,7 +55,7 @@ def test_a_new_phase_is_always_reported(capsys: Any, now: list[float]) -> None:
     """Whatever was reported a moment ago."""
     lines = Lines()
     for phase in (Phase.LOAD, Phase.COMPILE, Phase.GRAPHS):
-        lines.tell(RankPhase(0, "spark-1", phase))
+        lines.report(RankPhase(0, "spark-1", phase))
     assert [line.split()[3] for line in printed(capsys)] == ["load", "compile", "graphs"]
 
 
@@ -63,17 +63,17 @@ def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
     """stderr stays empty when all is well."""
     quiet = Quiet()
     for happening in (StepStarted("x"), LOADING, Notice("fine"), Notice("odd", warning=True)):
-        quiet.tell(happening)
+        quiet.report(happening)
     assert printed(capsys) == ["warning: odd"]
 
 
 def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, now: list[float]) -> None:
     """One line a rank; the time counts from the phase's begin, not from the last progress."""
     live = Live(object(), Lines())
-    live.tell(LOADING)
+    live.report(LOADING)
     now[0] = 12.0
-    live.tell(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))
-    live.tell(RankPhase(1, "spark-2", Phase.RENDEZVOUS, "waits"))
+    live.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))
+    live.report(RankPhase(1, "spark-2", Phase.RENDEZVOUS, "waits"))
     lines = str(live.__rich__()).replace("\\[", "[").splitlines()
     assert lines[0] == "  rank 0 spark-1  load       2 of 4 shards  shards  [12 s, usually 3 min 50 s]"
     assert lines[1].startswith("  rank 1 spark-2  rendezvous waits  [0.0 s")

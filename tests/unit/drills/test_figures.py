@@ -106,13 +106,13 @@ def test_a_delayed_probe_counts_as_refused_only_after_the_notice() -> None:
 
 def test_a_reboot_counts_from_when_the_node_is_back() -> None:
     """What the node takes to boot is not the supervisor's time."""
-    made = row("x", "y", Target(), Seen(100.0, BEFORE, GOOD, start=2.0, mended=106.0))
+    made = row("x", "y", Target(), Seen(100.0, BEFORE, GOOD, start=2.0, restored=106.0))
     assert made.beyond == pytest.approx(2.0) and made.serving == pytest.approx(10.0)
 
 
 def test_what_a_rebooting_node_reports_is_noticed_from_when_it_is_back() -> None:
     """Off it reports nothing; a fault that could be noticed before has no such excuse."""
-    seen = Seen(100.0, BEFORE, GOOD, start=6.0, mended=100.5)
+    seen = Seen(100.0, BEFORE, GOOD, start=6.0, restored=100.5)
     assert row("x", "y", Target(detected=1.2, back=True), seen).passed
     assert row("x", "y", Target(detected=1.2), seen).missed == ("noticed after 1.5 s, target 1.2 s",)
 

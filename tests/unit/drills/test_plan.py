@@ -7,10 +7,10 @@ import pytest
 
 from drills.drill import Drill
 from drills.figures import Row, Seen, Target, leaked, row, with_leak
-from drills.footprint import told
-from drills.kept import Circumstances, Kept, load, save, slug
+from drills.footprint import summary
 from drills.outage import View
 from drills.plan import FULL, QUICK, Stage, names
+from drills.results import Circumstances, Result, load, save, slug
 from drills.table import page, text
 from drills.watch import Sight
 from sparkwright.domain.units import GIB
@@ -72,7 +72,7 @@ def test_the_footprint_is_the_worst_size_and_the_mean_share() -> None:
         (50.0, {"run": (70.0, 1.2), "door": (40.0, 1.0)}),
         (100.0, {"run": (60.0, 1.5), "door": (40.0, 2.0)}),
     ]
-    found = told(looks)
+    found = summary(looks)
     assert found["run"].startswith("70.0 MB, 0.50% of a core over 100 s: within")
     assert found["door"].startswith("40.0 MB, 2.00% of a core over 100 s: over")
 
@@ -83,9 +83,9 @@ WHEN = Circumstances("2026-11-22 03:00", 0.4, 2.0, "abc1234+", 2, "3.11.7")
 
 def test_what_is_missed_is_shown_everywhere() -> None:
     """On the terminal and in the page, which reports how each was measured and what was not."""
-    shown = text([Kept(MADE, WHEN)])
+    shown = text([Result(MADE, WHEN)])
     assert "MISSED" in shown and "noticed late" in shown
-    written = page([Kept(MADE, WHEN, {"run": "60 MB"})], ["x", "y"])
+    written = page([Result(MADE, WHEN, {"run": "60 MB"})], ["x", "y"])
     assert "| x | 2.5 s | - | 9.0 s | 4.0 s | 1 |" in written and "by 0.1" in written
     assert "0 of 1 drills meet all their targets. Not measured: y." in written
     assert "2026-11-22 03:00 UTC at abc1234+, load 0.4, the engine's own start 2.0 s" in written
@@ -95,7 +95,7 @@ def test_what_is_missed_is_shown_everywhere() -> None:
 def test_a_result_is_kept_until_its_drill_is_run_again(tmp_path: Path) -> None:
     """In the order of the plan, as it was measured."""
     seen = View((2.0, None), "3 x 503", "ready (exit 0) 0-9 s", ("rank 1 ended; 2 s away",))
-    one, other = Kept(MADE, WHEN, {"run": "60 MB"}), Kept(replace(MADE, name="y", missed=()), WHEN, view=seen)
+    one, other = Result(MADE, WHEN, {"run": "60 MB"}), Result(replace(MADE, name="y", missed=()), WHEN, view=seen)
     file = tmp_path / "results.json"
     save(file, tmp_path, one)
     save(file, tmp_path, replace(other, log="words"))
@@ -108,5 +108,5 @@ def test_an_outage_is_a_row_of_its_own_table() -> None:
     """With what clients had, what `status` printed, and what was missed."""
     seen = View((2.0, None), "3 x 503", "ready (exit 0) 0-9 s", ("rank 1 | ended; 2 s away",))
     row = "| x | 2.0 s, not back | 3 x 503 | ready (exit 0) 0-9 s | rank 1 / ended; 2 s away | MISSED: noticed late |"
-    written = page([Kept(MADE, WHEN, view=seen)], ["x"])
+    written = page([Result(MADE, WHEN, view=seen)], ["x"])
     assert row in written and "0 of 1 meet all their targets." in written

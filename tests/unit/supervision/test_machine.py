@@ -146,7 +146,7 @@ def test_failed_launches_back_off_longer_each_time_and_then_it_gives_up() -> Non
         assert kinds(life.tell(Tick(at + 2 + wait))) == [Refuse, Launch]
         at += 100
     why = "4 faults within 30 min 00 s: rank 0 ended with 1"
-    text = f"{why}; bring it up again with `sparkwright up` once the cause is mended"
+    text = f"{why}; start it again with `sparkwright up` once the cause is fixed"
     assert life.failed_launch(at) == (Refuse(text), Close(1, "given up"), Announce("given-up", text))
     assert life.at() == (D.FAILED, Work.NONE)
     assert life.state.reason == why

@@ -207,7 +207,7 @@ def test_what_was_given_up_stays_so() -> None:
     life = Life(state=State(D.FAILED, T0, "3 launches did not help", refusing=True, boots=BOOTS))
     (refuse,) = life.tell(resumed(T0 + 900, ended=ALL, boots=NEW_BOOTS))
     assert refuse == Refuse(
-        "3 launches did not help; bring it up again with `sparkwright up` once the cause is mended", 0.0
+        "3 launches did not help; start it again with `sparkwright up` once the cause is fixed", 0.0
     )
     assert life.at() == (D.FAILED, Work.NONE)
 

@@ -43,7 +43,7 @@ async def test_a_node_without_its_docker_has_no_containers_to_show(runtime: Runt
     assert found.dockerless == ({"spark-2": "Docker is not running on spark-2"} if runtime is Runtime.DOCKER else {})
     nodes.note_census(it.bus, found)
     assert nodes.waited_for(it.bus) == list(found.dockerless)
-    it.bus.standing.clear()
+    it.bus.lasting.clear()
 
 
 async def test_a_rank_on_a_node_where_it_does_not_belong_is_a_stray() -> None:

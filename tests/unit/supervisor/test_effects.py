@@ -56,8 +56,8 @@ async def test_evidence_is_numbered_and_reported_before_anything_is_read() -> No
     """Guards what hooks are given: the number and where its evidence will be; a node that is gone costs nothing."""
     it = tower()
     it.scene.nodes[1].on("", Unreachable("spark-2", "no route to host"))
-    words = Announcer(it.context, it.bus.detectors.seen)
-    await words.tell(Announce("opened", "rank 1 has ended"), STATE)
+    announcer = Announcer(it.context, it.bus.detectors.seen)
+    await announcer.report(Announce("opened", "rank 1 has ended"), STATE)
     assert it.keep.notifier.news == []
     await EffectRunner(it.bus).begin(Capture(0, "rank-exited", "rank 1 has ended", ("the last line",), turn=1), STATE)
     told = await answer(it)
@@ -86,19 +86,19 @@ async def test_what_is_closed_is_closed_once_more_without_harm() -> None:
     it = tower()
     await EffectRunner(it.bus).begin(Capture(0, "spin", "it spins", turn=1), STATE)
     await answer(it)
-    words = Announcer(it.context, it.bus.detectors.seen)
-    await words.tell(Close(0, "serving again"), replace(STATE, phase=DeploymentState.READY))
+    announcer = Announcer(it.context, it.bus.detectors.seen)
+    await announcer.report(Close(0, "serving again"), replace(STATE, phase=DeploymentState.READY))
     assert [(one.number, one.outcome) for one in it.keep.store.incidents] == [(7, "serving again")]
 
 
 async def test_when_it_should_be_back() -> None:
     """Guards the gateway's Retry-After: when the launch is due and as long as the last start took; else not known."""
     it = tower()
-    words = Announcer(it.context, it.bus.detectors.seen)
-    await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
+    announcer = Announcer(it.context, it.bus.detectors.seen)
+    await announcer.report(Refuse("rank 1 has ended", 1000.0), STATE)
     assert it.context.seen.back_at == 0.0
     it.context.remember({"started in": 90.0})
-    await words.tell(Refuse("rank 1 has ended", 1000.0), STATE)
+    await announcer.report(Refuse("rank 1 has ended", 1000.0), STATE)
     assert it.context.seen.back_at == 1090.0
 
 
@@ -135,7 +135,7 @@ async def test_it_comes_back_next_to_what_ran_before() -> None:
     for node, other in zip(it.scene.nodes, others, strict=True):
         node.ranks["/other"] = other
     await census(it.context)
-    assert it.context.beside == ("other",)
+    assert it.context.neighbours == ("other",)
     for node in it.scene.nodes:
         node.ranks.pop(next(iter(node.ranks)))
     assert "RANK001" not in codes(await prepare(it.context.services, it.context.launch_request))

@@ -29,7 +29,9 @@ class Tower:
     @cached_property
     def context(self) -> DeploymentContext:
         desired = Desired("twin", self.scene.services.cluster, recipe(), force="a test", **self.more)
-        return DeploymentContext(self.scene.services, desired, self.keep.given, Policy())
+        return DeploymentContext(
+            self.scene.services, desired, self.keep.journal, self.keep.store, self.keep.notifier, Policy()
+        )
 
     @cached_property
     def bus(self) -> EventBus:

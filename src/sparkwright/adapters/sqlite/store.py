@@ -50,7 +50,7 @@ _ENDED = "UPDATE deployments SET ended_at = ?, ended = ? WHERE deployment = ? AN
 
 
 class SqliteStore:
-    """Implements ports.Keep in `state`. One thread of its own does all of it: a slow disk never holds up the loop.
+    """Incidents and history in `state`. One thread of its own does all of it: a slow disk never holds up the loop.
 
     What cannot be written is dropped, and `notice` is called once; incidents stay in memory until there is room. The
     folders hold what the newest rows hold, so that

@@ -90,7 +90,7 @@ class Canary:
         return Fault(at, "frozen", what, Recovery.RELAUNCH, tuple(self.why))
 
     def deaf(self, silent: float, allowed: float, at: float) -> Fault | None:
-        """The same for an API that does not even tell its metrics. silent: seconds since it told them last."""
+        """The same for an API that does not even show its metrics. silent: seconds since it showed them last."""
         if self.failures < MISSES or min(silent, at - self.failed_since) <= allowed:
             return None
         what = (
@@ -148,7 +148,7 @@ class Garbage:
         if self.strikes < STRIKES:
             return None
         what = f"the engine answers garbage: {why}, {self.strikes} answers in a row"
-        shown = [f"says {one[:80]!r}" for one in self.said] + [f"said {one[:80]!r}" for one in self.recorded[:1]]
+        shown = [f"now {one[:80]!r}" for one in self.said] + [f"recorded {one[:80]!r}" for one in self.recorded[:1]]
         return Fault(at, "garbage", what, Recovery.RELAUNCH, tuple(shown))
 
 
@@ -171,15 +171,15 @@ def babble(said: str) -> str:
 
 
 def foreign(said: str, recorded: list[str]) -> str:
-    """Why a text is of another kind than the recorded ones; '' when it is not, or when they tell nothing."""
+    """Why a text is of another kind than the recorded ones; '' when it is not, or when they prove nothing."""
     told = [one for one in recorded if one.strip()]
     if not told or len(told) < len(recorded):
         return ""
     if not said.strip():
-        return "nothing, where it said something before"
+        return "nothing, where it answered something before"
     if len(told) < 2 or any(_alike(told[0], one) < _AGREE for one in told[1:]):
         return ""
-    return "" if any(_alike(said, one) > 0 for one in told) else "nothing like what it said when it was new"
+    return "" if any(_alike(said, one) > 0 for one in told) else "nothing like its recorded answers"
 
 
 def _alike(one: str, other: str) -> float:

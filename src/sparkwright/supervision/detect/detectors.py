@@ -17,9 +17,9 @@ from sparkwright.supervision.recovery import NOTHING, Needs, worst
 from sparkwright.supervision.state import DISK_FULL, STALLED, Recovery
 
 _WEDGED = Needs(Recovery.POWER_CYCLE, "the GPU's clock is pinned low under load", "E2, A7")
-# Lines are told once, and what they say is not over because the next sample has none.
+# Lines are reported once, and what they show is not over because the next sample has none.
 _FOR_GOOD = frozenset({"xid", "oom-kill", "driver-memory"})
-# What may be said of a node whose engine loads, or has ended: its memory goes up and down then.
+# What may be reported of a node whose engine loads, or has ended: its memory goes up and down then.
 _ALWAYS = _FOR_GOOD | {"clock-wedge", "hot", DISK_FULL}
 
 # Between two ticks: a step of the clock (NTP after a long time off), a machine that was suspended or stood still.
@@ -123,7 +123,7 @@ class Detectors:
         """None: /metrics did not answer."""
         if live is None:
             return self.tick(at)
-        before, self.stall.told = self.life.last, at
+        before, self.stall.reported = self.life.last, at
         self.life.engine(live, at)
         if self.life.proved == at:
             self.canaries.seen(at, _made(before, live))
@@ -147,7 +147,7 @@ class Detectors:
         return self.tick(at)
 
     def canary(self, answer: LiveCanary, at: float) -> Found:
-        """answer.at: when it was asked; seconds None: nothing came, said: why."""
+        """answer.at: when it was asked; seconds None: nothing came, with the reason as its text."""
         self.canaries.answer(answer)
         if answer.seconds is None:
             return self.tick(at)
@@ -186,11 +186,11 @@ class Detectors:
             node.leak.begin()
 
     def doubts(self, at: float) -> bool:
-        """Whether to look at the ranks' processes now."""
+        """Whether to inspect the ranks' processes now."""
         return self.serving and self.stuck.doubtful(self.life, at)
 
     def looked(self, rank: str, halts: Sequence[Halt], at: float) -> Found:
-        """rank: in words; halts: its processes that do not run."""
+        """rank: its label; halts: its processes that do not run."""
         self.stuck.halted.look(rank, halts, at)
         return self.tick(at)
 
@@ -211,7 +211,7 @@ class Detectors:
         return self.latch.set(fault.kind, "", fault, at)
 
     def _work_since(self, at: float) -> float:
-        """Since when the engine has something to do, 0 when it has nothing; it does not tell while it hangs."""
+        """Since when the engine has something to do, 0 when it has nothing; while it hangs it does not report that."""
         return at if has_work(self.life.last) else self.canaries.failed_since
 
     def _unanswered(self, at: float) -> Fault | None:
@@ -221,13 +221,13 @@ class Detectors:
         if self.canaries.refused >= MISSES:
             alone = min(alone, patience.alone)
         deaf = min(alone, self._deafness(at))
-        return self.canaries.deaf(at - self.stall.told, deaf, at) or self.canaries.unanswered(
+        return self.canaries.deaf(at - self.stall.reported, deaf, at) or self.canaries.unanswered(
             self.life.still(at), alone, at
         )
 
     def _deafness(self, at: float) -> float:
-        """A web server that tells a KV usage is a process beside its engine (vLLM, SGLang, TensorRT-LLM): kernels that
-        are compiled there are no reason to tell nothing."""
+        """A web server that shows a KV usage is a process next to its engine (vLLM, SGLang, TensorRT-LLM): kernels
+        that are compiled there are no reason to show nothing."""
         own = self.life.last is not None and self.life.last.kv_usage is not None
         return self.stuck.allowance(self.life, self.gpus, at, fresh=not own).seconds
 
@@ -269,11 +269,11 @@ class Detectors:
         return watch.live() if watch and watch.seen_at else None
 
     def missed(self, node: str) -> bool:
-        """Whether it could not be looked at when that was tried last."""
+        """Whether the last try to sample it failed."""
         return self.latch.holds("unseen", node)
 
     def asks(self) -> Needs:
-        """What the nodes have shown since the start that a relaunch may not mend: for when the service is down."""
+        """What the nodes have shown since the start that a relaunch may not fix: for when the service is down."""
         wedged = any(node.gpu.wedge(0.0) for node in self.nodes.values())
         return worst([_WEDGED if wedged else NOTHING, *(node.kernel.asks for node in self.nodes.values())])
 

@@ -1,4 +1,4 @@
-"""What a GPU's figures say: idle, working, or spinning; a wedged clock; heat."""
+"""What a GPU's figures show: idle, working, or spinning; a wedged clock; heat."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Doing(StrEnum):
 
 @dataclass
 class GpuWatch:
-    """One node's GPU. `sample` takes each reading once; working says whether the engine made tokens just then."""
+    """One node's GPU. `sample` takes each reading once; working: whether the engine made tokens just then."""
 
     node: str
     doing: Doing = Doing.UNKNOWN
@@ -85,7 +85,7 @@ class GpuWatch:
         return power is not None and power <= max(_FAINT_W, _PART_OF_USUAL * (usual or 0.0))
 
     def _dry(self, gpu: GpuSample) -> bool:
-        """Memory stands still although it moves when this GPU works: not every driver tells it on a GB10."""
+        """Memory is idle although it moves when this GPU works: not every driver reports it on a GB10."""
         memory = known(gpu.memory_busy)
         return memory == 0 and len(self._memory) >= _ENOUGH and median(self._memory) >= 5
 
@@ -93,7 +93,7 @@ class GpuWatch:
     def usual_power(self) -> float | None:
         return median(self._power) if len(self._power) >= _ENOUGH else None
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """`spark-1: GPU 96 % busy, memory 0 %, 14 W (usually 62 W), 2411 MHz`."""
         gpu = self.last
         if gpu is None:
@@ -108,10 +108,10 @@ class GpuWatch:
         if self.wedged < _READINGS:
             return None
         what = (
-            f"the GPU of {self.node} is pinned to a low clock under load, without a reason that it tells: "
+            f"the GPU of {self.node} is pinned to a low clock under load, without a reason that it reports: "
             "only cutting its power for a minute is known to help"
         )
-        return Fault(at, "clock-wedge", what, Recovery.NONE, (self.told(),))
+        return Fault(at, "clock-wedge", what, Recovery.NONE, (self.summary(),))
 
     def heat(self, at: float) -> Fault | None:
         degrees = known(self.last.temperature) if self.last else None
@@ -119,7 +119,7 @@ class GpuWatch:
         if not self._hot:
             return None
         what = f"the GPU of {self.node} is at {degrees:g} degrees; up to 86 is normal under load"
-        return Fault(at, "hot", what, Recovery.NONE, (self.told(),))
+        return Fault(at, "hot", what, Recovery.NONE, (self.summary(),))
 
 
 def known(value: float | Unknown) -> float | None:

@@ -100,7 +100,7 @@ class Terms:
 
 @dataclass
 class Window:
-    """Medians of `span` seconds: (time, bytes, finished requests). It is judged anew with each point."""
+    """Medians of `span` seconds: (time, bytes, finished requests). It is judged again with each point."""
 
     span: float
     points: deque[Look] = field(default_factory=lambda: deque(maxlen=_POINTS))
@@ -175,7 +175,7 @@ class Leak:
 
 
 def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
-    """What a window says, None when it says no leak."""
+    """What a window shows, None when it shows no leak."""
     if not _worth_a_look([value for _, value, _ in points], terms):
         return None
     by_time = [(at, value) for at, value, _ in points]

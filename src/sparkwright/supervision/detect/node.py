@@ -25,7 +25,7 @@ _MANY = 24
 
 @dataclass
 class KernelWatch:
-    """One node. asks: what its lines since the start say that it takes, once the service is down.
+    """One node. asks: the recovery that its lines since the start ask for, once the service is down.
 
     Nothing here stops an engine that still answers: the program that an Xid ended, or that the kernel killed, need not
     be a rank. A rank that is ends or hangs, and is seen as that.
@@ -43,7 +43,7 @@ class KernelWatch:
         if needs is NOTHING:
             return None
         self.asks = worst((self.asks, needs))
-        what = f"{self.node}: {needs.why}; mended by a {needs.recovery}"
+        what = f"{self.node}: {needs.why}; fixed by a {needs.recovery}"
         return Fault(at, "xid", what, Recovery.NONE, (line[:300],))
 
     def killed(self, lines: Sequence[str], at: float) -> Fault | None:
@@ -101,7 +101,7 @@ class NodeWatch:
         return None if isinstance(memory, Unknown) else memory
 
     def sample(self, sample: Sample, working: bool, finished: float | None, at: float) -> dict[str, Fault | None]:
-        """Kind -> the fault, or None where all is well; a kind that is not there cannot be told now."""
+        """Kind -> the fault, or None where all is well; a kind that is not there is not known now."""
         self.reached, self.seen_at, self.last = True, at, sample
         self.gpu.sample(sample, working, at)
         self.pressure.sample(sample)

@@ -18,11 +18,11 @@ class Patience:
     still: nothing moves for so long, and the engine counts as stuck, unless more is known of it. vLLM 0.21.0 itself
     begins to complain of a step after 60 s (`No available shared memory broadcast block found in 60 seconds`).
     fresh, fresh_for: the same within the first minutes of a start, in which kernels are still compiled; vLLM gives up
-    a step after 300 s by itself (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS; field guide E98).
-    unknown: for an engine that works as far as its GPU tells, and of which nothing is known (AID's BUSY_GRACE, F3).
-    compiling: compilers that run excuse a stillness for so long (E98: 1800 s is what operators set).
+    a step after 300 s (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS).
+    unknown: for an engine that works as far as its GPU shows, and of which nothing is known.
+    compiling: compilers that run excuse a stillness for so long (1800 s is what operators set).
     spin: all GPUs busy without work for so long. alone: a canary that nobody else can be in the way of, and no answer.
-    stale: a figure that is older counts no more. retell: what is wrong is told again with new figures.
+    stale: a figure that is older counts no more. retell: what is wrong is reported again with new figures.
     settle: after a start, until memory is taken as its level. proof: traffic so long ago still proves life.
     """
 
@@ -101,7 +101,7 @@ _ENDS = (Recovery.RELAUNCH, Recovery.STOP, Recovery.REBOOT, Recovery.POWER_CYCLE
 
 @dataclass
 class Latch:
-    """retell: seconds after which a trouble is told again with its new figures; what ends the service is told once."""
+    """retell: seconds after which a trouble is reported again, with new figures; what ends the service only once."""
 
     retell: float
     _held: dict[str, dict[str, float]] = field(default_factory=dict)

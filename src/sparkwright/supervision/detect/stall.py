@@ -32,13 +32,13 @@ _UNEXPLAINED = 1.0
 class Stall:
     """since: when the last sign of life came, or the first request after it; 0 while there is no stall.
 
-    told: when the engine's figures came last. busy: since when there is work, 0 without any. flights: requests that the
-    gateway has sent to the engine and that are not answered yet; flying: since when there are any, 0 without.
+    reported: when the engine's figures came last. busy: since when there is work, 0 without any. flights: requests that
+    the gateway has sent to the engine and that are not answered yet; flying: since when there are any, 0 without.
     """
 
     setting: Setting
     since: float = 0.0
-    told: float = 0.0
+    reported: float = 0.0
     busy: float = 0.0
     flights: int = 0
     flying: float = 0.0
@@ -46,7 +46,7 @@ class Stall:
     _what: str = ""
 
     def begin(self, at: float) -> None:
-        self.since, self.told, self.busy, self.flying, self._deaf = 0.0, at, 0.0, 0.0, False
+        self.since, self.reported, self.busy, self.flying, self._deaf = 0.0, at, 0.0, 0.0, False
 
     def gateway(self, flights: int, at: float) -> None:
         self.flights, self.flying = flights, (self.flying or at) if flights else 0.0
@@ -59,7 +59,7 @@ class Stall:
     def look(self, life: Life, canary: Canary, gpus: Mapping[str, GpuWatch], at: float) -> Fault | None:
         """A trouble until something moves: work that has gone with its clients is no recovery."""
         self._load(life, canary, at)
-        if life.worked > self.since or (self._deaf and self.told > self.since):
+        if life.worked > self.since or (self._deaf and self.reported > self.since):
             self.since, self._deaf = 0.0, False
         self.since = self.since or self._begun(life, gpus, at)
         if not self.since:
@@ -72,7 +72,7 @@ class Stall:
         since = self.since or self._quiet_since(life)
         if not since or at - since < _QUIET:
             return ""
-        silent = life.last is not None and at - self.told >= _SILENT
+        silent = life.last is not None and at - self.reported >= _SILENT
         also = ", and the engine answers nothing, not even its figures" if silent else ""
         return f"{self._work(life.last)}no token for {duration(at - since)}{also}"
 
@@ -109,9 +109,9 @@ class Stall:
         quiet, step = self._quiet_since(life), self.excuse(life, gpus).seconds
         # A web server that shows a KV usage is a process beside its engine: no step of that one holds up its answers.
         own = life.last is not None and life.last.kv_usage is not None
-        if life.last is not None and at - self.told >= max(_SILENT, 0.0 if own else step):
+        if life.last is not None and at - self.reported >= max(_SILENT, 0.0 if own else step):
             self._deaf = True
-            return min(self.told, quiet or self.told)
+            return min(self.reported, quiet or self.reported)
         return quiet if quiet and at - quiet >= max(_QUIET, step) else 0.0
 
     def _load(self, life: Life, canary: Canary, at: float) -> None:
@@ -125,7 +125,7 @@ class Stall:
         return max(life.worked, self.busy) if self.busy else 0.0
 
     def _work(self, live: LiveEngine | None) -> str:
-        """As the engine said it last, else as the gateway counts it."""
+        """As the engine reported it last, else as the gateway counts it."""
         running, waiting = int((live and live.running) or 0), int((live and live.waiting) or 0)
         if not running and not waiting:
             return f"{_requests(self.flights)} in flight at the gateway, none reported by the engine, " * bool(

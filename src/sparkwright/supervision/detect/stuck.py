@@ -115,7 +115,7 @@ class Halted:
         self._found.clear()
 
     def look(self, rank: str, halts: Sequence[Halt], at: float) -> None:
-        """rank: in words. What was found long before is another story."""
+        """rank: its label. What was found long before is another story."""
         before = self._found.pop(rank, None)
         if halts:
             since = before[0] if before and at - before[1] <= self.patience else at
@@ -196,7 +196,7 @@ class Stuck:
         self.halted.begin()
 
     def doubtful(self, life: Life, at: float) -> bool:
-        """Whether it stands still for so long that its processes are worth a look."""
+        """Whether it has made no progress for so long that its processes are worth a look."""
         return self.busy > 0 and at - max(life.worked, self.busy) >= _DOUBT * self.setting.patience.spin
 
     def load(self, since: float) -> None:
@@ -248,4 +248,4 @@ def _evidence(life: Life, gpus: Mapping[str, GpuWatch]) -> tuple[str, ...]:
         counted = {"running": live.running, "waiting": live.waiting, "KV usage": live.kv_usage}
         counted |= {"generated": live.generation_tokens, "prompt tokens": live.prompt_tokens}
         told += (", ".join(f"{name} {value:g}" for name, value in counted.items() if value is not None),)
-    return (*told, *(gpu.told() for gpu in gpus.values()))
+    return (*told, *(gpu.summary() for gpu in gpus.values()))

@@ -124,7 +124,7 @@ def test_grave_lines_of_the_kernel_are_reported_once_and_stay() -> None:
     """The next sample without such a line does not mean that it is over."""
     watch = detectors()
     found = faults(watch.sample("spark-1", sample(START, kernel=(XID79,)), START))
-    assert "mended by a power cycle" in found["xid"].what
+    assert "fixed by a power cycle" in found["xid"].what
     assert watch.sample("spark-1", sample(START + 5), START + 5) == ()
     assert watch.asks().recovery is Recovery.POWER_CYCLE
 

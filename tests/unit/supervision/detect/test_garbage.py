@@ -69,7 +69,7 @@ def test_the_evidence_shows_both() -> None:
     garbage.answer("!!!!!!!!", 1.0)
     fault = garbage.answer("!!!!!!!!", 2.0)
     assert fault is not None
-    assert fault.evidence == ("says '!!!!!!!!'", "says '!!!!!!!!'", "said 'two three four five six'")
+    assert fault.evidence == ("now '!!!!!!!!'", "now '!!!!!!!!'", "recorded 'two three four five six'")
     assert "'!' over and over" in fault.what
 
 

@@ -43,7 +43,7 @@ def test_its_own_usual_is_the_measure() -> None:
     assert watch.doing is Doing.SPINNING
     watch.sample(sample(START + 104, GpuSample(100.0, 0.0, 257.0, 1980.0, 60.0)), False, START + 104)
     assert watch.doing is Doing.SPINNING
-    assert watch.told() == "spark-1: GPU 100 % busy, memory 0 %, 257 W (usually 413 W), 1980 MHz"
+    assert watch.summary() == "spark-1: GPU 100 % busy, memory 0 %, 257 W (usually 413 W), 1980 MHz"
     watch.sample(sample(START + 109, GpuSample(100.0, 9.0, 257.0, 1980.0, 60.0)), False, START + 109)
     assert watch.doing is Doing.WORKING
 

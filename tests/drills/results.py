@@ -35,7 +35,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Result:
     row: Row
     when: Circumstances = Circumstances()
     footprint: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def commit(repository: Path) -> str:
     return git("rev-parse", "--short", "HEAD") + changed
 
 
-def save(file: Path, logs: Path, one: Kept) -> None:
+def save(file: Path, logs: Path, one: Result) -> None:
     """logs: a folder for the supervisors' logs, which are not under version control."""
     tree = {**_tree(file), one.row.name: _json(one)}
     file.write_text(json.dumps(tree, indent=1, sort_keys=True) + "\n")
@@ -70,7 +70,7 @@ def save(file: Path, logs: Path, one: Kept) -> None:
     (logs / f"{slug(one.row.name)}.log").write_text(one.log)
 
 
-def load(file: Path, names: Sequence[str]) -> list[Kept]:
+def load(file: Path, names: Sequence[str]) -> list[Result]:
     """In this order; what was never measured is left out."""
     tree = _tree(file)
     return [_read(tree[name]) for name in names if name in tree]
@@ -85,15 +85,15 @@ def _tree(file: Path) -> dict[str, Any]:
     return found
 
 
-def _json(one: Kept) -> dict[str, Any]:
+def _json(one: Result) -> dict[str, Any]:
     """Figures to the millisecond."""
     tree = asdict(replace(one, log=""))
     row = {name: round(value, 3) if isinstance(value, float) else value for name, value in tree["row"].items()}
     return {name: value for name, value in {**tree, "row": row}.items() if value}
 
 
-def _read(tree: dict[str, Any]) -> Kept:
+def _read(tree: dict[str, Any]) -> Result:
     row, view = tree["row"], tree.get("view")
     lists = {name: tuple(row[name]) for name in ("missed", "notes")}
     seen = View(**{name: tuple(v) if isinstance(v, list) else v for name, v in view.items()}) if view else None
-    return Kept(Row(**(row | lists)), Circumstances(**tree["when"]), tree.get("footprint", {}), view=seen)
+    return Result(Row(**(row | lists)), Circumstances(**tree["when"]), tree.get("footprint", {}), view=seen)

@@ -1,4 +1,4 @@
-"""What runs already, and what an `up` would do to it."""
+"""The ranks that run already, and what an `up` would do to them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,7 @@ _NOT_SETTINGS = ("source", "hash", "title", "notes", "references", "published", 
 @dataclass(frozen=True, slots=True)
 class Old:
     """What is replaced. desired: what it was started from, None where nobody knows. serves: it does, or its supervisor
-
-    is bringing it back.
+    starts it again.
     """
 
     name: str
@@ -152,7 +151,7 @@ def is_up(plan: Plan, found: Sequence[RankStatus]) -> bool:
     return bool(plan.specs) and placed and same_ranks(plan, [r.spec_hash for r in alive])
 
 
-def standing(plan: Plan, cluster_state: ClusterState, old: Old | None = None) -> str:
+def describe_running(plan: Plan, cluster_state: ClusterState, old: Old | None = None) -> str:
     """What `up` would do to what runs already; empty when nothing does."""
     found = old_ranks(plan, cluster_state)
     if old and old.ranks:
@@ -160,7 +159,9 @@ def standing(plan: Plan, cluster_state: ClusterState, old: Old | None = None) ->
     if is_up(plan, found):
         return f"{plan.deployment} runs already, as planned here: `up` would start nothing"
     if count := len(_alive(found)):
-        return f"{plan.deployment} runs, but not as planned here: `up` would stop its {count} rank(s) and start it anew"
+        return (
+            f"{plan.deployment} runs, but not as planned here: `up` would stop its {count} rank(s) and start it again"
+        )
     return ""
 
 
@@ -191,6 +192,6 @@ async def until_serving(services: Services, node: str, name: str, request: str =
             if live.phase in OVER:
                 return live.reason or str(live.phase)
             if said != (said := f"{name}: {str(live.phase).replace('_', ' ')}: {live.reason}"):
-                services.sink.tell(Notice(said))
+                services.sink.report(Notice(said))
         await services.clock.sleep(_LOOK_AGAIN)
     return f"its supervisor on {node} does not answer"
