@@ -18,6 +18,7 @@ CONTRACTS = {contract["name"]: contract for contract in CONFIG["tool"]["importli
 LAYERS = CONTRACTS["Decide below, do above"]["layers"]
 
 SIZED = ("src", "tests", "scripts")
+CODE_OR_LINK = re.compile(r"^```.*?^```|^\|.*?$|!?\[[^]]*\]\([^)]*\)|^ *`[^`\n]*`.?$", re.S | re.M)
 PROGRAMS = ("cli", "supervisor", "simulator")
 
 
