@@ -79,7 +79,14 @@ def resource_plots(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
     """KV cache in use, requests waiting, and memory available by node; only what was seen and changed."""
     kv = _figure_curves(runs, names, "kv_cache_usage", 100.0)
     waiting = _figure_curves(runs, names, "requests_waiting", 1.0)
-    memory = _memory_curves(runs, names)
+    curves = []
+    for number, run in enumerate(runs):
+        nodes = dict.fromkeys(node for _, scrape in scrapes(run) for node in scrape.memory)
+        for style, node in enumerate(nodes):
+            seen = [(at, float(scrape.memory[node])) for at, scrape in scrapes(run) if node in scrape.memory]
+            name = f"{node}, {names[number]}" if len(runs) > 1 else node
+            curves.append(Curve(name, number, style, _points(seen, min), True))
+    memory = tuple(curves)
     plots = []
     if (most := max(_values(kv), default=0.0)) >= _LEAST_KV:
         says = f"At most {percent(most / 100) if most >= 10 else f'{most:.1f} %'} of the KV cache was in use."
@@ -102,17 +109,6 @@ def _figure_curves(runs: Sequence[Run], names: Sequence[str], word: str, scale: 
         seen = [(at, scrape.figures[word] * scale) for at, scrape in scrapes(run) if word in scrape.figures]
         if seen:
             curves.append(Curve(names[number] if len(runs) > 1 else "server", number, 0, _points(seen, max), True))
-    return tuple(curves)
-
-
-def _memory_curves(runs: Sequence[Run], names: Sequence[str]) -> tuple[Curve, ...]:
-    curves = []
-    for number, run in enumerate(runs):
-        nodes = dict.fromkeys(node for _, scrape in scrapes(run) for node in scrape.memory)
-        for style, node in enumerate(nodes):
-            seen = [(at, float(scrape.memory[node])) for at, scrape in scrapes(run) if node in scrape.memory]
-            name = f"{node}, {names[number]}" if len(runs) > 1 else node
-            curves.append(Curve(name, number, style, _points(seen, min), True))
     return tuple(curves)
 
 

@@ -40,12 +40,15 @@ class Headline:
 def headlines(summary: RunSummary) -> list[Headline]:
     """Speed of one user where the context is least and where it is deepest, of all users, and of a warm turn."""
     levels = _single(whole(summary))
+    one_user = [level for level in levels if level.plan.pace.concurrency <= 1 and _depth(level)]
+    found = [level for level in levels if "output_rate" in level.metrics and level.plan.pace.concurrency != 1]
+    best = max(found, key=lambda level: level.metrics["output_rate"].median.value, default=None)
     told = [
         _metric("Decode", levels, "decode", min),
-        _deepest(levels),
+        _metric("Decode, deep", one_user, "decode", max),
         _metric("Prefill", levels, "prefill", min),
         _metric("First token", levels, "ttft", min),
-        _most(levels),
+        _headline("All users", best, "output_rate") if best else None,
         _best_rate(summary),
         _warm(summary),
     ]
@@ -61,17 +64,6 @@ def _metric(name: str, levels: list[LevelSummary], metric: str, pick: Callable[.
     """At the level that is least (or most) loaded and deep."""
     found = [level for level in levels if metric in level.metrics and level.metrics[metric].count]
     return _headline(name, pick(found, key=_heaviness), metric) if found else None
-
-
-def _deepest(levels: list[LevelSummary]) -> Headline | None:
-    one_user = [level for level in levels if level.plan.pace.concurrency <= 1 and _depth(level)]
-    return _metric("Decode, deep", one_user, "decode", max)
-
-
-def _most(levels: list[LevelSummary]) -> Headline | None:
-    found = [level for level in levels if "output_rate" in level.metrics and level.plan.pace.concurrency != 1]
-    best = max(found, key=lambda level: level.metrics["output_rate"].median.value, default=None)
-    return _headline("All users", best, "output_rate") if best else None
 
 
 def _best_rate(summary: RunSummary) -> Headline | None:
@@ -147,13 +139,15 @@ def _card(summary: RunSummary, name: str, place: int, many: bool) -> Html:
     known_as = (summary.run.id if many else "", engine, where, work.title or work.name, moment(summary.run.began))
     sub = " · ".join(part for part in known_as if part)
     swatch = tag("span", letter(place), class_="swatch", data_run=str(place % 7))
+    found = headlines(summary)
+    note = tag("p", "Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
     return tag(
         "section",
         tag("h2", swatch, " ", name) if many else Html(""),
         tag("p", badge(summary), " ", _mark(summary) if many else "", tag("span", sub), class_="sub"),
         _list(doubts(summary), "doubts"),
         _list(notes(summary), "notes"),
-        _figures(headlines(summary)),
+        join(tag("dl", *(_figure(one) for one in found), class_="figures"), note) if found else Html(""),
         class_="card",
     )
 
@@ -169,11 +163,6 @@ def badge(summary: RunSummary) -> Html:
 
 def _list(told: Sequence[str], kind: str) -> Html:
     return tag("ul", *(tag("li", text) for text in told), class_=kind) if told else Html("")
-
-
-def _figures(found: Sequence[Headline]) -> Html:
-    note = tag("p", "Medians; small: their 95 % bootstrap intervals, and at which level.", class_="note")
-    return join(tag("dl", *(_figure(one) for one in found), class_="figures"), note) if found else Html("")
 
 
 def _figure(one: Headline) -> Html:
