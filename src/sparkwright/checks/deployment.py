@@ -70,7 +70,9 @@ def port_taken(context: Context) -> Iterator[Found]:
         if facts is None:
             continue
         for address, port in spec.listens:
-            holder = _holder(facts, address, port)
+            listeners = known(facts.listeners) or ()
+            found = [entry for entry in listeners if entry.port == port and overlap(address, entry.address)]
+            holder = next((entry for entry in found if entry.process), found[0] if found else None)
             if holder and not _is_replaced(context, facts, port):
                 yield _finding(context, spec, f"{address}:{port}", holder)
 
@@ -81,12 +83,6 @@ def overlap(wanted: str, taken: str) -> bool:
     if wanted == taken or wanted in _ANY or taken in _ANY:
         return True
     return _ANY_IPV4 in (wanted, taken) and ":" not in wanted + taken
-
-
-def _holder(facts: NodeFacts, address: str, port: int) -> Listener | None:
-    listeners = known(facts.listeners) or ()
-    found = [entry for entry in listeners if entry.port == port and overlap(address, entry.address)]
-    return next((entry for entry in found if entry.process), found[0] if found else None)
 
 
 def _is_replaced(context: Context, facts: NodeFacts, port: int) -> bool:

@@ -36,7 +36,8 @@ def daemon_down(context: Context) -> Iterator[Found]:
 def socket_forbidden(context: Context) -> Iterator[Found]:
     for facts, docker in dockers(context):
         if docker.trouble is DockerTrouble.NO_RIGHTS:
-            user = _user(facts)
+            identity = known(facts.identity)
+            user = identity.user if identity and identity.user else "$USER"
             yield Found(
                 docker.said or "the daemon's socket is not writable for this user",
                 title=f"{user} has no permission on the Docker socket",
@@ -45,11 +46,6 @@ def socket_forbidden(context: Context) -> Iterator[Found]:
                 severity=weigh(context, BLOCK),
                 subject=facts.node,
             )
-
-
-def _user(facts: NodeFacts) -> str:
-    identity = known(facts.identity)
-    return identity.user if identity and identity.user else "$USER"
 
 
 _CONFIGURE = "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker"

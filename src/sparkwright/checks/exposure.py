@@ -65,17 +65,13 @@ _OTHERS = ("Ollama", "Ray")  # rules of their own
 
 
 def engine_open(facts: NodeFacts, listener: Listener) -> Iterator[Found]:
-    what = _engine(listener)
+    engine = engine_of(listener.process)
+    usual = _ENGINE_PORTS.get(listener.port, "") if likely(listener) else ""
+    what = "" if engine in _OTHERS else engine or (f"usual for {usual}" if usual else "")
     if what and (listener.port in _ENGINE_PORTS or not running(facts)):
         yield Found(
             shown(listener), title=f"port {listener.port} ({what}) is open to the network", severity=judged(facts, WARN)
         )
-
-
-def _engine(listener: Listener) -> str:
-    engine = engine_of(listener.process)
-    usual = _ENGINE_PORTS.get(listener.port, "") if likely(listener) else ""
-    return "" if engine in _OTHERS else engine or (f"usual for {usual}" if usual else "")
 
 
 _OLLAMA = 11434

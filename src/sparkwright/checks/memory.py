@@ -7,7 +7,7 @@ from sparkwright.checks.memory_plan import biggest_process
 from sparkwright.checks.reading import gb10s, gpu_may_be_used, idle, kernel_notes, per_node, quoted, simulated, sparks
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.facts import NodeFacts
-from sparkwright.domain.finding import INFO, WARN, Fix
+from sparkwright.domain.finding import INFO, WARN
 from sparkwright.domain.host_facts import Process
 from sparkwright.domain.units import GIB, gib
 from sparkwright.domain.unknown import known
@@ -156,16 +156,14 @@ def min_free_low(facts: NodeFacts) -> Iterator[Found]:
     upkeep = known(facts.upkeep)
     now = upkeep.sysctl(_MIN_FREE) if upkeep else None
     if now is not None and now < _LEAST:
+        memory = known(facts.memory)
         yield Found(
             f"{_MIN_FREE} = {now}; expected: {_WANTED} (3 GiB)",
             fix=f"sudo sysctl -w {_MIN_FREE}={_WANTED}, and the same line in {repair.sysctl_file(_MIN_FREE)}",
-            repair=_fix(facts, now),
+            repair=None
+            if memory and memory.available < _ROOM
+            else repair.sysctl_fix(facts.node, _MIN_FREE, _WANTED, now),
         )
-
-
-def _fix(facts: NodeFacts, now: int) -> Fix | None:
-    memory = known(facts.memory)
-    return None if memory and memory.available < _ROOM else repair.sysctl_fix(facts.node, _MIN_FREE, _WANTED, now)
 
 
 _KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory: Killed")

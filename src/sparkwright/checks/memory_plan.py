@@ -38,26 +38,22 @@ def does_not_fit(context: Context) -> Iterator[Found]:
     for ledger in context.ledgers:
         no_kv = ledger.has_no_kv
         if no_kv or (not ledger.fits and not ledger.claims_too_much):
+            process = biggest_process(context.facts.get(ledger.node))
+            fraction = _enough(ledger) if no_kv else 0.0
+            found = [f"serving.memory_fraction: {fraction:.2f} or more"] if fraction else []
+            found += [process] if process and not fraction else []
+            found += ["a smaller serving.kv_cache_bytes"] if recipe.serving.kv_cache_bytes else []
+            alone = traits(recipe).by_layer
+            found += ["fewer sequences or a smaller context" if alone else f"more nodes than {recipe.nodes}"]
             yield Found(
                 arithmetic(ledger),
                 title="no memory left for the KV cache" if no_kv else "model does not fit",
                 cause="weights and the engine's own needs take all that it may take"
                 if no_kv
                 else "the lines exceed the pool",
-                fix=_make_it_fit(context, recipe, ledger, no_kv),
+                fix="; or ".join([*found, "a smaller checkpoint of the model"][:3]),
                 subject=ledger.node,
             )
-
-
-def _make_it_fit(context: Context, recipe: Recipe, ledger: MemoryLedger, no_kv: bool) -> str:
-    process = biggest_process(context.facts.get(ledger.node))
-    fraction = _enough(ledger) if no_kv else 0.0
-    found = [f"serving.memory_fraction: {fraction:.2f} or more"] if fraction else []
-    found += [process] if process and not fraction else []
-    found += ["a smaller serving.kv_cache_bytes"] if recipe.serving.kv_cache_bytes else []
-    alone = traits(recipe).by_layer
-    found += ["fewer sequences or a smaller context" if alone else f"more nodes than {recipe.nodes}"]
-    return "; or ".join([*found, "a smaller checkpoint of the model"][:3])
 
 
 def _enough(ledger: MemoryLedger) -> float:
@@ -75,22 +71,18 @@ def fraction_too_high(context: Context) -> Iterator[Found]:
     for ledger in context.ledgers:
         if ledger.claims_too_much:
             used, fraction = ledger.line(IN_USE), ledger.claim / ledger.pool.bytes
+            fits = ledger.free * 100 // ledger.pool.bytes / 100
+            enough = fits * ledger.pool.bytes > ledger.engine_bytes + recipe.serving.kv_cache_bytes
+            found = [f"serving.memory_fraction: {fits:.2f}"] if enough else []
+            process = biggest_process(context.facts.get(ledger.node))
+            found += [process or f"stop what holds it (on {ledger.node}: ps aux --sort=-rss | head)"]
             yield Found(
                 f"{fraction:.2f} x {gib(ledger.pool.bytes)} = {gib(ledger.claim)} needed, "
                 f"{gib(ledger.free)} free now" + (f" ({gib(used.bytes)} in use: {used.why})" if used else ""),
                 title=f"memory fraction {fraction:.2f} exceeds free memory",
-                fix=_lower_fraction(context, recipe, ledger),
+                fix="; or ".join(found),
                 subject=ledger.node,
             )
-
-
-def _lower_fraction(context: Context, recipe: Recipe, ledger: MemoryLedger) -> str:
-    fits = ledger.free * 100 // ledger.pool.bytes / 100
-    enough = fits * ledger.pool.bytes > ledger.engine_bytes + recipe.serving.kv_cache_bytes
-    found = [f"serving.memory_fraction: {fits:.2f}"] if enough else []
-    process = biggest_process(context.facts.get(ledger.node))
-    found += [process or f"stop what holds it (on {ledger.node}: ps aux --sort=-rss | head)"]
-    return "; or ".join(found)
 
 
 _STEP = 4096

@@ -9,7 +9,6 @@ from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.fabric_facts import Nic, PciFunction, RdmaDevice
 from sparkwright.domain.facts import NodeFacts, Unknown
 from sparkwright.domain.finding import INFO, OVERRIDE, WARN
-from sparkwright.domain.host_facts import KernelNote
 from sparkwright.domain.unknown import known
 from sparkwright.facts.nic import MARKER
 
@@ -18,16 +17,12 @@ _BOOTING = 30.0
 
 
 def hot_attached(facts: NodeFacts) -> Iterator[Found]:
-    late = _late(facts)
-    if late and rails(facts):
-        yield Found(f"kernel, {late.last:.0f} s after boot: {late.latest or late.text}")
-
-
-def _late(facts: NodeFacts) -> KernelNote | None:
     log = known(facts.kernel_log)
     notes = log.matching(_PLUGGED) if log else ()
     timed = [(note.last, note) for note in notes if note.last is not None and note.last > _BOOTING]
-    return max(timed, key=lambda pair: pair[0])[1] if timed else None
+    late = max(timed, key=lambda pair: pair[0])[1] if timed else None
+    if late and rails(facts):
+        yield Found(f"kernel, {late.last:.0f} s after boot: {late.latest or late.text}")
 
 
 def hotplug_armed(facts: NodeFacts, nic: Nic) -> Iterator[Found]:

@@ -36,7 +36,11 @@ def summary_text(summary: RunSummary) -> str:
     parts = [_title(summary), *(table_text(table) for table in found if table and table.rows)]
     if words := gap_words([summary]):
         parts.append(fold(words, 0))
-    parts.append(_doubts(summary))
+    told = [fold(f"  doubt: {doubt}", 9) for doubt in doubts(summary)]
+    told += [fold(f"  note:  {note}", 9) for note in notes(summary)]
+    if always_late(summary.run):
+        told.append(fold(f"  hint:  {_SHORT_OF_CPU}", 9))
+    parts.append("\n".join(told))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -92,11 +96,3 @@ def _title(summary: RunSummary) -> str:
     took = f", {duration(run.ended - run.began)}" if run.ended > run.began else ""
     head = f"{mark(known.simulated)}{run.id}  {known.model}{engine}: {verdict(summary)}"
     return f"{head}\n  {run.workload.name}@{run.workload.version} against {known.endpoint}{took}"
-
-
-def _doubts(summary: RunSummary) -> str:
-    told = [fold(f"  doubt: {doubt}", 9) for doubt in doubts(summary)]
-    told += [fold(f"  note:  {note}", 9) for note in notes(summary)]
-    if always_late(summary.run):
-        told.append(fold(f"  hint:  {_SHORT_OF_CPU}", 9))
-    return "\n".join(told)

@@ -126,16 +126,13 @@ def proposal_text(wanted: Sequence[Wanted]) -> str:
     """Node by node what would change, with the commands as they would be typed there; nodes that are alike once."""
     bodies: dict[str, list[str]] = {}
     for node in dict.fromkeys(one.fix.node for one in wanted):
-        bodies.setdefault(_body([one for one in wanted if one.fix.node == node]), []).append(node)
+        mine = [one for one in wanted if one.fix.node == node]
+        lines = [line for one in mine if not one.by_hand for line in _proposed(one)]
+        if hand := [one for one in mine if one.by_hand]:
+            lines.append(fold(f"  not done from here, these need root: {hand[0].by_hand}. By hand:", 2))
+            lines += [line for one in hand for line in _proposed(one)]
+        bodies.setdefault("\n".join(lines), []).append(node)
     return "\n".join(f"{click.style(', '.join(nodes), bold=True)}\n{body}" for body, nodes in bodies.items())
-
-
-def _body(mine: Sequence[Wanted]) -> str:
-    lines = [line for one in mine if not one.by_hand for line in _proposed(one)]
-    if hand := [one for one in mine if one.by_hand]:
-        lines.append(fold(f"  not done from here, these need root: {hand[0].by_hand}. By hand:", 2))
-        lines += [line for one in hand for line in _proposed(one)]
-    return "\n".join(lines)
 
 
 def _proposed(one: Wanted) -> list[str]:

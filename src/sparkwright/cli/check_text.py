@@ -45,11 +45,7 @@ def summary(checked: Checked, least: Severity = Severity.INFO, tried: Sequence[R
     told = [f"{nodes}{checked.asked} nodes answered in {duration(checked.seconds)}: {_counts(findings)}"]
     if hidden := len(findings) - len(shown(findings, least)):
         told.append(f"{hidden} not shown (--severity info)")
-    return "; ".join([*told, *_fixes(findings, tried)])
-
-
-def _fixes(findings: Sequence[Finding], tried: Sequence[Result]) -> list[str]:
-    """What is left for --fix, and what it could not do."""
+    # What is left for --fix, and what it could not do.
     left = {(one.code, one.fix): one.fix.root for one in findings if one.fix}
     went = {(one.wanted.code, one.wanted.fix): one for one in tried}
     new = [root for key, root in left.items() if key not in went]
@@ -58,7 +54,7 @@ def _fixes(findings: Sequence[Finding], tried: Sequence[Result]) -> list[str]:
     as_root = f" ({sum(new)} as root)" if any(new) else ""
     lines = [f"`sparkwright check --fix` fixes {len(new)}{as_root}"] if new else []
     lines += [f"{asked} need root: run with --ask-become-pass"] if asked else []
-    return lines + ([f"{len(hand) - asked} need root: by hand"] if len(hand) > asked else [])
+    return "; ".join([*told, *lines + ([f"{len(hand) - asked} need root: by hand"] if len(hand) > asked else [])])
 
 
 def _counts(findings: Sequence[Finding]) -> str:

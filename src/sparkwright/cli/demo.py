@@ -14,7 +14,7 @@ import click
 import yaml
 
 from sparkwright.adapters.files import open_recipe
-from sparkwright.app.check import Checked, check_nodes
+from sparkwright.app.check import check_nodes
 from sparkwright.app.launch import Options, up
 from sparkwright.app.prepare import Outcome, prepare
 from sparkwright.app.queries import status
@@ -112,7 +112,9 @@ def _loop(cluster: Cluster, show: Show) -> dict[str, Any]:
     began, request = time.monotonic(), LaunchRequest(recipe, recipe.deployment)
     verb = _Verb(cluster, show)
     echo(f"SIMULATED: {WHAT}")
-    echo(_checked(verb("check", check_nodes)))
+    checked = verb("check", check_nodes)
+    told = findings_text(checked.findings, checked.facts, fixes=True)
+    echo("\n".join(filter(None, (told, summary(checked)))))
     planned = verb("plan", lambda services: prepare(services, request))
     echo(plan_text(planned.plan, staging_text(planned.plan, planned.cluster_state), why=False))
     try:
@@ -138,11 +140,6 @@ class _Verb:
     def __call__(self, title: str, use: Callable[[Services], Awaitable[T]]) -> T:
         self.show.echo(click.style(f"\n--- sparkwright {title} ".ljust(WIDTH, "-"), bold=True))
         return shared.drive_on(self.cluster, ClusterOptions(), use, quiet=self.show.quiet or title == "plan")
-
-
-def _checked(checked: Checked) -> str:
-    told = findings_text(checked.findings, checked.facts, fixes=True)
-    return "\n".join(filter(None, (told, summary(checked))))
 
 
 def _told(outcome: Outcome) -> str:

@@ -1,7 +1,6 @@
 """`sparkwright explain`: what a code means, why it matters, what proves it and what to do."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict
 from difflib import get_close_matches
 from itertools import groupby
@@ -55,18 +54,14 @@ def _found(asked: str) -> tuple[Page, ...]:
     found = tuple(p for p in known.values() if asked and (code == p.code or asked.lower() == p.cause))
     if found:
         return found
-    near = _near(asked, known)
-    hint = f"near: {', '.join(near)}" if near else "`sparkwright explain` lists all of them"
-    raise UsageError(f"no code or cause {asked!r}", hint=hint)
-
-
-def _near(asked: str, known: Mapping[str, Page]) -> list[str]:
-    """The code with the number written out, then codes and causes that look alike."""
+    # The code with the number written out, then codes and causes that look alike.
     match = re.fullmatch(r"([A-Za-z]+)0*(\d{1,3})", asked)
     written = f"{match[1].upper()}{int(match[2]):03}" if match else ""
     causes = [page.cause for page in known.values() if page.cause]
     alike = get_close_matches(asked.upper(), known, 3) or get_close_matches(asked.lower(), causes, 3)
-    return list(dict.fromkeys([*([written] if written in known else []), *alike]))[:3]
+    near = list(dict.fromkeys([*([written] if written in known else []), *alike]))[:3]
+    hint = f"near: {', '.join(near)}" if near else "`sparkwright explain` lists all of them"
+    raise UsageError(f"no code or cause {asked!r}", hint=hint)
 
 
 def page_text(page: Page) -> str:

@@ -84,9 +84,11 @@ def _check(check: Check) -> Page:
 
 
 def _log(cause: LogCause, family: str) -> Page:
+    # The first of a single line, else the first line of the first.
+    lines = [text.strip().split("\n") for text in cause.fires]
     parts = {
         "Why": cause.why,
-        "Log line": _example(cause),
+        "Log line": next((only[0] for only in lines if len(only) == 1), lines[0][0] if lines else ""),
         "Consequences": ", ".join(cause.consequences),
         "See": " ".join(cause.see),
     }
@@ -94,9 +96,3 @@ def _log(cause: LogCause, family: str) -> Page:
     fix = tuple(_NAME.sub(r"<\1>", step).replace("{{", "{").replace("}}", "}") for step in cause.fix)
     severity = str(cause.severity)
     return Page(cause.code, cause.title, f"log: {family}", severity, cause.status, "", given, cause.key, fix)
-
-
-def _example(cause: LogCause) -> str:
-    """The first of a single line, else the first line of the first."""
-    lines = [text.strip().split("\n") for text in cause.fires]
-    return next((only[0] for only in lines if len(only) == 1), lines[0][0] if lines else "")

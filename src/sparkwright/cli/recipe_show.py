@@ -38,7 +38,10 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
       sparkwright recipes show --reference cluster
     """
     if kind is not None:
-        _show_reference(kind, name)
+        # `--reference cluster` and `--reference NAME`: click gives the option the next word, whatever it is.
+        if kind not in ("recipe", "cluster") or name:
+            raise RecipeError(f"--reference: found {name or kind!r}, expected recipe, cluster, or nothing")
+        click.echo(reference(kind), nl=False)
         return
     if not name:
         raise RecipeError("which recipe? `sparkwright recipes show NAME`", hint="`sparkwright recipes list` shows all")
@@ -49,13 +52,6 @@ def show(name: str, profile: str, kind: str | None, as_json: bool) -> None:
     else:
         others = [open_recipe(_bare(name, recipe), places, p) for p in recipe.profiles if p != recipe.profile]
         click.echo(describe(recipe, others, known_lines(recipe)), nl=False)
-
-
-def _show_reference(kind: str, name: str) -> None:
-    # `--reference cluster` and `--reference NAME`: click gives the option the next word, whatever it is.
-    if kind not in ("recipe", "cluster") or name:
-        raise RecipeError(f"--reference: found {name or kind!r}, expected recipe, cluster, or nothing")
-    click.echo(reference(kind), nl=False)
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:

@@ -60,7 +60,12 @@ def _rows(outcome: Outcome) -> Iterator[tuple[str, str]]:
         yield "supervised", f"on {armed.node} {KEPT[armed.manager]}" if armed.node else "no: see below"
     yield "capacity", capacity_text(plan)
     yield "memory", _left([ledger for ledger in plan.ledgers if ledger.pool.bytes])
-    yield "time", _times(outcome.steps)
+    # What was done before and after the engine's own phases, and these together.
+    took = dict[str, float]()
+    for name, seconds in outcome.steps:
+        told = name if name in _OURS else "engine start"
+        took[told] = took.get(told, 0.0) + (seconds if name != _SUM else 0.0)
+    yield "time", ", ".join(f"{name} {duration(seconds)}" for name, seconds in took.items() if seconds >= _SHORT)
     if outcome.answer:
         yield "answer", _answer(outcome.answer)
 
@@ -80,15 +85,6 @@ def _left(ledgers: Sequence[MemoryLedger]) -> str:
         return f"{left[0]} left on each node, as planned"
     each = (f"{size} on {ledger.node}" for size, ledger in zip(left, ledgers, strict=True))
     return f"{', '.join(each)} left, as planned" if left else ""
-
-
-def _times(steps: Sequence[tuple[str, float]]) -> str:
-    """What was done before and after the engine's own phases, and these together."""
-    took = dict[str, float]()
-    for name, seconds in steps:
-        told = name if name in _OURS else "engine start"
-        took[told] = took.get(told, 0.0) + (seconds if name != _SUM else 0.0)
-    return ", ".join(f"{name} {duration(seconds)}" for name, seconds in took.items() if seconds >= _SHORT)
 
 
 def _answer(answer: Answer) -> str:

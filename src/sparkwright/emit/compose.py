@@ -33,7 +33,15 @@ _WHY = (
 def compose(source: Source) -> tuple[Written, ...]:
     """NODE/compose.yaml, NODE/.env, NODE/files, NODE/secrets.env and a README. Raises UsageError without containers."""
     no_docker(source, "compose")
-    return (Written("README.md", _readme(source)), *(f for s in source.specs for f in _node(source, s)))
+    steps = [
+        *filling_step(source),
+        "Copy each folder to the node of its name.",
+        *folders_step(source),
+        f"In each folder `docker compose up -d`, in this order: {order(source)}.",
+        "`docker compose logs -f` shows the rank. Ready is when the head has answered a real request.",
+        "`docker compose down` on all nodes ends it. When one rank ends, stop the others, too.",
+    ]
+    return (Written("README.md", manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
 
 
 def _node(source: Source, spec: RankSpec) -> tuple[Written, ...]:
@@ -131,15 +139,3 @@ def _env_value(value: str) -> str:
     """A .env value as written: single quotes keep `$`, `#` and spaces."""
     plain = value.replace("-", "").replace(".", "").replace("_", "").replace("/", "").replace(",", "").isalnum()
     return value if plain or not value else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _readme(source: Source) -> str:
-    steps = [
-        *filling_step(source),
-        "Copy each folder to the node of its name.",
-        *folders_step(source),
-        f"In each folder `docker compose up -d`, in this order: {order(source)}.",
-        "`docker compose logs -f` shows the rank. Ready is when the head has answered a real request.",
-        "`docker compose down` on all nodes ends it. When one rank ends, stop the others, too.",
-    ]
-    return manual(source, steps)

@@ -26,7 +26,18 @@ _ROOM = 15  # seconds between the engine's grace and systemd's own SIGKILL, so t
 
 def systemd(source: Source) -> tuple[Written, ...]:
     """NODE/sparkwright-NAME.service, and NODE/files and NODE/secrets.env for the folder that the unit names."""
-    return (Written("README.md", _readme(source)), *(f for s in source.specs for f in _node(source, s)))
+    name = unit(source)
+    steps = [
+        *filling_step(source),
+        "Copy each folder to the node of its name. There, in the folder and as root:\n"
+        f"   `cp {name} /etc/systemd/system/`, `mkdir -p {folder(source)}`, `cp -r . {folder(source)}/`,\n"
+        "   `systemctl daemon-reload`.",
+        *folders_step(source),
+        f"`systemctl start {name}`, in this order: {order(source)}.",
+        f"`journalctl -fu {name}` shows the rank. Ready is when the head has answered a real request.",
+        f"`systemctl stop {name}` on all nodes ends it. When one rank ends, stop the others, too.",
+    ]
+    return (Written("README.md", manual(source, steps)), *(f for s in source.specs for f in _node(source, s)))
 
 
 def folder(source: Source) -> str:
@@ -124,21 +135,6 @@ def quoted(word: str, dollar: bool = True) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%%")
-
-
-def _readme(source: Source) -> str:
-    name = unit(source)
-    steps = [
-        *filling_step(source),
-        "Copy each folder to the node of its name. There, in the folder and as root:\n"
-        f"   `cp {name} /etc/systemd/system/`, `mkdir -p {folder(source)}`, `cp -r . {folder(source)}/`,\n"
-        "   `systemctl daemon-reload`.",
-        *folders_step(source),
-        f"`systemctl start {name}`, in this order: {order(source)}.",
-        f"`journalctl -fu {name}` shows the rank. Ready is when the head has answered a real request.",
-        f"`systemctl stop {name}` on all nodes ends it. When one rank ends, stop the others, too.",
-    ]
-    return manual(source, steps)
 
 
 # process: ranks that the supervisor has started are in its control group and must outlive it; so no limit on memory

@@ -75,7 +75,13 @@ def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
         if not (words := line.partition("#")[0].strip()):
             continue
         try:
-            gates.append(_gate(words))
+            match = _LINE.fullmatch(words)
+            if not match:
+                raise BadLine(f"{words!r} has none of < <= == >= > between a metric and a number")
+            metric, statistic = _what(match["what"])
+            limit, of_baseline = _limit(match["wanted"], unit_of(metric, statistic))
+            where = tuple(_selectors(match["where"])) if match["where"] is not None else ()
+            gates.append(Gate(words, metric, statistic, match["sign"], limit, of_baseline, where))
         except BadLine as error:
             bad.append(f"{name}:{number}: {error}")
     if bad:
@@ -83,16 +89,6 @@ def parse(text: str, name: str = "gates") -> tuple[Gate, ...]:
     if not gates:
         raise UsageError(f"{name}: no gate in it", "write a line such as: ttft.p99 < 2s @ depth=32k")
     return tuple(gates)
-
-
-def _gate(line: str) -> Gate:
-    match = _LINE.fullmatch(line)
-    if not match:
-        raise BadLine(f"{line!r} has none of < <= == >= > between a metric and a number")
-    metric, statistic = _what(match["what"])
-    limit, of_baseline = _limit(match["wanted"], unit_of(metric, statistic))
-    where = tuple(_selectors(match["where"])) if match["where"] is not None else ()
-    return Gate(line, metric, statistic, match["sign"], limit, of_baseline, where)
 
 
 def _what(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ cache knows it. As many more of these fill what the pieces leave over.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -138,12 +138,6 @@ def body_ends(workload: Workload, probed: Probed, output: int, more: str = "") -
     """
     opening = '"messages":[' if workload.api is Api.CHAT else '"prompt":'
     closing = "]" if workload.api is Api.CHAT else ""
-    options = ",".join(f"{json.dumps(name)}:{_compact(value)}" for name, value in _options(workload, probed, output))
-    tail = f"{closing},{options}{',' if more else ''}{more}}}"
-    return f'{{"model":{json.dumps(probed.model)},{opening}', tail
-
-
-def _options(workload: Workload, probed: Probed, output: int) -> Sequence[tuple[str, Any]]:
     stream: dict[str, Any] = {"include_usage": True}
     if probed.continuous:
         stream["continuous_usage_stats"] = True
@@ -155,7 +149,9 @@ def _options(workload: Workload, probed: Probed, output: int) -> Sequence[tuple[
         # The two names that chat templates know it by (Qwen, GLM; DeepSeek).
         pinned = {"enable_thinking": workload.thinking, "thinking": workload.thinking}
         found.append(("chat_template_kwargs", pinned))
-    return found
+    options = ",".join(f"{json.dumps(name)}:{_compact(value)}" for name, value in found)
+    tail = f"{closing},{options}{',' if more else ''}{more}}}"
+    return f'{{"model":{json.dumps(probed.model)},{opening}', tail
 
 
 def message(role: str, content: str) -> str:

@@ -77,6 +77,8 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
     rows = [row for level in repeats for row in samples.counted(level) if wanted(row)]
     well = samples.good(rows)
     made = group(run, repeats, part, wanted)
+    weights = made.weights(SEED)
+    known = [name for name in METRICS if name in made.samples or name in made.of_repeats]
     return LevelSummary(
         plan=repeats[0].plan,
         part=part,
@@ -85,7 +87,7 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
         good=len(well),
         tokens=sum(row.output_tokens or 0 for row in well),
         seconds=sum(samples.span(samples.counted(level)) for level in repeats),
-        metrics=_metrics(made),
+        metrics={name: _metric(name, made, weights) for name in known},
         errors=dict(Counter(row.kind or "error" for row in rows if row.error)),
         met=slo.share(rows, run.workload.slo, figures.is_open(repeats[0].plan)) if run.workload.slo else None,
         doubts=tuple(dict.fromkeys((*validity.late(repeats), *_doubts(repeats)))),
@@ -97,12 +99,6 @@ def _summary(run: Run, repeats: Sequence[Level], part: str, wanted: Wanted) -> L
 def _doubts(repeats: Sequence[Level]) -> Iterator[str]:
     for level in repeats:
         yield from (*level.doubts, *validity.doubts(level))
-
-
-def _metrics(made: Group) -> dict[str, Metric]:
-    weights = made.weights(SEED)
-    known = [name for name in METRICS if name in made.samples or name in made.of_repeats]
-    return {name: _metric(name, made, weights) for name in known}
 
 
 def _metric(name: str, made: Group, weights: bootstrap.Weights) -> Metric:

@@ -78,7 +78,13 @@ def _worst(found: Sequence[Fault], repeats: int) -> str:
 def faults(level: Level) -> tuple[Fault, ...]:
     """Why the client's own times of this repeat are not to be trusted."""
     lag, found = level.lag, []
-    limit, of_what = _allowed_lag(level)
+    rows = samples.good(samples.counted(level))
+    limits = [(LAG, "whatever is measured")]
+    for name, figure in (("time per token", figures.tpot), ("time to first token", figures.ttft)):
+        if values := [value for row in rows if (value := figure(row))]:
+            share = LAG_SHARE * statistics.median(values)
+            limits.append((max(share, LAG_FLOOR), f"{LAG_SHARE:.0%} of the median {name}"))
+    limit, of_what = min(limits)
     if lag.p99 > limit:
         text = f"the client was {_ms(lag.p99)} behind at p99 (allowed: {_ms(limit)}, {of_what})"
         found.append(Fault("lag", lag.p99 / limit, text))
@@ -90,16 +96,6 @@ def faults(level: Level) -> tuple[Fault, ...]:
         text = f"requests were sent {_ms(held)} late at p99 with places free (allowed: {_ms(LATE)})"
         found.append(Fault("held", held / LATE, text))
     return tuple(found)
-
-
-def _allowed_lag(level: Level) -> tuple[float, str]:
-    rows = samples.good(samples.counted(level))
-    limits = [(LAG, "whatever is measured")]
-    for name, figure in (("time per token", figures.tpot), ("time to first token", figures.ttft)):
-        if values := [value for row in rows if (value := figure(row))]:
-            share = LAG_SHARE * statistics.median(values)
-            limits.append((max(share, LAG_FLOOR), f"{LAG_SHARE:.0%} of the median {name}"))
-    return min(limits)
 
 
 def _held_back(level: Level) -> float:
@@ -174,19 +170,15 @@ def notes(run: Run, repeats: Sequence[Level]) -> tuple[str, ...]:
         found.append(f"{shared} of {len(rows)} answers have the total of tokens only: it was shared out over the reads")
     if is_estimate(run.conditions.tokenizer):
         found.append(f"lengths of prompts are estimates: {run.conditions.tokenizer}")
-    return (*found, *_left_out(run, repeats))
+    used = {level.repeat for level in repeats}
+    whole = [one for one in run.levels if one.plan.name == repeats[0].plan.name and one.complete]
+    gone = [one for one in whole if one.repeat not in used]
+    return (*found, *[f"repeat {one.repeat + 1} is left out: {late([one])[0]}" for one in gone if faults(one)])
 
 
 def is_estimate(tokenizer: str) -> bool:
     """How Conditions show that nobody counted the tokens of a prompt before it was sent."""
     return tokenizer.startswith("estimate")
-
-
-def _left_out(run: Run, repeats: Sequence[Level]) -> list[str]:
-    used = {level.repeat for level in repeats}
-    whole = [one for one in run.levels if one.plan.name == repeats[0].plan.name and one.complete]
-    gone = [one for one in whole if one.repeat not in used]
-    return [f"repeat {one.repeat + 1} is left out: {late([one])[0]}" for one in gone if faults(one)]
 
 
 def _ms(seconds: float) -> str:

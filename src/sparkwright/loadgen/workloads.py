@@ -21,26 +21,19 @@ def starts(pace: Pace, count: int, seed: str | int = 0) -> tuple[float, ...] | N
     if pace.rate <= 0:
         raise ValueError(f"an open loop needs a rate above 0, found {pace.rate:g}")
     if pace.arrival is Arrival.POISSON:
-        return _poisson(pace.rate, count, dice)
+        # Gaps are exponential and independent: users who do not know of each other.
+        at, found = 0.0, []
+        for _ in range(count):
+            found.append(at)
+            at += dice.expovariate(pace.rate)
+        return tuple(found)
     if pace.arrival is Arrival.BURSTS:
-        return _bursts(pace.rate, max(pace.burst, 1), count)
+        burst = max(pace.burst, 1)
+        # `burst` at the same moment, then nothing until the mean rate is kept.
+        return tuple((n // burst) * burst / pace.rate for n in range(count))
     if pace.arrival is Arrival.RAMP:
         return _ramp(pace.rate, pace.to_rate or pace.rate, count)
     return tuple(n / pace.rate for n in range(count))
-
-
-def _poisson(rate: float, count: int, dice: Random) -> tuple[float, ...]:
-    """Gaps are exponential and independent: users who do not know of each other."""
-    at, found = 0.0, []
-    for _ in range(count):
-        found.append(at)
-        at += dice.expovariate(rate)
-    return tuple(found)
-
-
-def _bursts(rate: float, burst: int, count: int) -> tuple[float, ...]:
-    """`burst` at the same moment, then nothing until the mean rate is kept."""
-    return tuple((n // burst) * burst / rate for n in range(count))
 
 
 def _ramp(first: float, last: float, count: int) -> tuple[float, ...]:

@@ -214,7 +214,8 @@ def _trouble(exchange: Exchange) -> tuple[str, str, float | None]:
         retry = _seconds(exchange.headers.get(b"retry-after"))
         return f"http-{exchange.status}", _told(exchange), retry
     if exchange.stream is None:
-        return _no_stream(exchange)
+        kind = exchange.headers.get(b"content-type", b"").decode("latin-1") or "no content type"
+        return "no-stream", f"the answer is no event stream but {kind}: {_told(exchange)}", None
     return (*_stream_trouble(exchange.stream), None)
 
 
@@ -240,11 +241,6 @@ def _told(exchange: Exchange) -> str:
     said = message(told) if isinstance(told, dict) else str(told)[:_SHOWN]
     where = exchange.headers.get(b"location", b"").decode("latin-1")
     return (said or "(empty body)") + (f" -> {where}" if where else "")
-
-
-def _no_stream(exchange: Exchange) -> tuple[str, str, None]:
-    kind = exchange.headers.get(b"content-type", b"").decode("latin-1") or "no content type"
-    return "no-stream", f"the answer is no event stream but {kind}: {_told(exchange)}", None
 
 
 def _seconds(value: bytes | None) -> float | None:
