@@ -47,10 +47,6 @@ def functions_missing(context: Context) -> Iterator[Found]:
             )
 
 
-def _verb(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
 def verbs_missing(context: Context) -> Iterator[Found]:
     for facts, nic in nics(context):
         active = [port.device for port in known(facts.rdma) or () if port.active]

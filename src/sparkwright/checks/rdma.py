@@ -100,12 +100,16 @@ def _harm(facts: NodeFacts, setting: Setting) -> str:
     if (name == "NCCL_IB_DISABLE" and value == "1") or (name == "NCCL_NET" and value.lower() == "socket"):
         return "RDMA is off: NCCL goes over sockets at a fraction of the speed"
     if name in _INTERFACES:
-        # `^eth` excludes, `=eth0` is exact, anything else a prefix.
-        links = known(facts.interfaces)
-        wanted = [word.strip().lstrip("=") for word in value.split(",") if word.strip()]
-        there = [word for word in wanted if any(link.name.startswith(word) for link in links or ())]
-        return "" if links is None or there or value.startswith("^") else f"the node has no interface {value}"
+        return _no_interface(facts, value)
     return _few_hcas(facts, value) if name == "NCCL_IB_HCA" else ""
+
+
+def _no_interface(facts: NodeFacts, value: str) -> str:
+    """`^eth` excludes, `=eth0` is exact, anything else a prefix."""
+    links = known(facts.interfaces)
+    wanted = [word.strip().lstrip("=") for word in value.split(",") if word.strip()]
+    there = [word for word in wanted if any(link.name.startswith(word) for link in links or ())]
+    return "" if links is None or there or value.startswith("^") else f"the node has no interface {value}"
 
 
 def _few_hcas(facts: NodeFacts, value: str) -> str:

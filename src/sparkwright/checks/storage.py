@@ -144,15 +144,19 @@ def foreign_owner(context: Context) -> Iterator[Found]:
         for store in known(facts.stores) or ():
             owner, _, path = store.foreign.partition(" ")
             if path and identity and identity.user not in (owner, "root"):
-                # The hub's cache is; a folder of models that somebody else looks after may be meant to be read only.
-                found = node_of(context, facts.node)
                 yield Found(
                     f"{path}: owner {owner}, not {identity.user}",
                     title=f"{owner} owns files in {store.path}",
                     fix=f"on {facts.node}: sudo chown -R {identity.user}: {store.path}",
-                    severity=WARN if found is not None and found.paths.hub == store.path else INFO,
+                    severity=WARN if _written_by_clients(context, facts.node, store.path) else INFO,
                     subject=facts.node,
                 )
+
+
+def _written_by_clients(context: Context, node: str, path: str) -> bool:
+    """The hub's cache is; a folder of models that somebody else looks after may be meant to be read only."""
+    found = node_of(context, node)
+    return found is not None and found.paths.hub == path
 
 
 CHECKS = explained(

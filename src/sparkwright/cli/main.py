@@ -112,14 +112,18 @@ class Voice:
 
 def entry() -> None:
     """The console script. Exit: 0 good, 1 findings, 2 usage, 3 node, 4 busy, 5 not ready, 70 our bug, 130 Ctrl-C."""
-    # Where the caller has closed one (`>&-`): else a file that is opened takes its place, and gets what is printed.
+    _open_streams()
+    # https://no-color.org: any value that is not empty; click does not look at it by itself.
+    sys.exit(run(sys.argv[1:], False if os.environ.get("NO_COLOR") else None))
+
+
+def _open_streams() -> None:
+    """Where the caller has closed one (`>&-`): else a file that is opened takes its place, and gets what is printed."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         pass
     os.close(handle)
     sys.stdout = sys.stdout or os.fdopen(STDOUT, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(STDERR, "w", closefd=False)
-    # https://no-color.org: any value that is not empty; click does not look at it by itself.
-    sys.exit(run(sys.argv[1:], False if os.environ.get("NO_COLOR") else None))
 
 
 def run(args: list[str], color: bool | None = None) -> int:
@@ -132,14 +136,18 @@ def run(args: list[str], color: bool | None = None) -> int:
     except BaseException as error:
         code = _failed(error, Voice("--debug" in args, color))
         if "--json" in args and code not in (0, STOPPED):
-            # The failure as JSON on stdout, where a program expects the result.
-            from sparkwright.cli.failure import failure_json
-
-            try:
-                click.echo(failure_json(error, _all_known(error), code))
-            except BrokenPipeError:
-                _write_nowhere()
+            _tell_program(error, code)
     return code if isinstance(code, int) else 0
+
+
+def _tell_program(error: BaseException, code: int) -> None:
+    """The failure as JSON on stdout, where a program expects the result."""
+    from sparkwright.cli.failure import failure_json
+
+    try:
+        click.echo(failure_json(error, _all_known(error), code))
+    except BrokenPipeError:
+        _write_nowhere()
 
 
 def _failed(error: BaseException, voice: Voice) -> int:
@@ -158,11 +166,7 @@ def _failed(error: BaseException, voice: Voice) -> int:
             voice.echo(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}", fg="red")
             return StoreError.exit_code
         case Exception() if not isinstance(error, click.Abort):
-            import traceback
-
-            traceback.print_exception(error)
-            voice.echo(f"sparkwright {__version__}: {ISSUE_HINT}")
-            return 70
+            return _bug(error, voice)
     voice.echo("stopped")
     return STOPPED
 
@@ -198,6 +202,14 @@ def _misused(error: click.ClickException, voice: Voice) -> int:
     if context:
         voice.echo(f"hint:  {context.command_path} --help")
     return 2
+
+
+def _bug(error: Exception, voice: Voice) -> int:
+    import traceback
+
+    traceback.print_exception(error)
+    voice.echo(f"sparkwright {__version__}: {ISSUE_HINT}")
+    return 70
 
 
 def _known(error: SparkwrightError, voice: Voice) -> int:

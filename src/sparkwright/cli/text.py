@@ -29,10 +29,7 @@ def mark(simulated: bool) -> str:
 
 def plan_text(plan: Plan, staging: Iterable[str], why: bool) -> str:
     """The whole plan: where, what fits, how fast, what would be staged, the exact commands, findings, what does fit."""
-    recipe = plan.recipe
-    profile = f"@{recipe.profile}" if recipe.profile else ""
-    text = f"{recipe.name}{profile}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
-    parts = [mark(recipe.model.simulated or plan.cluster.simulated) + text, _where(plan)]
+    parts = [_title(plan), _where(plan)]
     if plan.ledgers:
         parts.append(memory_text(plan.ledgers, why))
     if outlook := outlook_text(plan, why):
@@ -72,6 +69,13 @@ def _number(count: int, kind: str = "") -> str:
     return f"{count} {kind}finding{'' if count == 1 else 's'}"
 
 
+def _title(plan: Plan) -> str:
+    recipe = plan.recipe
+    profile = f"@{recipe.profile}" if recipe.profile else ""
+    text = f"{recipe.name}{profile}: {recipe.model.label} on {recipe.engine.name} {recipe.engine.version}"
+    return mark(recipe.model.simulated or plan.cluster.simulated) + text
+
+
 def _where(plan: Plan) -> str:
     rows = []
     for rank, node in enumerate(plan.placement.nodes):
@@ -100,15 +104,7 @@ def _rank(spec: RankSpec, own: Sequence[str]) -> str:
     what = f"container of {spec.image}" if spec.runtime is Runtime.DOCKER else "process"
     files = (line for file in spec.files for line in _file(file))
     mounts = (f"mount {mount.label}" for mount in spec.mounts)
-    words = (*(spec.entrypoint or ()), *spec.argv)
-    # A command line broken before each option.
-    lines: list[str] = []
-    for word in words:
-        if not lines or word.startswith("--") or len(lines[-1]) > 100:
-            lines.append(shlex.quote(word))
-        else:
-            lines[-1] += f" {shlex.quote(word)}"
-    told = [*own, *mounts, *files, *[f"{line} \\" for line in lines[:-1]] + lines[-1:]]
+    told = [*own, *mounts, *files, *_wrapped((*(spec.entrypoint or ()), *spec.argv))]
     return f"rank {spec.rank} on {spec.node}: {what}\n{_indented(told)}"
 
 
@@ -124,6 +120,17 @@ def _file(file: RankFile) -> list[str]:
 
 def _indented(lines: Iterable[str]) -> str:
     return "\n".join(f"    {line}" for line in lines)
+
+
+def _wrapped(words: Sequence[str]) -> list[str]:
+    """A command line broken before each option."""
+    lines: list[str] = []
+    for word in words:
+        if not lines or word.startswith("--") or len(lines[-1]) > 100:
+            lines.append(shlex.quote(word))
+        else:
+            lines[-1] += f" {shlex.quote(word)}"
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def answer_text(answer: Answer) -> str:

@@ -32,7 +32,20 @@ _LONGEST = 63 - len("-0-") - 10
 def k8s(source: Source) -> tuple[Written, ...]:
     """One file for `kubectl apply -f`. Raises UsageError for the process runtime, and where one template cannot do."""
     no_docker(source, "k8s")
-    # All workers are made from one template: image and folders must be the same on their nodes.
+    _one_template(source)
+    objects = [_scripts(source), _group(source), *_service(source)]
+    text = comment(_head(source)) + "---\n" + "---\n".join(as_yaml(entry) for entry in objects)
+    return (Written(f"{name(source)}.yaml", text),)
+
+
+def name(source: Source) -> str:
+    """The deployment's name as Kubernetes takes it: an RFC 1035 label with room for what is made of it."""
+    words = re.sub(r"[^a-z0-9-]", "-", source.name.lower()).strip("-")
+    return (words if words[:1].isalpha() else f"d-{words}")[:_LONGEST].strip("-")
+
+
+def _one_template(source: Source) -> None:
+    """All workers are made from one template: image and folders must be the same on their nodes."""
     if any(spec.entrypoint is None for spec in source.specs):
         raise UsageError(
             "--emit k8s: the image's own entry point is not known, and the rank's script must start it",
@@ -45,15 +58,6 @@ def k8s(source: Source) -> tuple[Written, ...]:
                 f"--emit k8s: {unlike}, and a LeaderWorkerSet has one template for all workers",
                 hint="give all nodes the same `paths` in the cluster file",
             )
-    objects = [_scripts(source), _group(source), *_service(source)]
-    text = comment(_head(source)) + "---\n" + "---\n".join(as_yaml(entry) for entry in objects)
-    return (Written(f"{name(source)}.yaml", text),)
-
-
-def name(source: Source) -> str:
-    """The deployment's name as Kubernetes takes it: an RFC 1035 label with room for what is made of it."""
-    words = re.sub(r"[^a-z0-9-]", "-", source.name.lower()).strip("-")
-    return (words if words[:1].isalpha() else f"d-{words}")[:_LONGEST].strip("-")
 
 
 def _unlike(first: RankSpec, spec: RankSpec) -> str:
@@ -131,9 +135,6 @@ def _group(source: Source) -> dict[str, Any]:
 
 def _pod(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
     first = specs[0]
-    # On its own node each, and never two ranks on one: they share the network's ports and the GPU.
-    nodes = {"key": "kubernetes.io/hostname", "operator": "In", "values": [spec.node for spec in specs]}
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {_SET: name(source)}}}
     return {
         "metadata": {"labels": {"app.kubernetes.io/name": name(source)}},
         "spec": {
@@ -141,17 +142,22 @@ def _pod(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
             "hostIPC": True,
             "dnsPolicy": "ClusterFirstWithHostNet",
             "terminationGracePeriodSeconds": int(source.grace),
-            "affinity": {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [{"matchExpressions": [nodes]}]
-                    }
-                },
-                "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
-            },
+            "affinity": _placed(source, specs),
             "containers": [_container(source, specs)],
             "volumes": _volumes(source, first),
         },
+    }
+
+
+def _placed(source: Source, specs: Sequence[RankSpec]) -> dict[str, Any]:
+    """On its own node each, and never two ranks on one: they share the network's ports and the GPU."""
+    nodes = {"key": "kubernetes.io/hostname", "operator": "In", "values": [spec.node for spec in specs]}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {_SET: name(source)}}}
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [nodes]}]}
+        },
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
     }
 
 

@@ -75,27 +75,35 @@ def _mapping(record: Any, where: str) -> Mapping[str, Any]:
 
 def _recorded(record: Mapping[str, Any], where: str) -> Recorded | None:
     if "conversations" in record:
-        # The first question and its answer, as other benchmarks take it; None without both.
-        said = record["conversations"]
-        turns = [turn for turn in said if isinstance(turn, Mapping)] if isinstance(said, list) else []
-        values = [turn.get("value") for turn in turns[:2] if isinstance(turn.get("value"), str)]
-        if len(values) < 2 or not all(values) or turns[0].get("from") not in ("human", "user"):
-            return None
-        return Recorded(prompt=str(values[0]), answer=str(values[1]))
+        return _sharegpt(record, where)
     if "input_length" in record:
         return _mooncake(record, where)
     body = record.get("body", record)
     if isinstance(body, Mapping) and ("messages" in body or "prompt" in body):
-        output = body.get("max_completion_tokens") or body.get("max_tokens") or record.get("output_tokens") or 0
-        at = _seconds(record.get("at"), where)
-        if "messages" in body:
-            if not isinstance(body["messages"], list) or not body["messages"]:
-                raise UsageError(f"{where}: `messages` is a list of at least one", _HINT)
-            return Recorded(messages=json.dumps(body["messages"]), output_tokens=_tokens(output, where), at=at)
-        if not isinstance(body["prompt"], str) or not body["prompt"]:
-            raise UsageError(f"{where}: `prompt` is a text that is not empty", _HINT)
-        return Recorded(prompt=body["prompt"], output_tokens=_tokens(output, where), at=at)
+        return _plain(body, record, where)
     raise UsageError(f"{where}: neither prompt, messages, body, conversations nor input_length in it", _HINT)
+
+
+def _plain(body: Mapping[str, Any], record: Mapping[str, Any], where: str) -> Recorded:
+    output = body.get("max_completion_tokens") or body.get("max_tokens") or record.get("output_tokens") or 0
+    at = _seconds(record.get("at"), where)
+    if "messages" in body:
+        if not isinstance(body["messages"], list) or not body["messages"]:
+            raise UsageError(f"{where}: `messages` is a list of at least one", _HINT)
+        return Recorded(messages=json.dumps(body["messages"]), output_tokens=_tokens(output, where), at=at)
+    if not isinstance(body["prompt"], str) or not body["prompt"]:
+        raise UsageError(f"{where}: `prompt` is a text that is not empty", _HINT)
+    return Recorded(prompt=body["prompt"], output_tokens=_tokens(output, where), at=at)
+
+
+def _sharegpt(record: Mapping[str, Any], where: str) -> Recorded | None:
+    """The first question and its answer, as other benchmarks take it; None without both."""
+    said = record["conversations"]
+    turns = [turn for turn in said if isinstance(turn, Mapping)] if isinstance(said, list) else []
+    values = [turn.get("value") for turn in turns[:2] if isinstance(turn.get("value"), str)]
+    if len(values) < 2 or not all(values) or turns[0].get("from") not in ("human", "user"):
+        return None
+    return Recorded(prompt=str(values[0]), answer=str(values[1]))
 
 
 def _mooncake(record: Mapping[str, Any], where: str) -> Recorded:

@@ -81,17 +81,7 @@ def of_requests(rows: Sequence[Row], open_loop: bool, token_times: bool) -> Mapp
     """Metric -> its values over good requests. token_times: the rows know when each token came."""
     found = {name: _each(rows, figure) for name, figure in figures.per_request(open_loop).items()}
     if token_times:
-        # A read with n tokens after a gap g gives n values of g/n; of the first read's tokens no gap is known.
-        sizes = np.fromiter((len(row.reads.at) for row in rows), np.intp, len(rows))
-        total = int(sizes.sum())
-        at = np.fromiter(chain.from_iterable(row.reads.at for row in rows), np.float64, total)
-        tokens = np.fromiter(chain.from_iterable(row.reads.tokens for row in rows), np.int32, total)
-        owners = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
-        later = np.ones(total, bool)
-        later[np.cumsum(sizes)[sizes > 0] - sizes[sizes > 0]] = False
-        later &= tokens > 0
-        gaps = np.diff(at, prepend=0.0)[later] / tokens[later]
-        found["itl"] = Sample(np.repeat(gaps, tokens[later]), np.repeat(owners[later], tokens[later]))
+        found["itl"] = _itl(rows)
     return {name: sample for name, sample in found.items() if len(sample.values)}
 
 
@@ -99,6 +89,20 @@ def _each(rows: Sequence[Row], figure: figures.Figure) -> Sample:
     pairs = [(value, place) for place, row in enumerate(rows) if (value := figure(row)) is not None]
     values = np.fromiter((value for value, _ in pairs), np.float64, len(pairs))
     return Sample(values, np.fromiter((place for _, place in pairs), np.intp, len(pairs)))
+
+
+def _itl(rows: Sequence[Row]) -> Sample:
+    """A read with n tokens after a gap g gives n values of g/n; of the first read's tokens no gap is known."""
+    sizes = np.fromiter((len(row.reads.at) for row in rows), np.intp, len(rows))
+    total = int(sizes.sum())
+    at = np.fromiter(chain.from_iterable(row.reads.at for row in rows), np.float64, total)
+    tokens = np.fromiter(chain.from_iterable(row.reads.tokens for row in rows), np.int32, total)
+    owners = np.repeat(np.arange(len(rows), dtype=np.int32), sizes)
+    later = np.ones(total, bool)
+    later[np.cumsum(sizes)[sizes > 0] - sizes[sizes > 0]] = False
+    later &= tokens > 0
+    gaps = np.diff(at, prepend=0.0)[later] / tokens[later]
+    return Sample(np.repeat(gaps, tokens[later]), np.repeat(owners[later], tokens[later]))
 
 
 def of_repeats(levels: Sequence[Level], limits: Slo | None) -> Mapping[str, Sample]:
