@@ -11,8 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from sparkwright.cli.explain_pages import Page, pages
-from sparkwright.compat.schema import Row
-from sparkwright.compat.table import ENGINES, read_table
+from sparkwright.compat.table import ENGINES, Row, read_table
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "rules"

@@ -22,9 +22,16 @@ from sparkwright.domain.progress import Notice, Progress, StepDone, StepStarted
 from sparkwright.domain.recipe import Build, Recipe, Runtime
 from sparkwright.facts import engine_image as commands
 from sparkwright.facts.engine_image import BuiltImage, parse
-from sparkwright.images.dockerfile import FREEZE, archive, context
-from sparkwright.images.fit import no_room, room_to_build, wrong_machine
-from sparkwright.images.name import image_name, labels
+from sparkwright.images.dockerfile import (
+    FREEZE,
+    archive,
+    context,
+    image_name,
+    labels,
+    no_room,
+    room_to_build,
+    wrong_machine,
+)
 from sparkwright.remote import staging
 
 # `Step 3/12 : RUN ...` of the classic builder, `#7 [3/9] RUN ...` of BuildKit.

@@ -14,7 +14,7 @@ from sparkwright.loadgen.stats import summarize
 from sparkwright.ports import RunStore
 from sparkwright.report.html import page
 from sparkwright.report.markdown import markdown
-from sparkwright.report.tree import tree
+from sparkwright.report.tables import tree
 
 
 class Form(StrEnum):

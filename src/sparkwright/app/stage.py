@@ -15,7 +15,7 @@ from sparkwright.domain.progress import Notice
 from sparkwright.domain.recipe import Model, Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
-from sparkwright.images.name import image_name
+from sparkwright.images.dockerfile import image_name
 from sparkwright.remote import docker, staging
 
 # Exit codes: of the shell, of rsync, of ssh.

@@ -11,7 +11,7 @@ from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.unknown import known
 from sparkwright.engines.catalog import simulator
-from sparkwright.images.name import image_name
+from sparkwright.images.dockerfile import image_name
 
 
 def engine_restarts(facts: NodeFacts) -> Iterator[Found]:

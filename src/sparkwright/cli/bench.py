@@ -135,7 +135,7 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
             shared.print_json(plans[0] if len(plans) == 1 else {"plans": plans})
         return
     baseline, measured = asyncio.run(_all(targets, said, how))
-    end = importlib.import_module("sparkwright.cli.bench_done")  # with numpy, which measuring has no use for
+    end = importlib.import_module("sparkwright.cli.bench_text")  # with numpy, which measuring has no use for
     done = end.Done(measured, gates, how["allow_simulated"], baseline)
     shared.print_json(end.done_json(done)) if as_json else echo(end.done_text(done))
     raise click.exceptions.Exit(end.exit_code(done))

@@ -13,11 +13,9 @@ from sparkwright.app.gather import Gathered, gather
 from sparkwright.app.services import Services
 from sparkwright.checks.attention import FORMER, attention
 from sparkwright.cli import options as shared
-from sparkwright.cli.check_fix import How, fix, results_text, take_back, wanted_json
-from sparkwright.cli.check_text import quiet_lines, shown, summary
-from sparkwright.cli.columns import echo
+from sparkwright.cli.check_fix import How, fix, quiet_lines, results_text, shown, summary, take_back, wanted_json
+from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.facts_text import facts_text
-from sparkwright.cli.findings import findings_text
 from sparkwright.cli.text import mark
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError, UsageError

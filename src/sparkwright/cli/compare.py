@@ -9,8 +9,7 @@ import click
 from sparkwright.app import report as use
 from sparkwright.app.report import Against
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench_done import gates_text
-from sparkwright.cli.bench_text import comparison_text
+from sparkwright.cli.bench_text import comparison_text, gates_text
 from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store

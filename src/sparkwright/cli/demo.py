@@ -22,9 +22,8 @@ from sparkwright.app.services import LaunchRequest, Services, expand
 from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import down
 from sparkwright.cli import options as shared
-from sparkwright.cli.check_text import summary
-from sparkwright.cli.columns import echo
-from sparkwright.cli.findings import findings_text
+from sparkwright.cli.check_fix import summary
+from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.text import answer_text, deployment_text, plan_text
 from sparkwright.domain.cluster import Cluster, Node
 from sparkwright.domain.deployment import Deployment

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from sparkwright.app.diagnose import Examined
-from sparkwright.cli.columns import fold, fold_command
-from sparkwright.cli.findings import findings_text
+from sparkwright.cli.columns import findings_text, fold, fold_command
 from sparkwright.cli.text import mark
 from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, Sureness, likely
 from sparkwright.domain.finding import Severity

@@ -1,16 +1,19 @@
-"""`sparkwright incidents`."""
+"""`sparkwright incidents`: the command and its text."""
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 import click
 
 from sparkwright.app import incidents as use
+from sparkwright.app.incidents import Remembered, Shown
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
-from sparkwright.cli.incidents_text import list_text, shown_text
-from sparkwright.domain.deployment import is_deployment_name
-from sparkwright.domain.incident import Incident
+from sparkwright.cli.columns import aligned, echo, fold, fold_command
+from sparkwright.cli.text import mark
+from sparkwright.domain.deployment import DeploymentState, is_deployment_name
+from sparkwright.domain.incident import Incident, IncidentEvent
+from sparkwright.domain.units import duration
 from sparkwright.wiring import ClusterOptions
 
 SCHEMA = 1
@@ -91,3 +94,118 @@ def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
 
 def _json(incident: Incident) -> dict[str, Any]:
     return {**asdict(incident), "open": incident.is_open, "away": incident.away}
+
+
+_LONG, _SHORT = 400, 70
+_LINES = 8
+
+
+def when(at: float) -> str:
+    """In the user's time zone."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def list_text(found: Remembered) -> str:
+    """A restart has no number."""
+    rows = [(incident.opened_at, _row(incident)) for _, incident in found.incidents]
+    rows += [
+        (event.at, ("-", when(event.at), name, event.kind, "", _cut(event.text, _SHORT)))
+        for _, name, event in found.restarts
+    ]
+    return aligned([row for _, row in sorted(rows, key=lambda pair: pair[0], reverse=True)])
+
+
+def _row(incident: Incident) -> tuple[str, ...]:
+    away = "" if incident.away is None else f", {duration(incident.away)} away"
+    outcome = "open" if incident.is_open else f"{incident.outcome}{away}"
+    told = f"{mark(incident.simulated)}{incident.kind}"
+    return str(incident.number), when(incident.opened_at), incident.deployment, told, outcome, _short(incident)
+
+
+def _short(incident: Incident) -> str:
+    return f"{_cut(incident.what, _SHORT)}{f'; cause: {_cut(incident.cause, _SHORT)}' if incident.cause else ''}"
+
+
+def shown_text(shown: Shown) -> str:
+    """What, when, the evidence, cause and fix, what was done, and how it ended."""
+    incident = shown.incident
+    title = f"{mark(incident.simulated)}incident {incident.number}  {incident.deployment}: {incident.kind}"
+    parts = [title, fold(f"  what      {incident.what}", 12), f"  began     {_began(incident)}"]
+    parts += [fold(f"  evidence  {_cut(line)}", 12) for line in incident.evidence[:_LINES]]
+    parts += _cause(shown)
+    parts += _done(incident)
+    parts += [f"  {'open' if incident.is_open else 'ended':<8}  {_end(incident)}"]
+    return "\n".join([*parts, *_kept(shown)])
+
+
+def _began(incident: Incident) -> str:
+    """And how long it took to be found: a deployment that is drained has a fault that is known."""
+    found = next((event.at for event in incident.events if event.kind == DeploymentState.DRAINING), 0.0)
+    later = f", detected {duration(found - incident.opened_at)} later" if found >= incident.opened_at + 1.0 else ""
+    return f"{when(incident.opened_at)}{later}"
+
+
+def _cut(line: str, most: int = _LONG) -> str:
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _cause(shown: Shown) -> list[str]:
+    """From the diagnosis that was saved; from the incident itself where that file is gone."""
+    incident, causes = shown.incident, _causes(shown.diagnosis)
+    if not causes and not incident.cause:
+        return ["  cause     none that is known"]
+    first = causes[0] if causes else {}
+    code = first.get("code") or incident.code
+    lines = [fold(f"  cause     {first.get('title') or incident.cause}{f' [{code}]' if code else ''}", 12)]
+    lines += [fold(f"  proof     {_proof(one)}", 12) for one in first.get("proof", ())[:3]]
+    fixes, word = first.get("fix") or incident.fix, "by hand" if _mends_itself(incident) else "fix"
+    return [*lines, *(fold_command(f"  {word if n == 0 else '':<8}  ", str(step)) for n, step in enumerate(fixes))]
+
+
+def _mends_itself(incident: Incident) -> bool:
+    """What the supervisor is at, or has done, nobody else need do."""
+    return incident.is_open or incident.serving_at > 0
+
+
+def _causes(diagnosis: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Of a whole examination (`diagnose --json`) or of the bare diagnosis; what another version wrote is no cause."""
+    found = (diagnosis or {}).get("diagnosis") or diagnosis or {}
+    causes = found.get("causes") if isinstance(found, dict) else None
+    return [one for one in causes if isinstance(one, dict)] if isinstance(causes, list) else []
+
+
+def _proof(proof: Any) -> str:
+    if not isinstance(proof, dict):
+        return _cut(str(proof))
+    return f"{proof.get('source', '')}:{proof.get('number', '')}  {_cut(str(proof.get('text', '')))}"
+
+
+def _done(incident: Incident) -> list[str]:
+    if not incident.events:
+        return []
+    rows = [_event(event, incident.opened_at) for event in incident.events]
+    return ["  done", *(fold(f"    {after:>9}  {said}", 15) for after, said in rows)]
+
+
+def _event(event: IncidentEvent, opened: float) -> tuple[str, str]:
+    said = event.text if event.text.startswith(event.kind) else f"{event.kind}: {event.text}".removesuffix(": ")
+    return f"+{duration(max(0.0, event.at - opened))}", said
+
+
+def _end(incident: Incident) -> str:
+    if incident.is_open:
+        return "it is being worked on, or its supervisor is gone: sparkwright status"
+    away = "" if incident.away is None else f", clients got nothing for {duration(incident.away)}"
+    return f"{when(incident.closed_at)}, {incident.outcome}{away}"
+
+
+def _kept(shown: Shown) -> list[str]:
+    """Where the evidence is, and how to read it."""
+    incident, lines = shown.incident, []
+    if shown.files:
+        names = ", ".join(name for name, _ in shown.files if name != "incident.json")
+        if not names:
+            return ["  kept      no evidence but these lines"]
+        lines.append(fold(f"  kept      {incident.folder} on {shown.node}: {names}", 12))
+        lines.append(f"  logs      sparkwright logs {incident.deployment} --incident {incident.number}")
+    return lines or ["  kept      its evidence is no longer kept"]

@@ -219,7 +219,7 @@ def _known(error: SparkwrightError, voice: Voice) -> int:
 
         traceback.print_exception(error)
     if isinstance(error, Refused) and error.findings:
-        from sparkwright.cli.findings import findings_text
+        from sparkwright.cli.columns import findings_text
 
         voice.echo(findings_text(error.findings))
         if error.remedies:

@@ -113,7 +113,7 @@ def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> 
     """Exit 1 when `up` would refuse every one of them."""
     from sparkwright.app.plan import stopping
     from sparkwright.app.prepare import planned  # only where several are compared
-    from sparkwright.cli.plan_compare import comparison_json, comparison_text
+    from sparkwright.cli.plan_optimize import comparison_json, comparison_text
     from sparkwright.cli.plan_result import plan_json
 
     found = shared.drive(where, lambda services: planned(services, opened), quiet=True)

@@ -13,11 +13,10 @@ from sparkwright.app.running import describe_running
 from sparkwright.app.services import resolved_paths
 from sparkwright.app.stage import staging_text
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
+from sparkwright.cli.columns import echo, findings_text
 from sparkwright.cli.failure import remedy_json
-from sparkwright.cli.findings import findings_text
 from sparkwright.cli.measured import measured_json, measured_text
-from sparkwright.cli.plan_advice import advice_json
+from sparkwright.cli.plan_outlook import advice_json
 from sparkwright.cli.text import plan_text
 from sparkwright.domain.errors import Refused, UsageError
 from sparkwright.domain.facts import Unknown

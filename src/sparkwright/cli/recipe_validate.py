@@ -1,5 +1,6 @@
-"""`sparkwright recipes validate`: what can be checked of a recipe without any node."""
+"""`sparkwright recipes validate` and `recipes import`: what can be checked of a recipe without any node."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,11 +17,13 @@ from sparkwright.cli.options import json_option, print_json
 from sparkwright.cli.recipe_text import first_sentence
 from sparkwright.domain.check import Context
 from sparkwright.domain.cluster import Cluster
-from sparkwright.domain.errors import RecipeError
+from sparkwright.domain.errors import RecipeError, UsageError
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import Recipe, RecipeState
 from sparkwright.engines.catalog import rehearse
 from sparkwright.planner.parallelism import advise
+from sparkwright.recipes.importers.draft import ImportOptions
+from sparkwright.recipes.importers.importer import Imported, import_recipe
 from sparkwright.recipes.load import load_recipe, what_is_left
 from sparkwright.recipes.vocabulary import in_recipe
 
@@ -124,3 +127,69 @@ def _say(result: dict[str, Any]) -> None:
     count = len(result["errors"])
     hint = f"; {result['hint']}" if result.get("hint") else ""
     echo(f"{result['name']}: {count} error{'s' if count > 1 else ''}{hint}", err=True)
+
+
+@click.command(name="import", short_help="Convert another tool's recipe.")
+@click.argument("file", metavar="FILE|-")
+@click.option("--out", default="", metavar="NAME.yaml", help="Write the recipe to this file. [default: stdout]")
+@click.option("--name", default="", metavar="NAME", help="Name of the recipe. [default: the source's]")
+@click.option("--engine-version", "version", default="", metavar="VERSION", help="Version of the engine in the image.")
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Number of nodes. [default: the source's]")
+@click.option("--strict", is_flag=True, help="Exit 1 if anything was left out, assumed, or grants privileges.")
+@json_option
+def import_command(file: str, out: str, strict: bool, as_json: bool, **options: Any) -> None:
+    """Convert a recipe of sparkrun (v1, v2) or vLLM. `-` reads stdin.
+
+    Exit status: 2 if the result is not a valid recipe yet; it is written anyway, and each line gives a reason.
+
+    \b
+    Examples:
+      sparkwright recipes import theirs.yaml --out mine.yaml
+      sparkwright recipes import - --engine-version 0.26.0 <theirs.yaml >mine.yaml
+    """
+    source = file if file != "-" else "stdin"
+    made = import_recipe(_text(file), source, ImportOptions(options["name"], options["version"], options["nodes"] or 0))
+    path = out or f"{made.name}.yaml"
+    said = Rehearsed(made.errors) if made.errors else rehearsed(_variants(made.text, path), path)
+    if out:
+        _write(Path(out), made.text)
+    if as_json:
+        print_json({"name": made.name, "text": made.text, "left_out": made.notes, **asdict(said)})
+    else:
+        _say_unknown(made, said, path, shown=not out)
+    if said.errors or (strict and made.notes):
+        raise click.exceptions.Exit(2 if said.errors else 1)
+
+
+def _variants(text: str, path: str) -> list[Recipe]:
+    recipe = load_recipe(text, path)
+    return [recipe, *(load_recipe(text, path, profile) for profile in recipe.profiles)]
+
+
+def _text(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "is not UTF-8 text"
+        raise RecipeError(f"{file}: cannot be read: {why}", hint="check the path") from None
+
+
+def _write(path: Path, text: str) -> None:
+    if path.exists():
+        raise UsageError(f"{path}: exists already", hint="give another --out, or remove it first")
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}", hint="give another --out") from None
+
+
+def _say_unknown(made: Imported, said: Rehearsed, path: str, shown: bool) -> None:
+    if shown:
+        click.echo(made.text, nl=False)
+    for note in made.notes:
+        echo(f"note: {note}", err=True)
+    for line in (*said.softly(), *said.errors):
+        echo(line, err=True)
+    todo = f"{len(said.errors)} error(s); edit the file, then `sparkwright recipes validate {path}`"
+    good = "valid, state documented: nobody has served it with sparkwright"
+    echo(f"{path}: {todo if said.errors else good}", err=True)

@@ -11,10 +11,9 @@ import click
 from sparkwright.app import runs as use
 from sparkwright.app.runs import RunsAndFiles
 from sparkwright.cli import options as shared
-from sparkwright.cli.bench_done import summary_json
-from sparkwright.cli.bench_text import next_text, summary_text
+from sparkwright.cli.bench_text import next_text, summary_json, summary_text
 from sparkwright.cli.columns import aligned, echo
-from sparkwright.cli.incidents_text import when
+from sparkwright.cli.incidents import when
 from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.run import Listed, Run

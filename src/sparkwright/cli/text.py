@@ -3,11 +3,9 @@
 import shlex
 from collections.abc import Iterable, Sequence
 
-from sparkwright.cli.columns import aligned, fold
-from sparkwright.cli.findings import findings_text
-from sparkwright.cli.plan_advice import advice_text
+from sparkwright.cli.columns import aligned, findings_text, fold
 from sparkwright.cli.plan_memory import memory_text
-from sparkwright.cli.plan_outlook import outlook_text, remedies_text
+from sparkwright.cli.plan_outlook import advice_text, outlook_text, remedies_text
 from sparkwright.cli.supervised_text import since_text, supervised_text
 from sparkwright.domain.deployment import Answer, Deployment
 from sparkwright.domain.facts import RankStatus

@@ -10,8 +10,7 @@ from sparkwright.app.gateway import Reach
 from sparkwright.app.prepare import Outcome
 from sparkwright.app.running import describe_running
 from sparkwright.app.stage import staging_text
-from sparkwright.cli.columns import aligned, fold
-from sparkwright.cli.findings import findings_text
+from sparkwright.cli.columns import aligned, findings_text, fold
 from sparkwright.cli.text import mark, plan_text
 from sparkwright.domain.deployment import Answer
 from sparkwright.domain.finding import Severity

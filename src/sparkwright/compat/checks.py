@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from sparkwright.compat.combination import combination
-from sparkwright.compat.table import unheard
-from sparkwright.compat.verdicts import named, row_text, rows_with
+from sparkwright.compat.table import named, row_text, rows_with, unheard
 from sparkwright.domain.check import Check, Context, Found, explained
 from sparkwright.domain.finding import BLOCK, INFO, OVERRIDE, WARN
 from sparkwright.domain.recipe import RecipeState

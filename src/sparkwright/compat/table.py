@@ -4,18 +4,91 @@ Only the file of the engine that is asked for is parsed, and only once.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import yaml
 
-from sparkwright.compat.combination import GB10, Combination
-from sparkwright.compat.schema import Row, Table, table
+from sparkwright.compat.combination import GB10, Combination, combination
+from sparkwright.domain.check import Context
+from sparkwright.domain.codec import from_tree
+from sparkwright.domain.recipe import RecipeState
 from sparkwright.engines.catalog import ENGINES as DRIVEN
 from sparkwright.engines.catalog import SEPARATE
 from sparkwright.engines.tables import DATA_OF
-from sparkwright.engines.version import within
+from sparkwright.engines.version import bounds, within
+
+VERDICTS = ("works", "blocked", "degraded", "unknown")
+_DATE = re.compile(r"20\d\d-[01]\d(-[0-3]\d)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One thing known. What a row leaves out holds for all: a recipe must meet everything that it states.
+
+    architectures: as config.json names them. formats: of weights or experts (fp8, nvfp4, ...), or the name of the
+    quantization method. versions, nodes: ranges. image, model: regular expressions on the image and on the model's id
+    or path. flags, env: name -> values of which one must be there; '' is a name that is not given, '*' any value.
+    otherwise: what other sources show against it; such a row only informs.
+    date: of the source where it has one, else when it was read.
+    """
+
+    architectures: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    versions: str = ""
+    chip: str = "sm_121"
+    nodes: str = ""
+    image: str = ""
+    model: str = ""
+    flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    env: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kv: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()
+    pull_request: int = 0
+    verdict: str
+    reason: str
+    alternative: str = ""
+    otherwise: str = ""
+    source: str
+    date: str
+
+    def __post_init__(self) -> None:
+        """Raises ValueError."""
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"verdict {self.verdict!r} is none of {', '.join(VERDICTS)}")
+        if self.verdict in ("blocked", "degraded") and not self.alternative:
+            raise ValueError(f"verdict {self.verdict} wants an alternative")
+        if self.verdict == "blocked" and self.otherwise:
+            raise ValueError("what other sources contradict is at most degraded")
+        if not (self.reason and self.source and self.chip and _DATE.fullmatch(self.date)):
+            raise ValueError(f"reason, source, chip and a date as 2026-11 belong to every row: {self.reason!r}")
+        for wanted in (self.versions, self.nodes):
+            bounds(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file. vLLM's is also of vLLM on Ray: `engines` of a row distinguishes them."""
+
+    engine: str
+    rows: tuple[Row, ...]
+
+
+def table(tree: Mapping[str, Any]) -> Table:
+    """Of a file whose values are texts, lists and mappings. Raises ValueError."""
+    return Table(tree["engine"], tuple(map(row, tree["rows"])))
+
+
+def row(tree: Mapping[str, Any]) -> Row:
+    """Raises ValueError, also for a key that no row has."""
+    if unknown := sorted(set(tree) - {one.name for one in fields(Row)}):
+        raise ValueError(f"no row has {', '.join(unknown)}")
+    return from_tree(Row, {**tree, "pull_request": int(tree.get("pull_request", 0))})
+
 
 ENGINES = tuple(name.replace("-", "_") for name in SEPARATE)
 
@@ -80,3 +153,26 @@ def _one_of(values: Iterable[str], value: str) -> bool:
 
 def _found(pattern: str, text: str) -> bool:
     return not pattern or re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def rows_with(context: Context, verdict: str) -> Iterator[tuple[Combination, Row]]:
+    """The rows of that verdict that the recipe meets; none for a refused recipe (REC001)."""
+    asked = combination(context)
+    if asked and asked.recipe.state is not RecipeState.REFUSED:
+        yield from ((asked, row) for row in known_of(asked) if row.verdict == verdict)
+
+
+def named(asked: Combination) -> str:
+    """`sglang 0.5.12 with DeepseekV4ForCausalLM (fp8, mxfp4) on sm_121`."""
+    formats = f" ({', '.join(sorted(asked.formats))})" if asked.formats else ""
+    return f"{asked.engine} {asked.version} with {asked.architecture or asked.model}{formats} on {asked.chip}"
+
+
+def cited(row: Row) -> str:
+    return f"{row.source}, {row.date}"
+
+
+def row_text(row: Row) -> str:
+    """The reason, the other side where there is one, and who reports it."""
+    other = f"; other side: {row.otherwise}" if row.otherwise else ""
+    return f"{row.reason}{other} [{cited(row)}]"

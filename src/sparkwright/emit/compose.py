@@ -7,9 +7,11 @@ from typing import Any
 from sparkwright.domain.plan import Mount, RankSpec
 from sparkwright.emit.source import (
     Source,
+    Varied,
     Written,
     as_yaml,
     comment,
+    common,
     filling_step,
     folders_step,
     manual,
@@ -18,8 +20,8 @@ from sparkwright.emit.source import (
     rank_files,
     secrets_file,
     title,
+    vary,
 )
-from sparkwright.emit.vary import Varied, common, vary
 from sparkwright.remote import docker
 
 _SOURCED = 'set -a; . "$0"; set +a; exec "$@"'

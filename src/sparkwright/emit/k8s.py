@@ -15,8 +15,18 @@ from typing import Any
 
 from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import RankSpec
-from sparkwright.emit.source import Source, Written, as_yaml, comment, no_docker, secret_names, title, to_fill
-from sparkwright.emit.vary import common, own
+from sparkwright.emit.source import (
+    Source,
+    Written,
+    as_yaml,
+    comment,
+    common,
+    no_docker,
+    own,
+    secret_names,
+    title,
+    to_fill,
+)
 from sparkwright.remote import docker
 
 RDMA = "rdma/hca_shared_devices_a"

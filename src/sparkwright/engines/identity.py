@@ -15,7 +15,7 @@ from sparkwright.engines.engine import PYTHON
 from sparkwright.engines.findings import ENG
 from sparkwright.engines.flag_data import flag_data
 from sparkwright.facts.engine_image import Question
-from sparkwright.images.fit import MACHINES
+from sparkwright.images.dockerfile import MACHINES
 
 # Engine -> its program, and the packages that it cannot do without; the first one carries its version.
 _KNOWN = {

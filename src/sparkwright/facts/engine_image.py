@@ -9,7 +9,7 @@ from shlex import quote
 from sparkwright.domain.command import Command, Completed
 from sparkwright.domain.facts import EngineFound, Unknown
 from sparkwright.facts.fact import not_understood, sections, whole
-from sparkwright.images.name import own
+from sparkwright.images.dockerfile import own
 from sparkwright.remote.host import script, texts
 from sparkwright.remote.staging import copied_tag
 

@@ -4,12 +4,18 @@ One stage: an engine compiles kernels while it runs, so that the compilers stay 
 gigabytes without a name behind. Neither `RUN --mount` nor `ADD --checksum`: Debian's docker.io has no BuildKit.
 """
 
+import hashlib
 import io
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from shlex import quote
 
-from sparkwright.domain.recipe import PTXAS, Build, PythonPackages, Recipe, Source
+from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts
+from sparkwright.domain.finding import Finding, Severity
+from sparkwright.domain.recipe import PTXAS, Build, PythonPackages, Recipe, Runtime, Source
+from sparkwright.domain.units import GIB, gib
 
 FOLDER = "/opt/sparkwright/build"
 CONSTRAINTS = "constraints.txt"
@@ -164,3 +170,98 @@ def archive(files: Mapping[str, str]) -> bytes:
             entry.size, entry.mode = len(content), 0o644
             tar.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
+
+
+NOTE = "built by `sparkwright build` from pinned parts; the tag is the hash of all of them"
+
+
+def content_hash(recipe: Recipe, build: Build) -> str:
+    """64 hex digits over the Dockerfile and the files with it, and the platform that they are built for."""
+    digest = hashlib.sha256(build.platform.encode())
+    for name, text in context(recipe, build).items():
+        digest.update(f"\0{name}\0{text}".encode())
+    return digest.hexdigest()
+
+
+def image_name(recipe: Recipe, build: Build) -> str:
+    """`sparkwright/NAME:HASH`."""
+    return f"sparkwright/{recipe.name}:{content_hash(recipe, build)[:12]}"
+
+
+def served(recipe: Recipe) -> Recipe:
+    """The recipe with the built image as its image, where it names no other."""
+    engine = recipe.engine
+    if recipe.build is None or engine.image or engine.runtime is not Runtime.DOCKER:
+        return recipe
+    note = engine.image_note or NOTE
+    return replace(recipe, engine=replace(engine, image=image_name(recipe, recipe.build), image_note=note))
+
+
+# Containers inherit them: none may be one of those by which ranks are found (remote.docker.LABEL + deployment, ...).
+PREFIX = "sparkwright.build."
+
+
+def labels(recipe: Recipe, build: Build, version: str, at: float) -> dict[str, str]:
+    """version: of sparkwright; at: seconds since the epoch. They change nothing of the image's content."""
+    return {
+        f"{PREFIX}recipe": recipe.name,
+        f"{PREFIX}recipe-hash": recipe.hash,
+        f"{PREFIX}content": content_hash(recipe, build),
+        f"{PREFIX}base": build.base,
+        f"{PREFIX}sources": " ".join(f"{s.name}={s.repository}@{s.commit}" for s in build.sources),
+        f"{PREFIX}unpinned": " ".join(build.unpinned.split()),
+        f"{PREFIX}engine": f"{recipe.engine.name} {recipe.engine.version}",
+        f"{PREFIX}by": f"sparkwright {version}",
+        f"{PREFIX}date": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+    }
+
+
+def own(found: Mapping[str, str]) -> dict[str, str]:
+    """Our labels of an image, without the prefix."""
+    return {name.removeprefix(PREFIX): value for name, value in found.items() if name.startswith(PREFIX)}
+
+
+# What `uname -m` says, by what Docker says.
+MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
+# An estimate: an image of vLLM with its CUDA takes 20 to 30 GB, and its sources with their object files as much again.
+_ENGINE, _OTHER = 60 * GIB, 2 * GIB
+_SPARE_SHARE = 0.05
+_DOCKER_ROOT = "/var/lib/docker"
+
+
+def room_to_build(build: Build) -> int:
+    """Bytes that a build wants free below Docker's root."""
+    return _ENGINE if build.sources and build.cuda_arch else _OTHER
+
+
+def wrong_machine(build: Build, facts: NodeFacts) -> Iterator[Finding]:
+    """ENG020 where the node has another processor than the image is for."""
+    wanted = MACHINES[build.platform.partition("/")[2]]
+    if isinstance(facts.identity, Identity) and facts.identity.arch != wanted:
+        yield Finding(
+            "ENG020", Severity.BLOCK, facts.node, f"build.platform is {build.platform}, and the node is not",
+            f"uname -m: expected {wanted}, found {facts.identity.arch}",
+            "a build emulates nothing: what it compiles would not run here, or take days",
+            "build on a node of that kind (--node), or write the platform of your nodes into the recipe",
+        )  # fmt: skip
+
+
+def no_room(nodes: Iterable[str], facts: Mapping[str, NodeFacts], size: int) -> Iterator[Finding]:
+    """DISK001 for each node whose Docker has less than `size` bytes; silent where it is not known."""
+    needed = int(size * (1 + _SPARE_SHARE))
+    for node in nodes:
+        disk = _docker_disk(facts[node])
+        if disk and disk.available < needed:
+            yield Finding(
+                "DISK001", Severity.BLOCK, node, f"no room for the image on {disk.mount}",
+                f"{gib(needed)} needed, {gib(disk.available)} free on {disk.mount}",
+                "an image takes 20 to 30 GB, and its build as much again",
+                "make room (`docker image prune`, `docker builder prune`), or move Docker's data-root",
+            )  # fmt: skip
+
+
+def _docker_disk(facts: NodeFacts) -> Disk | None:
+    root = facts.docker.root if isinstance(facts.docker, Docker) else ""
+    disks = facts.disks if isinstance(facts.disks, tuple) else ()
+    # Docker's root may be elsewhere than it usually is: a folder that was not asked about is not known.
+    return next((d for d in disks if d.path == root or (d.path == _DOCKER_ROOT and not root)), None)

@@ -1,14 +1,15 @@
 """Rules across the keys of one recipe. Each names the keys that it reads: it is left out where one of them is wrong."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sparkwright.domain.recipe import EngineChoice, GatewayTls, Recipe, Runtime
-from sparkwright.recipes.checks_build import build_checks
-from sparkwright.recipes.checks_environment import flags_and_env
+from sparkwright.domain.recipe import Build, EngineChoice, GatewayTls, Recipe, Runtime
+from sparkwright.recipes.cluster_file import env_complaints
 from sparkwright.recipes.problems import Complaint
-from sparkwright.recipes.values import shown
+from sparkwright.recipes.values import has_control, is_secret_name, looks_secret, shown
+from sparkwright.recipes.vocabulary import PER_RANK_ENV, key_of_flag
 from sparkwright.recipes.yaml_lines import Path, dotted
 
 _FREE = {"env", "flags"}  # a wrong entry there leaves the others readable
@@ -136,6 +137,131 @@ def _published(recipe: Recipe) -> Iterator[Complaint]:
         if not figure.source.strip():
             path = ("published", index, "source")
             yield path, f"`{dotted(path)}` is empty; a figure without its source is not published"
+
+
+_FETCHES = re.compile(r"\bgit\s+(clone|pull|fetch)\b|\b(curl|wget)\b(?!.*sha\d+sum)|\bADD\s+https?:")
+_BY_DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
+_SOMEBODY = re.compile(r"://[^/\s]*@")  # https://NAME:KEY@host/...
+
+
+def build_checks(recipe: Recipe) -> Iterator[Complaint]:
+    if recipe.build:
+        yield from _named(recipe.build)
+        yield from _base(recipe.build)
+        yield from _python(recipe.build)
+        yield from _commands(recipe.build)
+        for name, value in recipe.build.env.items():
+            path = ("build", "env", name)
+            if is_secret_name(name) or looks_secret(value):
+                yield path, f"`build.env.{name}`: a key would stay in the image for everybody who has it; leave it out"
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\n" in value or has_control(value):
+                yield path, f"`build.env`: found {shown(name)}; allowed: NAME to a text of one line"
+        yield from _addresses(recipe.build)
+
+
+def _named(build: Build) -> Iterator[Complaint]:
+    """What the schema lets be empty, because it may be elsewhere."""
+    if not build.base:
+        yield ("build", "base"), "`build.base` is empty; it names the image to begin with"
+    for index, source in enumerate(build.sources):
+        for key in ("name", "repository", "commit"):
+            if not getattr(source, key):
+                path = ("build", "sources", index, key)
+                yield path, f"`build.sources[{index}].{key}` is empty; without it nothing can be built"
+        if [other.name for other in build.sources].count(source.name) > 1:
+            path = ("build", "sources", index, "name")
+            yield path, f"`build.sources[{index}].name`: found {shown(source.name)}; another source has it too"
+
+
+def _base(build: Build) -> Iterator[Complaint]:
+    if build.unpinned:
+        return
+    if build.base and not _BY_DIGEST.fullmatch(build.base):
+        hint = "give its digest (NAME@sha256:...), or explain in `build.unpinned` why it has none"
+        yield ("build", "base"), f"`build.base`: found {shown(build.base)}, a tag, which can move; {hint}"
+    loose = [name for name in build.packages if "=" not in name]
+    if loose:
+        hint = "write name=version, or explain in `build.unpinned` why not"
+        text = f"`build.packages`: found {shown(', '.join(loose))}, without a version; {hint}"
+        yield ("build", "packages"), text
+
+
+def _python(build: Build) -> Iterator[Complaint]:
+    for index, group in enumerate(build.python):
+        path = ("build", "python", index, "packages")
+        count = sum("--hash=" in word for word in group.packages)
+        if not all(group.packages):
+            yield path, f"`build.python[{index}].packages` holds an empty text; expected `name==version`"
+        if count and count != len(group.packages):
+            why = "pip wants hashes of all or of none; put them into two groups"
+            text = f"`build.python[{index}].packages`: found {count} of {len(group.packages)} with hashes; {why}"
+            yield path, text
+
+
+def _commands(build: Build) -> Iterator[Complaint]:
+    """Whatever a command downloads automatically is not pinned."""
+    lines: list[Complaint] = [(("build", "steps", n), line) for n, line in enumerate(build.steps)]
+    for index, source in enumerate(build.sources):
+        lines += [(("build", "sources", index, "prepare", n), line) for n, line in enumerate(source.prepare)]
+    for path, line in lines:
+        if found := _FETCHES.search(line):
+            hint = "name code in `build.sources`, wheels in `build.python`, and check a download with sha256sum"
+            yield path, f"a command of `build` fetches what nothing pins: {shown(found[0].strip())}; {hint}"
+
+
+def _addresses(build: Build) -> Iterator[Complaint]:
+    """They go into the image's labels, its scripts and the record on the nodes."""
+    found: list[Complaint] = [(("sources", n, "repository"), s.repository) for n, s in enumerate(build.sources)]
+    found += [(("python", n, "index"), group.index) for n, group in enumerate(build.python)]
+    for path, url in found:
+        if _SOMEBODY.search(url):
+            where = f"`build.{dotted(path)}`"
+            yield ("build", *path), f"{where}: a user or a key in an address stays in the image; use a public one"
+
+
+def flags_and_env(recipe: Recipe) -> Iterator[Complaint]:
+    yield from env_complaints(recipe.env, ("env",))
+    for name in recipe.env:
+        why = _env(name)
+        if why:
+            yield ("env", name), f"`env.{name}` {why}"
+    for name, value in recipe.flags.items():
+        why = _flag_name(recipe.engine.name, name) or _flag_value(value)
+        if why:
+            yield ("flags", name), f"`flags.{name}`{why}"
+
+
+def _env(name: str) -> str:
+    if name in PER_RANK_ENV:
+        hint = "leave it out; a node's interface and HCAs can be given in the cluster file"
+        return f"differs from node to node and is filled in by the launcher: {hint}"
+    if name == "NCCL_IB_GID_INDEX":
+        why = "names an index that differs between nodes and moves when a link bounces"
+        return f"{why}: leave it out; with NCCL_IB_ROCE_VERSION_NUM=2 NCCL finds the entry on each node"
+    return ""
+
+
+def _flag_name(engine: str, name: str) -> str:
+    bare = name.lstrip("-")
+    if name != bare or not bare:
+        return f": write flags without dashes, as in `{bare or 'block-size'}`"
+    if any(c in name for c in " =\t\n") or not name.isascii():
+        return ": a flag's name is one word; its value comes after the colon"
+    if is_secret_name(name):
+        return ": a key on the command line is seen by every user of the node; use `serving.api_key_env`"
+    why = key_of_flag(engine, name)
+    return f" {why}; leave it out here" if why else ""
+
+
+def _flag_value(value: object) -> str:
+    if isinstance(value, str) and looks_secret(value):
+        return ": a key must not be in a file (its value is not shown)"
+    if isinstance(value, str) and has_control(value):
+        return ": found control characters in the text; allowed: printable text"
+    if isinstance(value, str) and "\n" in value.strip():
+        hint = "for JSON write a mapping or a list, for long text use `>-`"
+        return f": found a text of several lines; a flag takes one value: {hint}"
+    return ""
 
 
 CHECKS = (

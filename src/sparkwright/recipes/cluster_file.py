@@ -10,10 +10,8 @@ from pydantic import AfterValidator, Field
 
 from sparkwright.domain.cluster import Cluster, Fabric, Node, NodePaths
 from sparkwright.domain.errors import RecipeError
-from sparkwright.recipes.overlay import clean
-from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
-from sparkwright.recipes.secrets import env_complaints
-from sparkwright.recipes.values import Matching, Part, Text, shown
+from sparkwright.recipes.problems import Complaint, clean, report, valid_keys, validated
+from sparkwright.recipes.values import Matching, Part, Text, is_secret_name, looks_secret, shown
 from sparkwright.recipes.yaml_lines import Path, Problem, dotted, read_yaml
 
 _NAME = Matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "letters, digits, `.`, `_` and `-`, at most 63, as in spark-1")
@@ -155,3 +153,22 @@ def _identities(node: Node) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         yield "ssh destination", node.ssh, ("ssh",)
     if node.fabric.address and not ipaddress.IPv4Address(node.fabric.address).is_loopback:
         yield "fabric address", node.fabric.address, ("fabric", "address")
+
+
+def env_complaints(env: Mapping[str, str], path: Path) -> Iterator[Complaint]:
+    """Names that are none, and literal keys, in an `env` mapping at `path`."""
+    for name, value in env.items():
+        place = (*path, name)
+        if not (name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit()):
+            yield (
+                place,
+                f"`{dotted(place)}` is no name of an environment variable: letters, digits and `_`, no digit first",
+            )
+        elif (is_secret_name(name) and value) or looks_secret(value):
+            yield place, f"`{dotted(place)}`: a key must not be in a file (its value is not shown); {_hint(name)}"
+
+
+def _hint(name: str) -> str:
+    if name.upper() in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        return "take it out; run `hf auth login` on the node that downloads, or export it where you call sparkwright"
+    return "take it out, export it where you call sparkwright, and name the variable in `serving.api_key_env`"

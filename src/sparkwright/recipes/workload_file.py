@@ -1,15 +1,29 @@
 """Workload text -> domain Workload; every error with file and line."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
 from pathlib import PurePath
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.workload import Api, Search, Slo, Workload
-from sparkwright.recipes.overlay import clean
-from sparkwright.recipes.problems import Complaint, report, valid_keys, validated
+from sparkwright.domain.workload import (
+    Agent,
+    Api,
+    Arrival,
+    Length,
+    LevelPlan,
+    Pace,
+    Replay,
+    Search,
+    Shape,
+    Single,
+    Slo,
+    Text,
+    Workload,
+)
+from sparkwright.recipes.problems import Complaint, clean, report, valid_keys, validated
 from sparkwright.recipes.values import plain, shown
-from sparkwright.recipes.workload_levels import complaints, plans
-from sparkwright.recipes.workload_schema import WorkloadPart
+from sparkwright.recipes.workload_schema import AgentPart, LengthPart, LevelPart, SinglePart, WorkloadPart
 from sparkwright.recipes.yaml_lines import Problem, read_yaml
 
 _HINT = "`sparkwright bench --profiles` lists workloads that ship; docs/guides/workloads.md explains every key"
@@ -77,3 +91,126 @@ def _twice(part: WorkloadPart) -> Iterator[Complaint]:
             if name in seen:
                 yield ("levels", index), f"two levels are called {shown(name)}; give one of them a `name:` of its own"
             seen.add(name)
+
+
+def plans(level: LevelPart) -> Iterator[LevelPlan]:
+    """A level without a name is called by what it sends, as llama-bench calls it: `pp1024 tg128 d4K c2`."""
+    users: list[int] = level.concurrency or [0 if level.rate != [0.0] else 1]
+    depths = level.single.depth if level.single else [0]
+    for depth, concurrency, rate in product(depths, users, level.rate):
+        shape, pace = _shape(level, int(depth)), _pace(level, int(concurrency), float(rate))
+        requests = int(level.per_user) * max(pace.concurrency, 1) or int(level.requests)
+        plan = LevelPlan("", shape, pace, requests, int(level.warmup), float(level.seconds))
+        plan = replace(plan, name=_name(level, plan, len(depths) > 1, len(users) > 1, len(level.rate) > 1))
+        yield plan
+        if level.agent and level.agent.cold_twin and isinstance(shape, Agent):
+            yield replace(plan, name=f"{plan.name} cold", shape=replace(shape, cold=True))
+
+
+def _shape(level: LevelPart, depth: int) -> Shape:
+    if level.single:
+        part = level.single
+        return Single(_length(part.prompt), _length(part.output), depth, part.warm, Text(part.text))
+    if level.agent:
+        return _agent(level.agent)
+    assert level.replay is not None
+    output = _length(level.replay.output) if level.replay.output else None
+    return Replay(level.replay.path, int(level.replay.limit), output, level.replay.timed)
+
+
+def _agent(part: AgentPart) -> Agent:
+    return Agent(
+        turns=int(part.turns),
+        system=int(part.system),
+        tools=int(part.tools),
+        first=int(part.first),
+        each_turn=int(part.each_turn),
+        output=int(part.output),
+        cached=None if part.cached is None else float(part.cached),
+        think=float(part.think),
+        noise=int(part.noise),
+    )
+
+
+def _length(part: LengthPart) -> Length:
+    return Length(int(part.low), int(part.high), int(part.median))
+
+
+def _pace(level: LevelPart, concurrency: int, rate: float) -> Pace:
+    if level.replay and level.replay.timed:
+        return Pace(Arrival.RECORDED, concurrency if level.concurrency else 0)
+    arrival = Arrival(level.arrival or ("poisson" if rate else "closed"))
+    return Pace(arrival, concurrency, rate, int(level.burst), float(level.to_rate))
+
+
+def _name(level: LevelPart, plan: LevelPlan, depths: bool, users: bool, rates: bool) -> str:
+    own = level.name
+    parts = [own or _called(plan.shape)]
+    if isinstance(plan.shape, Single):
+        parts += [f"d{short(plan.shape.depth)}"] if depths or (plan.shape.depth and not own) else []
+        parts += ["warm"] if plan.shape.warm and not own else []
+    if users or (not own and plan.pace.concurrency > 1):
+        parts.append(f"c{plan.pace.concurrency}")
+    if rates or (not own and plan.pace.rate):
+        parts.append(f"{plan.pace.rate:g}/s")
+    return " ".join(parts)
+
+
+def _called(shape: Shape) -> str:
+    if isinstance(shape, Replay):
+        return "replay"
+    if isinstance(shape, Agent):
+        return f"agent {shape.turns} turns"
+    kind = "" if shape.text is Text.PROSE else f" {shape.text}"
+    return f"pp{_span(shape.prompt)} tg{_span(shape.output)}{kind}"
+
+
+def _span(length: Length) -> str:
+    return f"{length.low}" if length.low == length.high else f"{length.low}-{length.high}"
+
+
+def short(tokens: int) -> str:
+    """`4K` of 4096, `240K` of 240000, `1M`: round in one of the two ways that people count."""
+    if tokens and tokens % 1_000_000 == 0:
+        return f"{tokens // 1_000_000}M"
+    return next((f"{tokens // k}K" for k in (1000, 1024) if tokens and tokens % k == 0), str(tokens))
+
+
+def complaints(level: LevelPart) -> Iterator[Complaint]:
+    """What no single key shows. Paths are relative to the level."""
+    given = [name for name in ("single", "agent", "replay") if getattr(level, name)]
+    if len(given) != 1:
+        seen = " and ".join(f"`{name}`" for name in given) or "none"
+        yield (), f"found {seen}; a level has exactly one of `single`, `agent` and `replay`"
+    yield from _paces(level)
+    if level.single:
+        yield from _single(level.single)
+
+
+def _paces(level: LevelPart) -> Iterator[Complaint]:
+    if level.replay and level.replay.timed and (level.arrival or level.rate != [0.0]):
+        yield (
+            ("replay", "timed"),
+            "`timed: true` takes the times of the file; `arrival` and `rate` have no place next to it",
+        )
+    open_loop = level.arrival not in (None, "closed")
+    if open_loop and 0.0 in level.rate:
+        yield ("arrival",), f"`arrival: {level.arrival}` needs `rate:`, requests per second"
+    if level.arrival == "closed" and level.rate != [0.0]:
+        yield ("rate",), "`rate` has no meaning with `arrival: closed`, where a request begins when one ends"
+    if (level.arrival == "bursts") != bool(level.burst):
+        yield ("burst",) if level.burst else ("arrival",), "`burst:` and `arrival: bursts` belong together"
+    if (level.arrival == "ramp") != bool(level.to_rate):
+        yield ("to_rate",) if level.to_rate else ("arrival",), "`to_rate:` and `arrival: ramp` belong together"
+
+
+def _single(part: SinglePart) -> Iterator[Complaint]:
+    for name in ("prompt", "output"):
+        length = getattr(part, name)
+        path = ("single", name)
+        if length.low > length.high:
+            yield path, f"`{'.'.join(path)}`: found from {length.low} to {length.high}; `from` is the smaller one"
+        elif length.median and not length.low < length.median < length.high:
+            yield path, f"`{'.'.join(path)}.median`: found {length.median}; it lies between `from` and `to`"
+    if part.warm and 0 in part.depth:
+        yield ("single", "warm"), "`warm: true` needs a `depth` above 0: it is the context that is sent before"

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from sparkwright.domain.summary import Interval, LevelSummary, RunSummary
 from sparkwright.report.series import Axis, Curve, Plot, point_of
 from sparkwright.report.tables import Table, Write
-from sparkwright.report.texts import letter, percent, seconds, times, with_interval
-from sparkwright.report.traits import Traits, curve_names, is_cold, traits
+from sparkwright.report.texts import (
+    Traits,
+    curve_names,
+    is_cold,
+    letter,
+    percent,
+    seconds,
+    times,
+    traits,
+    with_interval,
+)
 
 _TURN = re.compile(r"turn (\d+)")
 _CACHED = "cached"

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from sparkwright.domain.summary import Comparison, LevelSummary, RunSummary
 from sparkwright.domain.workload import Single
 from sparkwright.report.agentic import gap_words, turns_table
-from sparkwright.report.conditions import conditions
 from sparkwright.report.tables import Table, comparison_table, doubts, errors_table, levels_table, verdict, whole
-from sparkwright.report.texts import engine_text
-from sparkwright.report.traits import field_name
+from sparkwright.report.texts import conditions, engine_text, field_name
 
 _FIELD_HEAD = ("model", "test", "t/s", "TTFT (ms)", "TPOT (ms)")
 _SPECIAL = re.compile(r"[\\`*_\[\]<>|#~$&]|@(?=\w)")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from sparkwright.domain.summary import METRICS, Comparison, LevelSummary, RunSummary
 from sparkwright.domain.workload import Single
 from sparkwright.report.agentic import gap_at, gaps, turns_table
-from sparkwright.report.conditions import conditions
 from sparkwright.report.markup import Html, join, tag
 from sparkwright.report.series import Axis, Plot
 from sparkwright.report.tables import (
@@ -21,9 +20,21 @@ from sparkwright.report.tables import (
     verdict,
     whole,
 )
-from sparkwright.report.texts import between, engine_text, figure, letter, moment, number, seconds, times, tokens
+from sparkwright.report.texts import (
+    between,
+    conditions,
+    engine_text,
+    field_name,
+    figure,
+    letter,
+    load_text,
+    moment,
+    number,
+    seconds,
+    times,
+    tokens,
+)
 from sparkwright.report.timelines import Timeline
-from sparkwright.report.traits import field_name, load_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,20 @@ from dataclasses import dataclass
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, RunSummary
 from sparkwright.domain.workload import Arrival, LevelPlan, Single
 from sparkwright.report.tables import whole
-from sparkwright.report.texts import TITLES, figure, head, letter, limit_text, percent, tokens
-from sparkwright.report.traits import DEPTH, LOAD, Traits, curve_names, traits
+from sparkwright.report.texts import (
+    DEPTH,
+    LOAD,
+    TITLES,
+    Traits,
+    curve_names,
+    figure,
+    head,
+    letter,
+    limit_text,
+    percent,
+    tokens,
+    traits,
+)
 
 
 @dataclass(frozen=True, slots=True)

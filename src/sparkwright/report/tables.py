@@ -1,7 +1,8 @@
 """Runs as tables of text: the same rows for the page, for Markdown and for the terminal."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from sparkwright.domain.summary import Compared, Comparison, Interval, LevelSummary, RunSummary
 from sparkwright.domain.units import gib
@@ -204,3 +205,32 @@ def names(summaries: Sequence[RunSummary]) -> list[str]:
 def _short(summary: RunSummary) -> str:
     known = summary.run.conditions
     return ", ".join(part for part in (known.model or summary.run.id, engine_text(known)) if part)
+
+
+SCHEMA = 1
+
+
+def tree(summaries: Sequence[RunSummary], comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "runs": [_run(summary) for summary in summaries],
+        "comparisons": [asdict(one) for one in comparisons],
+    }
+
+
+def _run(summary: RunSummary) -> dict[str, Any]:
+    run = summary.run
+    return {
+        "id": run.id,
+        "verdict": verdict(summary),
+        "simulated": run.conditions.simulated,
+        "began": run.began,
+        "ended": run.ended,
+        "state": run.state,
+        "workload": f"{run.workload.name}@{run.workload.version}",
+        "conditions": asdict(run.conditions),
+        "doubts": doubts(summary),
+        "notes": notes(summary),
+        "best_rate": summary.best_rate,
+        "levels": [{"name": level.plan.name, **asdict(level)} for level in summary.levels],
+    }

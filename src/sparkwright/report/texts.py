@@ -1,10 +1,13 @@
 """Figures, units and names as readers of a report see them."""
 
+import shlex
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from sparkwright.domain.run import Conditions
+from sparkwright.domain.run import Conditions, Run
 from sparkwright.domain.summary import METRICS, Interval
 from sparkwright.domain.units import duration
+from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Slo, Text
 
 TITLES = {
     "ttft": "TTFT",
@@ -116,3 +119,135 @@ def times(ratio: float) -> str:
 def moment(at: float) -> str:
     """In UTC: a report is read in any zone."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+Traits = Mapping[str, str]
+DEPTH, LOAD = "depth", "load"
+
+
+def traits(plan: LevelPlan) -> Traits:
+    return {**_shape(plan), LOAD: load_text(plan.pace)}
+
+
+def load_text(pace: Pace) -> str:
+    if pace.arrival is Arrival.CLOSED:
+        return f"c{pace.concurrency}"
+    if pace.arrival is Arrival.RECORDED:
+        return "at recorded times"
+    to = f" to {number(pace.to_rate)}" if pace.arrival is Arrival.RAMP else ""
+    return f"{number(pace.rate)}{to} requests/s, {pace.arrival}"
+
+
+def field_name(plan: LevelPlan, part: str = "pp") -> str:
+    """As the field writes it: `pp2048 @ d4096 (c2)`; other shapes have their level's name."""
+    shape = plan.shape
+    if not isinstance(shape, Single):
+        return plan.name
+    size = shape.prompt if part == "pp" else shape.output
+    at = f" @ d{shape.depth}" if shape.depth else ""
+    more = [_short_load(plan.pace), "" if shape.text is Text.PROSE else str(shape.text), "cached" if shape.warm else ""]
+    told = ", ".join(text for text in more if text)
+    return f"{part}{_length(size)}{at}{f' ({told})' if told else ''}"
+
+
+def _short_load(pace: Pace) -> str:
+    if pace.arrival is Arrival.CLOSED:
+        return f"c{pace.concurrency}" if pace.concurrency != 1 else ""
+    return f"{pace.rate:g}/s" if pace.rate else str(pace.arrival)
+
+
+def is_cold(plan: LevelPlan) -> bool:
+    """Whether nothing of an agent's history is to come from the cache."""
+    return isinstance(plan.shape, Agent) and plan.shape.cold
+
+
+def curve_names(curves: Sequence[Traits]) -> list[str]:
+    """Each curve by what the curves differ in; '' for a single one."""
+    keys = list(dict.fromkeys(key for curve in curves for key in curve))
+    differing = [key for key in keys if len({curve.get(key) for curve in curves}) > 1]
+    return [", ".join(curve[key] for key in differing if curve.get(key)) for curve in curves]
+
+
+def _shape(plan: LevelPlan) -> dict[str, str]:
+    shape = plan.shape
+    if isinstance(shape, Agent):
+        cached = "cold" if is_cold(plan) else "warm" if shape.cached is None else f"{percent(shape.cached)} cached"
+        noise = f"{shape.noise} other agents" if shape.noise else ""
+        return {"kind": f"agent of {shape.turns} turns", "cached": cached, "noise": noise}
+    if isinstance(shape, Replay):
+        return {"kind": f"replay of {shape.path}"}
+    return {
+        "prompt": f"pp{_length(shape.prompt)}",
+        "output": f"tg{_length(shape.output)}",
+        DEPTH: f"d{shape.depth}",
+        "cached": "depth cached" if shape.warm else "",
+        "text": "" if shape.text is Text.PROSE else str(shape.text),
+    }
+
+
+def _length(length: Length) -> str:
+    if length.low == length.high:
+        return str(length.low)
+    return f"{length.low}-{length.high}" + (f"~{length.median}" if length.median else "")
+
+
+UNKNOWN = "not known"
+
+
+def conditions(run: Run) -> list[tuple[str, str]]:
+    """Every line that a stranger needs to repeat it; what is missing and should be there is marked as missing."""
+    return [(name, text) for name, text in (*_served(run), *_sent(run), *_measured(run)) if text]
+
+
+def _served(run: Run) -> list[tuple[str, str]]:
+    known, missing = run.conditions, run.conditions.missing
+    return [
+        ("model", known.model or UNKNOWN),
+        ("engine", _needed(engine_text(known), "engine" in missing)),
+        ("image", known.image),
+        ("recipe", " ".join(part for part in (known.recipe, known.recipe_hash) if part)),
+        ("deployment", known.deployment),
+        ("nodes", _needed("\n".join(known.nodes), "nodes" in missing)),
+        ("endpoint", known.endpoint),
+        ("context limit", f"{tokens(known.max_context)} tokens" if known.max_context else ""),
+        ("engine's flags", _needed(shlex.join(known.flags), "flags" in missing)),
+    ]
+
+
+def _sent(run: Run) -> list[tuple[str, str]]:
+    work = run.workload
+    thinking = {None: "the server's default", True: "on", False: "off"}[work.thinking]
+    return [
+        ("workload", f"{work.name}@{work.version}: {work.title}"),
+        ("repeats", str(work.repeats)),
+        ("seed", str(work.seed)),
+        ("thinking", thinking),
+        ("sampling", f"temperature {work.temperature:g}{', end of text ignored' if work.ignore_eos else ''}"),
+        ("limits (SLO)", slo_text(work.slo) if work.slo else ""),
+        ("tokenizer", run.conditions.tokenizer or UNKNOWN),
+    ]
+
+
+def _measured(run: Run) -> list[tuple[str, str]]:
+    known = run.conditions
+    took = f", {duration(run.ended - run.began)}" if run.ended > run.began else ""
+    return [
+        ("run", f"{run.id}{', ' + run.state if run.state != 'done' else ''}"),
+        ("imported from", run.imported),
+        ("began", moment(run.began) + took),
+        ("client", " on ".join(part for part in (known.client, known.client_host) if part)),
+        ("clock", known.clock),
+        ("tags", ", ".join(run.tags)),
+        ("note", run.note),
+    ]
+
+
+def _needed(text: str, missing: bool) -> str:
+    return text or (UNKNOWN if missing else "")
+
+
+def slo_text(slo: Slo) -> str:
+    """`TTFT 2 s, TPOT 50 ms, for 90 % of requests`."""
+    limits = (("TTFT", slo.ttft), ("TPOT", slo.tpot), ("end to end", slo.end_to_end))
+    told = [f"{name} {limit_text(limit)}" for name, limit in limits if limit]
+    return f"{', '.join(told)}, for {percent(slo.share)} of requests" if told else ""

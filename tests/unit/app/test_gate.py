@@ -20,7 +20,7 @@ from sparkwright.domain.verdict import Goal
 from sparkwright.planner.knobs import kv_dtypes
 from sparkwright.planner.search import yaml_lines
 from sparkwright.recipes.load import load_recipe
-from sparkwright.recipes.overlay import overlay
+from sparkwright.recipes.problems import overlay
 from unit.app.scene import SHIPPED, recipe, request, scene
 from unit.app.test_plan import IDENTITY
 from unit.planner.memory_samples import node, shape

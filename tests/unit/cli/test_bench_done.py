@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fakes.measured import level, row, run
-from sparkwright.cli.bench_done import Done, done_json, done_text, exit_code
+from sparkwright.cli.bench_text import Done, done_json, done_text, exit_code
 from sparkwright.domain.run import Run
 from sparkwright.loadgen.gates import parse
 

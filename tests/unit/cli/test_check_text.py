@@ -5,7 +5,7 @@ from dataclasses import replace
 from pytest import MonkeyPatch
 
 from sparkwright.app.check import Checked
-from sparkwright.cli.check_text import quiet_lines, shown, summary
+from sparkwright.cli.check_fix import quiet_lines, shown, summary
 from sparkwright.domain.errors import Unreachable
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.remote import repair

@@ -6,7 +6,7 @@ import pytest
 from click import unstyle
 
 from sparkwright.cli import columns
-from sparkwright.cli.findings import findings_text
+from sparkwright.cli.columns import findings_text
 from sparkwright.domain.finding import Finding, Severity
 from unit.cli.test_check_text import ALIKE, NAMES, WARN, fixable
 

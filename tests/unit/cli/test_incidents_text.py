@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.app.incidents import Remembered, Shown
-from sparkwright.cli.incidents_text import list_text, shown_text
+from sparkwright.cli.incidents import list_text, shown_text
 from sparkwright.domain.incident import Incident, IncidentEvent
 
 OPEN = Incident("twin", "frozen", "no token for 31 s", 1000.0, number=4)

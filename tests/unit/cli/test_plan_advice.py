@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sparkwright.cli.plan_advice import advice_json, advice_text
+from sparkwright.cli.plan_outlook import advice_json, advice_text
 from sparkwright.domain.plan import Advice, Split
 from sparkwright.domain.recipe import Parallelism
 from sparkwright.planner.parallelism import advise

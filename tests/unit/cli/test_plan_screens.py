@@ -8,9 +8,8 @@ import pytest
 from sparkwright.app.prepare import Outcome, Planned
 from sparkwright.app.services import ClusterState
 from sparkwright.cli import plan_memory
-from sparkwright.cli.plan_compare import comparison_json, comparison_text
 from sparkwright.cli.plan_memory import bar, legend, memory_text
-from sparkwright.cli.plan_optimize import optimum_json, optimum_text
+from sparkwright.cli.plan_optimize import comparison_json, comparison_text, optimum_json, optimum_text
 from sparkwright.cli.plan_outlook import kv_text, remedies_text, speeds_text
 from sparkwright.domain.ledger import KvCapacity, LedgerLine, MemoryLedger, Origin
 from sparkwright.domain.plan import Plan

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click import unstyle
 
-from sparkwright.cli.findings import findings_text
+from sparkwright.cli.columns import findings_text
 from sparkwright.cli.plan_memory import memory_text
 from sparkwright.cli.text import (
     answer_text,

@@ -14,8 +14,7 @@ from sparkwright.domain.errors import UsageError
 from sparkwright.domain.plan import Mount
 from sparkwright.emit.catalog import FORMS
 from sparkwright.emit.k8s import RDMA, k8s
-from sparkwright.emit.source import Source
-from sparkwright.emit.vary import vary
+from sparkwright.emit.source import Source, vary
 from unit.emit.samples import KEY, awkward, deepseek, simulator, with_files
 
 # As safe_load reads; with libyaml where PyYAML has it.

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sparkwright.domain.recipe import Build, EngineChoice, Model, Recipe, Runtime, Source
-from sparkwright.images.dockerfile import archive
-from sparkwright.images.name import PREFIX, content_hash, image_name, labels, own, served
+from sparkwright.images.dockerfile import PREFIX, archive, content_hash, image_name, labels, own, served
 from unit.for_each import for_each
 
 BUILD = Build("base:1", "a test", sources=(Source("vllm", "https://example.org/vllm", "ab" * 20),))

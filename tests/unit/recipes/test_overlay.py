@@ -1,6 +1,6 @@
 """Profiles lie over the base."""
 
-from sparkwright.recipes.overlay import clean, overlay
+from sparkwright.recipes.problems import clean, overlay
 
 
 def test_mappings_merge_deep_lists_replace():

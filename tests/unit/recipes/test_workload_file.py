@@ -17,8 +17,7 @@ from sparkwright.domain.workload import (
     Text,
     Workload,
 )
-from sparkwright.recipes.workload_file import load_workload
-from sparkwright.recipes.workload_levels import short
+from sparkwright.recipes.workload_file import load_workload, short
 from unit.for_each import for_each
 
 ALL = """\

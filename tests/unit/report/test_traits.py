@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fakes.runs import agent_plans, depth_plans, rate_plans, user_plans
 from sparkwright.domain.workload import Agent, Arrival, Length, LevelPlan, Pace, Replay, Single, Text
-from sparkwright.report.traits import curve_names, field_name, traits
+from sparkwright.report.texts import curve_names, field_name, traits
 from unit.for_each import for_each
 
 DEEP = depth_plans((4096,))[0]

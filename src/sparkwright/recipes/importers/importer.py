@@ -1,6 +1,6 @@
 """Other tools' recipes -> ours: sparkrun's and vLLM's, recognised by their keys."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -11,8 +11,8 @@ from sparkwright.domain.errors import RecipeError
 from sparkwright.recipes.importers.draft import Draft, ImportOptions, slug
 from sparkwright.recipes.importers.sparkrun import from_sparkrun, is_sparkrun
 from sparkwright.recipes.importers.vllm_recipes import from_vllm, is_vllm
-from sparkwright.recipes.importers.write import recipe_yaml
 from sparkwright.recipes.load import load_recipe
+from sparkwright.recipes.schema import RecipeFile
 from sparkwright.recipes.yaml_lines import read_yaml
 
 FORMATS = "sparkrun (`model`, `defaults`, `command`) and vLLM recipes (`model.model_id`, `variants`)"
@@ -71,3 +71,19 @@ def _errors(text: str, source: str) -> tuple[str, ...]:
     except RecipeError as error:
         return tuple(error.message.splitlines())
     return ()
+
+
+def recipe_yaml(tree: Mapping[str, Any], source: str, notes: Iterable[str]) -> str:
+    listed = [f"#   - {' '.join(note.split())}\n" for note in notes]
+    head = f"# Imported from {source}.\n"
+    head += "# Left out, assumed, or to be read before it runs:\n" + "".join(listed) if listed else ""
+    keys = [key for key in RecipeFile.model_fields if tree.get(key) not in (None, {}, [], "")]
+    return head + "".join(_section(key, tree[key]) for key in keys)
+
+
+def _section(key: str, value: Any) -> str:
+    """`key: value`; a mapping or list is separate from what is above it."""
+    apart = "\n" if isinstance(value, (Mapping, list)) or key == "name" else ""
+    return apart + yaml.safe_dump(
+        {key: value}, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
+    )
