@@ -86,6 +86,10 @@ def cluster_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
     return pytest_part(name, paths, seconds=HOUR, network=True, system=True, needs=needs, root=True, **more)
 
 
+def functional_part(name: str, paths: Sequence[str] = (), **more: object) -> Part:
+    return pytest_part(name, paths, seconds=HOUR, system=True, **more)
+
+
 PARTS = (
     Part("lint", (("ruff", "check", "."), ("ruff", "format", "--check", "."))),
     Part("types", (("mypy",), ("mypy", "--strict", "scripts"))),
@@ -93,16 +97,19 @@ PARTS = (
     pytest_part("unit", ("tests/unit", "-m", "not full"), workers=True),
     pytest_part("house", ("tests/unit/test_house.py",)),
     pytest_part("unit-full", ("tests/unit",), workers=True),
-    pytest_part("functional", seconds=HOUR, system=True, lane="functional"),
+    functional_part("functional"),
     pytest_part("registry", network=True),
     cluster_part("cluster"),
 )
 # In a run of all, these are on a second testbed, after the tools, so that both lanes end at about the same time.
 SECOND_HALF = ("bench", "drills", "engines_up", "replace", "restart", "supervised", "truth")
+FOLDERS = tuple(f"tests/functional/{path.name}" for path in sorted((ROOT / "tests" / "functional").glob("[a-z]*/")))
 SECOND_FILES = tuple(f"tests/cluster/test_{name}.py" for name in SECOND_HALF)
 SECOND_TESTBED = (("SPARKWRIGHT_TESTBED_NUMBER", "2"),)
 ALL = (
-    *(part for part in PARTS if part.name not in ("unit", "house", "cluster")),
+    *(part for part in PARTS if part.name not in ("unit", "house", "functional", "cluster")),
+    functional_part("functional", ("tests/functional", *(f"--ignore={path}" for path in FOLDERS)), lane="functional"),
+    functional_part("functional-2", FOLDERS, lane="functional-2"),
     cluster_part("cluster-2", SECOND_FILES, environment=SECOND_TESTBED),
     cluster_part("cluster", ("tests/cluster", *(f"--ignore={path}" for path in SECOND_FILES)), lane="cluster"),
 )
@@ -251,8 +258,10 @@ def end_politely(process: subprocess.Popen[bytes]) -> None:
 
 @functools.cache
 def without_network() -> list[str]:
-    """As root: a network namespace that has a loopback and nothing else, so that a test cannot lean on the network."""
-    wrapper = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    """As root: a network namespace that has a loopback and nothing else, so that a test cannot lean on the network, and
+    leases of its own, so that two parts can use this machine as a node at the same time."""
+    script = 'ip link set lo up && mkdir -p /run/lock && mount -t tmpfs none /run/lock && exec "$@"'
+    wrapper = ["unshare", "--net", "--mount", "sh", "-c", script, "sh"]
     usable = is_root() and not system.missing(["unshare", "ip"])
     return wrapper if usable and subprocess.run([*wrapper, "true"], capture_output=True).returncode == 0 else []
 
