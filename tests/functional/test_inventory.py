@@ -13,7 +13,8 @@ from functional.command import Shell
 from functional.hub_cache import CONFIGS, REVISION, SHARDS, hub_entry
 from functional.tiny_gguf import write_tiny_gguf
 from sparkwright.domain.checkpoint import Stored
-from sparkwright.facts.inventory import _FILE_TYPES, inventory, parse
+from sparkwright.facts.inventory import inventory, parse
+from sparkwright.facts.model_values import known
 
 
 def folder(path: Path, config: str = "qwen3-8b") -> Path:
@@ -116,9 +117,10 @@ def test_nothing_there_is_no_trouble(sh: Sh) -> None:
 
 def test_gguf_files_are_named_as_their_publishers_do() -> None:
     """The numbers of general.file_type are those of the format's own package."""
-    known = {int(kind): kind.name.removeprefix("MOSTLY_").removeprefix("ALL_") for kind in gguf.LlamaFileType}
-    same = {number: name for number, name in _FILE_TYPES.items() if known.get(number, "").startswith(name)}
-    assert same == {number: name for number, name in _FILE_TYPES.items() if number in known}
+    official = {str(kind.value): kind.name.removeprefix("MOSTLY_").removeprefix("ALL_") for kind in gguf.LlamaFileType}
+    ours = known("gguf")["file_types"]
+    same = {number: name for number, name in ours.items() if official.get(number, "").startswith(name)}
+    assert same == {number: name for number, name in ours.items() if number in official}
     assert len(same) > 25
 
 
