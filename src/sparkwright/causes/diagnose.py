@@ -6,11 +6,12 @@ from functools import cache
 from statistics import median
 
 from sparkwright.causes.cause import LogCause, book_of
-from sparkwright.causes.explanation import explained
+from sparkwright.causes.explanation import reason
 from sparkwright.causes.load import families, needs
-from sparkwright.causes.ranking import Slots, found_by_signs, found_by_stories, ranked
+from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked
+from sparkwright.causes.similarity import Index, index, resembled
 from sparkwright.causes.whole_log.rules import WHOLE_LOG
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Proof, Source, Sureness
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, Sureness, likely
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
 from sparkwright.logscan.logline import Excerpt, when
@@ -148,19 +149,40 @@ def diagnosis(
     return Diagnosis(causes, harmless, sources, untold, tuple(step.format_map(Slots(words)) for step in collect))
 
 
-def with_explanation(found: Diagnosis, readers: Sequence[Reader], words: Mapping[str, str]) -> Diagnosis:
-    """The same; where no cause is likely, with the line that explains, and without advice that it makes needless."""
-    if not readers or any(cause.confidence >= POSSIBLE for cause in found.causes):
+def with_explanation(
+    found: Diagnosis,
+    readers: Sequence[Reader],
+    words: Mapping[str, str],
+    impossible: Set[str] = frozenset(),
+    causes: Index | None = None,
+) -> Diagnosis:
+    """The same with the line that explains; where no cause is likely, with those that the log resembles.
+
+    causes: those that it may resemble, all where none are given.
+    """
+    if not readers:
         return found
     logs = {one.name: one.kept for one in readers if not one.name.startswith(_KERNEL_LOG)}
-    why = explained(logs, readers[0].year, words)
-    if why is None:
-        return found
-    left_out = set(_NOTHING_FOUND)
-    if why.mechanism and _FAULTS not in why.families:
+    because = reason(logs, readers[0].year, words)
+    if any(cause.confidence >= POSSIBLE for cause in found.causes):
+        return replace(found, explanation=_unless_shown(because.why, found.causes))
+    if because.why or (because.lines and not found.harmless):
+        near = [one for one in resembled(because, causes or index()) if one.known.key not in impossible]
+        known = {one.known.key for one in near}
+        others = [cause for cause in found.causes if cause.key not in known]
+        both = [*(named(one, one.sure, words) for one in near), *others]
+        found = replace(found, causes=tuple(sorted(both, key=lambda cause: -cause.confidence)[:MOST]))
+    left_out = set(_NOTHING_FOUND) if because.why else set()
+    if because.why and because.why.mechanism and _FAULTS not in because.why.families:
         left_out |= set(_NO_KERNEL_LOG)
     untold, collect = (tuple(one for one in told if one not in left_out) for told in (found.untold, found.collect))
-    return replace(found, untold=untold, collect=collect, explanation=why)
+    return replace(found, untold=untold, collect=collect, explanation=because.why)
+
+
+def _unless_shown(why: Explanation | None, causes: Sequence[Cause]) -> Explanation | None:
+    """None where the line is a likely cause's proof."""
+    shown = {(proof.source, proof.number) for cause in likely(causes) for proof in cause.proof}
+    return None if why and (why.line.source, why.line.number) in shown else why
 
 
 def _sources(parts: Sequence[Source]) -> tuple[Source, ...]:

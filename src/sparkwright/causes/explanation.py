@@ -30,6 +30,7 @@ _MESSAGE = 3  # lines
 _EXCEPTION, _STRONG = 4.0, 2.5  # kinds of lines: a weaker one is no reason when the engine went on to a later phase
 _SAMPLED = 300
 _MECHANISM = 1.0  # more weight for a line with one
+_NEXT_TO, _OTHERS = 2, 6  # lines
 _LEAST = 2.0  # of the weight: below are remarks
 _BURST = 400  # lines: errors that are closer belong together
 _TYPED = ("$ ", "+ ")  # commands as a shell shows them
@@ -48,6 +49,7 @@ class Mechanism:
     families: tuple[str, ...]
     patterns: tuple[re.Pattern[str], ...]
     next: tuple[str, ...]
+    causes: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]
 
     def match(self, text: str) -> re.Match[str] | None:
         return next((found for pattern in self.patterns if (found := pattern.search(text))), None)
@@ -88,15 +90,38 @@ def mechanisms() -> tuple[Mechanism, ...]:
             tuple(one["families"]),
             tuple(re.compile(linear(pattern)) for pattern in one["patterns"]),
             tuple(one["next"]),
+            tuple((re.compile(linear(row.get("when", "")), re.I), tuple(row["keys"])) for row in one.get("causes", ())),
         )
         for one in _tables()["mechanism"]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The explanation, None when no line reports anything bad, and what a cause may be found by.
+
+    lines: with what each counts for; keys: of causes that its mechanism names, the likeliest first; bad: the line
+    reports a failure, and is not only the worst of a few.
+    """
+
+    why: Explanation | None
+    lines: tuple[tuple[str, float], ...]
+    keys: tuple[str, ...] = ()
+    proof: tuple[Proof, ...] = ()
+    bad: bool = False
 
 
 def explained(
     sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str] | None = None
 ) -> Explanation | None:
     """Of sources by name, each as (number, raw line) in order; None when no line of them reports anything bad."""
+    return reason(sources, year, words).why
+
+
+def reason(
+    sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str] | None = None
+) -> Reason:
+    """The same with what a cause may be found by."""
     read = {name: list(lines) for name, lines in sources.items()}
     ways = {name: progress(lines) for name, lines in read.items()}
     few = sum(map(len, read.values())) <= _FEW
@@ -107,7 +132,7 @@ def explained(
     )
     found = _named(list(bad), few)
     if not found:
-        return None
+        return _without_reason(read if few else {})
     best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
     phase = ways[best.source].at(best.number)
     slots = {name: text.strip(" '\"`:,.") for name, text in _slots(best).items()}
@@ -117,7 +142,7 @@ def explained(
     steps = [step for step in known.next if _filled(step, slots)] if known else []
     proof = Proof(best.source, best.number, best.text.strip()[:_LONGEST], best.at, who(best.text))
     same = tuple(dict.fromkeys(o.source for o in found if o.body == best.body and o.source != best.source))
-    return Explanation(
+    why = Explanation(
         proof,
         known.key if known else "",
         re.sub(r"[\s:(]*<[^>]*>\)?", "", title),
@@ -127,6 +152,32 @@ def explained(
         tuple(step.format_map(Slots({**(words or {}), **quoted})) for step in steps),
         same,
     )
+    around = _around(read[best.source], best, found, few)
+    seen = f"phase={why.phase} in={why.place}\n" + "\n".join(text for text, _ in around)
+    bad = best.weight >= _LEAST
+    keys = (key for when, keys in (known.causes if known and bad else ()) if when.search(seen) for key in keys)
+    return Reason(why, around, tuple(dict.fromkeys(keys)), (proof,), bad)
+
+
+def _without_reason(read: Mapping[str, Sequence[tuple[int, bytes]]]) -> Reason:
+    """Of a few lines that report nothing bad: somebody's sentence, a table."""
+    told = [(name, number, decoded(raw)[:_LONGEST]) for name, lines in read.items() for number, raw in lines]
+    told = [one for one in told if one[2].strip() and not is_settings(one[2])]
+    proof = tuple(Proof(name, number, text.strip()) for name, number, text in told[:1])
+    return Reason(None, tuple((text, 1.0) for *_, text in told), (), proof)
+
+
+def _around(
+    lines: Sequence[tuple[int, bytes]], best: Candidate, found: Sequence[Candidate], few: bool
+) -> tuple[tuple[str, float], ...]:
+    """The line that explains, those next to it, and others that may explain, with what each counts for."""
+    near = [
+        (decoded(raw)[:_LONGEST], 1.0 if few else 0.5)
+        for number, raw in lines
+        if number != best.number and (few or abs(number - best.number) <= _NEXT_TO)
+    ]
+    other = sorted(found, key=lambda one: -one.weight)[:_OTHERS]
+    return ((best.text, 1.5), *near, *((one.body, 0.25) for one in other if one is not best))
 
 
 def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:

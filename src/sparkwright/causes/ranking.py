@@ -41,6 +41,7 @@ class Found:
     proof: tuple[Proof, ...]
     groups: Mapping[str, str]
     seen: int = 1
+    resembles: tuple[str, ...] = ()
 
 
 def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[Found]:
@@ -88,7 +89,7 @@ def ranked(found: Sequence[Found], words: Mapping[str, str]) -> tuple[tuple[Caus
     told = [one for one in found if not _excused(one, found)]
     weighed = [(_weight(one, told), one) for one in told]
     weighed.sort(key=lambda pair: (-round(pair[0] * 20), _place(pair[1].proof[0])))
-    causes = tuple(_cause(one, weight, words) for weight, one in weighed)
+    causes = tuple(named(one, weight, words) for weight, one in weighed)
     bad = _once(cause for cause in causes if cause.severity is not Severity.INFO)
     blamed = {key for one in found if one.known.severity is not Severity.INFO for key in one.known.consequences}
     return bad[:MOST], _once(c for c in causes if c.severity is Severity.INFO and c.key not in blamed)
@@ -118,8 +119,9 @@ def _once(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     return tuple(kept.values())
 
 
-def _cause(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
-    named = Slots({**words, **one.groups})
+def named(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
+    """With its steps filled in. words: about the cluster."""
+    slots = Slots({**words, **one.groups})
     return Cause(
         one.known.key,
         one.known.code,
@@ -127,7 +129,8 @@ def _cause(one: Found, weight: float, words: Mapping[str, str]) -> Cause:
         one.known.severity,
         round(weight, 2),
         one.known.why,
-        tuple(step.format_map(named) for step in one.known.fix),
+        tuple(step.format_map(slots) for step in one.known.fix),
         one.proof,
         one.seen,
+        one.resembles,
     )

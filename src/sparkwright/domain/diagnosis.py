@@ -35,7 +35,10 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """key: of the vocabulary; confidence: 0 to 1; fix: commands and steps, ready to paste; seen: how often."""
+    """key: of the vocabulary; confidence: 0 to 1; fix: commands and steps, ready to paste; seen: how often.
+
+    resembles: rare words that the log shares with the cause's description, where no sign of it was found.
+    """
 
     key: str
     code: str
@@ -46,6 +49,7 @@ class Cause:
     fix: tuple[str, ...]
     proof: tuple[Proof, ...]
     seen: int = 1
+    resembles: tuple[str, ...] = ()
 
     @property
     def sureness(self) -> Sureness:
