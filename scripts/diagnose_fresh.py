@@ -20,7 +20,7 @@ from diagnose_fresh_page import HEAD, page, row
 
 from sparkwright.app.diagnose import examine
 from sparkwright.causes.load import families
-from sparkwright.domain.diagnosis import CONFIDENT
+from sparkwright.domain.diagnosis import CONFIDENT, Diagnosis
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data" / "failures-fresh"
@@ -58,7 +58,8 @@ def score(case: Case) -> dict[str, Any]:
     right = [key in case.keys for key, _ in named]
     accepted = {case.family, *(FAMILY.get(key) for key in case.keys)}
     shown = [proof for cause in found.causes[:3] for proof in cause.proof]
-    shown += [found.explanation.line] if found.explanation else []
+    why = found.explanation
+    shown += [line for line in (why.line, why.then) if line] if why else []
     return {
         "id": case.id,
         "program": case.program,
@@ -68,10 +69,17 @@ def score(case: Case) -> dict[str, Any]:
         "harmless": bool(found.harmless),
         "first": right[:1] == [True],
         "three": any(right[:3]),
-        "family": bool(named) and FAMILY.get(named[0][0]) in accepted,
+        "family": _family(found) in accepted,
         "wrong": bool(named) and not right[0] and named[0][1] >= CONFIDENT,
         "line": any(case.line.lower() in proof.text.lower() for proof in shown),
     }
+
+
+def _family(found: Diagnosis) -> str:
+    """Of the answer: of the cause named first, else the likeliest of the line that explains."""
+    if found.causes:
+        return FAMILY.get(found.causes[0].key, "")
+    return found.explanation.families[0] if found.explanation and found.explanation.families else ""
 
 
 def first_scores() -> list[dict[str, Any]]:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.causes.ranking import Slots
-from sparkwright.domain.deployment import PHASE_ORDER, LogEvent, Phase
 from sparkwright.domain.diagnosis import Explanation, Proof
-from sparkwright.engines.catalog import ENGINES, SEPARATE
 from sparkwright.engines.dialect import of_a_client
+from sparkwright.engines.progress import progress
 from sparkwright.logscan.book import linear
 from sparkwright.logscan.logline import decoded, is_settings, when, who
 
@@ -28,7 +27,6 @@ _SHORTEST = 4
 _FEW = 12  # lines: of so few each may be the reason
 _MESSAGE = 3  # lines
 _EXCEPTION, _STRONG = 4.0, 2.5  # kinds of lines: a weaker one is no reason when the engine went on to a later phase
-_SAMPLED = 300
 _MECHANISM = 1.0  # more weight for a line with one
 _NEXT_TO, _OTHERS = 2, 6  # lines
 _LEAST = 2.0  # of the weight: below are remarks
@@ -37,6 +35,8 @@ _TYPED = ("$ ", "+ ")  # commands as a shell shows them
 _ANY_CASE = ("fatal", "said", "bad", "goes_on")
 _SENTENCE = 20  # characters
 _PLACE = re.compile(r'File "(?P<file>[^"]{1,200})", line (?P<line>\d+), in (?P<name>[\w<>.]{1,80})')
+_CARETS = re.compile(r"[\s^~]*")
+_SLOT = re.compile(r"(?<!\{)\{(\w+)\}")
 _LOGGER = re.compile(r"\b(?P<place>[\w/.-]{2,60}\.(?:py|cc|cpp|cu|go|rs|c|h):\d+)\b")
 
 
@@ -111,73 +111,92 @@ class Reason:
     bad: bool = False
 
 
-def explained(
-    sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str] | None = None
-) -> Explanation | None:
+def explained(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int) -> Explanation | None:
     """Of sources by name, each as (number, raw line) in order; None when no line of them reports anything bad."""
-    return reason(sources, year, words).why
+    return reason(sources, year, {}).why
 
 
-def reason(
-    sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str] | None = None
-) -> Reason:
+def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str]) -> Reason:
     """The same with what a cause may be found by."""
-    read = {name: list(lines) for name, lines in sources.items()}
+    read = {name: [(number, decoded(raw)[:_LONGEST]) for number, raw in lines] for name, lines in sources.items()}
     ways = {name: progress(lines) for name, lines in read.items()}
     few = sum(map(len, read.values())) <= _FEW
-    bad = (
-        one
-        for name, lines in read.items()
-        for one in _last_burst([c for c in candidates(name, lines, year, few) if ways[name].may_end_at(c)])
+    found = _named(
+        [
+            one
+            for name, lines in read.items()
+            for one in _last_burst(
+                [c for c in candidates(name, lines, year, few) if ways[name].may_end_at(c.number, c.strong)]
+            )
+        ],
+        few,
     )
-    found = _named(list(bad), few)
     if not found:
         return _without_reason(read if few else {})
     best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
     phase = ways[best.source].at(best.number)
-    slots = {name: text.strip(" '\"`:,.") for name, text in _slots(best).items()}
-    known = best.mechanism
-    title = known.title.format_map(_Blank(slots)) if known else ""
-    quoted = {name: shlex.quote(text) for name, text in slots.items()}  # of a log, and to be pasted into a shell
-    steps = [step for step in known.next if _filled(step, slots)] if known else []
-    proof = Proof(best.source, best.number, best.text.strip()[:_LONGEST], best.at, who(best.text))
+    then = [
+        o
+        for o in found
+        if o.source == best.source and o.number > best.number and o.weight >= _EXCEPTION and o.body != best.body
+    ]
     same = tuple(dict.fromkeys(o.source for o in found if o.body == best.body and o.source != best.source))
+    title, steps, known = _filled_in(best, words)
     why = Explanation(
-        proof,
+        _proof(best),
         known.key if known else "",
-        re.sub(r"[\s:(]*<[^>]*>\)?", "", title),
+        title,
         known.families if known else (),
         best.place,
         phase.value if phase else "",
-        tuple(step.format_map(Slots({**(words or {}), **quoted})) for step in steps),
+        steps,
         same,
+        _proof(then[-1]) if then else None,
     )
     around = _around(read[best.source], best, found, few)
     seen = f"phase={why.phase} in={why.place}\n" + "\n".join(text for text, _ in around)
     bad = best.weight >= _LEAST
     keys = (key for when, keys in (known.causes if known and bad else ()) if when.search(seen) for key in keys)
-    return Reason(why, around, tuple(dict.fromkeys(keys)), (proof,), bad)
+    return Reason(why, around, tuple(dict.fromkeys(keys)), (why.line,), bad)
 
 
-def _without_reason(read: Mapping[str, Sequence[tuple[int, bytes]]]) -> Reason:
+def _proof(one: Candidate) -> Proof:
+    return Proof(one.source, one.number, one.text.strip()[:_LONGEST], one.at, who(one.text))
+
+
+def _filled_in(one: Candidate, words: Mapping[str, str]) -> tuple[str, tuple[str, ...], Mechanism | None]:
+    """(title, steps, mechanism) with what the line names; steps that need what it does not name are left out."""
+    known = one.mechanism
+    if not known:
+        return "", (), None
+    match = known.match(one.body)
+    groups = match.groupdict() if match else {}
+    slots = {name: text.strip(" '\"`:,.") for name, text in groups.items() if text}
+    quoted = {name: shlex.quote(text) for name, text in slots.items()}  # of a log, and to be pasted into a shell
+    steps = (step for step in known.next if all(slots.get(name) for name in _SLOT.findall(step)))
+    title = re.sub(r"[\s:(]*<[^>]*>\)?", "", known.title.format_map(_Blank(slots)))
+    return title, tuple(step.format_map(Slots({**words, **quoted})) for step in steps), known
+
+
+def _without_reason(read: Mapping[str, Sequence[tuple[int, str]]]) -> Reason:
     """Of a few lines that report nothing bad: somebody's sentence, a table."""
-    told = [(name, number, decoded(raw)[:_LONGEST]) for name, lines in read.items() for number, raw in lines]
-    told = [one for one in told if one[2].strip() and not is_settings(one[2])]
-    proof = tuple(Proof(name, number, text.strip()) for name, number, text in told[:1])
-    return Reason(None, tuple((text, 1.0) for *_, text in told), (), proof)
+    lines = [(name, number, text) for name, given in read.items() for number, text in given if text.strip()]
+    lines = [one for one in lines if not is_settings(one[2])]
+    proof = tuple(Proof(name, number, text.strip()) for name, number, text in lines[:1])
+    return Reason(None, tuple((text, 1.0) for *_, text in lines), (), proof)
 
 
 def _around(
-    lines: Sequence[tuple[int, bytes]], best: Candidate, found: Sequence[Candidate], few: bool
+    lines: Sequence[tuple[int, str]], best: Candidate, found: Sequence[Candidate], few: bool
 ) -> tuple[tuple[str, float], ...]:
     """The line that explains, those next to it, and others that may explain, with what each counts for."""
-    near = [
-        (decoded(raw)[:_LONGEST], 1.0 if few else 0.5)
-        for number, raw in lines
-        if number != best.number and (few or abs(number - best.number) <= _NEXT_TO)
-    ]
+    near = (pair for pair in lines if pair[0] != best.number and (few or abs(pair[0] - best.number) <= _NEXT_TO))
     other = sorted(found, key=lambda one: -one.weight)[:_OTHERS]
-    return ((best.text, 1.5), *near, *((one.body, 0.25) for one in other if one is not best))
+    return (
+        (best.text, 1.5),
+        *((text, 1.0 if few else 0.5) for _, text in near),
+        *((one.body, 0.25) for one in other if one is not best),
+    )
 
 
 def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:
@@ -187,67 +206,20 @@ def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:
     return [one for one in near if one.weight > 0 and (few or one.weight >= _LEAST)]
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an engine got. phases: (line, phase) where a later one begins; served: the last line of readiness."""
-
-    phases: tuple[tuple[int, Phase], ...] = ()
-    served: int = 0
-
-    def may_end_at(self, one: "Candidate") -> bool:
-        """Whether it went no further after that line; a remark counts only in the last phase, and never once ready."""
-        last = self.phases[-1][0] if self.phases else 0
-        return one.number > self.served and (one.strong or (one.number > last and not self.served))
-
-    def at(self, number: int) -> Phase | None:
-        """None where no line before shows a phase."""
-        return next((phase for line, phase in reversed(self.phases) if line <= number), None)
-
-
-def progress(lines: Sequence[tuple[int, bytes]]) -> Progress:
-    """By the engine that understands most of the lines."""
-    texts = [(number, decoded(raw)[:_LONGEST]) for number, raw in lines]
-    sample = texts[:_SAMPLED]
-    engine = max(
-        (ENGINES[name] for name in SEPARATE), key=lambda one: sum(one.read(text) is not None for _, text in sample)
-    )
-    events = [(number, event) for number, text in texts if (event := engine.read(text))]
-    return Progress(tuple(_later(events)), max((number for number, event in events if event.ready), default=0))
-
-
-def _later(events: Iterable[tuple[int, LogEvent]]) -> Iterator[tuple[int, Phase]]:
-    furthest = -1
-    for number, event in events:
-        place = PHASE_ORDER.index(event.phase)
-        if place > furthest and not event.error and not event.alive:
-            furthest = place
-            yield number, event.phase
-
-
 class _Blank(dict[str, str]):
     def __missing__(self, name: str) -> str:
         return "<>"
 
 
-def _filled(step: str, slots: Mapping[str, str]) -> bool:
-    return all(slots.get(name) for name in re.findall(r"(?<!\{)\{(\w+)\}", step))
-
-
-def _slots(one: Candidate) -> dict[str, str]:
-    match = one.mechanism.match(one.body) if one.mechanism else None
-    return {name: text for name, text in match.groupdict().items() if text} if match else {}
-
-
-def candidates(source: str, lines: Iterable[tuple[int, bytes]], year: int, every: bool) -> Iterator[Candidate]:
+def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: bool) -> Iterator[Candidate]:
     """Those that report anything bad, or every one; an exception without a message has the statement that raised it."""
     place = code = ""
     opened, until = 0.0, 0  # the weight of an exception whose message is in the next lines, up to that one
-    for number, raw in lines:
-        text = decoded(raw)[:_LONGEST]
+    for number, text in lines:
         prefix, body = _split(text)
         if frame := _PLACE.search(text):
             place = f"{frame['file']}:{frame['line']} {frame['name']}"
-        elif form("frame").search(body):
+        elif form("frame").search(body) and not _CARETS.fullmatch(body):
             code = body.strip()
         if (
             len(body) < _SHORTEST

@@ -69,7 +69,7 @@ class Explanation:
 
     mechanism: its key, '' when not even that is known; families: of causes that it may belong to, the likeliest first;
     place: in the source of the program (`file.py:12 function`), ''; phase: what the engine was in, ''; next: steps;
-    same: other sources that report it.
+    same: other sources that report it; then: the last exception that it led to, None.
     """
 
     line: Proof
@@ -80,6 +80,7 @@ class Explanation:
     phase: str
     next: tuple[str, ...]
     same: tuple[str, ...] = ()
+    then: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True)
