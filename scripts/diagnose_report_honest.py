@@ -15,7 +15,7 @@ from diagnose_report_cases import ROOT, YEAR, Case, Named, answer, named
 
 from sparkwright.app.diagnose import examine
 from sparkwright.causes.diagnose import Reader, book, diagnosis
-from sparkwright.causes.explanation import explained
+from sparkwright.causes.explanation import reason
 from sparkwright.domain.diagnosis import Source
 from sparkwright.logscan.book import Signed
 from sparkwright.logscan.matcher import Hit
@@ -116,7 +116,7 @@ def explained_lines(cases: Sequence[Case]) -> tuple[int, int]:
         proof = {line.number for one in found.causes if one.key == case.key for line in one.proof}
         if case.kind in ("prose", "metric") or not proof:
             continue
-        why = explained({case.id: enumerate(raw.split(b"\n"), 1)}, YEAR)
+        why = reason({case.id: enumerate(raw.split(b"\n"), 1)}, YEAR, {}).why
         number, right = number + 1, right + bool(why and why.line.number in proof)
     return right, number
 

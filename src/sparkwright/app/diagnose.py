@@ -10,8 +10,9 @@ from math import inf
 from sparkwright.app import queries
 from sparkwright.app.check import Checked, check_nodes
 from sparkwright.app.services import Services, together
-from sparkwright.causes.diagnose import Reader, SplitReader, book, clients_faults, diagnosis, ending, with_explanation
-from sparkwright.causes.whole_log import ends
+from sparkwright.app.split_log import SplitReader, end_lines
+from sparkwright.causes.diagnose import Reader, book, diagnosis, keys, with_explanation
+from sparkwright.causes.whole_log.rules import ENDS
 from sparkwright.domain.deployment import DeploymentState
 from sparkwright.domain.diagnosis import Cause, Diagnosis
 from sparkwright.domain.errors import NodeError
@@ -67,12 +68,17 @@ class _Clock:
 
 
 def examine(
-    sources: Iterable[Named], year: int, words: Mapping[str, str], impossible: Set[str] = frozenset()
+    sources: Iterable[Named],
+    year: int,
+    words: Mapping[str, str],
+    impossible: Set[str] = frozenset(),
+    described: bool = True,
 ) -> Diagnosis:
-    """Logs given as (name, bytes)."""
+    """Logs given as (name, bytes). described: a few lines may be somebody's sentence about a failure."""
     rules = book()
     readers = [_read(rules, name, chunks, year) for name, chunks in sources]
-    return with_explanation(diagnosis(readers, words, impossible=impossible), readers, words)
+    found = diagnosis(readers, words, impossible=impossible)
+    return with_explanation(found, readers, words, impossible, described)
 
 
 def _read(rules: Book, name: str, chunks: Iterable[bytes], year: int) -> Reader:
@@ -128,24 +134,25 @@ def _judged(
     """What is wrong now, and the causes that only earlier lines show."""
     kernels = {one.node: oom_killed(one.kernel_log, one.kernel_log) for one in read.around}
     over = [rank for rank in read.ranks if not rank.running]
-    ended = _read(book(), ends.SOURCE, [ends.lines(over, kernels).encode()], year)
+    ended = _read(book(), ENDS, [end_lines(over, kernels).encode()], year)
     beside = [reader for reader in (ended, *(one.gpu for one in read.around)) if reader.source().lines]
     every = (*read.logs, *read.kernels)
     current = [*(reader for log in every for reader in log.current), *beside]
     early = [log.early for log in every if log.early]
-    clients = clients_faults()
+    clients = keys(stops=False, family="api-and-client")
     now = diagnosis(current, words, clocks, clients if over else frozenset(), early)
     known = {cause.key for cause in now.causes}
     slow = [log.early for log in read.logs if log.early] if read.answered else []
     still = [
         cause
-        for cause in diagnosis(slow, words, clocks, clients | ending()).causes
+        for cause in diagnosis(slow, words, clocks, clients | keys(stops=True)).causes
         if cause.key not in known and not cause.severity.stops
     ]
     known |= {cause.key for cause in still}
     old = diagnosis(early, words, clocks, frozenset(known)).causes
     ranks = [reader for log in read.logs for reader in log.current]
-    return with_explanation(replace(now, causes=(*now.causes, *still)), ranks, words), old
+    impossible = clients if over else frozenset()
+    return with_explanation(replace(now, causes=(*now.causes, *still)), ranks, words, impossible), old
 
 
 async def _clocks(services: Services, deployment: str) -> dict[str, _Clock]:

@@ -10,8 +10,9 @@ from typing import Any
 from sparkwright.app.diagnose import examine, oom_killed, year_of
 from sparkwright.app.gather import gather
 from sparkwright.app.services import Services
-from sparkwright.causes.diagnose import degradations
-from sparkwright.causes.whole_log import ends
+from sparkwright.app.split_log import end_lines
+from sparkwright.causes.diagnose import keys
+from sparkwright.causes.whole_log.rules import ENDS
 from sparkwright.domain.command import Command
 from sparkwright.domain.diagnosis import Diagnosis
 from sparkwright.domain.errors import NodeError
@@ -203,11 +204,11 @@ async def explain(
     logs = {name: text if name.startswith(_KERNEL) else without_clients(text) for name, text in logs.items()}
     kernels = {name.removeprefix(_KERNEL): text for name, text in found.logs.items() if name.startswith(_KERNEL)}
     killed = {node: oom_killed(text, logs[f"{_KERNEL}{node}"]) for node, text in kernels.items()}
-    logs[ends.SOURCE] = ends.lines(found.ended, killed, outage.sentence(found.boots) if outage else "")
-    logs[ends.SOURCE] += "".join(f"{line}\n" for line in found.seen)
+    logs[ENDS] = end_lines(found.ended, killed, outage.sentence(found.boots) if outage else "")
+    logs[ENDS] += "".join(f"{line}\n" for line in found.seen)
     sources = [(name, [text.encode("utf-8", "replace")]) for name, text in sorted(logs.items()) if text]
-    year = year_of(services)
-    return await asyncio.to_thread(lambda: examine(sources, year, words, degradations() if outage else frozenset()))
+    year, impossible = year_of(services), keys(stops=False) if outage else frozenset[str]()
+    return await asyncio.to_thread(lambda: examine(sources, year, words, impossible, described=False))
 
 
 def _after(name: str, text: str, outage: Outage, year: int) -> str:

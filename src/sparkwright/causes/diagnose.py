@@ -1,6 +1,6 @@
 """From the bytes of logs to a diagnosis: one Reader a source, then all of them together."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 from statistics import median
@@ -9,16 +9,17 @@ from sparkwright.causes.cause import LogCause, book_of
 from sparkwright.causes.explanation import reason
 from sparkwright.causes.load import families, needs
 from sparkwright.causes.ranking import MOST, Slots, found_by_signs, found_by_stories, named, ranked
-from sparkwright.causes.similarity import Index, index, resembled
-from sparkwright.causes.whole_log.rules import WHOLE_LOG
-from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Proof, Source, Sureness, likely
+from sparkwright.causes.similarity import index
+from sparkwright.causes.whole_log.rules import ENDS, WHOLE_LOG
+from sparkwright.domain.diagnosis import Cause, Diagnosis, Explanation, Source, Sureness, likely
 from sparkwright.logscan.book import Book
 from sparkwright.logscan.envelope import Unwrap
-from sparkwright.logscan.logline import Excerpt, when
+from sparkwright.logscan.logline import Excerpt
 from sparkwright.logscan.matcher import Hit, Scan
 from sparkwright.logscan.sign import POSSIBLE, Story
 
 _FAULTS = "driver-and-gpu-fault"
+_MESSAGE = 60  # characters at the end of a line, by which it is known
 _KERNEL_LOG = "kernel log of "  # a node's: full of errors that concern nothing here
 # What tells whether a kind of log was given at all.
 _KINDS = {
@@ -34,19 +35,13 @@ def known() -> Mapping[str, LogCause]:
     return {cause.code: cause for causes in families().values() for cause in causes}
 
 
-def clients_faults() -> frozenset[str]:
-    """Keys of what a client did wrong, or was refused: no rank ends for that."""
-    return frozenset(cause.key for cause in families()["api-and-client"] if not cause.severity.stops)
+def keys(stops: bool, family: str = "") -> frozenset[str]:
+    """Of what ends a service (none of it has happened as long as it answers), or of what only degrades it.
 
-
-def ending() -> frozenset[str]:
-    """Keys of what ends a service: none of it has happened as long as it answers."""
-    return frozenset(cause.key for cause in known().values() if cause.severity.stops)
-
-
-def degradations() -> frozenset[str]:
-    """Keys of what degrades a service or goes along with it: it does not end one that has served."""
-    return frozenset(cause.key for cause in known().values() if not cause.severity.stops)
+    family: only of it (`api-and-client`: what a client did wrong, or was refused).
+    """
+    causes = families()[family] if family else known().values()
+    return frozenset(cause.key for cause in causes if cause.severity.stops is stops)
 
 
 @cache
@@ -89,44 +84,6 @@ class Reader:
         return Source(self.name, self._scan.lines - self._skipped, self._scan.bytes, first, last, round(shift, 1))
 
 
-class SplitReader:
-    """A log that is read in two parts: what was logged before a time, and from then on. Lines are fed in order.
-
-    border: the log's first time -> that time by the log's own clock; -inf where all lines belong to the second part.
-    """
-
-    def __init__(self, name: str, year: int, border: Callable[[float], float]) -> None:
-        self.early: Reader | None = None
-        self._name, self._year, self._border = name, year, border
-        self._limit: float | None = None
-        self._settled = False
-        self._reader = Reader(book(), name, year)
-
-    def feed(self, line: str) -> None:
-        if not self._settled and (at := when(line, self._year)) is not None:
-            self._pass(at)
-        self._reader.feed(f"{line}\n".encode("utf-8", "replace"))
-
-    def _pass(self, at: float) -> None:
-        self._limit = self._border(at) if self._limit is None else self._limit
-        if at < self._limit:
-            self.early = self._reader
-            return
-        self._settled = True
-        if self.early:
-            self.early.close()
-            self._reader = Reader(book(), self._name, self._year, self.early.source().lines)
-
-    def close(self) -> None:
-        self._reader.close()
-        if self.early:
-            self.early.ended = False  # more came after it
-
-    @property
-    def current(self) -> tuple[Reader, ...]:
-        return () if self._reader is self.early or not self._reader.source().lines else (self._reader,)
-
-
 def diagnosis(
     readers: Sequence[Reader],
     words: Mapping[str, str],
@@ -141,7 +98,7 @@ def diagnosis(
     """
     stories = tuple(reader.story() for reader in readers)
     moved = clocks if clocks is not None else shifts(stories)
-    hits = [_moved(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
+    hits = [_later(hit, moved.get(reader.name, 0.0)) for reader in readers for hit in reader.hits]
     found = [*found_by_signs(hits, known()), *found_by_stories(WHOLE_LOG, stories)]
     causes, harmless = ranked([one for one in found if one.known.key not in impossible], words)
     sources = _sources([reader.source(moved.get(reader.name, 0.0)) for reader in (*earlier, *readers)])
@@ -154,20 +111,20 @@ def with_explanation(
     readers: Sequence[Reader],
     words: Mapping[str, str],
     impossible: Set[str] = frozenset(),
-    causes: Index | None = None,
+    described: bool = False,
 ) -> Diagnosis:
     """The same with the line that explains; where no cause is likely, with those that the log resembles.
 
-    causes: those that it may resemble, all where none are given.
+    described: a few lines without an error may describe a failure.
     """
     if not readers:
         return found
-    logs = {one.name: one.kept for one in readers if not one.name.startswith(_KERNEL_LOG)}
+    logs = {one.name: one.kept for one in readers if not one.name.startswith((_KERNEL_LOG, ENDS))}
     because = reason(logs, readers[0].year, words)
     if any(cause.confidence >= POSSIBLE for cause in found.causes):
         return replace(found, explanation=_unless_shown(because.why, found.causes))
-    if because.why or (because.lines and not found.harmless):
-        near = [one for one in resembled(because, causes or index()) if one.known.key not in impossible]
+    if because.why or (described and because.lines and not found.harmless):
+        near = [one for one in index().nearest(because) if one.known.key not in impossible]
         known = {one.known.key for one in near}
         others = [cause for cause in found.causes if cause.key not in known]
         both = [*(named(one, one.sure, words) for one in near), *others]
@@ -180,9 +137,9 @@ def with_explanation(
 
 
 def _unless_shown(why: Explanation | None, causes: Sequence[Cause]) -> Explanation | None:
-    """None where the line is a likely cause's proof."""
-    shown = {(proof.source, proof.number) for cause in likely(causes) for proof in cause.proof}
-    return None if why and (why.line.source, why.line.number) in shown else why
+    """None where a likely cause's proof has the same message."""
+    shown = [proof.text for cause in likely(causes) for proof in cause.proof]
+    return None if why and any(text.endswith(why.line.text[-_MESSAGE:]) for text in shown) else why
 
 
 def _sources(parts: Sequence[Source]) -> tuple[Source, ...]:
@@ -195,12 +152,9 @@ def _sources(parts: Sequence[Source]) -> tuple[Source, ...]:
     return tuple(found.values())
 
 
-def _moved(hit: Hit, shift: float) -> Hit:
-    return replace(hit, proof=tuple(_later(proof, shift) for proof in hit.proof)) if shift else hit
-
-
-def _later(proof: Proof, shift: float) -> Proof:
-    return replace(proof, at=None if proof.at is None else proof.at + shift)
+def _later(hit: Hit, shift: float) -> Hit:
+    times = (None if proof.at is None else proof.at + shift for proof in hit.proof)
+    return replace(hit, proof=tuple(replace(one, at=at) for one, at in zip(hit.proof, times, strict=True)))
 
 
 def _missing(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -210,20 +164,15 @@ def _missing(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[tup
         gaps.append(_OTHER_RANKS)
     if not any(cause.confidence >= POSSIBLE for cause in causes) and any(s.count("cause above") for s in stories):
         gaps.append(_CUT_OFF)
-    gaps += [(f"why the rank of {source} died: its log just ends", _KILLED) for source in _silent(stories, causes)]
+    if causes and causes[0].key == "peer-rank-died":  # ranks that report nothing of what went wrong, where others do
+        told = {proof.source for cause in causes for proof in cause.proof}
+        silent = (s.source for s in stories if s.source not in told and s.count("several ranks"))
+        gaps += [(f"why the rank of {source} died: its log just ends", _KILLED) for source in silent]
     certain = any(cause.sureness is Sureness.HIGH for cause in causes)
     if not certain and not any(story.count("kernel log") for story in stories):
         gaps.append(_NO_KERNEL_LOG)
     collect = [*(step for _, step in gaps if step), *(() if causes else _NOTHING_FOUND)]
-    return tuple(told for told, _ in gaps), tuple(collect)
-
-
-def _silent(stories: tuple[Story, ...], causes: tuple[Cause, ...]) -> tuple[str, ...]:
-    """Ranks that report nothing of what went wrong, where others report that a rank died."""
-    if not causes or causes[0].key != "peer-rank-died":
-        return ()
-    told = {proof.source for cause in causes for proof in cause.proof}
-    return tuple(s.source for s in stories if s.source not in told and s.count("several ranks"))
+    return tuple(gap for gap, _ in gaps), tuple(collect)
 
 
 # What could not be told, and what would tell it.
@@ -262,14 +211,10 @@ _SPREAD = 10.0  # barriers that disagree by more tell nothing
 
 def shifts(stories: Sequence[Story]) -> Mapping[str, float]:
     """Source -> seconds to add to its times so that they are those of the first source that has barriers."""
-    met = {story.source: _met(story) for story in stories}
+    seen = {s.source: {name: s.marks[name].first.at for name in BARRIERS if name in s.marks} for s in stories}
+    met = {source: {n: at for n, at in times.items() if at is not None} for source, times in seen.items()}
     reference = next((times for times in met.values() if times), {})
     return {source: _shift(reference, times) for source, times in met.items()}
-
-
-def _met(story: Story) -> dict[str, float]:
-    seen = ((name, story.marks[name].first.at) for name in BARRIERS if name in story.marks)
-    return {name: at for name, at in seen if at is not None}
 
 
 def _shift(reference: Mapping[str, float], times: Mapping[str, float]) -> float:

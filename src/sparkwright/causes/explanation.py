@@ -7,6 +7,7 @@ that only reports the failure of something else never outweighs the line with th
 import re
 import shlex
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -111,35 +112,20 @@ class Reason:
     bad: bool = False
 
 
-def explained(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int) -> Explanation | None:
-    """Of sources by name, each as (number, raw line) in order; None when no line of them reports anything bad."""
-    return reason(sources, year, {}).why
-
-
 def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words: Mapping[str, str]) -> Reason:
-    """The same with what a cause may be found by."""
+    """Of sources by name, each as (number, raw line) in order. words: about the cluster."""
     read = {name: [(number, decoded(raw)[:_LONGEST]) for number, raw in lines] for name, lines in sources.items()}
     ways = {name: progress(lines) for name, lines in read.items()}
     few = sum(map(len, read.values())) <= _FEW
-    found = _named(
-        [
-            one
-            for name, lines in read.items()
-            for one in _last_burst(
-                [c for c in candidates(name, lines, year, few) if ways[name].may_end_at(c.number, c.strong)]
-            )
-        ],
-        few,
-    )
+    listed = {name: candidates(name, lines, year, few) for name, lines in read.items()}
+    ends = {name: [c for c in every if ways[name].may_end_at(c.number, c.strong)] for name, every in listed.items()}
+    found = _named([one for every in ends.values() for one in _last_burst(every)], few)
     if not found:
         return _without_reason(read if few else {})
     best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
     phase = ways[best.source].at(best.number)
-    then = [
-        o
-        for o in found
-        if o.source == best.source and o.number > best.number and o.weight >= _EXCEPTION and o.body != best.body
-    ]
+    later = (one for one in found if one.source == best.source and one.number > best.number)
+    then = [one for one in later if one.weight >= _EXCEPTION and one.body != best.body]
     same = tuple(dict.fromkeys(o.source for o in found if o.body == best.body and o.source != best.source))
     title, steps, known = _filled_in(best, words)
     why = Explanation(
@@ -174,7 +160,7 @@ def _filled_in(one: Candidate, words: Mapping[str, str]) -> tuple[str, tuple[str
     slots = {name: text.strip(" '\"`:,.") for name, text in groups.items() if text}
     quoted = {name: shlex.quote(text) for name, text in slots.items()}  # of a log, and to be pasted into a shell
     steps = (step for step in known.next if all(slots.get(name) for name in _SLOT.findall(step)))
-    title = re.sub(r"[\s:(]*<[^>]*>\)?", "", known.title.format_map(_Blank(slots)))
+    title = re.sub(r"[\s:(]*<[^>]*>\)?", "", known.title.format_map(defaultdict(lambda: "<>", slots)))
     return title, tuple(step.format_map(Slots({**words, **quoted})) for step in steps), known
 
 
@@ -204,11 +190,6 @@ def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:
     best = max((one.weight for one in found), default=0.0)
     near = (_with_mechanism(one) for one in found if few or one.weight >= best - _MECHANISM)
     return [one for one in near if one.weight > 0 and (few or one.weight >= _LEAST)]
-
-
-class _Blank(dict[str, str]):
-    def __missing__(self, name: str) -> str:
-        return "<>"
 
 
 def candidates(source: str, lines: Iterable[tuple[int, str]], year: int, every: bool) -> Iterator[Candidate]:

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -175,9 +176,8 @@ def _signature(level: str, value: Any) -> Sign:
         raise _Wrong(f"{level}: expected a pattern, or a table with {', '.join(_FORMS)}", rf"^['\"]?{level}")
     _known(f"key in {level}:", value, (form, *_FORMS[form]), r"\b")
     details = {key: value[key] for key in _DETAILS if key in value}
-    for key, given in details.items():
-        if type(given) is not _DETAILS[key]:
-            raise _Wrong(f"{key} cannot be {given!r}", rf"\b{key} = {given!r}")
+    for key, given in ((key, given) for key, given in details.items() if type(given) is not _DETAILS[key]):
+        raise _Wrong(f"{key} cannot be {given!r}", rf"\b{key} = {given!r}")
     if form != "line":
         details.setdefault("within", ANYWHERE if form == "anywhere" else WITHIN)
     patterns = tuple(map(_unbroken, _texts(form, [value[form]] if form == "line" else value[form])))
@@ -199,16 +199,13 @@ def _check_patterns(signatures: Iterable[Sign]) -> None:
                 re.compile(text, re.IGNORECASE)
             except re.error as error:
                 raise _Wrong(f"bad pattern {text!r}: {error}", re.escape(text[:_SHOWN])) from None
-        if not any(_has_word(text) for text in sign.patterns):
+        found: list[str] = []
+        for text in sign.patterns:
+            with suppress(ValueError):
+                found.extend(required(text))
+        if not found:
             text = sign.patterns[0]
             raise _Wrong(f"no word that every match of {text!r} has", re.escape(text[:_SHOWN]))
-
-
-def _has_word(pattern: str) -> bool:
-    try:
-        return bool(required(pattern))
-    except ValueError:
-        return False
 
 
 def needs() -> Mapping[str, Needs]:

@@ -53,30 +53,17 @@ def found_by_signs(hits: Iterable[Hit], causes: Mapping[str, LogCause]) -> list[
 
 
 def _merged(known: LogCause, hits: list[Hit]) -> Found:
+    """Each line once, by whichever sign found it first. Seen: lines; several signs may match the same one."""
     best = sorted(hits, key=lambda hit: (-hit.signed.sign.sure, _place(hit.proof[0])))
-    kinds = len({hit.signed for hit in hits})
-    sure = min(_HIGHEST, best[0].signed.sign.sure + _MORE * (kinds - 1))
-    return Found(known, sure, _lines(best)[:_PROOFS], _groups(best), _seen(hits))
-
-
-def _lines(best: Sequence[Hit]) -> tuple[Proof, ...]:
-    """Each line once, by whichever sign found it first."""
+    sure = min(_HIGHEST, best[0].signed.sign.sure + _MORE * (len({hit.signed for hit in hits}) - 1))
     lines: dict[tuple[str, int], Proof] = {}
-    for proof in (proof for hit in best for proof in hit.proof):
-        lines.setdefault((proof.source, proof.number), proof)
-    return tuple(lines.values())
-
-
-def _seen(hits: Iterable[Hit]) -> int:
-    """Lines: several signs of a cause may match the same one."""
     most: dict[str, int] = {}
-    for hit in hits:
+    for hit in best:
+        for proof in hit.proof:
+            lines.setdefault((proof.source, proof.number), proof)
         most[hit.proof[0].source] = max(hit.count, most.get(hit.proof[0].source, 0))
-    return sum(most.values())
-
-
-def _groups(best: Sequence[Hit]) -> dict[str, str]:
-    return {name: text for hit in reversed(best) for name, text in hit.groups.items()}
+    groups = {name: text for hit in reversed(best) for name, text in hit.groups.items()}
+    return Found(known, sure, tuple(lines.values())[:_PROOFS], groups, sum(most.values()))
 
 
 def found_by_stories(rules: Iterable[WholeLogRule], stories: tuple[Story, ...]) -> list[Found]:

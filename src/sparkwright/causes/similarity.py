@@ -1,13 +1,9 @@
-"""Causes that a log resembles by its rare words, where no sign of a cause is in it: never more than possible.
-
-BM25 over the causes' own texts (key, title, why, fix, the letters of their patterns, examples).
-"""
+"""Causes that a log resembles by its rare words (BM25), where no sign of a cause is in it: never more than possible."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
 from math import log
 
 from sparkwright.causes.cause import LogCause
@@ -27,30 +23,15 @@ _CHOSEN, _SHOWN = 3, 6  # causes; words
 _WORD = re.compile(r"[A-Za-z_]\w{0,60}(?:[.-]\w{1,60}){0,6}|\d{2,6}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SYNTAX = re.compile(r"\(\?[^):]{0,20}:?|\\[bdDwWsSAZ]|\[[^\]]*\]|\{\d*,?\d*\}|[\\?+*|()^$]")
-_ENDINGS = ("ing", "ed", "es", "ly", "s", "e")
+_ENDING = re.compile(r"(?<=...)(?:ing|ed|es|ly|(?<!s)s|e)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """A cause. score: of the words it shares; share: of what all words asked for are worth, 0 to 1."""
-
-    cause: LogCause
-    score: float
-    share: float
-    words: tuple[str, ...]
-
-
-@cache
+@lru_cache(1 << 14)
 def _stems(word: str) -> tuple[str, ...]:
     """The word as it is and its parts (`cudaErrorNoDevice`: cuda, error, device), without endings."""
-    parts = [_stem(part.lower()) for part in _PART.findall(word)]
+    parts = [_ENDING.sub("", part.lower()) for part in _PART.findall(word)]
     whole = (word.lower(),) if len(parts) > 1 else ()
     return (*whole, *(part for part in parts if len(part) > 1))
-
-
-def _stem(word: str) -> str:
-    ending = next((one for one in _ENDINGS if word.endswith(one) and len(word) > len(one) + 2), "")
-    return word.removesuffix(ending) if not word.endswith("ss") else word
 
 
 def words_of(text: str) -> list[str]:
@@ -59,7 +40,7 @@ def words_of(text: str) -> list[str]:
 
 @cache
 def document(cause: LogCause) -> Mapping[str, float]:
-    """Its words and what they count for."""
+    """Its words (of key, title, why, fix, the letters of its patterns, examples) and what they count for."""
     patterns = " ".join(_SYNTAX.sub(" ", pattern) for sign in cause.signatures for pattern in sign.patterns)
     parts = ((cause.key, 2.0), (cause.title, 2.0), (cause.why, 1.0), (" ".join(cause.fix), 0.5), (patterns, 1.0))
     found: dict[str, float] = defaultdict(float)
@@ -74,58 +55,50 @@ class Index:
 
     def __init__(self, causes: Iterable[LogCause]) -> None:
         listed = [cause for cause in causes if cause.severity is not Severity.INFO]
+        self._causes = {cause.code: cause for cause in listed}
         self._family = {cause.key: family for family, group in families().items() for cause in group}
         seen = Counter(word for cause in listed for word in document(cause))
         self._worth = {word: log(1 + (len(listed) - n + 0.5) / (n + 0.5)) for word, n in seen.items()}
         mean = sum(sum(document(cause).values()) for cause in listed) / len(listed)
-        self._by_word: dict[str, list[tuple[LogCause, float]]] = defaultdict(list)
+        self._by_word: dict[str, list[tuple[str, float]]] = defaultdict(list)
         for cause in listed:
             long = _SATURATED * (1 - _BY_LENGTH + _BY_LENGTH * sum(document(cause).values()) / mean)
             for word, count in document(cause).items():
                 value = self._worth[word] * count * (_SATURATED + 1) / (count + long)
-                self._by_word[word].append((cause, value))
+                self._by_word[word].append((cause.code, value))
 
-    def nearest(self, reason: Reason) -> list[Near]:
-        """The nearest first; none when the log shares too little with all."""
+    def nearest(self, reason: Reason) -> list[Found]:
+        """Causes that the log may be a case of, the likeliest first; none where it resembles none enough."""
         given: dict[str, float] = {}
         for text, weight in reason.lines:
             given |= {word: max(weight, given.get(word, 0.0)) for word in words_of(text)}
-        worth = {word: weight * self._worth[word] for word, weight in given.items() if word in self._worth}
-        rare = sorted(worth, key=lambda word: -worth[word])[:_MOST]
+        worth = {word: weight * self._worth.get(word, _UNKNOWN) for word, weight in given.items()}
         shared: dict[str, list[tuple[float, str]]] = defaultdict(list)
-        causes: dict[str, LogCause] = {}
-        for word in rare:
-            for cause, value in self._by_word[word]:
-                shared[cause.key].append((given[word] * value, word))
-                causes[cause.key] = cause
-        most = sum(weight * self._worth.get(word, _UNKNOWN) for word, weight in given.items()) * (_SATURATED + 1)
-        near = [self._near(causes[key], sorted(pairs, reverse=True), most, reason) for key, pairs in shared.items()]
-        return sorted(near, key=lambda one: -one.score)
+        for word in sorted(worth, key=lambda word: -worth[word])[:_MOST]:
+            for code, value in self._by_word.get(word, ()):
+                shared[code].append((given[word] * value, word))
+        scores = {code: sum(value for value, _ in pairs) for code, pairs in shared.items()}
+        weighed = {code: score * self._likelier(self._causes[code], reason) for code, score in scores.items()}
+        near = sorted(weighed, key=lambda code: -weighed[code])[:_CHOSEN]
+        if not near:
+            return []
+        best, share = near[0], scores[near[0]] / (sum(worth.values()) * (_SATURATED + 1))
+        alone = len(near) < 2 or weighed[best] >= _MARGIN * weighed[near[1]]
+        clear = self._causes[best].key in reason.keys or share >= (_CLEAR if alone else 2 * _CLEAR)
+        if not clear and (share < _LEAST or not reason.bad):
+            return []
+        sure = {code: (POSSIBLE if clear else HINT) * weighed[code] / weighed[best] for code in near}
+        words = {code: tuple(word for _, word in sorted(shared[code], reverse=True)[:_SHOWN]) for code in near}
+        nearly = (code for code in near if weighed[code] >= _NEARLY * weighed[best])
+        return [Found(self._causes[c], round(sure[c], 2), reason.proof, {}, 1, words[c]) for c in nearly]
 
-    def _near(self, cause: LogCause, pairs: Sequence[tuple[float, str]], most: float, reason: Reason) -> Near:
-        score = sum(value for value, _ in pairs)
-        words = tuple(word for _, word in pairs[:_SHOWN])
+    def _likelier(self, cause: LogCause, reason: Reason) -> float:
+        """By what the score is multiplied: the mechanism of the line names the cause, or its family."""
         named = _BY_MECHANISM * _LATER ** reason.keys.index(cause.key) if cause.key in reason.keys else 1.0
-        of_family = reason.why and self._family[cause.key] in reason.why.families
-        return Near(cause, score * named * (_IN_FAMILY if of_family else 1.0), score / most, words)
+        return named * (_IN_FAMILY if reason.why and self._family[cause.key] in reason.why.families else 1.0)
 
 
 @cache
 def index() -> Index:
     """Of all causes."""
     return Index(cause for family in families().values() for cause in family)
-
-
-def resembled(reason: Reason, causes: Index) -> list[Found]:
-    """Causes that the log may be a case of, the likeliest first; none where it resembles none enough."""
-    near = causes.nearest(reason)[:_CHOSEN]
-    near = [one for one in near if one.score >= _NEARLY * near[0].score]
-    if not near:
-        return []
-    is_named, best = near[0].cause.key in reason.keys, near[0]
-    alone = len(near) < 2 or best.score >= _MARGIN * near[1].score
-    clear = best.share >= _CLEAR if alone else best.share >= 2 * _CLEAR
-    if not (clear or is_named) and (best.share < _LEAST or not reason.bad):
-        return []
-    first = POSSIBLE if clear or is_named else HINT
-    return [Found(n.cause, round(first * n.score / best.score, 2), reason.proof, {}, 1, n.words) for n in near]

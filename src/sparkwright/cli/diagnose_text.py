@@ -24,7 +24,7 @@ def examined_text(examined: Examined) -> str:
     nothing = f"no known cause{since}" + ("; what looks bad below is harmless" if told.harmless and not why else "")
     title = f"causes{since}\n" if since else ""
     parts = [title + causes_text(told.causes) if told.causes else nothing]
-    parts += [explanation_text(why)] if why else []
+    parts += [explanation_text(why, bool(told.causes) and told.causes[0].sureness is Sureness.HIGH)] if why else []
     if examined.earlier:
         parts.append("\n".join(["from earlier lines, no cause of what is wrong now", *map(_earlier, examined.earlier)]))
     if found := [one for one in examined.findings if one.severity is not Severity.INFO]:
@@ -37,16 +37,17 @@ def examined_text(examined: Examined) -> str:
     return mark(examined.simulated) + "\n\n".join([*parts, _read(told.sources), *examined.trouble])
 
 
-def explanation_text(why: Explanation) -> str:
-    """The line, its mechanism, where in the program it was, and the next steps."""
+def explanation_text(why: Explanation, is_sure: bool = False) -> str:
+    """The line, its mechanism, where in the program it was, and the next steps; without these next to a sure cause."""
     during = f"during {why.phase}" if why.phase else ""
     where = ", ".join(part for part in (during, f"in {why.place}" if why.place else "") if part)
     also = f"the same in {', '.join(why.same)}" if why.same else ""
     rows = (
         ("says", why.title),
         ("where", where),
+        ("then", f"{_place(why.then)}  {why.then.text}" if why.then else ""),
         ("also", also),
-        *((" " if n else "next", s) for n, s in enumerate(why.next)),
+        *((" " if n else "next", s) for n, s in enumerate(() if is_sure else why.next)),
     )
     told = [fold_command(f"   {name:<6} ", text) for name, text in rows if text]
     return "\n".join(["the line that explains most", _proof(why.line), *told])
@@ -87,6 +88,8 @@ def cause_text(cause: Cause, number: int = 1) -> str:
     sure = click.style(f"{cause.sureness} {cause.confidence:.2f}", fg=_COLORS[cause.sureness], bold=True)
     lines = [f"{number}. {click.style(cause.title, bold=True)}", f"   [{cause.code} {cause.key}, {sure}]"]
     lines += [_proof(proof) for proof in _in_order(cause.proof[:_SHOWN])]
+    if cause.resembles:
+        lines.append(fold(f"   like   it shares with its description: {', '.join(cause.resembles)}", 10))
     if cause.seen > len(cause.proof[:_SHOWN]):
         often = f"more than {_COUNTED}" if cause.seen > _COUNTED else cause.seen
         lines.append(f"     such lines came {often} times")

@@ -133,7 +133,7 @@ async def test_what_the_supervisor_saw_goes_before_what_logs_report(line: str, c
     logs = {"rank 0 on spark-1": f"{ANSWER}\n{line}\n"}
     claimed = await explain(scene().services, Evidence("chat", {}, logs), words)
     seen = await explain(scene().services, Evidence("chat", {}, logs, seen=[line]), words)
-    assert [cause.code for cause in claimed.causes] == []
+    assert code not in {cause.code for cause in claimed.causes}
     assert [cause.code for cause in seen.causes[:1]] == [code]
 
 

@@ -6,7 +6,7 @@ from string import Formatter
 
 import pytest
 
-from sparkwright.causes.explanation import explained, form, mechanisms
+from sparkwright.causes.explanation import form, mechanisms, reason
 from sparkwright.causes.load import families
 from sparkwright.domain.diagnosis import Explanation
 from sparkwright.logscan.logline import FIRST, LAST, Excerpt
@@ -17,7 +17,7 @@ SHARED = Path(__file__).parents[4] / "shared" / "captures"
 
 def of(*logs: str) -> Explanation | None:
     sources = {f"{n}.log": enumerate(log.encode().split(b"\n"), 1) for n, log in enumerate(logs)}
-    return explained(sources, 2026)
+    return reason(sources, 2026, {}).why
 
 
 CHAINED = """\

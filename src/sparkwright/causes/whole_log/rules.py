@@ -1,13 +1,14 @@
 """The rules over whole logs, in the order of their codes; causes.toml has their texts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sparkwright.causes.cause import Verdict, WholeLogRule
-from sparkwright.causes.whole_log import ends
 from sparkwright.domain.diagnosis import Proof
 from sparkwright.logscan.sign import LIKELY, POSSIBLE, Row, Story
 
+ENDS = "the ranks' ends"  # a source that only we write, of what nodes and the supervisor report: no log can claim it
+_REPORTED = 0.99  # how sure: the node itself reports it
 _AFTER = 4  # lines that may follow the last one before a wait: torch's warnings
 _HEAD_OPENS = r"world_size=(?:[2-9]|\d\d+) rank=0 .*distributed_init_method="
 _NCCL = r"vLLM is using nccl==|NCCL version \d"
@@ -52,23 +53,20 @@ def spin(stories: tuple[Story, ...]) -> Iterator[Verdict]:
 
 
 def capture_hangs(stories: tuple[Story, ...]) -> Iterator[Verdict]:
-    """A log that ends at `0/N` of the progress bar of CUDA graph capture."""
+    """A log that ends at `0/N` of the progress bar of CUDA graph capture: no later size, in that line or below."""
     for story in stories:
         begun = story.marks.get("capture begins")
-        if begun and _ends_after(story, begun.last) and not _captures_more(story, begun.last):
-            yield Verdict(POSSIBLE, (begun.last,))
-
-
-def _captures_more(story: Story, begun: Proof) -> bool:
-    """Whether a later size was captured, in that line (bars are often one) or below it."""
-    return any(_NEXT_SIZE.search(line.text) for line in (begun, *story.tail) if line.number >= begun.number)
+        if begun and _ends_after(story, begun.last):
+            later = (line for line in (begun.last, *story.tail) if line.number >= begun.last.number)
+            if not any(_NEXT_SIZE.search(line.text) for line in later):
+                yield Verdict(POSSIBLE, (begun.last,))
 
 
 def link_lost(stories: tuple[Story, ...]) -> Iterator[Verdict]:
     """The card's link came up, went down later, and did not come up again; or the supervisor saw it down."""
     for story in stories:
-        if seen := [line for line in story.tail if story.source == ends.SOURCE and _LINK_SEEN.match(line.text)]:
-            yield Verdict(ends.CERTAIN, tuple(seen))
+        if seen := [line for line in story.tail if story.source == ENDS and _LINK_SEEN.match(line.text)]:
+            yield Verdict(_REPORTED, tuple(seen))
         up, down = story.marks.get("link comes"), story.marks.get("link goes")
         if up and down and down.last.number > up.last.number and _port(up.last) == _port(down.last):
             yield Verdict(LIKELY, (up.last, down.last))
@@ -102,6 +100,18 @@ def worker_silent(stories: tuple[Story, ...]) -> Iterator[Verdict]:
         waits = story.marks.get("worker waits")
         if waits and waits.count >= _WAITS and story.lines - waits.last.number <= _AFTER:
             yield Verdict(POSSIBLE, (waits.first, waits.last))
+
+
+def _showing(pattern: str) -> Callable[[tuple[Story, ...]], Iterator[Verdict]]:
+    """Judges by lines of this source that match."""
+    shows = re.compile(pattern)
+
+    def judge(stories: tuple[Story, ...]) -> Iterator[Verdict]:
+        lines = [line for story in stories if story.source == ENDS for line in story.tail if shows.match(line.text)]
+        if lines:
+            yield Verdict(LIKELY if any("cannot be read" in line.text for line in lines) else _REPORTED, tuple(lines))
+
+    return judge
 
 
 WHOLE_LOG = (
@@ -155,13 +165,11 @@ WHOLE_LOG = (
         {"swaps": Row("vmstat", _COUNTS + rb"(?:\d{4,}[ \t]+\d+|\d+[ \t]+\d{4,})(?:[ \t]+\d+){2}[ \t]+\d+")},
     ),
     WholeLogRule("LIVE008", worker_silent, {"worker waits": r"No available shared memory broadcast block found"}),
-    WholeLogRule("LIVE009", ends.showing(r"rank \d{1,4} on \S{1,253} was killed by signal \d{1,3} ")),
-    WholeLogRule("LIVE010", ends.showing(r".{0,300} (?:was|were) rebooted$")),
+    WholeLogRule("LIVE009", _showing(r"rank \d{1,4} on \S{1,253} was killed by signal \d{1,3} ")),
+    WholeLogRule("LIVE010", _showing(r".{0,300} (?:was|were) rebooted$")),
     WholeLogRule(
         "LIVE011",
-        ends.showing(
-            r"rank \d{1,4} on \S{1,253}: (?:process \d{1,10} \(.{0,64}\) is stopped |its container is paused )"
-        ),
+        _showing(r"rank \d{1,4} on \S{1,253}: (?:process \d{1,10} \(.{0,64}\) is stopped |its container is paused )"),
     ),
-    WholeLogRule("LIVE012", ends.showing(r"disk full on \S{1,253}: .{0,200}; rank \d{1,4} ended there$")),
+    WholeLogRule("LIVE012", _showing(r"disk full on \S{1,253}: .{0,200}; rank \d{1,4} ended there$")),
 )
