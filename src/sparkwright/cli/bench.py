@@ -137,8 +137,7 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
     baseline, measured = asyncio.run(_all(targets, said, how))
     end = importlib.import_module("sparkwright.cli.bench_text")  # with numpy, which measuring has no use for
     done = end.Done(measured, gates, how["allow_simulated"], baseline)
-    shared.print_json(end.done_json(done)) if as_json else echo(end.done_text(done))
-    raise click.exceptions.Exit(end.exit_code(done))
+    shared.answer(as_json, end.done_json(done), end.done_text(done), end.exit_code(done))
 
 
 async def _all(targets: tuple[str, ...], said: _Asked, how: dict[str, Any]) -> tuple[Run | None, tuple[Run, ...]]:

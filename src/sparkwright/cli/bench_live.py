@@ -23,9 +23,9 @@ class Progress:
     """Of all levels and repeats. Work is counted in tokens, so that a deep level is not taken for a quick one."""
 
     def __init__(self, levels: Sequence[LevelPlan], repeats: int, simulated: bool = False) -> None:
-        self._repeats = max(repeats, 1)
-        self._work = sum(work(plan) for plan in levels) * self._repeats
-        self.steps = len(levels) * self._repeats
+        self.repeats = max(repeats, 1)
+        self._work = sum(work(plan) for plan in levels) * self.repeats
+        self.steps = len(levels) * self.repeats
         self.step = 0
         self._worked = 0.0
         self._began: float | None = None
@@ -45,7 +45,7 @@ class Progress:
     def begin(self, plan: LevelPlan, repeat: int, of: int, now: float) -> None:
         """repeat: from 0. A search has levels that nobody counted: then `steps` grows."""
         self._began = now if self._began is None else self._began
-        self.plan, self.repeat, self._repeats = plan, repeat, of
+        self.plan, self.repeat, self.repeats = plan, repeat, of
         self.step += 1
         if self.step > self.steps:
             self.steps = self.step
@@ -69,10 +69,6 @@ class Progress:
     def end(self, now: float) -> None:
         self.level_ended = now
         self._worked += work(self.plan) if self.plan else 0.0
-
-    @property
-    def repeats(self) -> int:
-        return self._repeats
 
     @property
     def planned(self) -> int:

@@ -45,10 +45,7 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
     where = ClusterOptions(rest["cluster"], rest["ssh_config"])
     options = Options(rest["node"], not rest["no_ship"], rest["seize"])
     built = shared.drive(where, lambda services: make(services, opened, options), quiet=rest["as_json"])
-    if rest["as_json"]:
-        shared.print_json(built_json(built))
-    else:
-        echo(built_text(opened, built))
+    shared.answer(rest["as_json"], built_json(built), built_text(opened, built))
 
 
 def _show(recipe: Recipe, section: Build, as_json: bool) -> None:

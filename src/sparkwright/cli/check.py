@@ -194,13 +194,10 @@ def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
     where = ClusterOptions(cluster, ssh_config)
     opened = shared.open_cluster(where)
     found = shared.drive_on(opened, where, lambda services: _ask(services, node), quiet=True)
-    if as_json:
-        nodes = {name: _json(value) for name, value in found.items()}
-        shared.print_json({"cluster": opened.name, "simulated": opened.simulated, "nodes": nodes})
-    else:
-        echo("\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items()))
-    if any(isinstance(value, NodeError) for value in found.values()):
-        raise click.exceptions.Exit(3)
+    nodes = {name: _json(value) for name, value in found.items()}
+    document = {"cluster": opened.name, "simulated": opened.simulated, "nodes": nodes}
+    text = "\n\n".join(_text(mark(opened.simulated) + name, value) for name, value in found.items())
+    shared.answer(as_json, document, text, 3 if any(isinstance(one, NodeError) for one in found.values()) else 0)
 
 
 async def _ask(services: Services, node: str) -> Gathered:

@@ -10,7 +10,6 @@ from sparkwright.app import report as use
 from sparkwright.app.report import Against
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import comparison_text, gates_text
-from sparkwright.cli.columns import echo
 from sparkwright.cli.gate_file import read_gates
 from sparkwright.cli.runs import with_store
 from sparkwright.cli.text import mark
@@ -46,17 +45,10 @@ def compare(base: str, others: tuple[str, ...], gate: Path | None, allow_simulat
     """
     gates = read_gates(gate) if gate else ()
     first, found = with_store(lambda kept: use.compared(kept.runs, base, others, gates, allow_simulated))
-    if as_json:
-        told = [_against_json(one) for one in found]
-        shared.print_json({"schema": SCHEMA, "base": first.run.id, "compared": told, "passed": _passed(found)})
-    else:
-        echo("\n\n".join(_against_text(first, one) for one in found))
-    if not _passed(found):
-        raise click.exceptions.Exit(1)
-
-
-def _passed(found: tuple[Against, ...]) -> bool:
-    return not any(one.comparison.refused or any(not result.passed for result in one.results) for one in found)
+    passed = not any(one.comparison.refused or any(not result.passed for result in one.results) for one in found)
+    told = {"compared": [_against_json(one) for one in found], "passed": passed}
+    text = "\n\n".join(_against_text(first, one) for one in found)
+    shared.answer(as_json, {"schema": SCHEMA, "base": first.run.id, **told}, text, int(not passed))
 
 
 def _against_text(base: RunSummary, one: Against) -> str:
@@ -96,12 +88,8 @@ def gate(run: str, file: Path, baseline: str, allow_simulated: bool, as_json: bo
     found = with_store(lambda kept: use.gated(kept.runs, run, gates, baseline, allow_simulated))
     summary, results, refused = found.summary, found.results, found.refused
     passed = all(result.passed for result in results)
-    if as_json:
-        told = {"run": summary.run.id, "simulated": summary.run.conditions.simulated, "passed": passed}
-        gone = {"gates": [asdict(result) for result in results], "no_baseline": list(refused)}
-        shared.print_json({"schema": SCHEMA, **told, **gone})
-    else:
-        text = gates_text(summary.run.id, results, refused)
-        echo(mark(summary.run.conditions.simulated) + text)
-    if not passed:
-        raise click.exceptions.Exit(1)
+    simulated = summary.run.conditions.simulated
+    told = {"run": summary.run.id, "simulated": simulated, "passed": passed}
+    gone = {"gates": [asdict(result) for result in results], "no_baseline": list(refused)}
+    text = mark(simulated) + gates_text(summary.run.id, results, refused)
+    shared.answer(as_json, {"schema": SCHEMA, **told, **gone}, text, int(not passed))

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sparkwright.cli.columns import echo
@@ -27,8 +28,7 @@ class Quiet:
             echo(f"warning: {happening.text}", err=True)
 
 
-def _to_stderr(text: str) -> None:
-    echo(text, err=True)
+_to_stderr = partial(echo, err=True)
 
 
 class Lines:
@@ -73,8 +73,8 @@ class Lines:
 class Live:
     """On a terminal: finished steps scroll up, running ones are below with their bar."""
 
-    def __init__(self, live: "object", lines: Lines) -> None:
-        self._live, self._lines = live, lines
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
         self._ranks: dict[int, tuple[RankPhase, float]] = {}
         self._copies: dict[str, Progress] = {}
 
@@ -94,12 +94,10 @@ class Live:
         from rich.text import Text
 
         now = time.monotonic()
-        ranks = [f"  {rank_text(told)}  [{duration(now - since)}{_usual(told)}]" for told, since in self._shown()]
+        shown = [self._ranks[rank] for rank in sorted(self._ranks)]
+        ranks = [f"  {rank_text(told)}  [{duration(now - since)}{_usual(told)}]" for told, since in shown]
         copies = [f"  {p.node}: {progress_text(p)}" for p in self._copies.values()]
         return Text(printable("\n".join(ranks + copies)), no_wrap=True, overflow="ellipsis")
-
-    def _shown(self) -> list[tuple[RankPhase, float]]:
-        return [self._ranks[rank] for rank in sorted(self._ranks)]
 
 
 def _usual(told: RankPhase) -> str:
@@ -140,6 +138,6 @@ def console_sink(quiet: bool) -> Iterator[Sink]:
         with RichLive(
             console=console, refresh_per_second=4, transient=True, redirect_stdout=False, redirect_stderr=False
         ) as live:
-            sink = Live(live, Lines(lambda text: console.print(printable(text), markup=False, soft_wrap=True)))
+            sink = Live(Lines(lambda text: console.print(printable(text), markup=False, soft_wrap=True)))
             live.update(sink)
             yield sink

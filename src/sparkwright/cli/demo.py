@@ -89,10 +89,7 @@ def demo(wanted: str, keep: bool, as_json: bool) -> None:
         if not (keep and done):
             shutil.rmtree(folder, ignore_errors=True)
     kept = _kept(folder, cluster, recipe) if keep else {}
-    if as_json:
-        shared.print_json(result | kept)
-    else:
-        echo(_farewell(kept, recipe))
+    shared.answer(as_json, result | kept, _farewell(kept, recipe))
 
 
 def _simulated(wanted: str) -> Recipe:

@@ -1,15 +1,16 @@
 """`sparkwright explain`: what a code means, why it matters, what proves it and what to do."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from itertools import groupby
 
 import click
 
-from sparkwright.cli.columns import aligned, echo, fold
+from sparkwright.cli.columns import aligned, fold
 from sparkwright.cli.explain_pages import FORMER, Page, pages
-from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.options import answer, json_option
 from sparkwright.domain.errors import UsageError
 
 
@@ -27,24 +28,15 @@ def explain(code: str | None, as_json: bool) -> None:
       sparkwright explain gloo-wrong-interface-loopback
       sparkwright explain | grep -i memlock
     """
-    if code is None:
-        _list(as_json)
-        return
-    found = _found(code)
-    if as_json:
-        print_json({"codes": [asdict(page) for page in found]})
-    else:
-        echo("\n\n".join(page_text(page) for page in found))
+    found = tuple(pages().values()) if code is None else _found(code)
+    text = _list(found) if code is None else "\n\n".join(page_text(page) for page in found)
+    answer(as_json, {"codes": [asdict(page) for page in found]}, text)
 
 
-def _list(as_json: bool) -> None:
-    listed = list(pages().values())
-    if as_json:
-        print_json({"codes": [asdict(page) for page in listed]})
-        return
-    for family, group in groupby(listed, key=lambda page: page.family):
-        rows = [(page.code, page.severity, page.title) for page in group]
-        echo(f"{family}\n{aligned(rows)}\n")
+def _list(listed: Sequence[Page]) -> str:
+    families = groupby(listed, key=lambda page: page.family)
+    rows = ((family, aligned([(page.code, page.severity, page.title) for page in group])) for family, group in families)
+    return "\n".join(f"{family}\n{table}\n" for family, table in rows)
 
 
 def _found(asked: str) -> tuple[Page, ...]:

@@ -56,17 +56,12 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
     found = shared.drive(
         ClusterOptions(cluster, ssh_config), lambda services: use.remembered(services, deployment), quiet=True
     )
-    if as_json:
-        rows = [{**_json(incident), "on": node} for node, incident in found.incidents]
-        restarts = [{"deployment": name, **asdict(event), "on": node} for node, name, event in found.restarts]
-        told = {"schema": SCHEMA, "incidents": rows, "restarts": restarts, "trouble": list(found.trouble)}
-        shared.print_json(told)
-    else:
-        for line in found.trouble:
-            echo(line, err=True)
-        echo(list_text(found) or "no incidents")
-    if found.lost:
-        raise click.exceptions.Exit(3)
+    rows = [{**_json(incident), "on": node} for node, incident in found.incidents]
+    restarts = [{"deployment": name, **asdict(event), "on": node} for node, name, event in found.restarts]
+    document = {"schema": SCHEMA, "incidents": rows, "restarts": restarts, "trouble": list(found.trouble)}
+    for line in found.trouble if not as_json else ():
+        echo(line, err=True)
+    shared.answer(as_json, document, list_text(found) or "no incidents", 3 if found.lost else 0)
 
 
 @incidents.command("show", short_help="Show one incident with its evidence, cause and fix.")
@@ -84,12 +79,9 @@ def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
     shown = shared.drive(
         ClusterOptions(cluster, ssh_config), lambda services: use.incident(services, number), quiet=True
     )
-    if not as_json:
-        echo(shown_text(shown))
-        return
     files = [{"name": name, "bytes": size} for name, size in shown.files]
     told = {**_json(shown.incident), "on": shown.node, "files": files, "diagnosis": shown.diagnosis}
-    shared.print_json({"schema": SCHEMA, "incident": told})
+    shared.answer(as_json, {"schema": SCHEMA, "incident": told}, shown_text(shown))
 
 
 def _json(incident: Incident) -> dict[str, Any]:

@@ -55,10 +55,7 @@ def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool)
     opened, recipes = shared.open_cluster(where), tuple(_recipes())
     found = shared.drive_on(opened, where, lambda services: inventory(services, opened.nodes, recipes), quiet=True)
     seen = _Seen(opened, found, recipes, apart)
-    if as_json:
-        shared.print_json(_json(seen))
-    else:
-        echo(_text(seen))
+    shared.answer(as_json, _json(seen), _text(seen))
     for why in found.lost.values():
         echo(click.style(f"error: {why}", fg="red"), err=True)
     if found.lost:
@@ -136,12 +133,8 @@ def _could(use: Use) -> str:
 
 
 def _json(seen: _Seen) -> dict[str, Any]:
-    return {
-        "cluster": seen.cluster.name,
-        "simulated": seen.cluster.simulated,
-        "unreachable": dict(seen.found.lost),
-        "checkpoints": [_entry(seen, one) for one in seen.found.stored],
-    }
+    head = {"cluster": seen.cluster.name, "simulated": seen.cluster.simulated, "unreachable": dict(seen.found.lost)}
+    return head | {"checkpoints": [_entry(seen, one) for one in seen.found.stored]}
 
 
 def _entry(seen: _Seen, one: Stored) -> Mapping[str, Any]:

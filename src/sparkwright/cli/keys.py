@@ -7,7 +7,7 @@ import click
 
 from sparkwright.app import keys as use
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import aligned, echo
+from sparkwright.cli.columns import aligned
 from sparkwright.domain.units import duration
 from sparkwright.gateway.keys import Key
 from sparkwright.wiring import ClusterOptions
@@ -42,11 +42,9 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
     """
     made = shared.drive(ClusterOptions(**where), lambda services: use.add(services, name, deployment), quiet=as_json)
     key = made.secret.reveal() if show else None
-    if as_json:
-        shared.print_json({**_json(made.key), "file": made.path} | ({"key": key} if show else {}))
-        return
-    echo(f"key {name} for {made.key.opens}: {made.path}")
-    echo(key if key else f'export OPENAI_API_KEY="$(cat {made.path})"')
+    document = {**_json(made.key), "file": made.path} | ({"key": key} if show else {})
+    use_it = key if key else f'export OPENAI_API_KEY="$(cat {made.path})"'
+    shared.answer(as_json, document, f"key {name} for {made.key.opens}: {made.path}\n{use_it}")
 
 
 @keys.command("list")
@@ -59,12 +57,8 @@ def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
     Example: sparkwright keys list
     """
     found = shared.drive(ClusterOptions(cluster, ssh_config), use.listed, quiet=True).keys
-    if as_json:
-        shared.print_json({"keys": [_json(key) for key in found]})
-    elif found:
-        echo(aligned([_row(key) for key in found]))
-    else:
-        echo("no keys; `sparkwright keys add NAME` adds one")
+    text = aligned([_row(key) for key in found]) if found else "no keys; `sparkwright keys add NAME` adds one"
+    shared.answer(as_json, {"keys": [_json(key) for key in found]}, text)
 
 
 @keys.command(short_help="Revoke a key: requests with it get 401.")
@@ -85,10 +79,8 @@ def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: b
     gone = shared.drive(
         ClusterOptions(cluster, ssh_config), lambda services: use.revoke(services, name, deployment), quiet=as_json
     )
-    if as_json:
-        shared.print_json({"revoked": [_json(key) for key in gone]})
-    else:
-        echo(f"revoked: {', '.join(f'{key.name} for {key.opens}' for key in gone)}")
+    text = f"revoked: {', '.join(f'{key.name} for {key.opens}' for key in gone)}"
+    shared.answer(as_json, {"revoked": [_json(key) for key in gone]}, text)
 
 
 def _json(key: Key) -> dict[str, object]:

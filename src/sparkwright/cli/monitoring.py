@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
 from sparkwright.domain.errors import UsageError
 
 FILES = ("prometheus.yaml", "alerts.yaml", "dashboard.json")
@@ -35,13 +34,13 @@ def monitoring(out: str, overwrite: bool, as_json: bool) -> None:
     if changed and not overwrite:
         raise UsageError(f"{folder}: {', '.join(changed)} there and different", "another --out, or --overwrite")
     try:
-        _write(folder, texts)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}", "name another folder with --out") from None
-    if as_json:
-        shared.print_json({"files": [str(folder / name) for name in FILES]})
-    else:
-        echo("\n".join([*(f"wrote {folder / name}" for name in FILES), NEXT]))
+    text = "\n".join([*(f"wrote {folder / name}" for name in FILES), NEXT])
+    shared.answer(as_json, {"files": [str(folder / name) for name in FILES]}, text)
 
 
 def _differs(path: Path, text: str) -> bool:
@@ -50,9 +49,3 @@ def _differs(path: Path, text: str) -> bool:
         return path.read_text(encoding="utf-8") != text
     except OSError:
         return path.exists()
-
-
-def _write(folder: Path, texts: dict[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from sparkwright.app.services import Services
+from sparkwright.cli.columns import echo
 from sparkwright.cli.console import console_sink
 from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.command import Secret
@@ -148,6 +149,16 @@ def end_like_ctrl_c() -> None:
     if task is not None:
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+
+def answer(as_json: bool, document: Any, text: str, code: int = 0) -> None:
+    """Prints a command's result as JSON or as text, and ends with its exit code."""
+    if as_json:
+        print_json(document)
+    else:
+        echo(text)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 def print_json(data: Any) -> None:

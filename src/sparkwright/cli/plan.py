@@ -10,7 +10,6 @@ from sparkwright.adapters.files import open_recipe
 from sparkwright.app.prepare import prepare
 from sparkwright.app.services import LaunchRequest, Services, api_key
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.verdict import Goal
 from sparkwright.emit import FORM_NAMES
@@ -117,12 +116,9 @@ def _compare(where: ClusterOptions, opened: Sequence[Recipe], as_json: bool) -> 
     from sparkwright.cli.plan_result import plan_json
 
     found = shared.drive(where, lambda services: planned(services, opened), quiet=True)
-    if as_json:
-        shared.print_json(comparison_json(found, lambda made: plan_json(made, ())))
-    else:
-        echo(comparison_text(found))
-    if not any(one.outcome and not stopping(one.outcome.plan, "") for one in found):
-        raise click.exceptions.Exit(1)
+    refused = not any(one.outcome and not stopping(one.outcome.plan, "") for one in found)
+    document = comparison_json(found, lambda made: plan_json(made, ()))
+    shared.answer(as_json, document, comparison_text(found), int(refused))
 
 
 def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json: bool) -> None:
@@ -130,12 +126,7 @@ def _optimize(where: ClusterOptions, request: LaunchRequest, goal: Goal, as_json
     from sparkwright.cli.plan_optimize import optimum_json, optimum_text
 
     found = shared.drive(where, lambda services: optimum(services, request, goal), quiet=True)
-    if as_json:
-        shared.print_json(optimum_json(found))
-    else:
-        echo(optimum_text(found))
-    if not found.best.verdict.fits:
-        raise click.exceptions.Exit(1)
+    shared.answer(as_json, optimum_json(found), optimum_text(found), int(not found.best.verdict.fits))
 
 
 def _keyed(services: Services, request: LaunchRequest) -> LaunchRequest:

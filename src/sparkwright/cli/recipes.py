@@ -10,7 +10,7 @@ import click
 
 from sparkwright.adapters.files import Places, find_recipe, open_recipe, recipe_names, recipe_of, reference
 from sparkwright.cli.columns import echo
-from sparkwright.cli.options import json_option, print_json
+from sparkwright.cli.options import answer, json_option, print_json
 from sparkwright.cli.recipe_text import describe, first_sentence, listing
 from sparkwright.compat.combination import combination
 from sparkwright.compat.table import Row, known_of, row_text, unheard
@@ -25,7 +25,6 @@ _MODULES = {
     "inventory": ("inventory", "inventory_command"),
     "validate": ("recipe_validate", "validate"),
 }
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON to stdout.")
 
 
 class _Recipes(click.Group):
@@ -54,7 +53,7 @@ def recipes() -> None:
 
 
 @recipes.command(name="list", short_help="List all recipes, shipped ones and your own.")
-@_JSON
+@json_option
 def list_recipes(as_json: bool) -> None:
     """List all recipes: shipped ones and those in ~/.config/sparkwright/recipes.
 
@@ -64,10 +63,7 @@ def list_recipes(as_json: bool) -> None:
       sparkwright recipes list --json
     """
     rows, broken = _rows(Places(Path.cwd(), Path.home()))
-    if as_json:
-        print_json({"recipes": rows, "broken": broken})
-    else:
-        echo(listing(rows))
+    answer(as_json, {"recipes": rows, "broken": broken}, listing(rows))
     for entry in broken:
         echo("\n".join(entry["errors"]), err=True)
 

@@ -12,7 +12,7 @@ from sparkwright.app import runs as use
 from sparkwright.app.runs import RunsAndFiles
 from sparkwright.cli import options as shared
 from sparkwright.cli.bench_text import next_text, summary_json, summary_text
-from sparkwright.cli.columns import aligned, echo
+from sparkwright.cli.columns import aligned
 from sparkwright.cli.incidents import when
 from sparkwright.cli.text import mark
 from sparkwright.domain.errors import UsageError
@@ -44,10 +44,6 @@ def tags_text(run: Run) -> str:
     told = [f"  tags: {', '.join(run.tags)}"] if run.tags else []
     told += [f"  note: {run.note}"] if run.note else []
     return "\n".join([*told, *([f"  from: {run.imported}"] if run.imported else [])])
-
-
-def listed_json(one: Listed) -> dict[str, Any]:
-    return asdict(one)
 
 
 T = TypeVar("T")
@@ -97,10 +93,8 @@ def list_(workload: str, tag: str, as_json: bool) -> None:
       sparkwright runs list --workload agentic --json
     """
     found = with_store(lambda kept: use.listed(kept.runs, workload, tag))
-    if as_json:
-        shared.print_json({"schema": SCHEMA, "runs": [listed_json(one) for one in found]})
-    else:
-        echo(list_text(found) or "no runs")
+    document = {"schema": SCHEMA, "runs": [asdict(one) for one in found]}
+    shared.answer(as_json, document, list_text(found) or "no runs")
 
 
 @runs.command()
@@ -115,11 +109,9 @@ def show(run: str, as_json: bool) -> None:
       sparkwright runs show r-20261122-7f3a --json
     """
     summary = summarize(with_store(lambda kept: use.loaded(kept.runs, run)))
-    if as_json:
-        shared.print_json({"schema": SCHEMA, "run": summary_json(summary)})
-        return
     parts = [summary_text(summary), tags_text(summary.run), next_text(summary.run.id)]
-    echo("\n\n".join(part for part in parts if part))
+    document = {"schema": SCHEMA, "run": summary_json(summary)}
+    shared.answer(as_json, document, "\n\n".join(part for part in parts if part))
 
 
 @runs.command()
@@ -138,10 +130,8 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, as_json: bool) -> None:
     if odd := [word for word in tags if not word.strip() or word == use.LAST or word.startswith("-")]:
         raise UsageError(f"{odd[0]!r} can be no tag")
     one = with_store(lambda kept: use.tagged(kept.runs, run, tags, remove))
-    if as_json:
-        shared.print_json({"schema": SCHEMA, "run": listed_json(one)})
-    else:
-        echo(f"{one.id}: {', '.join(one.tags) or 'no tags'}")
+    text = f"{one.id}: {', '.join(one.tags) or 'no tags'}"
+    shared.answer(as_json, {"schema": SCHEMA, "run": asdict(one)}, text)
 
 
 @runs.command()
@@ -161,10 +151,8 @@ def delete(words: tuple[str, ...], yes: bool, as_json: bool) -> None:
     if not yes:
         click.confirm(f"delete {', '.join(words)} with all their requests?", abort=True, err=True)
     found = with_store(lambda kept: use.deleted(kept.runs, words))
-    if as_json:
-        shared.print_json({"schema": SCHEMA, "deleted": [one.id for one in found]})
-    else:
-        echo("\n".join(f"deleted {one.id}, {one.requests} requests" for one in found))
+    text = "\n".join(f"deleted {one.id}, {one.requests} requests" for one in found)
+    shared.answer(as_json, {"schema": SCHEMA, "deleted": [one.id for one in found]}, text)
 
 
 @runs.command()
@@ -210,10 +198,8 @@ def import_(files: tuple[str, ...], tags: tuple[str, ...], as_json: bool) -> Non
       sparkwright runs import community.md --tag forum && sparkwright compare forum last
     """
     found = with_store(lambda kept: use.imported(kept, files, tags))
-    if as_json:
-        shared.print_json({"schema": SCHEMA, "imported": [_imported(run) for run in found]})
-    else:
-        echo("\n".join(map(_imported_text, found)))
+    document = {"schema": SCHEMA, "imported": [_imported(run) for run in found]}
+    shared.answer(as_json, document, "\n".join(map(_imported_text, found)))
 
 
 def _imported_text(run: Run) -> str:

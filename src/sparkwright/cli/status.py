@@ -41,7 +41,7 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
     )
     shown = [d for d in found if deployment in ("", d.name)]
     if as_json:
-        document = {"deployments": [_json(d) for d in shown], "unreachable": list(trouble)}
+        document = {"deployments": [asdict(d) for d in shown], "unreachable": list(trouble)}
         shared.print_json(document | ({"taken_down": by} if by else {}))
     else:
         _say(shown, trouble, _nothing(deployment, trouble, by))
@@ -84,10 +84,6 @@ def _say(shown: list[Deployment], trouble: tuple[str, ...], nothing: str) -> Non
         echo(deployment_text(found))
     if not shown:
         echo(nothing)
-
-
-def _json(found: Deployment) -> dict[str, Any]:
-    return asdict(found)
 
 
 @click.command()

@@ -18,7 +18,6 @@ from sparkwright.app.stage import staging_text
 from sparkwright.app.stop import Removed
 from sparkwright.app.stop import down as take_down
 from sparkwright.cli import options as shared
-from sparkwright.cli.columns import echo
 from sparkwright.cli.plan_result import plan_json
 from sparkwright.cli.up_text import outcome_text
 from sparkwright.domain.recipe import Recipe
@@ -75,12 +74,9 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
         lambda services: _up(services, opened, (named, rest["force"], replaces), _options(rest)),
         quiet=rest["as_json"],
     )
-    if rest["as_json"]:
-        shared.print_json(outcome_json(outcome))
-    else:
-        echo(outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"]))
-    if outcome.done == "planned" and stopping(outcome.plan, rest["force"]):
-        raise click.exceptions.Exit(1)
+    text = outcome_text(outcome, time.monotonic() - began, where.ssh_config, rest["verbose"])
+    refused = outcome.done == "planned" and bool(stopping(outcome.plan, rest["force"]))
+    shared.answer(rest["as_json"], outcome_json(outcome), text, int(refused))
 
 
 def _options(given: dict[str, Any]) -> Options:
@@ -134,15 +130,13 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
         return await take_down(services, name, seize, recipe_names(places()))
 
     removed = shared.drive(ClusterOptions(cluster, ssh_config), taken, quiet=as_json)
-    if as_json:
-        shared.print_json({"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]})
-    elif removed.ranks:
-        echo(f"{removed.deployment}: {len(removed.ranks)} rank(s) removed")
+    told = "nothing to remove, no node has anything of it"
+    if removed.ranks:
+        told = f"{len(removed.ranks)} rank(s) removed"
     elif removed.files:
-        left = ", ".join(removed.files)
-        echo(f"{removed.deployment}: no rank ran; its files on {left} are removed")
-    else:
-        echo(f"{removed.deployment}: nothing to remove, no node has anything of it")
+        told = f"no rank ran; its files on {', '.join(removed.files)} are removed"
+    document = {"deployment": removed.deployment, "ranks": [asdict(r) for r in removed.ranks]}
+    shared.answer(as_json, document, f"{removed.deployment}: {told}")
 
 
 @click.command()
@@ -164,7 +158,5 @@ def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> No
         return name, await start_again(services, name)
 
     name, seconds = shared.drive(ClusterOptions(cluster, ssh_config), restarted, quiet=as_json)
-    if as_json:
-        shared.print_json({"deployment": name, "seconds": round(seconds, 3)})
-    else:
-        echo(f"{name}: ready again after {duration(seconds)}")
+    document = {"deployment": name, "seconds": round(seconds, 3)}
+    shared.answer(as_json, document, f"{name}: ready again after {duration(seconds)}")
