@@ -101,7 +101,7 @@ def _list_profiles(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
 @click.option("--allow-simulated", is_flag=True, help="Allow comparing a simulated endpoint with a real one.")
 @shared.cluster_options
 @shared.json_option
-def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool, **how: Any) -> None:
+def bench(targets: tuple[str, ...], where: ClusterOptions, as_json: bool, **how: Any) -> None:
     """Benchmark any OpenAI-compatible endpoint, or a deployment of the cluster by its name.
 
     Several endpoints are measured one after the other under the same workload and compared with the first. Every
@@ -119,7 +119,7 @@ def bench(targets: tuple[str, ...], cluster: str, ssh_config: str, as_json: bool
     """
     gates = gates_of(how["gate"], how["baseline"])
     said = _Asked(
-        ClusterOptions(cluster, ssh_config),
+        where,
         how["model"],
         keys(how["key_file"]),
         how["key_file"] is not None,

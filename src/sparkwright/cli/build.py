@@ -25,7 +25,7 @@ from sparkwright.wiring import ClusterOptions, places
 @shared.cluster_options
 @shared.lease_option
 @shared.json_option
-def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
+def build(recipe: str, profile: str, dry_run: bool, where: ClusterOptions, **rest: Any) -> None:
     """Build a recipe's image from the pinned parts of its `build` section and copy it to all nodes.
 
     Idempotent: the image's name is the hash of its inputs, and an image that exists is not built again. Labels of the
@@ -42,7 +42,6 @@ def build(recipe: str, profile: str, dry_run: bool, **rest: Any) -> None:
     if dry_run:
         _show(opened, section, rest["as_json"])
         return
-    where = ClusterOptions(rest["cluster"], rest["ssh_config"])
     options = Options(rest["node"], not rest["no_ship"], rest["seize"])
     built = shared.drive(where, lambda services: make(services, opened, options), quiet=rest["as_json"])
     shared.answer(rest["as_json"], built_json(built), built_text(opened, built))

@@ -48,7 +48,7 @@ _MODES = ("fix", "undo", "deep")
 )
 @shared.lease_option
 @shared.json_option
-def check(cluster: str, ssh_config: str, **rest: Any) -> None:
+def check(where: ClusterOptions, **rest: Any) -> None:
     """Check all nodes in parallel: findings with evidence and remedy, worst first.
 
     Exit status: 0 no finding above info, 1 findings or a failed fix, 3 a node could not be reached. An event since boot
@@ -66,7 +66,6 @@ def check(cluster: str, ssh_config: str, **rest: Any) -> None:
       sparkwright check --deep --cluster lab.yaml --json
     """
     _check_words(rest)
-    where = ClusterOptions(cluster, ssh_config)
     opened = shared.open_cluster(where)
     opened = replace(opened, ignore=shared.finding_codes((*opened.ignore, *rest["ignore"])))
     only = tuple(FORMER.get(code.upper(), code.upper()) for code in rest["only"])
@@ -183,7 +182,7 @@ def _say_lost(lost: Sequence[NodeError]) -> None:
 @click.argument("node", required=False, default="")
 @shared.cluster_options
 @shared.json_option
-def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
+def facts(node: str, where: ClusterOptions, as_json: bool) -> None:
     """Print the facts of all nodes or of one: hardware, drivers, network, Docker, disks, ranks.
 
     \b
@@ -191,7 +190,6 @@ def facts(node: str, cluster: str, ssh_config: str, as_json: bool) -> None:
       sparkwright facts
       sparkwright facts spark-2 --json
     """
-    where = ClusterOptions(cluster, ssh_config)
     opened = shared.open_cluster(where)
     found = shared.drive_on(opened, where, lambda services: _ask(services, node), quiet=True)
     nodes = {name: _json(value) for name, value in found.items()}

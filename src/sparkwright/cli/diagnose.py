@@ -34,7 +34,7 @@ _LOOK = 0.1  # seconds between looks at files that grow
 @click.option("--watch", is_flag=True, help="Follow logs and report each cause within one second.")
 @shared.cluster_options
 @shared.json_option
-def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
+def diagnose(what: tuple[str, ...], watch: bool, where: ClusterOptions, as_json: bool) -> None:
     """Find the root cause in logs of any engine and rank, kernel logs, nvidia-smi and client errors.
 
     Prints the lines that prove it, and the fix; without a known cause the line that explains most. Give the logs of all
@@ -51,7 +51,6 @@ def diagnose(what: tuple[str, ...], watch: bool, cluster: str, ssh_config: str, 
       sparkwright diagnose deepseek-v4-flash
       sparkwright diagnose --watch /var/log/vllm.log
     """
-    where = ClusterOptions(cluster, ssh_config)
     targets = what or ("-",)
     if not what and sys.stdin.isatty():
         raise click.UsageError("missing argument: a log, a folder, a deployment, or `-` for standard input")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from sparkwright.cli.columns import fold
-from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
+from sparkwright.domain.fabric_facts import Network, Nic, Settings, Store
 from sparkwright.domain.facts import (
     Disk,
     Docker,
@@ -14,7 +14,6 @@ from sparkwright.domain.facts import (
     GpuProcess,
     Identity,
     Interface,
-    Kernel,
     Listener,
     Memory,
     NodeFacts,
@@ -141,9 +140,10 @@ _LABEL = 12
 
 def facts_text(facts: NodeFacts, title: str) -> str:
     """title: the first line of the block."""
+    home = "" if isinstance(facts.identity, Unknown) else facts.identity.home
     rows = (
         ("machine", lines_of(facts.identity, _machine)),
-        ("system", lines_of(facts.kernel, _system)),
+        ("system", lines_of(facts.kernel, lambda found: [listed(found.os, f"Linux {found.release}")])),
         ("memory", lines_of(facts.memory, _memory)),
         ("gpu", lines_of(facts.gpus, each(_gpu))),
         ("gpu use", lines_of(facts.gpu_processes, each(_gpu_process))),
@@ -151,7 +151,7 @@ def facts_text(facts: NodeFacts, title: str) -> str:
         ("interfaces", lines_of(facts.interfaces, each(_interface))),
         ("rdma", lines_of(facts.rdma, each(_port))),
         ("docker", lines_of(facts.docker, _docker)),
-        ("disks", lines_of(facts.disks, lambda found: _disks(found, _home(facts)))),
+        ("disks", lines_of(facts.disks, lambda found: _disks(found, home))),
         ("listening", lines_of(facts.listeners, _listeners)),
         ("ranks", lines_of(facts.ranks, each(_rank))),
         *system_rows(facts),
@@ -168,10 +168,6 @@ def _machine(found: Identity) -> Sequence[str]:
     dgx = known(found.ota_version, "DGX OS {}")
     first = listed(known(found.product), found.arch, dgx, f"hostname {found.hostname}")
     return [first, listed(f"user {found.user}", f"home {found.home}")]
-
-
-def _system(found: Kernel) -> Sequence[str]:
-    return [listed(found.os, f"Linux {found.release}")]
 
 
 def _memory(found: Memory) -> Sequence[str]:
@@ -236,10 +232,6 @@ def _docker(found: Docker) -> Sequence[str]:
             "rootless" if found.rootless else "",
         )
     ]
-
-
-def _home(facts: NodeFacts) -> str:
-    return "" if isinstance(facts.identity, Unknown) else facts.identity.home
 
 
 def _disks(found: Sequence[Disk], home: str) -> Sequence[str]:

@@ -43,7 +43,7 @@ def _deployment(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.argument("deployment", required=False, default="", callback=_deployment)
 @shared.cluster_options
 @shared.json_option
-def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
+def list_(deployment: str, where: ClusterOptions, as_json: bool) -> None:
     """List incidents, and restarts of its own programs, newest first.
 
     Exit status: 0 also when there is none, 3 a node could not be reached.
@@ -53,9 +53,7 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
       sparkwright incidents list
       sparkwright incidents list deepseek-v4-flash --json
     """
-    found = shared.drive(
-        ClusterOptions(cluster, ssh_config), lambda services: use.remembered(services, deployment), quiet=True
-    )
+    found = shared.drive(where, lambda services: use.remembered(services, deployment), quiet=True)
     rows = [{**_json(incident), "on": node} for node, incident in found.incidents]
     restarts = [{"deployment": name, **asdict(event), "on": node} for node, name, event in found.restarts]
     document = {"schema": SCHEMA, "incidents": rows, "restarts": restarts, "trouble": list(found.trouble)}
@@ -68,7 +66,7 @@ def list_(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None
 @click.argument("number", type=click.IntRange(min=1))
 @shared.cluster_options
 @shared.json_option
-def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
+def show(number: int, where: ClusterOptions, as_json: bool) -> None:
     """Show one incident: what it was, evidence, cause and fix, the actions with their times, and its end.
 
     \b
@@ -76,9 +74,7 @@ def show(number: int, cluster: str, ssh_config: str, as_json: bool) -> None:
       sparkwright incidents show 3
       sparkwright incidents show 3 --json
     """
-    shown = shared.drive(
-        ClusterOptions(cluster, ssh_config), lambda services: use.incident(services, number), quiet=True
-    )
+    shown = shared.drive(where, lambda services: use.incident(services, number), quiet=True)
     files = [{"name": name, "bytes": size} for name, size in shown.files]
     told = {**_json(shown.incident), "on": shown.node, "files": files, "diagnosis": shown.diagnosis}
     shared.answer(as_json, {"schema": SCHEMA, "incident": told}, shown_text(shown))

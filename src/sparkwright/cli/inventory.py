@@ -43,7 +43,7 @@ class _Seen:
 @click.option("--nodes", "apart", is_flag=True, help="Print each copy on a line of its own, node by node.")
 @shared.cluster_options
 @shared.json_option
-def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool) -> None:
+def inventory_command(apart: bool, where: ClusterOptions, as_json: bool) -> None:
     """List the checkpoints on all nodes' disks (hub cache, folders, GGUF files) and the recipes that can use them.
 
     \b
@@ -51,7 +51,6 @@ def inventory_command(apart: bool, cluster: str, ssh_config: str, as_json: bool)
       sparkwright recipes inventory
       sparkwright recipes inventory --nodes --cluster lab.yaml
     """
-    where = ClusterOptions(cluster, ssh_config)
     opened, recipes = shared.open_cluster(where), tuple(_recipes())
     found = shared.drive_on(opened, where, lambda services: inventory(services, opened.nodes, recipes), quiet=True)
     seen = _Seen(opened, found, recipes, apart)

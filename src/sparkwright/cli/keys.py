@@ -30,7 +30,7 @@ def keys() -> None:
 @click.option("--show", is_flag=True, help="Also print the key itself.")
 @shared.cluster_options
 @shared.json_option
-def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> None:
+def add(name: str, deployment: str, show: bool, as_json: bool, where: ClusterOptions) -> None:
     """Add a key for all deployments of the head node, or only for DEPLOYMENT.
 
     The key is written to a file on this machine that only you can read; there is no other copy.
@@ -40,7 +40,7 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
       sparkwright keys add laptop
       sparkwright keys add ci deepseek-v4-flash --show
     """
-    made = shared.drive(ClusterOptions(**where), lambda services: use.add(services, name, deployment), quiet=as_json)
+    made = shared.drive(where, lambda services: use.add(services, name, deployment), quiet=as_json)
     key = made.secret.reveal() if show else None
     document = {**_json(made.key), "file": made.path} | ({"key": key} if show else {})
     use_it = key if key else f'export OPENAI_API_KEY="$(cat {made.path})"'
@@ -50,13 +50,13 @@ def add(name: str, deployment: str, show: bool, as_json: bool, **where: str) -> 
 @keys.command("list")
 @shared.cluster_options
 @shared.json_option
-def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
+def list_keys(where: ClusterOptions, as_json: bool) -> None:
     """List the keys: name, deployments, who added them and when.
 
     \b
     Example: sparkwright keys list
     """
-    found = shared.drive(ClusterOptions(cluster, ssh_config), use.listed, quiet=True).keys
+    found = shared.drive(where, use.listed, quiet=True).keys
     text = aligned([_row(key) for key in found]) if found else "no keys; `sparkwright keys add NAME` adds one"
     shared.answer(as_json, {"keys": [_json(key) for key in found]}, text)
 
@@ -66,7 +66,7 @@ def list_keys(cluster: str, ssh_config: str, as_json: bool) -> None:
 @click.argument("deployment", required=False, default="")
 @shared.cluster_options
 @shared.json_option
-def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
+def revoke(name: str, deployment: str, where: ClusterOptions, as_json: bool) -> None:
     """Revoke all keys of a name, or only the one for DEPLOYMENT.
 
     New requests with it get 401; requests in progress are completed.
@@ -76,9 +76,7 @@ def revoke(name: str, deployment: str, cluster: str, ssh_config: str, as_json: b
       sparkwright keys revoke laptop
       sparkwright keys revoke ci deepseek-v4-flash
     """
-    gone = shared.drive(
-        ClusterOptions(cluster, ssh_config), lambda services: use.revoke(services, name, deployment), quiet=as_json
-    )
+    gone = shared.drive(where, lambda services: use.revoke(services, name, deployment), quiet=as_json)
     text = f"revoked: {', '.join(f'{key.name} for {key.opens}' for key in gone)}"
     shared.answer(as_json, {"revoked": [_json(key) for key in gone]}, text)
 

@@ -26,20 +26,17 @@ _NO_REASON = "\0"
 
 
 def cluster_options(function: F) -> F:
-    """--cluster and --ssh-config."""
-    function = click.option(
-        "--ssh-config",
-        default="",
-        envvar="SPARKWRIGHT_SSH_CONFIG",
-        metavar="FILE",
-        help="ssh configuration file (ssh -F).",
-    )(function)
-    return click.option(
-        "--cluster",
-        default="",
-        metavar="FILE",
-        help="Cluster file. [default: $SPARKWRIGHT_CLUSTER, ./cluster.yaml, ~/.config/sparkwright/cluster.yaml]",
-    )(function)
+    """--cluster and --ssh-config; the function gets them as `where`."""
+
+    @wraps(function)
+    def with_both(*args: Any, cluster: str, ssh_config: str, **given: Any) -> Any:
+        return function(*args, where=ClusterOptions(cluster, ssh_config), **given)
+
+    places = "$SPARKWRIGHT_CLUSTER, ./cluster.yaml, ~/.config/sparkwright/cluster.yaml"
+    told, envvar = "ssh configuration file (ssh -F).", "SPARKWRIGHT_SSH_CONFIG"
+    config = click.option("--ssh-config", default="", envvar=envvar, metavar="FILE", help=told)
+    file = click.option("--cluster", default="", metavar="FILE", help=f"Cluster file. [default: {places}]")
+    return file(config(with_both))  # type: ignore[return-value]
 
 
 def deployment_of(_: click.Context, __: click.Parameter, value: str) -> str:

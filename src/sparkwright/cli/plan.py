@@ -59,7 +59,7 @@ _SPELLED = {"goal": "optimize", "form": "emit", "logs": "from-log"}
 @emit_option
 @out_option
 @shared.json_option
-def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None:
+def plan(recipes: tuple[str, ...], profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
     """Print what would run where, with which exact commands, and whether it fits; change nothing.
 
     Several recipes or profiles are compared. Exit status: 1 if `up` would refuse it.
@@ -75,7 +75,6 @@ def plan(recipes: tuple[str, ...], profile: str, name: str, **rest: Any) -> None
     """
     _check_words(recipes, rest | {"name": name})
     opened = [open_recipe(recipe, places(), profile) for recipe in recipes]
-    where = ClusterOptions(rest["cluster"], rest["ssh_config"])
     if len(opened) > 1:
         _compare(where, opened, rest["as_json"])
         return

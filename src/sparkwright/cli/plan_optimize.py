@@ -1,6 +1,6 @@
 """`plan A B` side by side, and `plan --optimize GOAL`: what was found, what else could be had, the keys to paste."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -21,9 +21,9 @@ def optimum_text(found: Optimum) -> str:
     parts = [fold(f"optimized for {found.goal}: {found.why} ({found.judged} settings judged)", 2)]
     if found.best.variant == found.before.variant:
         parts.append("no setting that fits reaches more than the recipe's own" if found.table else _nothing(found))
-        parts.append(aligned(list(_sides(found.before))))
+        parts.append(aligned([(name, tell(found.before)) for name, tell in _FIGURES]))
     else:
-        rows = [("", "now", "best"), *((name, old, new) for (name, old), (_, new) in _both(found))]
+        rows = [("", "now", "best"), *((name, tell(found.before), tell(found.best)) for name, tell in _FIGURES)]
         parts += [aligned(rows), "in the recipe\n" + "\n".join(f"  {line}" for line in yaml_lines(found.best.variant))]
     if len(found.table) > 1:
         parts.append("other settings that fit\n" + aligned([_HEAD, *(_row(choice) for choice in found.table)]))
@@ -61,26 +61,9 @@ def _choice(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _both(found: Optimum) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    yield from zip(_sides(found.before), _sides(found.best), strict=True)
-
-
-def _sides(choice: Choice) -> Iterator[tuple[str, str]]:
-    for name, tell in _FIGURES:
-        yield name, tell(choice)
-
-
 def _row(choice: Choice) -> tuple[str, ...]:
     keys = ", ".join(f"{key.removeprefix('serving.')} {value}" for key, value in choice.variant.keys.items())
     return (keys or "as it is", *(tell(choice) for _, tell in _FIGURES))
-
-
-def _fits(choice: Choice) -> str:
-    return "yes" if choice.verdict.fits else f"no, {gib(choice.verdict.short)} short"
-
-
-def _held(choice: Choice) -> str:
-    return f"{choice.verdict.sequences:.2f}" if choice.verdict.kv else "not known"
 
 
 def _rate(of: Callable[[Speed], Estimate], speed: Speed | None) -> str:
@@ -89,20 +72,15 @@ def _rate(of: Callable[[Speed], Estimate], speed: Speed | None) -> str:
 
 
 _FIGURES: tuple[tuple[str, Callable[[Choice], str]], ...] = (
-    ("fits", _fits),
-    (
-        "context",
-        lambda choice: f"{choice.recipe.serving.context:,}" if choice.recipe.serving.context else "the model's",
-    ),
-    ("fit at once", _held),
+    ("fits", lambda one: "yes" if one.verdict.fits else f"no, {gib(one.verdict.short)} short"),
+    ("context", lambda one: f"{one.recipe.serving.context:,}" if one.recipe.serving.context else "the model's"),
+    ("fit at once", lambda one: f"{one.verdict.sequences:.2f}" if one.verdict.kv else "not known"),
     ("tok/s, one", lambda choice: _rate(lambda speed: speed.decode, choice.alone)),
     ("tok/s, all", lambda choice: _rate(lambda speed: speed.decode_all, choice.together)),
     ("prefill tok/s", lambda choice: _rate(lambda speed: speed.prefill, choice.alone)),
     ("left", lambda choice: gib(choice.verdict.room)),
 )
 _HEAD = ("change", *(name for name, _ in _FIGURES))
-
-
 _DECODE = "decode"
 
 
@@ -150,14 +128,6 @@ def _kv(read: Callable[[Any], str]) -> Callable[[Plan], str]:
     return lambda plan: read(plan.verdict.kv) if plan.verdict and plan.verdict.kv else "not known"
 
 
-def _context(plan: Plan) -> str:
-    return f"{plan.recipe.serving.context:,} tokens" if plan.recipe.serving.context else "the model's"
-
-
-def _alone(plan: Plan) -> str:
-    return _rates(plan.speeds[0].decode) if plan.speeds else ""
-
-
 def _deep(plan: Plan) -> str:
     deep = next((one for one in plan.speeds if one.load.depth and one.load.concurrency == 1), None)
     return f"{_rates(deep.decode)} at {deep.load.depth:,}" if deep and deep.decode.known else ""
@@ -166,10 +136,6 @@ def _deep(plan: Plan) -> str:
 def _together(plan: Plan) -> str:
     many = next((one for one in plan.speeds if one.load.concurrency > 1), None)
     return f"{_rates(many.decode_all)}, {many.load.concurrency} streams" if many and many.decode_all.known else ""
-
-
-def _prefill(plan: Plan) -> str:
-    return _rates(plan.speeds[0].prefill) if plan.speeds else ""
 
 
 def _first(plan: Plan) -> str:
@@ -199,13 +165,13 @@ _ROWS: tuple[tuple[str, Callable[[Plan], str]], ...] = (
     ("KV pool a node", _line(KV_POOL)),
     ("KV tokens, reported", _kv(lambda kv: f"{kv.reported:,}")),
     ("KV tokens, true", _kv(lambda kv: f"{kv.tokens:,}")),
-    ("context", _context),
+    ("context", lambda plan: f"{n:,} tokens" if (n := plan.recipe.serving.context) else "the model's"),
     ("sequences of it", _kv(lambda kv: f"{kv.sequences:.2f}")),
     ("left on the fullest", lambda plan: gib(plan.verdict.room) if plan.verdict and plan.verdict.known else ""),
-    ("decode, 1 stream", _alone),
+    ("decode, 1 stream", lambda plan: _rates(plan.speeds[0].decode) if plan.speeds else ""),
     ("decode, at depth", _deep),
     ("decode, together", _together),
-    ("prefill", _prefill),
+    ("prefill", lambda plan: _rates(plan.speeds[0].prefill) if plan.speeds else ""),
     ("first token", _first),
     ("loading", _loading),
     ("published decode", _published),

@@ -23,7 +23,7 @@ _GOOD = (DeploymentState.READY, DeploymentState.LOADING, DeploymentState.STARTIN
 @shared.cluster_options
 @click.option("--no-probe", is_flag=True, help="Do not send a probe request to the endpoint.")
 @shared.json_option
-def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_json: bool) -> None:
+def status(deployment: str, where: ClusterOptions, no_probe: bool, as_json: bool) -> None:
     """Show the deployments as the nodes report them. Health is one real token, not /health.
 
     A supervised deployment's state comes from its supervisor, which sends probe requests itself.
@@ -36,9 +36,7 @@ def status(deployment: str, cluster: str, ssh_config: str, no_probe: bool, as_js
       sparkwright status
       sparkwright status deepseek-v4-flash --json
     """
-    found, trouble, by = shared.drive(
-        ClusterOptions(cluster, ssh_config), lambda services: _status(services, deployment, not no_probe), quiet=True
-    )
+    found, trouble, by = shared.drive(where, lambda services: _status(services, deployment, not no_probe), quiet=True)
     shown = [d for d in found if deployment in ("", d.name)]
     if as_json:
         document = {"deployments": [asdict(d) for d in shown], "unreachable": list(trouble)}
@@ -99,7 +97,7 @@ def _say(shown: list[Deployment], trouble: tuple[str, ...], nothing: str) -> Non
 @click.option("--follow", "-f", is_flag=True, help="Follow new lines until Ctrl-C or the rank's end.")
 @shared.cluster_options
 @shared.json_option
-def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: Any) -> None:
+def logs(deployment: str, where: ClusterOptions, as_json: bool, **how: Any) -> None:
     """Print the logs of a deployment's ranks, also after they ended.
 
     \b
@@ -120,7 +118,7 @@ def logs(deployment: str, cluster: str, ssh_config: str, as_json: bool, **how: A
             else:
                 echo(f"{rank}| {line}")
 
-    shared.drive(ClusterOptions(cluster, ssh_config), read, quiet=True)
+    shared.drive(where, read, quiet=True)
 
 
 async def _lines(services: Services, deployment: str, how: dict[str, Any]) -> AsyncIterator[tuple[int, str, bool, str]]:

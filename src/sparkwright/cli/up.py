@@ -46,7 +46,7 @@ from sparkwright.wiring import ClusterOptions, places
 @click.option("--no-rollback", is_flag=True, help="Do not roll back to the old deployment when the new one fails.")
 @click.option("--verbose", is_flag=True, help="Also print the engine's own figures.")
 @shared.json_option
-def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
+def up(recipe: str, profile: str, name: str, where: ClusterOptions, **rest: Any) -> None:
     """Start a recipe and wait until it has answered a real request.
 
     A supervisor on the head node restarts failed ranks from then on, also after a reboot and without this machine.
@@ -66,7 +66,6 @@ def up(recipe: str, profile: str, name: str, **rest: Any) -> None:
     """
     began = time.monotonic()
     opened = open_recipe(recipe, places(), profile)
-    where = ClusterOptions(rest["cluster"], rest["ssh_config"])
     named = name or opened.deployment
     replaces = "" if rest["replace"] == named else rest["replace"]
     outcome = shared.drive(
@@ -116,7 +115,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
 @shared.cluster_options
 @shared.lease_option
 @shared.json_option
-def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: bool) -> None:
+def down(deployment: str, where: ClusterOptions, seize: bool, as_json: bool) -> None:
     """Stop a deployment and remove its containers, processes, files and leases.
 
     Idempotent. [default: the only deployment]
@@ -129,7 +128,7 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
         name = deployment or await the_only_one(services, "down")
         return await take_down(services, name, seize, recipe_names(places()))
 
-    removed = shared.drive(ClusterOptions(cluster, ssh_config), taken, quiet=as_json)
+    removed = shared.drive(where, taken, quiet=as_json)
     told = "nothing to remove, no node has anything of it"
     if removed.ranks:
         told = f"{len(removed.ranks)} rank(s) removed"
@@ -143,7 +142,7 @@ def down(deployment: str, cluster: str, ssh_config: str, seize: bool, as_json: b
 @click.argument("deployment", required=False, callback=shared.deployment_if_given)
 @shared.cluster_options
 @shared.json_option
-def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> None:
+def restart(deployment: str, where: ClusterOptions, as_json: bool) -> None:
     """Restart a deployment; its gateway answers 503 meanwhile.
 
     Its supervisor stops and starts the ranks without counting a fault. Ctrl-C only detaches.
@@ -157,6 +156,6 @@ def restart(deployment: str, cluster: str, ssh_config: str, as_json: bool) -> No
         name = deployment or await the_only_one(services, "restart")
         return name, await start_again(services, name)
 
-    name, seconds = shared.drive(ClusterOptions(cluster, ssh_config), restarted, quiet=as_json)
+    name, seconds = shared.drive(where, restarted, quiet=as_json)
     document = {"deployment": name, "seconds": round(seconds, 3)}
     shared.answer(as_json, document, f"{name}: ready again after {duration(seconds)}")
