@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from sparkwright.cli.columns import fold
-from sparkwright.domain.fabric_facts import Network, Nic, Settings, Store
+from sparkwright.domain.fabric_facts import Containers, Network, Nic, Settings, Store
 from sparkwright.domain.facts import (
     Disk,
     Docker,

@@ -69,7 +69,7 @@ def test_with_json_only_warnings_are_reported(capsys: Any) -> None:
 
 def test_the_live_block_shows_ranks_with_their_time_and_what_is_usual(capsys: Any, now: list[float]) -> None:
     """One line a rank; the time counts from the phase's begin, not from the last progress."""
-    live = Live(object(), Lines())
+    live = Live(Lines())
     live.report(LOADING)
     now[0] = 12.0
     live.report(RankPhase(0, "spark-1", Phase.LOAD, "shards", 2.0, 4.0, "shards", 230.0))
