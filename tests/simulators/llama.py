@@ -18,6 +18,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,7 +28,8 @@ from simulators import console
 from simulators.life import Head
 from simulators.site import Site
 from sparkwright.simulator.asked import json_response
-from sparkwright.simulator.link import Caller, Frame, answering
+from sparkwright.simulator.link import Frame, Peer, read_frame, write_frame
+from sparkwright.simulator.link import Head as Link
 from sparkwright.simulator.log import Form
 from sparkwright.simulator.model import GIB
 from sparkwright.simulator.rank import Rank, StartFailed
@@ -246,3 +248,27 @@ async def _lent(host: str, port: int, free: float) -> None:
 def _print(*lines: str) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+
+
+class Caller(Link):
+    """Rank 0's side where it is the one that connects (llama.cpp's RPC)."""
+
+    def __init__(self, servers: list[tuple[str, int]]) -> None:
+        super().__init__(1 + len(servers))
+        self.servers = servers
+
+    async def call(self) -> None:
+        """Raises OSError at the first server that is not there: nobody tries again."""
+        for rank, (host, port) in enumerate(self.servers, 1):
+            self.peers[rank] = Peer(rank, *await asyncio.open_connection(host, port))
+
+
+async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, **more: Any) -> None:
+    """The other side of a Caller: answers every frame until the connection ends."""
+    try:
+        while (await read_frame(reader))["op"] != "bye":
+            write_frame(writer, {"op": "done", **more})
+            await writer.drain()
+    except (EOFError, OSError):
+        pass
+    writer.close()

@@ -38,8 +38,8 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"usage: {options.MAIN_USAGE}\nmain.py: error: sparkwright's simulator only knows `serve`\n")
         return 2
     try:
-        args = options.parse(argv[1:], os.environ.get("SPARKWRIGHT_TWIN_VERSION") or options.OWN)
         settings = settings_from(os.environ)
+        args = options.parse(argv[1:], settings.version or options.OWN)
         faults = Faults(settings.fault, settings.control, args.node_rank)
     except SystemExit as stop:
         return int(stop.code or 0)

@@ -87,7 +87,7 @@ class Answers:
             async for chunk in chunks:
                 yield chunk
         except EngineDead as error:
-            self.voice.error("serving.py:468", f"Error in stream generator.\n{error}")
+            self.voice.line("serving.py:468", error=error)
             yield shapes.sse_error(str(error))
         finally:
             self.engine.abort(job)

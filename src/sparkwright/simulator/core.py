@@ -19,6 +19,7 @@ from sparkwright.simulator.stats import Stats
 from sparkwright.simulator.text import Tokenizer
 
 POLL_S = 0.1
+ACCEPTANCE = 0.8  # chance that a drafted token is accepted
 
 
 class Link(Protocol):
@@ -112,7 +113,7 @@ class Core:
 
     def _acceptance(self) -> float:
         drifted = self.rank.faults.value("accept")
-        return self.rank.settings.acceptance if drifted is None else drifted
+        return ACCEPTANCE if drifted is None else drifted
 
     def _found(self) -> float:
         drifted = self.rank.faults.value("hits")

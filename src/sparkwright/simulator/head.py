@@ -74,7 +74,7 @@ async def _start(rank: Rank, link: Head | RayRanks) -> None:
     async def barrier(phase: str) -> None:
         """A slow rank is waited for, with a line every minute; a lost one ends the start."""
         work = asyncio.ensure_future(link.barrier(phase))
-        await patient(work, rank.settings.shm_warn_s, lambda: rank.voices.core.info("shm_broadcast.py:681", phases.SHM))
+        await patient(work, rank.settings.shm_warn_s, lambda: rank.voices.core.line("shm_broadcast.py:681"))
 
     await phases.load(rank)
     await barrier("load")

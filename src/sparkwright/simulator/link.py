@@ -113,30 +113,6 @@ class Head:
             self._server.close()
 
 
-class Caller(Head):
-    """Rank 0's side where it is the one that connects (llama.cpp's RPC)."""
-
-    def __init__(self, servers: list[tuple[str, int]]) -> None:
-        super().__init__(1 + len(servers))
-        self.servers = servers
-
-    async def call(self) -> None:
-        """Raises OSError at the first server that is not there: nobody tries again."""
-        for rank, (host, port) in enumerate(self.servers, 1):
-            self.peers[rank] = Peer(rank, *await asyncio.open_connection(host, port))
-
-
-async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, **more: Any) -> None:
-    """The other side of a Caller: answers every frame until the connection ends."""
-    try:
-        while (await read_frame(reader))["op"] != "bye":
-            write_frame(writer, {"op": "done", **more})
-            await writer.drain()
-    except (EOFError, OSError):
-        pass
-    writer.close()
-
-
 class Worker:
     """Another rank's side: answers the head's frames in order."""
 

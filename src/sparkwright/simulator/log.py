@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import TextIO
+
+
+@cache
+def _lines() -> dict[str, tuple[str, str]]:
+    found = tomllib.loads((files("sparkwright.simulator") / "texts/lines.toml").read_text(encoding="utf-8"))
+    return {where: (level, text) for level, texts in found.items() for where, text in texts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,11 @@ class Voice:
         stamp = time.strftime("%m-%d %H:%M:%S")
         head = self.form.own(level) if self.form else f"{self.prefix}{level} {stamp} [{where}] "
         self._write("".join(f"{head}{line}\n" for line in message.split("\n")))
+
+    def line(self, where: str, /, **values: object) -> None:
+        """The line of that place in vLLM's source."""
+        level, text = _lines()[where]
+        self.write(level, where, text.format(**values))
 
     def info(self, where: str, message: str) -> None:
         self.write("INFO", where, message)

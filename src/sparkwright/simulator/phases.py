@@ -71,11 +71,6 @@ def _span(seconds: float) -> str:
 
 
 Barrier = Callable[[str], Awaitable[object]]
-SHM = (
-    "No available shared memory broadcast block found in 60 seconds. This typically happens when some processes are "
-    "hanging or doing some time-consuming work (e.g. compilation, weight/kv cache quantization)."
-)
-CACHE = "/root/.cache/vllm/torch_compile_cache"
 WARMUPS = 1679
 WARMUP_S = 235.0
 """DeepGEMM warm-up of DeepSeek V4: slow, not stuck."""
@@ -84,9 +79,9 @@ WARMUP_S = 235.0
 async def load(rank: Rank) -> None:
     say, ledger = rank.voices.ranked, rank.ledger
     if rank.number == 0:
-        say.info("gpu_model_runner.py:4857", f"Starting to load model {rank.args.model}...")
+        say.line("gpu_model_runner.py:4857", model=rank.args.model)
     backend = rank.args.attention_backend or "FLASH_ATTN"
-    say.info("cuda.py:312", f"Using AttentionBackendEnum.{backend} backend.")
+    say.line("cuda.py:312", backend=backend)
     await rank.enter("load")
     seconds = rank.speed.load_s * (rank.faults.value("slow_load") or 1.0)
     if rank.args.load_format == "dummy":
@@ -94,9 +89,7 @@ async def load(rank: Rank) -> None:
         await rank.passing(seconds)
     else:
         await _shards(rank, seconds)
-    say.info(
-        "gpu_model_runner.py:4959", f"Model loading took {gib(ledger.weights)} GiB memory and {seconds:.6f} seconds"
-    )
+    say.line("gpu_model_runner.py:4959", weights=gib(ledger.weights), seconds=seconds)
 
 
 async def _shards(rank: Rank, seconds: float) -> None:
@@ -110,7 +103,7 @@ async def _shards(rank: Rank, seconds: float) -> None:
     say.info("weight_utils.py:938", text)
     bar = Bar("Loading safetensors checkpoint shards", rank.model.shards, seconds, rank.settings.boot_scale)
     await bar.shards(say)
-    say.info("default_loader.py:397", f"Loading weights took {seconds:.2f} seconds")
+    say.line("default_loader.py:397", seconds=seconds)
 
 
 async def compiled(rank: Rank) -> None:
@@ -122,24 +115,20 @@ async def compiled(rank: Rank) -> None:
     say, total, batched = rank.voices.ranked, rank.speed.compile_s, rank.limits.batched
     place = f"rank_{rank.number}_0"
     await rank.passing(total * 0.17)
-    say.info("backends.py:1089", f"Using cache directory: {CACHE}/6ab8bf17a4/{place}/backbone for vLLM's torch.compile")
-    say.info("backends.py:1148", f"Dynamo bytecode transform time: {total * 0.17:.2f} s")
+    say.line("backends.py:1089", place=place)
+    say.line("backends.py:1148", seconds=total * 0.17)
     await rank.passing(total * 0.4)
-    say.info("backends.py:378", f"Cache the graph of compile range (1, {batched}) for later use")
+    say.line("backends.py:378", batched=batched)
     await rank.passing(total * 0.43)
-    say.info("backends.py:393", f"Compiling a graph for compile range (1, {batched}) takes {total * 0.78:.2f} s")
-    say.info("decorators.py:708", f"saved AOT compiled function to {CACHE}/torch_aot_compile/bb69d711/{place}/model")
-    say.info("monitor.py:53", f"torch.compile took {total:.2f} s in total")
-    say.info("monitor.py:81", "Initial profiling/warmup run took 0.20 s")
+    say.line("backends.py:393", batched=batched, seconds=total * 0.78)
+    say.line("decorators.py:708", place=place)
+    say.line("monitor.py:53", total=total)
+    say.line("monitor.py:81")
     await rank.passing(6.0)
     sizes = capture_sizes(rank.limits)
     decode = [s for s in sizes if s <= rank.limits.sequences]
-    say.info(
-        "gpu_model_runner.py:6063",
-        f"Profiling CUDA graph memory: PIECEWISE={len(sizes)} (largest={sizes[-1]}), FULL={len(decode)} "
-        f"(largest={decode[-1]})",
-    )
-    say.info("gpu_model_runner.py:6142", f"Estimated CUDA graph memory: {rank.ledger.graphs:.2f} GiB total")
+    say.line("gpu_model_runner.py:6063", sizes=len(sizes), largest=sizes[-1], full=len(decode), last=decode[-1])
+    say.line("gpu_model_runner.py:6142", graphs=rank.ledger.graphs)
 
 
 async def sized(rank: Rank, barrier: Barrier) -> None:
@@ -147,32 +136,20 @@ async def sized(rank: Rank, barrier: Barrier) -> None:
     await rank.enter("kv")
     say, core, ledger, limits = rank.voices.ranked, rank.voices.core, rank.ledger, rank.limits
     if rank.args.kv_cache_memory_bytes:
-        say.info(
-            "gpu_worker.py:490",
-            f"Initial free memory {rank.settings.free_gib:.2f} GiB, reserved {ledger.cache:.2f} GiB memory for KV "
-            "Cache as specified by kv_cache_memory_bytes config and skipped memory profiling. ",
-        )
+        say.line("gpu_worker.py:490", free_gib=rank.settings.free_gib, cache=ledger.cache)
     else:
-        say.info("gpu_worker.py:462", f"Available KV cache memory: {gib(ledger.cache)} GiB")
+        say.line("gpu_worker.py:462", cache=gib(ledger.cache))
     if not limits.eager:
         share, near = limits.utilization, ledger.graphs / ledger.total
-        say.info(
-            "gpu_worker.py:477",
-            f"CUDA graph memory profiling is enabled (default since v0.21.0). The current --gpu-memory-utilization="
-            f"{share:.4f} is equivalent to --gpu-memory-utilization={share - near:.4f} without CUDA graph memory "
-            f"profiling. To maintain the same effective KV cache size as before, increase --gpu-memory-utilization to "
-            f"{share + near:.4f}. To disable, set VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=0.",
-        )
+        say.line("gpu_worker.py:477", share=share, less=share - near, more=share + near)
     await barrier("kv")
     if rank.number == 0:
         refused = refusal(ledger, limits)
         if refused:
             raise StartFailed("core-failed-kv", {"LINE": str(refused[0]), "ERROR": refused[1]})
-        core.info("kv_cache_utils.py:1710", f"GPU KV cache size: {ledger.tokens:,} tokens")
+        core.line("kv_cache_utils.py:1710", tokens=ledger.tokens)
         times = ledger.tokens / limits.context
-        core.info(
-            "kv_cache_utils.py:1711", f"Maximum concurrency for {limits.context:,} tokens per request: {times:.2f}x"
-        )
+        core.line("kv_cache_utils.py:1711", context=limits.context, times=times)
 
 
 async def captured(rank: Rank) -> None:
@@ -181,7 +158,7 @@ async def captured(rank: Rank) -> None:
     say, first = rank.voices.ranked, rank.number == 0
     if rank.model.compressed:
         await _warmed(rank)
-    say.info("kernel_warmup.py:44", "Skipping FlashInfer autotune because it is disabled.")
+    say.line("kernel_warmup.py:44")
     if not rank.limits.eager:
         sizes = capture_sizes(rank.limits)
         decode = [s for s in sizes if s <= rank.limits.sequences]
@@ -191,19 +168,9 @@ async def captured(rank: Rank) -> None:
             bar = Bar(f"Capturing CUDA graphs ({title})", count, took, rank.settings.boot_scale)
             await (bar.draw(say) if first else rank.passing(took))
         used, guess = rank.ledger.graphs * 0.74, rank.ledger.graphs
-        say.info(
-            "gpu_model_runner.py:6243",
-            f"Graph capturing finished in {max(1, round(seconds))} secs, took {used:.2f} GiB",
-        )
-        say.info(
-            "gpu_worker.py:621",
-            f"CUDA graph pool memory: {used:.2f} GiB (actual), {guess:.2f} GiB (estimated), difference: "
-            f"{guess - used:.2f} GiB ({100 * (guess - used) / used:.1f}%).",
-        )
-    say.info(
-        "jit_monitor.py:54",
-        "Kernel JIT monitor activated — Triton JIT compilations during inference will be logged as warnings.",
-    )
+        say.line("gpu_model_runner.py:6243", seconds=max(1, round(seconds)), used=used)
+        say.line("gpu_worker.py:621", used=used, guess=guess, more=guess - used, percent=100 * (guess - used) / used)
+    say.line("jit_monitor.py:54")
 
 
 async def _warmed(rank: Rank) -> None:
@@ -218,5 +185,5 @@ async def _warmed(rank: Rank) -> None:
         await rank.passing(WARMUP_S / 32)
         voice.raw(f"\r{bar.at(WARMUPS * tick // 32)}")
         if tick % 8 == 0 and tick < 32:
-            rank.voices.core.info("shm_broadcast.py:681", SHM)
+            rank.voices.core.line("shm_broadcast.py:681")
     voice.raw("\n")

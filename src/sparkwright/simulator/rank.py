@@ -13,6 +13,11 @@ from sparkwright.simulator.log import Voices, recorded, voices
 from sparkwright.simulator.model import Model
 from sparkwright.simulator.settings import Faults, Settings
 
+LOAD_GIB_S = 1.5  # weights read per second and rank
+READ = 273e9 * 0.75  # bytes per second: memory bandwidth of a device, and the share of it that decoding reaches
+ALLREDUCE_S = 100e-6  # between ranks; two per layer
+FLOPS = 26e12  # what prefill reaches per device (fits DSV4-Flash TP 2: about 2,000 tokens/s)
+
 
 @dataclass(frozen=True, slots=True)
 class Speed:
@@ -25,7 +30,7 @@ class Speed:
 
     @property
     def load_s(self) -> float:
-        return self.ledger.weights / self.settings.load_gib_s + 0.2
+        return self.ledger.weights / LOAD_GIB_S + 0.2
 
     @property
     def compile_s(self) -> float:
@@ -41,7 +46,7 @@ class Speed:
         if self.settings.prefill_tps:
             return tokens / self.settings.prefill_tps
         flops = 2.0 * self.model.parameters_active * tokens / self.limits.world
-        return flops / (self.settings.compute_tflops * 1e12)
+        return flops / (FLOPS)
 
     def decode_s(self, sequences: int, context: int) -> float:
         """One token for each of `sequences`, whose contexts hold `context` tokens together.
@@ -55,9 +60,8 @@ class Speed:
         hit = 1 - (1 - self.model.chosen) ** sequences if self.model.chosen < 1 else 1.0
         read = self.model.active + self.model.experts * (hit - self.model.chosen) if self.model.experts else 0.0
         weights = (read or self.model.active) / self.limits.world
-        rate = self.settings.bandwidth_gb_s * 1e9 * self.settings.efficiency
-        reduces = 2 * self.model.layers * self.settings.allreduce_us * 1e-6 if self.limits.world > 1 else 0.0
-        return (weights + context * self._kv_read()) / rate + reduces + 0.0005
+        reduces = 2 * self.model.layers * ALLREDUCE_S if self.limits.world > 1 else 0.0
+        return (weights + context * self._kv_read()) / READ + reduces + 0.0005
 
     def step_s(self, prefill: int, sequences: int, context: int) -> float:
         """One engine step: a chunk of prompts and one token of every running sequence share it."""

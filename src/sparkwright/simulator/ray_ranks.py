@@ -69,7 +69,7 @@ class RayRanks:
         for number, handler in handlers.items():
             signal.signal(number, handler)  # Ray takes SIGTERM for itself
         say, world = self.rank.voices.core, self.rank.limits.world
-        say.info("ray_utils.py:621", "No current placement group found. Creating a new placement group.")
+        say.line("ray_utils.py:621")
         if self.ray.cluster_resources().get("GPU", 0) < world:
             say.warning("ray_utils.py:627", TOO_FEW)
             raise StartFailed("core-failed", {"ERROR": NO_GROUP.format(world)})

@@ -104,7 +104,7 @@ class Server:
             except ApiError as error:
                 if error.kind == "NotFoundError":
                     info = f"message='{error}', type='{error.kind}', param='{error.param}', code={error.status}"
-                    self.voice.error("serving.py:214", f"Error with model error=ErrorInfo({info})")
+                    self.voice.line("serving.py:214", info=info)
                 return error.response()
             finally:
                 self.active -= 1

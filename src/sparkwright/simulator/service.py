@@ -7,7 +7,7 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
-from sparkwright.simulator import boot, phases
+from sparkwright.simulator import boot
 from sparkwright.simulator.answers import Answers
 from sparkwright.simulator.core import POLL_S, Core, Link, Trouble
 from sparkwright.simulator.log import recorded
@@ -31,7 +31,7 @@ class Service:
         self.metrics.set("vllm:cache_config_info", 1.0, **_cache_labels(rank))
 
     def _silent(self) -> None:
-        self.rank.voices.core.info("shm_broadcast.py:681", phases.SHM)
+        self.rank.voices.core.line("shm_broadcast.py:681")
 
     async def _lost(self, engine: Engine) -> None:
         """NCCL notices at once, the watchdog ends the worker a minute later; until then /health is 200."""
@@ -102,7 +102,7 @@ class Service:
     async def _shut(self, site: Web, computing: asyncio.Future[None]) -> None:
         """vLLM's order: engine first, requests aborted, then the web server, then the other ranks."""
         core = self.rank.voices.core
-        core.info("core.py:1242", f"Shutdown initiated (timeout={self.rank.args.shutdown_timeout})")
+        core.line("core.py:1242", shutdown_timeout=self.rank.args.shutdown_timeout)
         limit = self.rank.args.shutdown_timeout
         waited = 0.0
         while (self.engine.running or self.engine.waiting) and waited < limit:
@@ -110,7 +110,7 @@ class Service:
             waited += POLL_S
         computing.cancel()
         self.core.abort_all()
-        core.info("core.py:1265", "Shutdown complete")
+        core.line("core.py:1265")
         await self.link.bye()
         site.should_exit = True
 

@@ -5,91 +5,53 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PREFIX = "SPARKWRIGHT_TWIN_"
-BOOT_SCALE = 0.06
+MEMORY_GIB, BOOT_SCALE = 119.7, 0.06
 """A tiny model takes vLLM about 60 s to start (captures a-tiny, m1); 0.06 of that is about 4 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Sizes in GiB, times in seconds, rates as named. `None` means: work it out."""
+    """Sizes in GiB, times in seconds, rates as named: of SPARKWRIGHT_TWIN_ and the name in capitals where nothing
+    else is given. `None` means: work it out."""
 
-    memory_gib: float = 119.7
-    """SPARKWRIGHT_TWIN_MEMORY_GIB: memory of one simulated device (GB10: what CUDA sees of 128 GB)."""
-    free_gib: float = 111.7
-    """SPARKWRIGHT_TWIN_FREE_GIB: what is free of it at start; default: 8 GiB less than all."""
-    weights_gib: float | None = None
-    """SPARKWRIGHT_TWIN_WEIGHTS_GIB: weights of the whole model; else those of the model folder."""
-    overhead_gib: float | None = None
-    """SPARKWRIGHT_TWIN_OVERHEAD_GIB: activations and context of one rank; else estimated from the config."""
-    gpus: int = 1
-    """SPARKWRIGHT_TWIN_GPUS: simulated devices of this node."""
-    boot_scale: float = BOOT_SCALE
-    """SPARKWRIGHT_TWIN_TIME_SCALE: 1 is real time, 0 as fast as possible."""
-    token_scale: float = 1.0
-    """SPARKWRIGHT_TWIN_TOKEN_SCALE: the same for prefill and decode; SPARKWRIGHT_TWIN_TIME_SCALE sets both."""
-    load_gib_s: float = 1.5
-    """SPARKWRIGHT_TWIN_LOAD_GIB_S: weights read per second and rank."""
-    bandwidth_gb_s: float = 273.0
-    """SPARKWRIGHT_TWIN_BANDWIDTH_GB_S: memory bandwidth of a device."""
-    efficiency: float = 0.75
-    """SPARKWRIGHT_TWIN_EFFICIENCY: share of the bandwidth that decoding reaches."""
-    allreduce_us: float = 100.0
-    """SPARKWRIGHT_TWIN_ALLREDUCE_US: one all-reduce between ranks, in microseconds; two per layer."""
-    compute_tflops: float = 26.0
-    """SPARKWRIGHT_TWIN_COMPUTE_TFLOPS: what prefill reaches per device (fits DSV4-Flash TP 2: about 2,000 tokens/s)."""
-    prefill_tps: float | None = None
-    """SPARKWRIGHT_TWIN_PREFILL_TPS: prompt tokens per second, instead of the estimate."""
-    step_ms: float | None = None
-    """SPARKWRIGHT_TWIN_STEP_MS: one decode step of one sequence, instead of the estimate."""
-    acceptance: float = 0.8
-    """SPARKWRIGHT_TWIN_ACCEPTANCE: chance that a drafted token is accepted, when speculation is on."""
-    dead_s: float = 60.0
-    """SPARKWRIGHT_TWIN_DEAD_S: from a lost rank to the engine's end (60 s after the NCCL warning)."""
-    shm_warn_s: float = 60.0
-    """SPARKWRIGHT_TWIN_SHM_WARN_S: how long a rank may be silent before the shared-memory line, again and again."""
-    stats_s: float = 10.0
-    """VLLM_LOG_STATS_INTERVAL: the loggers line."""
-    fault: str = ""
-    """SPARKWRIGHT_TWIN_FAULT: see faults.py."""
-    control: str = ""
-    """SPARKWRIGHT_TWIN_CONTROL: a file with the same text, read again whenever it changes."""
-    api_keys: tuple[str, ...] = ()
-    """VLLM_API_KEY."""
-    wrong_interface: str = ""
-    """GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME or VLLM_HOST_IP, when one of them names the loopback."""
-    hub: str = ""
-    """HF_HUB_CACHE, or hub/ in HF_HOME: where a model named by its hub id is looked for."""
-    version: str = ""
-    """SPARKWRIGHT_TWIN_VERSION: whose flags it takes, of the versions in engines/data."""
-    long_context_allowed: bool = False
-    """VLLM_ALLOW_LONG_MAX_MODEL_LEN."""
+    memory_gib: float = MEMORY_GIB  # of one simulated device (GB10: what CUDA sees of 128 GB)
+    free_gib: float = 111.7  # free of it at start; default: 8 GiB less than all
+    weights_gib: float | None = None  # of the whole model; else those of the model folder
+    overhead_gib: float | None = None  # activations and context of one rank; else estimated from the config
+    gpus: float = 1  # simulated devices of this node
+    boot_scale: float = BOOT_SCALE  # SPARKWRIGHT_TWIN_TIME_SCALE: 1 is real time, 0 as fast as possible
+    token_scale: float = 1.0  # the same for prefill and decode; SPARKWRIGHT_TWIN_TIME_SCALE sets both
+    prefill_tps: float | None = None  # prompt tokens per second, instead of the estimate
+    step_ms: float | None = None  # one decode step of one sequence, instead of the estimate
+    dead_s: float = 60.0  # from a lost rank to the engine's end (60 s after the NCCL warning)
+    shm_warn_s: float = 60.0  # how long a rank may be silent before the shared-memory line, again and again
+    stats_s: float = 10.0  # VLLM_LOG_STATS_INTERVAL: the loggers line
+    fault: str = ""  # see Faults
+    control: str = ""  # a file with the same text, read again whenever it changes
+    api_keys: tuple[str, ...] = ()  # VLLM_API_KEY
+    wrong_interface: str = ""  # GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME or VLLM_HOST_IP, when one names the loopback
+    hub: str = ""  # HF_HUB_CACHE, or hub/ in HF_HOME: where a model named by its hub id is looked for
+    version: str = ""  # whose flags it takes, of the versions in engines/data
+    long_context_allowed: bool = False  # VLLM_ALLOW_LONG_MAX_MODEL_LEN
+
+
+_NUMBERS = ("memory_gib", "weights_gib", "overhead_gib", "gpus", "prefill_tps", "step_ms", "dead_s", "shm_warn_s")
 
 
 def settings_from(env: Mapping[str, str]) -> Settings:
     """Raises ValueError, naming the variable, when a number is not one."""
-    scale = _number(env, "TIME_SCALE", None)
-    memory = _number(env, "MEMORY_GIB", 119.7) or 119.7
+    numbers: dict[str, Any] = {name: value for name in _NUMBERS if (value := _number(env, name)) is not None}
+    scale, token_scale, free = _number(env, "time_scale"), _number(env, "token_scale"), _number(env, "free_gib")
+    numbers["memory_gib"] = memory = numbers.get("memory_gib") or MEMORY_GIB
     home = env.get("HF_HOME") or env.get("HOME", "/root") + "/.cache/huggingface"
     return Settings(
-        memory_gib=memory,
-        free_gib=_number(env, "FREE_GIB", max(memory - 8.0, 0.0)) or 0.0,
-        weights_gib=_number(env, "WEIGHTS_GIB", None),
-        overhead_gib=_number(env, "OVERHEAD_GIB", None),
-        gpus=int(_plain(env, "GPUS", 1)),
+        **numbers,
+        free_gib=max(memory - 8.0, 0.0) if free is None else free,
         boot_scale=BOOT_SCALE if scale is None else scale,
-        token_scale=_plain(env, "TOKEN_SCALE", 1.0 if scale is None else scale),
-        load_gib_s=_plain(env, "LOAD_GIB_S", 1.5),
-        bandwidth_gb_s=_plain(env, "BANDWIDTH_GB_S", 273.0),
-        efficiency=_plain(env, "EFFICIENCY", 0.75),
-        allreduce_us=_plain(env, "ALLREDUCE_US", 100.0),
-        compute_tflops=_plain(env, "COMPUTE_TFLOPS", 26.0),
-        prefill_tps=_number(env, "PREFILL_TPS", None),
-        step_ms=_number(env, "STEP_MS", None),
-        acceptance=_plain(env, "ACCEPTANCE", 0.8),
-        dead_s=_plain(env, "DEAD_S", 60.0),
-        shm_warn_s=_plain(env, "SHM_WARN_S", 60.0),
+        token_scale=next((one for one in (token_scale, scale) if one is not None), 1.0),
         stats_s=float(env.get("VLLM_LOG_STATS_INTERVAL") or 10.0),
         fault=env.get(PREFIX + "FAULT", ""),
         control=env.get(PREFIX + "CONTROL", ""),
@@ -101,19 +63,13 @@ def settings_from(env: Mapping[str, str]) -> Settings:
     )
 
 
-def _number(env: Mapping[str, str], name: str, default: float | None) -> float | None:
-    text = env.get(PREFIX + name, "").strip()
-    if not text:
-        return default
+def _number(env: Mapping[str, str], name: str) -> float | None:
+    variable = PREFIX + name.upper()
+    text = env.get(variable, "").strip()
     try:
-        return float(text)
+        return float(text) if text else None
     except ValueError:
-        raise ValueError(f"{PREFIX}{name}={text!r} is not a number") from None
-
-
-def _plain(env: Mapping[str, str], name: str, default: float) -> float:
-    found = _number(env, name, default)
-    return default if found is None else found
+        raise ValueError(f"{variable}={text!r} is not a number") from None
 
 
 def _wrong_interface(env: Mapping[str, str]) -> str:

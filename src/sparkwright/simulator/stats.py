@@ -103,11 +103,15 @@ class Stats:
         running, waiting, usage = load
         hits = 100 * self._hits / self._queries if self._queries else 0.0
         lost = f"Preemptions: {self.preemptions}, " if self.preemptions else ""
-        voice.info(
+        voice.line(
             "loggers.py:271",
-            f"Engine 000: Avg prompt throughput: {prompt:.1f} tokens/s, Avg generation throughput: {generated:.1f} "
-            f"tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, {lost}GPU KV cache usage: "
-            f"{100 * usage:.1f}%, Prefix cache hit rate: {hits:.1f}%",
+            prompt=prompt,
+            generated=generated,
+            running=running,
+            waiting=waiting,
+            lost=lost,
+            usage=100 * usage,
+            hits=hits,
         )
 
     def _speculation(self, voice: Voice, every: float) -> None:
@@ -117,10 +121,13 @@ class Stats:
         count, good = len(drafts), sum(a for _, a in drafts)
         drafted = sum(d for d, _ in drafts)
         rates = ", ".join(f"{sum(a > p for _, a in drafts) / count:.3f}" for p in range(drafts[0][0]))
-        voice.info(
+        voice.line(
             "metrics.py:101",
-            f"SpecDecoding metrics: Mean acceptance length: {1 + good / count:.2f}, Accepted throughput: "
-            f"{good / every:.2f} tokens/s, Drafted throughput: {drafted / every:.2f} tokens/s, Accepted: {good} "
-            f"tokens, Drafted: {drafted} tokens, Per-position acceptance rate: {rates}, Avg Draft acceptance rate: "
-            f"{100 * good / drafted:.1f}%",
+            good=1 + good / count,
+            good_2=good / every,
+            drafted=drafted / every,
+            good_3=good,
+            drafted_2=drafted,
+            rates=rates,
+            drafted_3=100 * good / drafted,
         )
