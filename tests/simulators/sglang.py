@@ -30,11 +30,10 @@ from sparkwright.simulator.asked import json_response
 from sparkwright.simulator.ledger import capture_sizes
 from sparkwright.simulator.link import Frame
 from sparkwright.simulator.link import Head as Ranks
-from sparkwright.simulator.log import Form
+from sparkwright.simulator.log import Form, bind, web
 from sparkwright.simulator.phases import Bar
 from sparkwright.simulator.rank import Rank, StartFailed
 from sparkwright.simulator.server import Handler
-from sparkwright.simulator.web import bind, web
 
 VERSION = "0.5.12"
 METRICS: Mapping[str, str] = {

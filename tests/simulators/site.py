@@ -13,9 +13,9 @@ from starlette.types import ASGIApp
 
 from sparkwright.simulator.answers import CHAT, TEXT, Answers
 from sparkwright.simulator.asked import ApiError, json_response
-from sparkwright.simulator.core import Core
 from sparkwright.simulator.metrics import Metrics
 from sparkwright.simulator.server import Handler, Shell, listed
+from sparkwright.simulator.service import Core
 
 MARK = (
     "# HELP sparkwright_simulated 1: these figures come from sparkwright's simulator of {engine}, no model runs.\n"

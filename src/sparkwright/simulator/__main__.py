@@ -8,12 +8,11 @@ import sys
 from argparse import Namespace
 
 from sparkwright.simulator import boot, options
-from sparkwright.simulator.head import run_head
+from sparkwright.simulator.head import run_head, run_worker
 from sparkwright.simulator.log import recorded, voices
 from sparkwright.simulator.model import Model, find, read
 from sparkwright.simulator.rank import rank_from
 from sparkwright.simulator.settings import Faults, Settings, settings_from
-from sparkwright.simulator.worker import run_worker
 
 VERSION = "0.21.0 (simulated: sparkwright's simulator of vLLM, no model runs)"
 

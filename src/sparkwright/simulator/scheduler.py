@@ -15,8 +15,8 @@ from typing import Protocol
 
 from sparkwright.simulator.job import BlockPool, EngineDead, Job
 from sparkwright.simulator.ledger import Limits
+from sparkwright.simulator.metrics import Stats
 from sparkwright.simulator.rank import Speed
-from sparkwright.simulator.stats import Stats
 from sparkwright.simulator.text import Piece, Tokenizer
 
 

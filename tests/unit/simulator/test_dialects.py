@@ -17,10 +17,10 @@ from simulators.site import Site
 from sparkwright.domain.deployment import LogEvent, Phase
 from sparkwright.engines.dialect import dialect
 from sparkwright.engines.tables import metric_names
-from sparkwright.simulator.core import Core, Trouble
 from sparkwright.simulator.link import Head
 from sparkwright.simulator.log import Form, Voice, Voices
 from sparkwright.simulator.rank import Rank, StartFailed
+from sparkwright.simulator.service import Core, Trouble
 from unit.simulator.inprocess import MakeRank
 
 GIVEN = Namespace(model="/m/tiny.gguf", enable_metrics=True, metrics=True, api_key="hidden", model_path="m")

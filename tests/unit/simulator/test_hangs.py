@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.simulator import activity
-from sparkwright.simulator.activity import Activity
+from sparkwright.simulator import rank
+from sparkwright.simulator.rank import Activity
 from unit.simulator.inprocess import Client, MakeClient, until
 
 BODY = {"prompt": "word " * 30, "max_tokens": 20, "ignore_eos": True}
@@ -73,7 +73,7 @@ def test_a_mark_is_there_while_its_state_lasts() -> None:
 
 async def test_the_device_works_and_rests(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """It works while tokens are made and rests soon after."""
-    monkeypatch.setattr(activity, "REST_S", 0.05)
+    monkeypatch.setattr(rank, "REST_S", 0.05)
     client = await make_client(env=SLOW)
     work = asyncio.create_task(client.post("/v1/completions", BODY))
     await until(lambda: client.service.core.activity.state == "work")
@@ -92,8 +92,8 @@ async def test_a_deadlock_spins(make_client: MakeClient) -> None:
 
 async def test_waiting_for_a_silent_rank_spins(monkeypatch: pytest.MonkeyPatch) -> None:
     """A collective that does not end keeps the device busy; once it has ended the device works, then rests."""
-    monkeypatch.setattr(activity, "SPIN_S", 0.02)
-    monkeypatch.setattr(activity, "REST_S", 0.02)
+    monkeypatch.setattr(rank, "SPIN_S", 0.02)
+    monkeypatch.setattr(rank, "REST_S", 0.02)
     one = Activity(3)
     one.begin()
     assert one.state == "work"
