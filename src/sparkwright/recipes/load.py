@@ -9,13 +9,12 @@ from pathlib import PurePath
 from typing import Any
 
 from sparkwright.domain.errors import RecipeError
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.recipe import PhaseTime, Recipe, Speculation
 from sparkwright.images.dockerfile import served
 from sparkwright.recipes.checks import cross_check
-from sparkwright.recipes.convert import to_recipe
 from sparkwright.recipes.problems import Complaint, clean, overlay, report, valid_keys, validated
 from sparkwright.recipes.schema import RecipeFile, RecipePart
-from sparkwright.recipes.values import Matching, shown
+from sparkwright.recipes.values import Matching, domain_value, plain, shown
 from sparkwright.recipes.yaml_lines import Document, Path, Problem, read_yaml
 
 PROSE = {"title", "notes", "published", "license_note", "phases", "source", "conditions", "references"}
@@ -100,6 +99,25 @@ def _variant(base: dict[str, Any], profiles: Mapping[str, Any], name: str, sourc
     recipe = served(replace(to_recipe(part, source), profile=name, profiles=tuple(profiles)))
     found = broken + _name_complaint(recipe) + cross_check(recipe, frozenset(path for path, _ in broken))
     return Variant(name, None if found else replace(recipe, hash=digest(recipe)), found, recipe)
+
+
+def to_recipe(part: RecipePart, source: str) -> Recipe:
+    """The recipe without profile and hash."""
+    tree = part.model_dump(exclude={"phases", "speculation"})
+    given = part.speculation
+    made: Recipe = domain_value(
+        Recipe,
+        tree
+        | {
+            "license_note": tree.pop("license"),
+            "shm_bytes": tree.pop("shm"),
+            "flags": plain(part.flags),
+            "phases": {name: PhaseTime(**value) for name, value in part.phases.model_dump(exclude_unset=True).items()},
+            "speculation": Speculation(given.method, given.tokens, plain(given.options)) if given else Speculation(),
+            "source": source,
+        },
+    )
+    return made
 
 
 def _stem(source: str) -> str:

@@ -1,9 +1,11 @@
 """The recipe as it is written: pydantic models, used at this border only. reference.yaml explains every key."""
 
+from dataclasses import MISSING, fields
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from sparkwright.domain.model import ModelShape
 from sparkwright.recipes.values import Matching, Part, Seconds, Size, Text, Within
 
 ENGINES = ("vllm", "vllm-ray", "sglang", "trtllm", "llama-cpp", "twin")
@@ -67,71 +69,29 @@ _ROUTE = Matching(
 _AT_HOME = Matching(r"(/|~/)[^\n:]*", "an absolute path, or one that begins with ~/")
 
 
-class ShapePart(Part):
-    """domain.model.ModelShape, key by key (a test compares)."""
-
-    layers: Annotated[int, _SOME]
-    heads: Annotated[int, _SOME]
-    kv_heads: Annotated[int, _SOME]
-    architecture: Annotated[Text, _WORD] = ""
-    hidden: Annotated[int, _COUNT] = 0
-    vocab: Annotated[int, _COUNT] = 0
-    positions: Annotated[int, _COUNT] = 0
-    head_dim: Annotated[int, _COUNT] = 0
-    value_dim: Annotated[int, _COUNT] = 0
-    latent: Annotated[int, _COUNT] = 0
-    rope_dim: Annotated[int, _COUNT] = 0
-    query_rank: Annotated[int, _COUNT] = 0
-    output_rank: Annotated[int, _COUNT] = 0
-    output_groups: Annotated[int, _COUNT] = 0
-    full_layers: Annotated[int, _COUNT] = 0
-    window_layers: Annotated[int, _COUNT] = 0
-    window: Annotated[int, _COUNT] = 0
-    compress: list[Annotated[int, _COUNT]] = []
-    state_layers: Annotated[int, _COUNT] = 0
-    state_heads: Annotated[int, _COUNT] = 0
-    state_width: Annotated[int, _COUNT] = 0
-    state_kind: Annotated[Text, _WORD] = ""
-    state_conv: Annotated[int, _COUNT] = 0
-    state_conv_width: Annotated[int, _COUNT] = 0
-    state_matrix: Annotated[int, _COUNT] = 0
-    state_format: Literal["", "fp32", "bf16"] = ""
-    index_layers: Annotated[int, _COUNT] = 0
-    index_heads: Annotated[int, _COUNT] = 0
-    index_dim: Annotated[int, _COUNT] = 0
-    index_topk: Annotated[int, _COUNT] = 0
-    index_kind: Annotated[Text, _WORD] = ""
-    index_ratio: Annotated[int, _COUNT] = 0
-    window_kv_heads: Annotated[int, _COUNT] = 0
-    window_head_dim: Annotated[int, _COUNT] = 0
-    window_value_dim: Annotated[int, _COUNT] = 0
-    shared_kv_layers: Annotated[int, _COUNT] = 0
-    shared_full_layers: Annotated[int, _COUNT] = 0
-    kv_sources: list[Annotated[int, _COUNT]] = []
-    draft_architecture: Annotated[Text, _WORD] = ""
-    senses: bool = False
-    single_blocks: bool = False
-    ffn_layers: Annotated[int, _COUNT] = 0
-    intermediate: Annotated[int, _COUNT] = 0
-    experts: Annotated[int, _COUNT] = 0
-    experts_per_token: Annotated[int, _COUNT] = 0
-    expert_intermediate: Annotated[int, _COUNT] = 0
-    expert_hidden: Annotated[int, _COUNT] = 0
-    shared_experts: Annotated[int, _COUNT] = 0
-    moe_layers: Annotated[int, _COUNT] = 0
-    ungated: bool = False
-    mtp_layers: Annotated[int, _COUNT] = 0
-    tied: bool = False
-    tables: Annotated[int, _NUMBERS] = 0
-    table_format: Literal["", "bf16", "fp8", "mxfp8", "nvfp4"] = ""
-    tables_unknown: bool = False
-    quantization: Annotated[Text, _WORD] = ""
-    format: Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"] = ""
-    group: Annotated[int, _COUNT] = 0
-    rows: Annotated[int, _COUNT] = 0
-    expert_format: Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"] = ""
-    expert_group: Annotated[int, _COUNT] = 0
-    kv_format: Literal["", "fp8", "nvfp4"] = ""
+# domain.model.ModelShape, key by key: by the field's name, else by its type.
+_BY_NAME: dict[str, Any] = {
+    **dict.fromkeys(("layers", "heads", "kv_heads"), Annotated[int, _SOME]),
+    **dict.fromkeys(("format", "expert_format"), Literal["", "fp32", "bf16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]),
+    "state_format": Literal["", "fp32", "bf16"],
+    "table_format": Literal["", "bf16", "fp8", "mxfp8", "nvfp4"],
+    "kv_format": Literal["", "fp8", "nvfp4"],
+    "tables": Annotated[int, _NUMBERS],
+}
+_BY_TYPE: dict[Any, Any] = {
+    int: Annotated[int, _COUNT],
+    str: Annotated[Text, _WORD],
+    bool: bool,
+    tuple[int, ...]: list[Annotated[int, _COUNT]],
+}
+_SHAPE: dict[str, Any] = {
+    one.name: (
+        _BY_NAME.get(one.name, _BY_TYPE.get(one.type)),
+        ... if one.default is MISSING else [] if one.default == () else one.default,
+    )
+    for one in fields(ModelShape)
+}
+ShapePart = create_model("ShapePart", __base__=Part, **_SHAPE)
 
 
 class ModelPart(Part):

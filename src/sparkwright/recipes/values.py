@@ -1,8 +1,11 @@
 """How values are written in our YAML: sizes (`64g`), durations (`4min`), texts as written, ranges with their reason."""
 
 import re
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, is_dataclass
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -98,6 +101,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     return {str(k): plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+_types = cache(get_type_hints)
+
+
+def domain_value(kind: Any, value: Any) -> Any:
+    """A value of a validated file (lists, mappings by field name) as the domain's type: dataclass, enum, tuple."""
+    if get_origin(kind) is UnionType:
+        kind = get_args(kind)[0]
+    if isinstance(value, list):
+        return tuple(domain_value(get_args(kind)[0], item) for item in value)
+    if isinstance(value, dict) and is_dataclass(kind):
+        made: Any = kind
+        types = _types(made)
+        return made(**{name: domain_value(types[name], item) for name, item in value.items()})
+    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
 
 
 Text = Annotated[str, BeforeValidator(as_written)]
