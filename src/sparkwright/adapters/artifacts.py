@@ -52,7 +52,12 @@ def _replace(path: Path, content: bytes, sync: bool) -> None:
             part.unlink()
         raise
     if sync:
-        _sync_folder(path.parent)
+        # The new name, too
+        handle = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _fill(handle: int, content: bytes, sync: bool) -> None:
@@ -61,15 +66,6 @@ def _fill(handle: int, content: bytes, sync: bool) -> None:
         file.flush()
         if sync:
             os.fsync(handle)
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name, too."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 _KEPT = 20

@@ -39,9 +39,16 @@ class Completion:
             self.done = True
             return
         self.events += 1
-        event = _object(data)
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError):
+            raise Broken(f"an event that is no JSON: {data[:300]}") from None
+        if not isinstance(event, dict):
+            raise Broken(f"an event that is no object: {data[:300]}")
         if event.get("error"):
-            raise Broken(f"error in the stream: {_message(event['error'])}")
+            error = event["error"]
+            text = error.get("message") if isinstance(error, dict) else error
+            raise Broken(f"error in the stream: {str(text or error)[:300]}")
         usage = event.get("usage")
         if isinstance(usage, dict):
             self.prompt_tokens = _count(usage, "prompt_tokens")
@@ -61,16 +68,6 @@ class Completion:
             self.first = at
 
 
-def _object(data: str) -> dict[str, Any]:
-    try:
-        event = json.loads(data)
-    except (ValueError, RecursionError):
-        raise Broken(f"an event that is no JSON: {data[:300]}") from None
-    if not isinstance(event, dict):
-        raise Broken(f"an event that is no object: {data[:300]}")
-    return event
-
-
 def _of(kind: type[T], tree: dict[str, Any], name: str) -> T:
     """The value of a name, an empty one where there is none. Raises Broken for any other kind."""
     value = tree.get(name)
@@ -84,11 +81,6 @@ def _count(usage: dict[str, Any], name: str) -> int:
     if not isinstance(value, int | float) or not 0 <= value < _MOST_TOKENS:
         raise Broken(f"`usage.{name}` is no count: {str(value)[:100]}")
     return int(value)
-
-
-def _message(error: Any) -> str:
-    text = error.get("message") if isinstance(error, dict) else error
-    return str(text or error)[:300]
 
 
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r")

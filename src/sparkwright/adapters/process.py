@@ -107,17 +107,13 @@ async def end(process: Process, grace: float = GRACE) -> None:
                     for drain in drains:
                         drain.cancel()
     finally:
-        await _kill(process)
-
-
-async def _kill(process: Process) -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), 1.0)
-    # asyncio has no public way to let go of pipes that a stray grandchild still holds.
-    process._transport.close()  # type: ignore[attr-defined]
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), 1.0)
+        # asyncio has no public way to let go of pipes that a stray grandchild still holds.
+        process._transport.close()  # type: ignore[attr-defined]
 
 
 async def feed(process: Process, data: bytes) -> None:

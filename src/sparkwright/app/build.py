@@ -124,7 +124,16 @@ async def _make_and_ship(services: Services, job: Job) -> tuple[bool, tuple[str,
     having = await _ids(services, job)
     made = not having
     if made:
-        await _make(services, job)
+        _refuse(job, no_room([job.builder], job.facts, room_to_build(job.build)))
+        began, step = services.clock.monotonic(), "build"
+        services.sink.report(StepStarted(step, f"{job.name} on {job.builder}"))
+        files = context(job.recipe, job.build)
+        marks = labels(job.recipe, job.build, __version__, services.clock.now())
+        command = commands.build(job.name, marks, archive(files))
+        code = await watched(services, job.builder, command, lambda line: _look(services, job, line))
+        if code:
+            raise _not_built(services, job, code)
+        services.sink.report(StepDone(step, services.clock.monotonic() - began))
         having = await _ids(services, job)
     source = next((node.name for node in job.nodes if node.name in having), "")
     if not source:
@@ -151,19 +160,6 @@ async def _ids(services: Services, job: Job) -> dict[str, tuple[str, int]]:
         if done.ok and len(words) == 2:
             found[node.name] = (words[0], int(words[1]))
     return found
-
-
-async def _make(services: Services, job: Job) -> None:
-    _refuse(job, no_room([job.builder], job.facts, room_to_build(job.build)))
-    began, step = services.clock.monotonic(), "build"
-    services.sink.report(StepStarted(step, f"{job.name} on {job.builder}"))
-    files = context(job.recipe, job.build)
-    marks = labels(job.recipe, job.build, __version__, services.clock.now())
-    command = commands.build(job.name, marks, archive(files))
-    code = await watched(services, job.builder, command, lambda line: _look(services, job, line))
-    if code:
-        raise _not_built(services, job, code)
-    services.sink.report(StepDone(step, services.clock.monotonic() - began))
 
 
 def _look(services: Services, job: Job, line: str) -> None:

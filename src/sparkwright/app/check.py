@@ -43,23 +43,17 @@ async def check_nodes(services: Services) -> Checked:
         group.create_task(asyncio.to_thread(import_module, _RULES))
     gathered = asking.result()
     facts = reached(gathered)
-    findings, ways = _judged(services.cluster, facts)
-    took = services.clock.monotonic() - began
-    return Checked(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
-
-
-def _judged(
-    cluster: Cluster, facts: Mapping[str, NodeFacts]
-) -> tuple[tuple[Finding, ...], dict[str, FabricChoice | None]]:
-    """Findings, worst first, and the way that each node was found to take to its peers."""
+    # Findings, worst first, and the way that each node was found to take to its peers
     from sparkwright.checks.catalog import check_all, worst_first
     from sparkwright.domain.check import Context
     from sparkwright.planner.fabric import choose_fabrics
 
-    chosen = choose_fabrics([node for node in cluster.ordered if node.name in facts], facts)
+    chosen = choose_fabrics([node for node in services.cluster.ordered if node.name in facts], facts)
     fabric = [finding for decision in chosen.values() for finding in decision.findings]
-    findings = worst_first((*fabric, *check_all(Context(cluster, facts))))
-    return findings, {name: decision.choice for name, decision in chosen.items()}
+    findings = worst_first((*fabric, *check_all(Context(services.cluster, facts))))
+    findings, ways = findings, {name: decision.choice for name, decision in chosen.items()}
+    took = services.clock.monotonic() - began
+    return Checked(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
 
 
 async def check_deeply(services: Services, seize: bool = False) -> Checked:

@@ -189,21 +189,19 @@ async def _stock(services: Services, node: Node, recipe: Recipe | None) -> Stock
     if recipe is None:
         return None, None
     try:
-        found = await services.hosts[node.name].run_all(_questions(node, recipe))
+        model = recipe.model
+        listing = (
+            staging.list_path(model_path(node, recipe))
+            if model.path
+            else staging.list_hub(node.paths.hub, model.id, model.revision)
+        )
+        wants_image = recipe.engine.runtime is Runtime.DOCKER and recipe.engine.image
+        found = await services.hosts[node.name].run_all(
+            [listing, staging.image(recipe.engine.image)] if wants_image else [listing]
+        )
     except NodeError:
         return None, None
     return checkpoint.parse(found[0]), _image(found[1]) if len(found) > 1 else None
-
-
-def _questions(node: Node, recipe: Recipe) -> list[Command]:
-    model = recipe.model
-    listing = (
-        staging.list_path(model_path(node, recipe))
-        if model.path
-        else staging.list_hub(node.paths.hub, model.id, model.revision)
-    )
-    wants_image = recipe.engine.runtime is Runtime.DOCKER and recipe.engine.image
-    return [listing, staging.image(recipe.engine.image)] if wants_image else [listing]
 
 
 def model_path(node: Node, recipe: Recipe) -> str:

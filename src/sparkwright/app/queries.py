@@ -111,7 +111,10 @@ async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: b
     if not ordered:
         return Deployment("", DeploymentState.STOPPED, ())
     first = ordered[0]
-    problems = _problems(ordered)
+    have = {r.rank for r in ordered}
+    missing = [f"rank {k} is on no node that answered" for k in range(ordered[0].world) if k not in have]
+    ended = [f"rank {r.rank} on {r.node} {r.state} with code {r.code}" for r in ordered if not r.running]
+    problems = (*missing, *ended)
     state, answer, said = _unproven(ordered, problems, probe), None, ""
     head = next((r for r in ordered if r.rank == 0 and r.running), None)
     if probe and head and not problems:
@@ -125,13 +128,6 @@ async def _as_seen(services: Services, ordered: tuple[RankStatus, ...], probe: b
         problems=(*problems, *((said,) if said else ())),
         simulated=any(r.simulated for r in ordered),
     )
-
-
-def _problems(ranks: Sequence[RankStatus]) -> tuple[str, ...]:
-    have = {r.rank for r in ranks}
-    missing = [f"rank {k} is on no node that answered" for k in range(ranks[0].world) if k not in have]
-    ended = [f"rank {r.rank} on {r.node} {r.state} with code {r.code}" for r in ranks if not r.running]
-    return (*missing, *ended)
 
 
 def _unproven(ranks: Sequence[RankStatus], problems: Sequence[str], probe: bool) -> DeploymentState:

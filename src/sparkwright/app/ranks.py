@@ -151,7 +151,9 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
         # Docker would make a missing folder root's, and the engine could not write its caches there.
         await host.run(docker.make_folders(spec))
         name = docker.container_name(plan.deployment, spec.rank)
-        done = await host.run(docker.run(_by_id(spec, way.image_id), name, secrets, way.memlock, files))
+        done = await host.run(
+            docker.run(replace(spec, image=way.image_id) if way.image_id else spec, name, secrets, way.memlock, files)
+        )
     else:
         done = await host.run(process.start(spec, where, json.dumps(dict(spec.labels))))
     if not done.ok:
@@ -160,10 +162,6 @@ async def start(services: Services, plan: Plan, spec: RankSpec, way: Way) -> Non
             f"rank {spec.rank} could not be started (exit {done.exit_code}): {_last(done.stderr or done.stdout)}",
             f"`sparkwright check` on {spec.node}; nothing of this start was left running",
         )
-
-
-def _by_id(spec: RankSpec, image_id: str) -> RankSpec:
-    return replace(spec, image=image_id) if image_id else spec
 
 
 async def _place(services: Services, spec: RankSpec, where: str) -> None:

@@ -64,7 +64,16 @@ async def stage_image(services: Services, plan: Plan, cluster_state: ClusterStat
     needs = image_needs(plan, cluster_state)
     if not needs.lacking:
         return False
-    await _stage_image(services, plan, needs, cluster_state)
+    reference, source, lacking = plan.recipe.engine.image, needs.source, needs.lacking
+    if not source:
+        source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
+        await _pull(services, plan, source)
+    size = cluster_state.images.get(source, ("", 0))[1]
+    for node in lacking:
+        command = staging.copy_image(reference, await peer_of(services, plan, source, node))
+        code, said = await follow(services, source, command, f"image to {node}", size)
+        if code:
+            raise _not_copied(source, node, f"image {reference}", (code, said))
     # What was copied is inspected again: two ranks of one deployment never run two images
     source, reference = needs.source or plan.head, plan.recipe.engine.image
     now = (await stock(services, [services.cluster.node(n) for n in {*needs.lacking, source}], plan.recipe)).images
@@ -81,7 +90,15 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
     needs = model_needs(plan, cluster_state)
     if not needs.lacking:
         return False
-    await _stage_model(services, plan, needs, cluster_state)
+    source, lacking = needs.source, needs.lacking
+    if not source:
+        source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
+        await _fetch(services, plan, cluster_state)
+    for node in lacking:
+        await _copy_model(services, plan, cluster_state, (source, node))
+    if lacking:
+        # Nothing depends on it: a node without GNU dd keeps its page cache.
+        await services.hosts[source].run(staging.drop_cache(_root(services, plan, source, cluster_state)[0]))
     # As for the image: an engine would find a gap only after minutes of loading
     now = await stock(services, [services.cluster.node(n) for n in needs.lacking], plan.recipe)
     for node in needs.lacking:
@@ -89,19 +106,6 @@ async def stage_model(services: Services, plan: Plan, cluster_state: ClusterStat
             what = f"{plan.recipe.model.label} is still not complete after staging: {_lack(now, node)}"
             raise CommandFailed(node, what, "remove the model's folder there and call `up` again")
     return True
-
-
-async def _stage_image(services: Services, plan: Plan, needs: Needs, cluster_state: ClusterState) -> None:
-    reference, source, lacking = plan.recipe.engine.image, needs.source, needs.lacking
-    if not source:
-        source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
-        await _pull(services, plan, source)
-    size = cluster_state.images.get(source, ("", 0))[1]
-    for node in lacking:
-        command = staging.copy_image(reference, await peer_of(services, plan, source, node))
-        code, said = await follow(services, source, command, f"image to {node}", size)
-        if code:
-            raise _not_copied(source, node, f"image {reference}", (code, said))
 
 
 async def _pull(services: Services, plan: Plan, node: str) -> None:
@@ -121,18 +125,6 @@ async def _pull(services: Services, plan: Plan, node: str) -> None:
 def _is_built(recipe: Recipe) -> bool:
     """Its image comes from the recipe itself: no registry has it."""
     return recipe.build is not None and recipe.engine.image == image_name(recipe, recipe.build)
-
-
-async def _stage_model(services: Services, plan: Plan, needs: Needs, cluster_state: ClusterState) -> None:
-    source, lacking = needs.source, needs.lacking
-    if not source:
-        source, lacking = plan.head, tuple(n for n in needs.lacking if n != plan.head)
-        await _fetch(services, plan, cluster_state)
-    for node in lacking:
-        await _copy_model(services, plan, cluster_state, (source, node))
-    if lacking:
-        # Nothing depends on it: a node without GNU dd keeps its page cache.
-        await services.hosts[source].run(staging.drop_cache(_root(services, plan, source, cluster_state)[0]))
 
 
 async def _copy_model(services: Services, plan: Plan, cluster_state: ClusterState, way: tuple[str, str]) -> None:

@@ -66,9 +66,15 @@ async def down(services: Services, deployment: str, seize: bool = False, recipes
         return Removed(deployment, ())
     removed = await _remove(services, deployment, nodes, seize) if nodes else Removed(deployment, ())
     for error in found.lost.values():
-        raise _still(error, deployment, nodes)
+        # The error of a node that is out of reach, with what that means for the deployment
+        done = f"; {', '.join(nodes)}: nothing is left of {deployment}" if nodes else ""
+        message = error.message.removeprefix(f"{error.node}: ") + done
+        raise type(error)(error.node, message, f"{error.hint}; then repeat `sparkwright down {deployment}`")
     if removed.blind and not removed.whole:
-        raise _unseen(removed)
+        # Where containers cannot be seen, "nothing was left" would be a guess
+        node, why = next(iter(removed.blind.items()))
+        again = f"when it can be: `sparkwright down {removed.deployment}` again"
+        raise CommandFailed(node, f"{why}: containers of {removed.deployment} may be left there", again)
     return removed
 
 
@@ -82,13 +88,6 @@ async def _left(services: Services, deployment: str, nodes: Sequence[str]) -> bo
     return any(await together(one(name) for name in nodes))
 
 
-def _unseen(removed: Removed) -> CommandFailed:
-    """Where containers cannot be seen, "nothing was left" would be a guess."""
-    node, why = next(iter(removed.blind.items()))
-    again = f"when it can be: `sparkwright down {removed.deployment}` again"
-    return CommandFailed(node, f"{why}: containers of {removed.deployment} may be left there", again)
-
-
 async def _remove(services: Services, deployment: str, nodes: Sequence[str], seize: bool) -> Removed:
     began = services.clock.monotonic()
     if services.program:
@@ -100,7 +99,10 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
             found = reached(await listed(services, nodes))
             mine = found.of(deployment)
             services.sink.report(StepStarted("stop", f"{len(mine)} rank(s) of {deployment}"))
-            await rank_work.stop_all(services, mine, _grace(mine), remove=True)
+            names = {r.engine.split(" ")[0] for r in mine}
+            await rank_work.stop_all(
+                services, mine, max((ENGINES[n].stop.grace for n in names if n in ENGINES), default=_GRACE), remove=True
+            )
             files = tuple(dict.fromkeys((*watched, *await forget(services, nodes, deployment))))
     except asyncio.CancelledError:
         services.sink.report(Notice(_interrupted(deployment), warning=True))
@@ -111,13 +113,6 @@ async def _remove(services: Services, deployment: str, nodes: Sequence[str], sei
 
 def _interrupted(deployment: str) -> str:
     return f"interrupted: some of {deployment} may be left; `sparkwright down {deployment}` again takes it away"
-
-
-def _still(error: NodeError, deployment: str, cleaned: Sequence[str]) -> NodeError:
-    """The error of a node that is out of reach, with what that means for the deployment."""
-    done = f"; {', '.join(cleaned)}: nothing is left of {deployment}" if cleaned else ""
-    message = error.message.removeprefix(f"{error.node}: ") + done
-    return type(error)(error.node, message, f"{error.hint}; then repeat `sparkwright down {deployment}`")
 
 
 def old_ranks(plan: Plan, cluster_state: ClusterState) -> tuple[RankStatus, ...]:
@@ -138,11 +133,6 @@ async def forget(services: Services, nodes: Sequence[str], deployment: str) -> t
 
     had = await each(one(name) for name in nodes)
     return tuple(name for name, was in zip(nodes, had, strict=True) if was)
-
-
-def _grace(ranks: Sequence[RankStatus]) -> float:
-    names = {r.engine.split(" ")[0] for r in ranks}
-    return max((ENGINES[n].stop.grace for n in names if n in ENGINES), default=_GRACE)
 
 
 async def clean(services: Services, plan: Plan) -> None:

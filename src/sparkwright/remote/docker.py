@@ -33,7 +33,12 @@ def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool =
     # What the GPU has taken does not count as a process's memory: else the kernel ends anything but the engine.
     words += ["--oom-score-adj", OOM_SCORE]
     words += ["--log-driver", "json-file", "--log-opt", "max-size=64m", "--log-opt", "max-file=4"]
-    words += _devices(spec) + _labels(spec) + _mounts(spec, secrets_file, files_dir)
+    own = [Mount(secrets_file, SECRETS_AT, read_only=True)] if secrets_file else []
+    own += [Mount(files_dir, FILES_AT, read_only=True)] if spec.files else []
+    words = []
+    for m in (*spec.mounts, *own):
+        words += ["--volume", f"{m.host}:{m.container}{':ro' if m.read_only else ''}"]
+    words += _devices(spec) + _labels(spec) + words
     words += [w for key, value in spec.env.items() for w in ("--env", f"{key}={value}")]
     return Command((*words, *_program(spec, secrets_file)), timeout=120, changes=f"docker run {name} ({spec.image})")
 
@@ -52,15 +57,6 @@ def _devices(spec: RankSpec) -> list[str]:
 
 def _labels(spec: RankSpec) -> list[str]:
     return [w for key, value in spec.labels.items() for w in ("--label", f"{LABEL}{key}={value}")]
-
-
-def _mounts(spec: RankSpec, secrets_file: str, files_dir: str) -> list[str]:
-    own = [Mount(secrets_file, SECRETS_AT, read_only=True)] if secrets_file else []
-    own += [Mount(files_dir, FILES_AT, read_only=True)] if spec.files else []
-    words = []
-    for m in (*spec.mounts, *own):
-        words += ["--volume", f"{m.host}:{m.container}{':ro' if m.read_only else ''}"]
-    return words
 
 
 def _program(spec: RankSpec, secrets_file: str) -> tuple[str, ...]:

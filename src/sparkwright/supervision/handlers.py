@@ -30,9 +30,19 @@ Notes = tuple[tuple[str, str], ...]
 
 def fault_while_serving(state: State, event: Fault, policy: Policy) -> Move:
     if event.recovery is Recovery.NONE:
-        return _troubled(state, event)
+        since = state.since if state.phase is DeploymentState.DEGRADED else event.at
+        phase, troubles = DeploymentState.DEGRADED, _with(state.troubles, event)
+        there = replace(state, phase=phase, since=since, troubles=troubles, reason=event.what)
+        if _has(state.troubles, event.kind):
+            return there, ()
+        if event.kind == STALLED:
+            return replace(there, unannounced=event.since), ()
+        return there, (Announce("degraded", event.what),)
     if event.recovery is Recovery.REFUSE:
-        return _refused(state, event)
+        there = replace(state, refusals=_with(state.refusals, event), refusing=True)
+        if _has(state.refusals, event.kind):
+            return there, ()
+        return there, (Refuse(event.what), Announce("degraded", event.what))
     return broken(state, event, policy)
 
 
@@ -46,29 +56,11 @@ def broken(state: State, event: Fault, policy: Policy) -> Move:
     return moved, (refuse, *opened, capture)
 
 
-def _troubled(state: State, event: Fault) -> Move:
-    since = state.since if state.phase is DeploymentState.DEGRADED else event.at
-    phase, troubles = DeploymentState.DEGRADED, _with(state.troubles, event)
-    there = replace(state, phase=phase, since=since, troubles=troubles, reason=event.what)
-    if _has(state.troubles, event.kind):
-        return there, ()
-    if event.kind == STALLED:
-        return replace(there, unannounced=event.since), ()
-    return there, (Announce("degraded", event.what),)
-
-
 def ticked_while_serving(state: State, event: Tick, policy: Policy) -> Move:
     """A stall that lasts is announced: not every hiccup wakes a person."""
     if not state.unannounced or event.at - state.unannounced < ANNOUNCED:
         return state, ()
     return replace(state, unannounced=0.0), (Announce("degraded", dict(state.troubles).get(STALLED, state.reason)),)
-
-
-def _refused(state: State, event: Fault) -> Move:
-    there = replace(state, refusals=_with(state.refusals, event), refusing=True)
-    if _has(state.refusals, event.kind):
-        return there, ()
-    return there, (Refuse(event.what), Announce("degraded", event.what))
 
 
 def cleared_while_serving(state: State, event: Cleared, policy: Policy) -> Move:

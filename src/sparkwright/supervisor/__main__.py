@@ -16,7 +16,10 @@ def main(words: Sequence[str] | None = None) -> int:
     """The exit code: 0 asked to end, 4 another one is at work, 70 our own bug (with its traceback)."""
     given = _parser().parse_args(words)
     if given.verb == "ping":
-        return _ping()
+        # 0 when this Python can load all programs
+        for name in _PROGRAMS.values():
+            import_module(name)
+        return 0
     try:
         code: int = import_module(_PROGRAMS[given.verb]).main(given.home)
         return code
@@ -30,13 +33,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("verb", choices=(*_PROGRAMS, "ping"))
     parser.add_argument("--home", type=Path, required=True, help="the supervisor's folder on this node")
     return parser
-
-
-def _ping() -> int:
-    """0 when this Python can load all programs."""
-    for name in _PROGRAMS.values():
-        import_module(name)
-    return 0
 
 
 if __name__ == "__main__":

@@ -157,34 +157,14 @@ async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) 
             context.now(), f"{', '.join(unknown)}: whether it was rebooted could not be verified afterwards"
         )
     due = _still(await census(context), old)
-    if refused := await _refused(context, due):
+    # Why it cannot be done; asked of all before the first one goes
+    asked = await each(context.services.hosts[node].run(commands.may()) for node in due)
+    not_us = [node for node, done in zip(due, asked, strict=True) if not done.ok]
+    if refused := f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there" if not_us else "":
         return RebootFailed(context.now(), refused)
     await each(_order(context, node) for node in due if node != context.head)
     if context.head in due:
         await _order(context, context.head)
-    return await _back(context, old)
-
-
-def _still(found: Census, old: dict[str, str]) -> list[str]:
-    return [node for node, marker in found.boots if old[node] == marker]
-
-
-async def _refused(context: DeploymentContext, nodes: Sequence[str]) -> str:
-    """Why it cannot be done; asked of all before the first one goes."""
-    asked = await each(context.services.hosts[node].run(commands.may()) for node in nodes)
-    not_us = [node for node, done in zip(nodes, asked, strict=True) if not done.ok]
-    return f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there" if not_us else ""
-
-
-async def _order(context: DeploymentContext, node: str) -> None:
-    context.notice(f"rebooting {node}", warning=True)
-    try:
-        await context.services.hosts[node].run(commands.reboot())
-    except Unreachable:
-        return  # it went before it could answer
-
-
-async def _back(context: DeploymentContext, old: dict[str, str]) -> Rebooted | RebootFailed:
     deadline = context.services.clock.monotonic() + context.scaled(_WITHIN)
     while context.services.clock.monotonic() < deadline:
         await context.pause(_EVERY)
@@ -193,6 +173,18 @@ async def _back(context: DeploymentContext, old: dict[str, str]) -> Rebooted | R
             return Rebooted(context.now())
     late = [*_still(found, old), *found.unseen]
     return RebootFailed(context.now(), f"{', '.join(late)} not back within {duration(context.scaled(_WITHIN))}")
+
+
+def _still(found: Census, old: dict[str, str]) -> list[str]:
+    return [node for node, marker in found.boots if old[node] == marker]
+
+
+async def _order(context: DeploymentContext, node: str) -> None:
+    context.notice(f"rebooting {node}", warning=True)
+    try:
+        await context.services.hosts[node].run(commands.reboot())
+    except Unreachable:
+        return  # it went before it could answer
 
 
 # Six renewals missed, as with a lease.

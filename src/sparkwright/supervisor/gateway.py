@@ -176,21 +176,17 @@ class Listeners:
 
     def __init__(self, home: Path, checker: KeyCheck) -> None:
         self._inside = Starlette(routes=[Route(caddy.CHECK, checker.check), Route(caddy.TROUBLE, checker.trouble)])
-        self._figures = Starlette(routes=[Route("/metrics", _metrics(home))])
+        # Answers scrapes with what the supervisor in `home` wrote last
+        exporter = Exporter(home)
+
+        async def metrics(_: Asked) -> Response:
+            return Response(exporter.page(), headers={"content-type": CONTENT_TYPE})
+
+        self._figures = Starlette(routes=[Route("/metrics", metrics)])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         _, port = scope.get("server") or ("", None)  # a unix socket has a path and no port
         await (self._inside if port is None else self._figures)(scope, receive, send)
-
-
-def _metrics(home: Path) -> Callable[[Asked], Awaitable[Response]]:
-    """Answers scrapes with what the supervisor in `home` wrote last."""
-    exporter = Exporter(home)
-
-    async def metrics(_: Asked) -> Response:
-        return Response(exporter.page(), headers={"content-type": CONTENT_TYPE})
-
-    return metrics
 
 
 async def run(home: Path) -> None:

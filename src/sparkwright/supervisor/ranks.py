@@ -167,7 +167,10 @@ async def _prepared(context: DeploymentContext) -> Outcome:
             stops = stopping(outcome.plan, context.desired.force)
             if not stops and outcome.plan.specs:
                 return outcome
-            limit = _COMES_UP if _comes_up(outcome) else _ELSE
+            # Docker or the fabric is not there (yet)
+            needs_docker = outcome.plan.recipe.engine.runtime is Runtime.DOCKER
+            silent = any(isinstance(found.docker, Unknown) for found in outcome.cluster_state.facts.values())
+            limit = _COMES_UP if not outcome.plan.specs or (needs_docker and silent) else _ELSE
             failed: SparkwrightError = Refused(_sentence(stops) or "no fabric between the nodes", stops)
         except Unreachable as error:
             failed = error
@@ -189,13 +192,6 @@ async def _brought(context: DeploymentContext, outcome: Outcome) -> None:
                 raise
             context.seen.doing = busy.message
             await context.services.clock.sleep(_LEASE_AGAIN)
-
-
-def _comes_up(outcome: Outcome) -> bool:
-    """Docker or the fabric is not there (yet)."""
-    needs_docker = outcome.plan.recipe.engine.runtime is Runtime.DOCKER
-    silent = any(isinstance(found.docker, Unknown) for found in outcome.cluster_state.facts.values())
-    return not outcome.plan.specs or (needs_docker and silent)
 
 
 def _sentence(findings: Sequence[Finding]) -> str:

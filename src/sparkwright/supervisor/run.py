@@ -55,7 +55,16 @@ async def _work(home: Home, log: Log) -> None:
     try:
         desired = home.desired()
     except UsageError as error:
-        await _rest(home, log, f"{error.message}; {error.hint}")
+        # Shows why nothing is done, until a readable desired state comes
+        why = f"{error.message}; {error.hint}"
+        log.write(f"warning: {why}")
+        now = time.time()
+        while home.wanted():
+            wrong = (("desired-file", why),)
+            home.show(
+                Live(time.time(), home.path.name, DeploymentState.DEGRADED, now, why, troubles=wrong, pid=os.getpid())
+            )
+            await asyncio.sleep(_LOOK_AGAIN)
         return
     log.write(f"supervising {desired.deployment} ({desired.recipe.label}), process {os.getpid()}")
     async with _services(home, log, desired) as services, _records(home.path, log) as (store, hooks):
@@ -65,18 +74,6 @@ async def _work(home: Home, log: Log) -> None:
         finally:
             if not home.wanted():
                 await store.ended(desired.deployment, time.time(), "taken down, or taken over by another `up`")
-
-
-async def _rest(home: Home, log: Log, why: str) -> None:
-    """Shows why nothing is done, until a readable desired state comes."""
-    log.write(f"warning: {why}")
-    now = time.time()
-    while home.wanted():
-        wrong = (("desired-file", why),)
-        home.show(
-            Live(time.time(), home.path.name, DeploymentState.DEGRADED, now, why, troubles=wrong, pid=os.getpid())
-        )
-        await asyncio.sleep(_LOOK_AGAIN)
 
 
 @asynccontextmanager

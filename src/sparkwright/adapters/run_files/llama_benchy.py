@@ -240,7 +240,14 @@ def write_table(run: Run) -> bytes:
     heads += [*(["peak t/s (req)"] if several else []), "ttfr (ms)", "est_ppt (ms)", "e2e_ttft (ms)"]
     rows = [[run.conditions.model, *row] for batch in found for row in _table_rows(batch, several)]
     above = [f"{_MADE_UP}\n"] if run.conditions.simulated else []
-    return "\n".join([*above, *_pipes(heads, rows), ""]).encode()
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        left, *right = zip(cells, widths, strict=True)
+        return f"| {' | '.join([left[0].ljust(left[1]), *(cell.rjust(width) for cell, width in right)])} |"
+
+    rule = [f":{'-' * (widths[0] + 1)}", *(f"{'-' * (width + 1)}:" for width in widths[1:])]
+    return "\n".join([*above, *[line(heads), f"|{'|'.join(rule)}|", *map(line, rows)], ""]).encode()
 
 
 def _table_rows(batch: Batch, several: bool) -> Iterator[list[str]]:
@@ -258,14 +265,3 @@ def _table_rows(batch: Batch, several: bool) -> Iterator[list[str]]:
 
 def _said(values: Sequence[float]) -> str:
     return f"{np.mean(values):.2f} ± {np.std(values):.2f}" if values else ""
-
-
-def _pipes(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        left, *right = zip(cells, widths, strict=True)
-        return f"| {' | '.join([left[0].ljust(left[1]), *(cell.rjust(width) for cell, width in right)])} |"
-
-    rule = [f":{'-' * (widths[0] + 1)}", *(f"{'-' * (width + 1)}:" for width in widths[1:])]
-    return [line(heads), f"|{'|'.join(rule)}|", *map(line, rows)]

@@ -62,7 +62,16 @@ def opened(path: Path, schema: Schema = HISTORY) -> sqlite3.Connection:
         _check(connection, path, schema)
         for setting in (*_SETTINGS, f"synchronous={schema.synchronous}"):
             _set(connection, setting)
-        _migrate(connection, migrations(schema))
+        # One transaction each; another process may have been here first
+        texts = migrations(schema)
+        for number, text in enumerate(texts, 1):
+            if version_of(connection) >= number:
+                continue
+            with transaction(connection):
+                if version_of(connection) < number:
+                    for statement in _statements(text):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version={number}")
     except BaseException:
         connection.close()
         raise
@@ -96,18 +105,6 @@ def _check(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
 
 def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _migrate(connection: sqlite3.Connection, texts: Sequence[str]) -> None:
-    """One transaction each; another process may have been here first."""
-    for number, text in enumerate(texts, 1):
-        if version_of(connection) >= number:
-            continue
-        with transaction(connection):
-            if version_of(connection) < number:
-                for statement in _statements(text):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version={number}")
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -153,7 +153,10 @@ async def measured(bench: Bench, order: Order, screen: Screen, step: Step) -> Le
     before, sessions = split(step.sessions)
     ends = bench.clock.monotonic() + step.seconds
     if before:
-        await _run(heard, _job(order, before, Pace(concurrency=_beside(step.plan)), step.seconds), order)
+        # What warms up is sent no harder than what is measured
+        await _run(
+            heard, _job(order, before, Pace(concurrency=max(1, job_pace(step.plan).concurrency)), step.seconds), order
+        )
     async with watched(bench, order) as scrapes:
         left = max(1.0, ends - bench.clock.monotonic())
         whole = await _run(heard, _job(order, sessions, job_pace(step.plan), left), order)
@@ -178,11 +181,6 @@ async def _lost(bench: Bench, order: Order) -> NotReady | None:
     except NotReady as error:
         return error
     return None
-
-
-def _beside(plan: LevelPlan) -> int:
-    """What warms up is sent no harder than what is measured."""
-    return max(1, job_pace(plan).concurrency)
 
 
 def _job(order: Order, sessions: Sequence[Session], pace: Pace, seconds: float) -> Job:

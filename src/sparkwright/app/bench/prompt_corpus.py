@@ -133,7 +133,13 @@ async def prepare(
     made = replace(await _pieces(workload, probed, tokenizer), salt=given.salt, recorded=recorded)
     measuring = Measuring(workload, made, tokenizer)
     frames = await measuring.frames()
-    doubts = (*measuring.doubts, *await _sums(made, tokenizer), *_too_long(made))
+    lost = [
+        f"{len(all_of) - len(fit)} of {len(all_of)} requests of {path} are longer than the server's context of "
+        f"{made.probed.context} tokens and left out"
+        for path, all_of in made.recorded.items()
+        if len(fit := _within(made, all_of)) < len(all_of)
+    ]
+    doubts = (*measuring.doubts, *await _sums(made, tokenizer), *tuple(lost))
     return replace(_fitting(made), frames=frames, doubts=tuple(dict.fromkeys(doubts)))
 
 
@@ -157,16 +163,6 @@ async def _sums(texts: Texts, tokenizer: Tokenizer) -> tuple[str, ...]:
     if all(tokens == wanted for tokens in found):
         return ()
     return (f"texts have not the tokens of their pieces with this tokenizer: {wanted} were {max(found)}",)
-
-
-def _too_long(texts: Texts) -> tuple[str, ...]:
-    lost = [
-        f"{len(all_of) - len(fit)} of {len(all_of)} requests of {path} are longer than the server's context of "
-        f"{texts.probed.context} tokens and left out"
-        for path, all_of in texts.recorded.items()
-        if len(fit := _within(texts, all_of)) < len(all_of)
-    ]
-    return tuple(lost)
 
 
 def _fitting(texts: Texts) -> Texts:

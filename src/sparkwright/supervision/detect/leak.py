@@ -176,7 +176,11 @@ class Leak:
 
 def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
     """What a window shows, None when it shows no leak."""
-    if not _worth_a_look([value for _, value, _ in points], terms):
+    # Whether the last third lies so far below the first one that a line may show enough: most windows end here
+    values = [value for _, value, _ in points]
+    third = len(values) // 3
+    fell = median(values[:third]) - median(values[-third:])
+    if not fell > 0.5 * max(_HURRIED * (values[0] - terms.floor), _SMALLEST, _NEVER_BACK * terms.back):
         return None
     by_time = [(at, value) for at, value, _ in points]
     # The last look at each count: while nobody asks, nothing leaks, and that is no proof of the contrary.
@@ -188,13 +192,6 @@ def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
         if found and _told(found, len(points), terms):
             return found
     return None
-
-
-def _worth_a_look(values: Sequence[float], terms: Terms) -> bool:
-    """Whether the last third lies so far below the first one that a line may show enough: most windows end here."""
-    third = len(values) // 3
-    fell = median(values[:third]) - median(values[-third:])
-    return fell > 0.5 * max(_HURRIED * (values[0] - terms.floor), _SMALLEST, _NEVER_BACK * terms.back)
 
 
 def _of(line: Sequence[Point], seconds: float, floor: int, each: float) -> Shrinking | None:
