@@ -8,7 +8,6 @@ from importlib import import_module
 from sparkwright.app.gather import gather, lost, reached
 from sparkwright.app.lease import holding
 from sparkwright.app.services import Services
-from sparkwright.domain.cluster import Cluster
 from sparkwright.domain.errors import NodeError
 from sparkwright.domain.facts import FabricChoice, NodeFacts
 from sparkwright.domain.finding import Finding
@@ -43,7 +42,6 @@ async def check_nodes(services: Services) -> Checked:
         group.create_task(asyncio.to_thread(import_module, _RULES))
     gathered = asking.result()
     facts = reached(gathered)
-    # Findings, worst first, and the way that each node was found to take to its peers
     from sparkwright.checks.catalog import check_all, worst_first
     from sparkwright.domain.check import Context
     from sparkwright.planner.fabric import choose_fabrics
@@ -51,7 +49,7 @@ async def check_nodes(services: Services) -> Checked:
     chosen = choose_fabrics([node for node in services.cluster.ordered if node.name in facts], facts)
     fabric = [finding for decision in chosen.values() for finding in decision.findings]
     findings = worst_first((*fabric, *check_all(Context(services.cluster, facts))))
-    findings, ways = findings, {name: decision.choice for name, decision in chosen.items()}
+    ways = {name: decision.choice for name, decision in chosen.items()}
     took = services.clock.monotonic() - began
     return Checked(findings, tuple(lost(gathered).values()), len(nodes), facts, ways, took)
 

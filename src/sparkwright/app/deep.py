@@ -47,30 +47,24 @@ async def deep(services: Services, nodes: Sequence[Node], facts: Mapping[str, No
         measured = Measured(skipped=(Skipped(f"{_RDMA}, {_CLOCKS}", services.cluster.name, "simulated nodes"),))
     else:
         asked = [facts[node.name] for node in nodes if node.name in facts]
-        moved, left_out = await _bandwidths(services, asked)
+        # Rail after rail: two at a time would measure each other
+        moved, skipped = list[Bandwidth](), list[Skipped]()
+        for one, other in combinations(asked, 2):
+            why = _unfit(one, other)
+            lanes = () if why else tuple(_lanes(one, other))
+            if not lanes:
+                why = why or "no ACTIVE rails of the two share a subnet and have a RoCE v2 GID in it"
+                skipped.append(Skipped(_RDMA, f"{one.node}, {other.node}", why))
+            for number, lane in enumerate(lanes):
+                over = f"{lane.source.node} to {lane.target.node} over {lane.source.port.device}"
+                async with _step(services, _RDMA, over, deep_check.SECONDS):
+                    moved.append(await _sent(services, lane, _PORT + number))
         clocks = await _all_clocks(services, asked)
-        skipped = (*left_out, *(one for one in clocks if isinstance(one, Skipped)))
-        measured = Measured(moved, tuple(one for one in clocks if isinstance(one, Clocks)), skipped)
+        skipped += [one for one in clocks if isinstance(one, Skipped)]
+        timed = tuple(one for one in clocks if isinstance(one, Clocks))
+        measured = Measured(tuple(moved), timed, tuple(skipped))
     context = Context(services.cluster, facts, measured=measured)
     return tuple(finding for check in CHECKS for finding in check.findings(context))
-
-
-async def _bandwidths(
-    services: Services, facts: Sequence[NodeFacts]
-) -> tuple[tuple[Bandwidth, ...], tuple[Skipped, ...]]:
-    """Rail after rail: two at a time would measure each other."""
-    moved, skipped = list[Bandwidth](), list[Skipped]()
-    for one, other in combinations(facts, 2):
-        why = _unfit(one, other)
-        lanes = () if why else tuple(_lanes(one, other))
-        if not lanes:
-            why = why or "no ACTIVE rails of the two share a subnet and have a RoCE v2 GID in it"
-            skipped.append(Skipped(_RDMA, f"{one.node}, {other.node}", why))
-        for number, lane in enumerate(lanes):
-            over = f"{lane.source.node} to {lane.target.node} over {lane.source.port.device}"
-            async with _step(services, _RDMA, over, deep_check.SECONDS):
-                moved.append(await _sent(services, lane, _PORT + number))
-    return tuple(moved), tuple(skipped)
 
 
 def _unfit(*pair: NodeFacts) -> str:

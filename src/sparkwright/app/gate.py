@@ -40,7 +40,10 @@ def calibrated(services: Services, request: LaunchRequest, found: ClusterState) 
     """
     known = {}
     for rank, node in enumerate(nodes_for(services, request.recipe)):
-        one = _known(services, request, _conditions(services, request.recipe, found, rank, node.name))
+        wanted = _conditions(services, request.recipe, found, rank, node.name)
+        recipe = request.recipe
+        alike = recipe.parallelism.pp == 1 and not traits(recipe).by_layer
+        one = calibrate.choose(request.measured or services.calibrations.like(wanted), wanted, alike)
         if one and request.measured:
             _same_model(one, request.recipe, found.checkpoints)
         if one:
@@ -48,12 +51,6 @@ def calibrated(services: Services, request: LaunchRequest, found: ClusterState) 
                 one, request.recipe, _pool(found, node.name, request.recipe, request.deployment)
             )
     return replace(found, calibrations=known)
-
-
-def _known(services: Services, request: LaunchRequest, wanted: Conditions) -> Calibration | None:
-    recipe = request.recipe
-    alike = recipe.parallelism.pp == 1 and not traits(recipe).by_layer
-    return calibrate.choose(request.measured or services.calibrations.like(wanted), wanted, alike)
 
 
 def _same_model(given: Calibration, recipe: Recipe, checkpoints: Checkpoints) -> None:

@@ -187,22 +187,18 @@ async def taken_down(services: Services, node: str, deployment: str, within: flo
     """By whom and when a `down` has ended it in the last seconds, as the node's audit log has it; '' where none has."""
     with suppress(NodeError):
         told = await services.hosts[node].run(service.taken_down(services.cluster.node(node).paths.state, deployment))
-        return _taken(told.stdout, within)
+        found = _TAKEN.fullmatch(told.stdout.strip())
+        if not found:
+            return ""
+        try:
+            at, now = (datetime.fromisoformat(found[name]) for name in ("at", "now"))
+        except ValueError:
+            return ""
+        if not -within <= (now - at).total_seconds() <= within:
+            return ""
+        who = "".join(c for c in found["who"] if c.isprintable())
+        return f"{who} at {at:%H:%M:%S} UTC"
     return ""
-
-
-def _taken(told: str, within: float) -> str:
-    found = _TAKEN.fullmatch(told.strip())
-    if not found:
-        return ""
-    try:
-        at, now = (datetime.fromisoformat(found[name]) for name in ("at", "now"))
-    except ValueError:
-        return ""
-    if not -within <= (now - at).total_seconds() <= within:
-        return ""
-    who = "".join(c for c in found["who"] if c.isprintable())
-    return f"{who} at {at:%H:%M:%S} UTC"
 
 
 async def did(services: Services, node: str, command: Command) -> Completed:

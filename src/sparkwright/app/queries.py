@@ -72,11 +72,9 @@ async def _told(services: Services, name: str) -> _Told:
         return _Told(trouble=(error.message,))
     ranks, supervised = listed.read(first), watched.read(second)
     trouble = (f"{name}: {ranks.why}{ranks.raw and f': {ranks.raw}'}",) if isinstance(ranks, Unknown) else ()
-    return _Told(() if isinstance(ranks, Unknown) else ranks, _known(supervised), trouble)
-
-
-def _known(found: tuple[Supervised, ...] | Unknown) -> tuple[Supervised, ...]:
-    return () if isinstance(found, Unknown) else found
+    return _Told(
+        () if isinstance(ranks, Unknown) else ranks, () if isinstance(supervised, Unknown) else supervised, trouble
+    )
 
 
 async def _deployment(

@@ -7,12 +7,11 @@ from sparkwright.app.cluster_state import model_path, stock
 from sparkwright.app.services import ClusterState, Services, expand, home_of, resolved_paths
 from sparkwright.app.transfer import SEPARATOR, follow, other_image, peer_of
 from sparkwright.domain.checkpoint import Checkpoint
-from sparkwright.domain.cluster import Node
 from sparkwright.domain.errors import CommandFailed, NodeError
 from sparkwright.domain.facts import Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice
-from sparkwright.domain.recipe import Model, Recipe, Runtime
+from sparkwright.domain.recipe import Recipe, Runtime
 from sparkwright.domain.units import gib
 from sparkwright.engines.catalog import traits
 from sparkwright.images.dockerfile import image_name
@@ -180,13 +179,7 @@ async def _fetch(services: Services, plan: Plan, cluster_state: ClusterState) ->
         what = "; ".join(f"{name}: {_lack(cluster_state, name)}" for name in cluster_state.checkpoints)
         hint = "copy the missing files to one node; the others get them from there"
         raise CommandFailed(node.name, f"{model.label} is complete on no node ({what})", hint)
-    await _download(services, node, model, _lack(cluster_state, plan.head))
-    done = await services.hosts[node.name].run(staging.settle(_target(services, plan, node.name, cluster_state)))
-    if not done.ok:
-        raise CommandFailed(node.name, f"{model.id}: the download could not be completed: {done.stderr.strip()[:200]}")
-
-
-async def _download(services: Services, node: Node, model: Model, lack: str) -> None:
+    lack = _lack(cluster_state, plan.head)
     token = services.secrets.get("HF_TOKEN")
     command = staging.download(node.paths.hub, model.id, model.revision, token.reveal() if token else "")
     services.sink.report(Notice(f"{model.id}: whole on no node; {node.name} fetches it from the hub"))
@@ -199,6 +192,9 @@ async def _download(services: Services, node: Node, model: Model, lack: str) -> 
         hint = f"check the name, the licence and the token (HF_TOKEN); by hand: hf download {model.id}"
         plain = SEPARATOR.join(line for line in said.split(SEPARATOR) if not line.startswith("Hint:"))
         raise CommandFailed(node.name, f"{where}, and `hf download` failed: {plain}", hint)
+    done = await services.hosts[node.name].run(staging.settle(_target(services, plan, node.name, cluster_state)))
+    if not done.ok:
+        raise CommandFailed(node.name, f"{model.id}: the download could not be completed: {done.stderr.strip()[:200]}")
 
 
 def staging_text(plan: Plan, cluster_state: ClusterState) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from sparkwright.app.lease import holding, remove_supervisor, taking_over
 from sparkwright.app.queries import taken_down_by, unknown
 from sparkwright.app.ranks import listed, reached
 from sparkwright.app.services import ClusterState, Services, each, together
-from sparkwright.domain.errors import CommandFailed, NodeError, SparkwrightError
+from sparkwright.domain.errors import CommandFailed, SparkwrightError
 from sparkwright.domain.facts import RankStatus, Unknown
 from sparkwright.domain.plan import Plan
 from sparkwright.domain.progress import Notice, StepDone, StepStarted

@@ -27,18 +27,20 @@ def run(spec: RankSpec, name: str, secrets_file: str = "", raise_memlock: bool =
 
     raise_memlock: False where the daemon has no right to (rootless Docker, tests): the start would fail.
     """
+    own = [Mount(secrets_file, SECRETS_AT, read_only=True)] if secrets_file else []
+    own += [Mount(files_dir, FILES_AT, read_only=True)] if spec.files else []
     words = ["docker", "run", "--detach", "--init", "--name", name, "--restart", "no"]
     words += ["--network", "host", "--ipc", "host", "--shm-size", str(spec.shm_bytes)]
     words += ["--ulimit", "stack=67108864", *(("--ulimit", "memlock=-1:-1") if raise_memlock else ())]
     # What the GPU has taken does not count as a process's memory: else the kernel ends anything but the engine.
     words += ["--oom-score-adj", OOM_SCORE]
     words += ["--log-driver", "json-file", "--log-opt", "max-size=64m", "--log-opt", "max-file=4"]
-    own = [Mount(secrets_file, SECRETS_AT, read_only=True)] if secrets_file else []
-    own += [Mount(files_dir, FILES_AT, read_only=True)] if spec.files else []
-    words = []
-    for m in (*spec.mounts, *own):
-        words += ["--volume", f"{m.host}:{m.container}{':ro' if m.read_only else ''}"]
-    words += _devices(spec) + _labels(spec) + words
+    words += ["--gpus", "all"] if spec.gpu else []
+    # Host networking alone is not enough: without the verbs devices NCCL silently falls back to sockets.
+    words += ["--device", "/dev/infiniband", "--cap-add", "IPC_LOCK"] if spec.rdma else []
+    words += [w for key, value in spec.labels.items() for w in ("--label", f"{LABEL}{key}={value}")]
+    mounts = (f"{m.host}:{m.container}{':ro' if m.read_only else ''}" for m in (*spec.mounts, *own))
+    words += [w for mount in mounts for w in ("--volume", mount)]
     words += [w for key, value in spec.env.items() for w in ("--env", f"{key}={value}")]
     return Command((*words, *_program(spec, secrets_file)), timeout=120, changes=f"docker run {name} ({spec.image})")
 
@@ -47,16 +49,6 @@ def make_folders(spec: RankSpec) -> Command:
     """The writable folders that the rank mounts, as the ssh user's own."""
     folders = [m.host for m in spec.mounts if not m.read_only]
     return script('[ $# -eq 0 ] || mkdir -p "$@"', *folders, changes="make cache folders")
-
-
-def _devices(spec: RankSpec) -> list[str]:
-    gpu = ["--gpus", "all"] if spec.gpu else []
-    # Host networking alone is not enough: without the verbs devices NCCL silently falls back to sockets.
-    return gpu + (["--device", "/dev/infiniband", "--cap-add", "IPC_LOCK"] if spec.rdma else [])
-
-
-def _labels(spec: RankSpec) -> list[str]:
-    return [w for key, value in spec.labels.items() for w in ("--label", f"{LABEL}{key}={value}")]
 
 
 def _program(spec: RankSpec, secrets_file: str) -> tuple[str, ...]:

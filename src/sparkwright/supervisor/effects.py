@@ -160,8 +160,8 @@ async def reboot(context: DeploymentContext, before: Sequence[tuple[str, str]]) 
     # Why it cannot be done; asked of all before the first one goes
     asked = await each(context.services.hosts[node].run(commands.may()) for node in due)
     not_us = [node for node, done in zip(due, asked, strict=True) if not done.ok]
-    if refused := f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there" if not_us else "":
-        return RebootFailed(context.now(), refused)
+    if not_us:
+        return RebootFailed(context.now(), f"{', '.join(not_us)}: `sudo -n systemctl reboot` is not allowed there")
     await each(_order(context, node) for node in due if node != context.head)
     if context.head in due:
         await _order(context, context.head)

@@ -10,7 +10,7 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 from typing import Generic, TypeVar

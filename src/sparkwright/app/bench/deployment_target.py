@@ -80,19 +80,17 @@ def _away(services: Services, head: RankStatus) -> bool:
 
 async def _started(services: Services, deployment: str) -> DeploymentInfo:
     ranks = await chosen(services, deployment, None)
-    head = _head(deployment, ranks)
-    names = tuple(dict.fromkeys(rank.node for rank in ranks))
-    return DeploymentInfo(head, await _nodes(services, names), names, await _launched(services, head))
-
-
-def _head(deployment: str, ranks: Sequence[RankStatus]) -> RankStatus:
     head = next((rank for rank in ranks if rank.rank == 0 and rank.running), None)
     if head is None or not head.port:
         states = ", ".join(f"rank {rank.rank} {rank.state} on {rank.node}" for rank in ranks)
         raise NotReady(
             f"{deployment} does not run: {states}", f"sparkwright status {deployment}; sparkwright up RECIPE"
         )
-    return head
+    names = tuple(dict.fromkeys(rank.node for rank in ranks))
+    gathered = await gather(services.hosts, [services.cluster.node(name) for name in names], services.clock)
+    return DeploymentInfo(
+        head, tuple(line(facts) for facts in reached(gathered).values()), names, await _launched(services, head)
+    )
 
 
 def _key(services: Services, head: RankStatus) -> Secret | None:
@@ -113,11 +111,6 @@ async def _launched(services: Services, head: RankStatus) -> Launched:
     command = (ranks.of_container if docked else ranks.of_process)(head.handle)
     found = (parse_container if docked else parse_process)(await services.hosts[head.node].run(command))
     return Launched(()) if isinstance(found, Unknown) else found
-
-
-async def _nodes(services: Services, names: Sequence[str]) -> tuple[str, ...]:
-    gathered = await gather(services.hosts, [services.cluster.node(name) for name in names], services.clock)
-    return tuple(line(facts) for facts in reached(gathered).values())
 
 
 def line(facts: NodeFacts) -> str:

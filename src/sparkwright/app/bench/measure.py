@@ -156,7 +156,17 @@ async def _all(going: _Going) -> bool:
     workload, done = going.order.workload, _done(going.run)
     ends = going.bench.clock.monotonic() + workload.deadline
     if workload.search:
-        return await _search(going, ends)
+        # Rates one after the other, each decided by all its repeats
+        search, slo, points = going.order.workload.search, going.order.workload.slo, list[Point]()
+        assert search and slo
+        while isinstance(wanted := step(search, points), Next):
+            rows = await _rate(going, at_rate(going.order.levels[0], wanted.rate), ends)
+            if rows is None:
+                return False
+            points.append((wanted.rate, (share(rows, slo, True) or 0.0) >= slo.share))
+        found = f"{wanted.rate:.3g} requests/s meet the SLO" if wanted.rate else "no rate meets the SLO"
+        going.screen.note(f"search: {found}; {wanted.why}")
+        return True
     whole = True
     for repeat, plan in steps(workload, going.order.levels):
         if (plan.name, repeat) in done:
@@ -166,20 +176,6 @@ async def _all(going: _Going) -> bool:
             return False
         whole = whole and level.complete
     return whole
-
-
-async def _search(going: _Going, ends: float) -> bool:
-    """Rates one after the other, each decided by all its repeats."""
-    search, slo, points = going.order.workload.search, going.order.workload.slo, list[Point]()
-    assert search and slo
-    while isinstance(wanted := step(search, points), Next):
-        rows = await _rate(going, at_rate(going.order.levels[0], wanted.rate), ends)
-        if rows is None:
-            return False
-        points.append((wanted.rate, (share(rows, slo, True) or 0.0) >= slo.share))
-    found = f"{wanted.rate:.3g} requests/s meet the SLO" if wanted.rate else "no rate meets the SLO"
-    going.screen.note(f"search: {found}; {wanted.why}")
-    return True
 
 
 async def _rate(going: _Going, plan: LevelPlan, ends: float) -> list[Row] | None:

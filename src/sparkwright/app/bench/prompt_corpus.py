@@ -139,7 +139,7 @@ async def prepare(
         for path, all_of in made.recorded.items()
         if len(fit := _within(made, all_of)) < len(all_of)
     ]
-    doubts = (*measuring.doubts, *await _sums(made, tokenizer), *tuple(lost))
+    doubts = (*measuring.doubts, *await _sums(made, tokenizer), *lost)
     return replace(_fitting(made), frames=frames, doubts=tuple(dict.fromkeys(doubts)))
 
 

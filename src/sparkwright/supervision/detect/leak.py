@@ -180,7 +180,7 @@ def shrinking(points: Sequence[Look], terms: Terms) -> Shrinking | None:
     values = [value for _, value, _ in points]
     third = len(values) // 3
     fell = median(values[:third]) - median(values[-third:])
-    if not fell > 0.5 * max(_HURRIED * (values[0] - terms.floor), _SMALLEST, _NEVER_BACK * terms.back):
+    if fell <= 0.5 * max(_HURRIED * (values[0] - terms.floor), _SMALLEST, _NEVER_BACK * terms.back):
         return None
     by_time = [(at, value) for at, value, _ in points]
     # The last look at each count: while nobody asks, nothing leaks, and that is no proof of the contrary.
