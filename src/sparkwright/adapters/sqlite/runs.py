@@ -1,70 +1,298 @@
-"""The run store: every request of every benchmark, kept as it comes."""
+"""The run store: every request of every benchmark, stored as it comes; other processes may write to it, too."""
 
 import asyncio
+import fcntl
 import json
-from collections.abc import Callable, Sequence
+import os
+import sqlite3
+import zlib
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sparkwright.adapters.sqlite.run_file import RunFile
+from sparkwright.adapters.sqlite import database
+from sparkwright.adapters.sqlite.run_records import (
+    Record,
+    level_of,
+    level_record,
+    listed,
+    row_of,
+    row_record,
+    run_of,
+    run_record,
+)
+from sparkwright.domain.codec import Unreadable
+from sparkwright.domain.errors import Busy, StoreError, UsageError
 from sparkwright.domain.run import Level, Listed, Row, Run
 from sparkwright.domain.workload import Workload
 
-T = TypeVar("T")
 RUNS = "runs.sqlite"
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class SqliteRuns:
-    """Implements ports.RunStore in one file. One thread of its own does all: a slow disk holds up no request.
+class Holds:
+    """A byte of one file for each run, locked by the process that measures it.
 
-    What was added is there when the call returns, whatever happens to this process afterwards. Methods raise
-    StoreError, and Busy for a run that another process measures.
+    One object a process: the first one that closes the file gives up the locks of all. Methods raise OSError.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = RunFile(path)
+        self._path = path
+        self._handle = -1
+        self._mine: set[str] = set()
+
+    def take(self, run: str) -> None:
+        """Until it is freed. Raises Busy when another process has it."""
+        try:
+            self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, run)
+        except (BlockingIOError, PermissionError):
+            raise Busy(f"{run} is being measured by another process", "wait until it has ended, or stop it") from None
+        self._mine.add(run)
+
+    def free(self, run: str) -> None:
+        self._mine.discard(run)
+        self._lock(fcntl.LOCK_UN, run)
+
+    def elsewhere(self, run: str) -> bool:
+        """Whether another process has it."""
+        if run in self._mine:
+            return False
+        try:
+            self.take(run)
+        except Busy:
+            return True
+        self.free(run)
+        return False
+
+    def close(self) -> None:
+        """Frees all."""
+        if self._handle >= 0:
+            os.close(self._handle)
+        self._handle = -1
+        self._mine.clear()
+
+    def _lock(self, how: int, run: str) -> None:
+        if self._handle < 0:
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.lockf(self._handle, how, 1, zlib.crc32(run.encode()))
+
+
+# Rows come by the hundred in a second: what a killed process wrote is there, and a power cut ends a benchmark anyhow.
+_SCHEMA = database.Schema("run_migrations", "NORMAL", checked=False)
+_PARTS = "SELECT run, sum(complete) AS done FROM levels GROUP BY run"
+_COUNTS = """
+SELECT run, count(*) AS requests, sum(failed) AS errors FROM requests JOIN levels ON key = level GROUP BY run
+"""
+_LIST = f"""
+SELECT runs.*, coalesce(done, 0) AS done, coalesce(requests, 0) AS requests, coalesce(errors, 0) AS errors
+FROM runs LEFT JOIN ({_PARTS}) AS parts ON parts.run = id LEFT JOIN ({_COUNTS}) AS counts ON counts.run = id
+ORDER BY began DESC, id DESC
+"""
+_HOME = "runs are stored in the home folder: HOME=FOLDER names another one for this call"
+_HINTS = {
+    sqlite3.SQLITE_FULL: "free some space; what was measured until now is kept",
+    sqlite3.SQLITE_BUSY: "another process has kept it for itself for seconds; once more when that has ended",
+}
+_ROW = "INSERT INTO requests (level, failed, data, reads) VALUES (?, ?, ?, ?)"
+
+
+def _threaded(
+    work: Callable[Concatenate["SqliteRuns", P], T],
+) -> Callable[Concatenate["SqliteRuns", P], Coroutine[Any, Any, T]]:
+    """The method in the store's own thread: a slow disk holds up no request."""
+
+    async def run(self: "SqliteRuns", /, *args: P.args, **given: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, self, *args, **given))
+
+    return run
+
+
+class SqliteRuns:
+    """Implements ports.RunStore in one file; the file and its folder are made at the first need.
+
+    What was added is there when the call returns, whatever happens to this process afterwards. Methods raise
+    StoreError. A run that is measured is held until its end; what would disturb it raises Busy in other processes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._holds = Holds(path.with_suffix(".lock"))
         self._thread = ThreadPoolExecutor(1, "runs")
 
-    async def begin(self, run: Run) -> None:
-        await self._run(lambda: self._file.begin(run))
-
-    async def take_up(self, run_id: str) -> Run:
-        return await self._run(lambda: self._file.take_up(run_id))
-
-    async def add_level(self, run_id: str, level: Level) -> int:
-        return await self._run(lambda: self._file.add_level(run_id, level))
-
-    async def add_rows(self, key: int, rows: Sequence[Row]) -> None:
-        await self._run(lambda: self._file.add_rows(key, rows))
-
-    async def end_level(self, key: int, level: Level) -> None:
-        await self._run(lambda: self._file.end_level(key, level))
-
-    async def end(self, run_id: str, state: str, at: float) -> None:
-        await self._run(lambda: self._file.end(run_id, state, at))
-
-    async def add(self, run: Run) -> None:
-        await self._run(lambda: self._file.add(run))
-
-    async def load(self, run_id: str) -> Run:
-        return await self._run(lambda: self._file.load(run_id))
-
-    async def list(self) -> tuple[Listed, ...]:
-        return await self._run(self._file.list)
-
-    async def tag(self, run_id: str, tags: Sequence[str]) -> None:
-        await self._run(lambda: self._file.tag(run_id, json.dumps(tags)))
-
-    async def delete(self, run_id: str) -> None:
-        await self._run(lambda: self._file.delete(run_id))
-
-    async def unfinished(self, workload: Workload, endpoint: str) -> str | None:
-        return await self._run(lambda: self._file.unfinished(workload, endpoint))
-
     async def aclose(self) -> None:
-        await self._run(self._file.close)
+        await self._close()
         self._thread.shutdown()
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    @_threaded
+    def _close(self) -> None:
+        self._disconnect()
+        self._holds.close()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    @_threaded
+    def begin(self, run: Run) -> None:
+        with self._change() as connection:
+            self._holds.take(run.id)
+            _insert(connection, "runs", run_record(run))
+
+    @_threaded
+    def take_up(self, run_id: str) -> Run:
+        """Held, and then read: nobody adds to it any more. Raises Busy, UsageError."""
+        with self._read():
+            self._holds.take(run_id)
+        return self._load(run_id)
+
+    @_threaded
+    def add_level(self, run_id: str, level: Level) -> int:
+        """Its key. What is left of the same repeat, cut short earlier, goes; a complete one stays and is refused."""
+        with self._change() as connection:
+            place = (run_id, level.plan.name, level.repeat)
+            connection.execute("DELETE FROM levels WHERE run = ? AND name = ? AND repeat = ? AND complete = 0", place)
+            key = _insert(connection, "levels", {**level_record(run_id, level), "complete": 0})
+            _insert_rows(connection, key, level.rows)
+        return key
+
+    @_threaded
+    def add_rows(self, key: int, rows: Sequence[Row]) -> None:
+        with self._change() as connection:
+            _insert_rows(connection, key, rows)
+
+    @_threaded
+    def end_level(self, key: int, level: Level) -> None:
+        """With all that is known at its end, but for rows: those are there already."""
+        told = level_record("", level)
+        names = ("began", "seconds", "lag", "scrapes", "doubts", "complete")
+        with self._change() as connection:
+            changed = ", ".join(f"{name} = :{name}" for name in names)
+            connection.execute(f"UPDATE levels SET {changed} WHERE key = :key", {**told, "key": key})
+
+    @_threaded
+    def end(self, run_id: str, state: str, at: float) -> None:
+        with self._change() as connection:
+            connection.execute("UPDATE runs SET state = ?, ended = ? WHERE id = ?", (state, at, run_id))
+        if state != "running":
+            self._holds.free(run_id)
+
+    @_threaded
+    def add(self, run: Run) -> None:
+        """A whole run at once."""
+        with self._change() as connection:
+            _insert(connection, "runs", run_record(run))
+            for level in run.levels:
+                _insert_rows(connection, _insert(connection, "levels", level_record(run.id, level)), level.rows)
+
+    @_threaded
+    def tag(self, run_id: str, tags: Sequence[str]) -> None:
+        with self._change() as connection:
+            connection.execute("UPDATE runs SET tags = ? WHERE id = ?", (json.dumps(tags), run_id))
+
+    @_threaded
+    def delete(self, run_id: str) -> None:
+        with self._change() as connection:
+            self._holds.take(run_id)
+            connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+        self._holds.free(run_id)
+        with suppress(StoreError), self._read() as connection:
+            # Gives the room back to the disk. It shuts others out for as long as it takes: not while one measures.
+            if not connection.execute("SELECT 1 FROM runs WHERE state = 'running'").fetchone():
+                connection.execute("VACUUM")
+
+    @_threaded
+    def list(self) -> tuple[Listed, ...]:
+        """Newest first."""
+        with self._read() as connection:
+            return tuple(_listed(record) for record in connection.execute(_LIST))
+
+    @_threaded
+    def load(self, run_id: str) -> Run:
+        """Raises UsageError where there is none of this id."""
+        return self._load(run_id)
+
+    def _load(self, run_id: str) -> Run:
+        with self._read() as connection:
+            connection.execute("BEGIN")  # one state of it, whoever writes
+            try:
+                record = connection.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
+                if record is None:
+                    raise UsageError(f"no run {run_id}", "sparkwright runs list shows what there is")
+                return run_of(record, tuple(_levels(connection, run_id)))
+            finally:
+                connection.execute("COMMIT")
+
+    @_threaded
+    def unfinished(self, workload: Workload, endpoint: str) -> str | None:
+        """The newest run of this workload at this endpoint that did not come to its end and that nobody measures."""
+        with self._read() as connection:
+            found = connection.execute("SELECT * FROM runs WHERE state != 'done' ORDER BY began DESC, id DESC")
+            like = (record["id"] for record in found if _is_of(record, workload, endpoint))
+            return next((run for run in like if not self._holds.elsewhere(run)), None)
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        with self._read() as connection, database.transaction(connection):
+            yield connection
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        try:
+            if self._connection is None:
+                self._connection = database.opened(self._path, _SCHEMA)
+                self._connection.row_factory = _record
+            yield self._connection
+        except database.Newer as error:
+            raise StoreError(str(error), "use the sparkwright that wrote it, or a later one") from None
+        except (sqlite3.Error, OSError) as error:
+            self._disconnect()
+            raise _trouble(self._path, error) from error
+        except Unreadable as error:
+            raise StoreError(f"{self._path}: a run cannot be read: {error}") from None
+
+
+def _record(cursor: sqlite3.Cursor, values: tuple[object, ...]) -> Record:
+    return {column[0]: value for column, value in zip(cursor.description, values, strict=True)}
+
+
+def _insert(connection: sqlite3.Connection, table: str, record: Record) -> int:
+    names = ", ".join(record)
+    values = ", ".join(f":{name}" for name in record)
+    return connection.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", record).lastrowid or 0
+
+
+def _insert_rows(connection: sqlite3.Connection, key: int, rows: Sequence[Row]) -> None:
+    connection.executemany(_ROW, ((key, *row_record(row)) for row in rows))
+
+
+def _listed(record: Record) -> Listed:
+    return listed(record, record["done"], record["requests"], record["errors"])
+
+
+def _levels(connection: sqlite3.Connection, run: str) -> Iterator[Level]:
+    for record in connection.execute("SELECT * FROM levels WHERE run = ? ORDER BY key", (run,)).fetchall():
+        rows = connection.execute("SELECT data, reads FROM requests WHERE level = ? ORDER BY id", (record["key"],))
+        yield level_of(record, tuple(row_of(row["data"], row["reads"]) for row in rows))
+
+
+def _is_of(record: Record, workload: Workload, endpoint: str) -> bool:
+    """Of a workload that reads the same today."""
+    try:
+        kept = run_of(record, ())
+    except Unreadable:
+        return False
+    return kept.workload == workload and kept.conditions.endpoint == endpoint
+
+
+def _trouble(path: Path, error: Exception) -> StoreError:
+    if database.is_damaged(error):
+        return StoreError(f"{path} is damaged: {error}", f"move it away and start a new one: mv {path} {path}.damaged")
+    hint = _HINTS.get(getattr(error, "sqlite_errorcode", 0), _HOME)
+    what, why = getattr(error, "filename", None) or path, getattr(error, "strerror", None) or error
+    return StoreError(f"{what} cannot be used: {why}", hint)
