@@ -1,6 +1,5 @@
 """Shell: one POSIX sh script a node, with start, stop, logs and status; nothing of sparkwright is needed there."""
 
-import re
 import shlex
 
 from sparkwright.domain.plan import RankSpec
@@ -19,7 +18,7 @@ from sparkwright.emit.source import (
     title,
 )
 from sparkwright.remote import process
-from sparkwright.remote.host import texts
+from sparkwright.remote.host import filled, texts
 
 _text = texts(__name__)
 
@@ -54,7 +53,7 @@ def _docker(source: Source, spec: RankSpec) -> str:
     words = docker_words(spec, source.container(spec), HERE)
     detached = (*words[:2], "--detach", *words[2:])
     folders = [m.host for m in spec.mounts if not m.read_only]
-    return _filled(
+    return filled(
         _text("docker"),
         FOLDERS=f"mkdir -p {shlex.join(folders)}\n    " if folders else "",
         COMMAND=lines_of_words(detached),
@@ -64,7 +63,7 @@ def _docker(source: Source, spec: RankSpec) -> str:
 
 
 def _process(source: Source, spec: RankSpec) -> str:
-    return _filled(
+    return filled(
         _text("process"),
         DIR=shlex.quote(process.rank_dir(source.states[spec.node], source.name, spec.rank)),
         EXPORTS="\n        ".join(f"export {key}={shlex.quote(value)}" for key, value in spec.env.items()),
@@ -72,8 +71,3 @@ def _process(source: Source, spec: RankSpec) -> str:
         SIGNAL=source.signal.removeprefix("SIG"),
         TENTHS=str(int(source.grace * 10)),
     )
-
-
-def _filled(template: str, **values: str) -> str:
-    """The template with @NAME@ replaced in one go: what a value holds is never a name again."""
-    return re.sub(r"@([A-Z]+)@", lambda found: values[found[1]], template)

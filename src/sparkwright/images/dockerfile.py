@@ -16,6 +16,7 @@ from sparkwright.domain.facts import Disk, Docker, Identity, NodeFacts
 from sparkwright.domain.finding import Finding, Severity
 from sparkwright.domain.recipe import PTXAS, Build, PythonPackages, Recipe, Runtime, Source
 from sparkwright.domain.units import GIB, gib
+from sparkwright.remote.host import filled, texts
 
 FOLDER = "/opt/sparkwright/build"
 CONSTRAINTS = "constraints.txt"
@@ -26,35 +27,12 @@ RUN apt-get update \\
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends {names} \\
  && rm -rf /var/lib/apt/lists/*
 """
-# --depth 1 of a full hash: the server must have exactly this commit, and a moved branch changes nothing.
-_SOURCE = """\
-#!/bin/sh
-# {title}
-set -eux
-mkdir -p /usr/src/{name} && cd /usr/src/{name}
-git init -q .
-git fetch -q --depth 1 {repository} {commit}
-git checkout -q --detach FETCH_HEAD
-[ "$(git rev-parse HEAD)" = {commit} ]
-git submodule update -q --init --recursive --depth 1
-cd {folder}
-{prepare}python3 -m pip wheel --no-deps --no-build-isolation --wheel-dir /usr/src/wheels .
-python3 -m pip install{constraint} /usr/src/wheels/*.whl
-rm -rf /usr/src/{name} /usr/src/wheels
-"""
-# Triton carries a ptxas of its own that does not know sm_121a, or has none where it looks (report 002; field guide B5).
-_PTXAS = f"""\
-#!/bin/sh
-# Triton's ptxas is the one of the base image: its own does not know GB10 (sm_121a).
-set -eu
-at=$(python3 -c 'from importlib.util import find_spec
-print(*getattr(find_spec("triton"), "submodule_search_locations", ()))')
-[ -n "$at" ] || exit 0
-[ -x {PTXAS} ] || {{ echo "no {PTXAS} in the base image: take a -devel image of CUDA" >&2; exit 1; }}
-mkdir -p "$at/backends/nvidia/bin"
-ln -sf {PTXAS} "$at/backends/nvidia/bin/ptxas"
-{PTXAS} --help | grep -q "sm_{{arch}}" || {{ echo "{PTXAS} cannot compile for sm_{{arch}}" >&2; exit 1; }}
-"""
+# Its source is fetched with --depth 1 of a full hash: the server must have exactly this commit, and a moved branch
+# changes nothing. Triton has a ptxas of its own that does not know sm_121a, or none where it looks.
+_SCRIPT, _PTXAS_TITLE = (
+    texts(__name__),
+    "Triton's ptxas is the one of the base image: its own does not know GB10 (sm_121a).",
+)
 
 
 def context(recipe: Recipe, build: Build) -> Mapping[str, str]:
@@ -62,7 +40,7 @@ def context(recipe: Recipe, build: Build) -> Mapping[str, str]:
     files = {"Dockerfile": "".join(_dockerfile(recipe, build)), **_python_files(build)}
     files |= {_script(source): _source_text(source, bool(build.python)) for source in build.sources}
     if build.cuda_arch:
-        files["ptxas.sh"] = _PTXAS.replace("{arch}", _digits(build.cuda_arch))
+        files["ptxas.sh"] = _program("ptxas", _PTXAS_TITLE, PTXAS=PTXAS, ARCH=_digits(build.cuda_arch))
     if build.steps:
         files["steps.sh"] = "\n".join(("#!/bin/sh", "set -eux", *build.steps, ""))
     return files
@@ -139,15 +117,20 @@ def _source_text(source: Source, constrained: bool) -> str:
     # setuptools-scm asks git for tags, which a fetch of one commit does not bring.
     version = [f"export SETUPTOOLS_SCM_PRETEND_VERSION={quote(source.version)}"] if source.version else []
     request = f", the head of pull request {source.pull_request}" if source.pull_request else ""
-    return _SOURCE.format(
-        title=f"{source.name} at one commit{request}: fetched by its full hash, and looked at before it is built.",
-        name=source.name,
-        repository=quote(source.repository),
-        commit=source.commit,
-        folder=quote(source.folder),
-        prepare="".join(f"{line}\n" for line in (*version, *source.prepare)),
-        constraint=f" --constraint {FOLDER}/{CONSTRAINTS}" if constrained else "",
+    return _program(
+        "source",
+        f"{source.name} at one commit{request}: fetched by its full hash, and looked at before it is built.",
+        NAME=source.name,
+        REPOSITORY=quote(source.repository),
+        COMMIT=source.commit,
+        FOLDER=quote(source.folder),
+        PREPARE="".join(f"{line}\n" for line in (*version, *source.prepare)),
+        CONSTRAINT=f" --constraint {FOLDER}/{CONSTRAINTS}" if constrained else "",
     )
+
+
+def _program(name: str, title: str, **values: str) -> str:
+    return f"#!/bin/sh\n# {title}" + filled(_SCRIPT(name), **values)
 
 
 def _run(script: str) -> str:

@@ -22,6 +22,11 @@ def texts(module: str, **values: str) -> Callable[..., str]:
     return joined
 
 
+def filled(template: str, **values: str) -> str:
+    """The template with each @NAME@ replaced in one go: what a value holds is never a name again."""
+    return re.sub(r"@([A-Z]+)@", lambda found: values[found[1]], template)
+
+
 @cache
 def _sections(module: str) -> Mapping[str, str]:
     package, _, stem = module.rpartition(".")
