@@ -13,7 +13,7 @@ from sparkwright.domain.plan import Plan
 from sparkwright.domain.units import duration, gib
 from sparkwright.domain.verdict import Choice, Estimate, Optimum, Speed
 from sparkwright.planner import limits
-from sparkwright.planner.search import yaml_lines
+from sparkwright.planner.remedies import yaml_lines
 
 
 def optimum_text(found: Optimum) -> str:

@@ -24,7 +24,7 @@ from sparkwright.planner.knobs import (
     fractions,
     setting,
 )
-from sparkwright.planner.search import Judge, Tries, changed, first
+from sparkwright.planner.remedies import Judge, Tries, changed, first
 
 BUDGET = 499
 # What a larger fraction leaves free beside everything: the least with which a soak of 8 hours ran without errors on two

@@ -3,9 +3,15 @@
 vLLM takes its snapshot of free memory once its processes and NCCL are up, so these are outside; what it loads and
 computes with afterwards is inside, CUDA graphs since 0.21.0 (v1/worker/gpu_worker.py, read in 0.19.0 to 0.33.0). On a
 GB10 it measures with MemAvailable, so what its processes take on the CPU's side while it profiles is inside too.
+
+Activations are the peak that vLLM measures in its profiling run (v1/worker/gpu_model_runner.py profile_run and
+_dummy_sampler_run, v1/worker/workspace.py, workspace_shapes of layers/fused_moe, layers/deepseek_v4_attention.py,
+sparse_attn_indexer.py; 0.21.0 and 0.33.0): tensors that live at once. The shared workspace stays, the largest of
+encoder, layers, drafts and sampler comes on top.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sparkwright.domain.ledger import (
     ACTIVATIONS,
@@ -21,11 +27,164 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import Recipe
 from sparkwright.domain.units import GIB, MIB, gib
 from sparkwright.engines.catalog import traits
-from sparkwright.engines.options import flag
+from sparkwright.engines.options import flag, number
 from sparkwright.engines.traits import Range, Traits
+from sparkwright.engines.version import since
 from sparkwright.planner import limits
-from sparkwright.planner.activations import peak, spread
-from sparkwright.planner.parts import Spread, missing, parts, share
+from sparkwright.planner.parts import Spread, drafter, drafts, missing, parts, share
+
+_NUMBER = 2  # bytes of a BF16 number
+# Of each logit: BF16 as computed, FP32 as sampled from, its probabilities, and the noise that draws from them.
+_LOGIT = 2 + 4 + 4 + 4
+# Model Runner V2 (v1/worker/gpu/sample, 0.33.0) draws from the FP32 copy itself, and counts words of each sequence for
+# penalties from the start: 4 bytes a word, and a bit.
+_LOGIT_V2, _COUNTED = 2 + 4, 4 + 1 / 8
+_DRAFTED_LOGIT = 4  # more where drafts are checked: the profile makes logits for one draft of each sequence, too
+# An encoder sees 4 patches for each token that it makes. Bytes of a patch in its widest layer, for the usual one of
+# 1,152 numbers with an MLP of 4,304 (Qwen3-VL's config.json): on every rank the picture in FP32 and BF16 (9 KiB),
+# residual streams (7), what the decoder gets (7); split over ranks the MLP before and after its activation. 40 KiB in
+# all, as runs with one picture took; those with several in a batch, which are joined, took 64.
+_PATCHES = 4
+_WHOLE, _SPLIT, _JOINED = 23 * 1024, 17 * 1024, 24 * 1024
+_PICTURE = 16384  # tokens of the largest picture that the families with merged patches take; all of it is one batch
+_SPARSE_CHUNK = 4  # requests whose compressed entries are gathered at once (PREFILL_CHUNK_SIZE)
+_PADDED, _PADDED_DIRECT = (64, 128), (16, 32, 64, 128)  # heads that FlashMLA and FlashInfer's SM120 kernels work on
+_SPARSE_LOGITS = 512  # MiB, VLLM_SPARSE_INDEXER_MAX_LOGITS_MB's default
+_GATHERED = 5  # times max_model_len, the rows that sparse MLA with an FP8 cache expands for a prefill
+_LATENT_ROWS = 64 * 1024  # rows of a latent that plain MLA's chunked prefill expands at once, at most
+_STREAMS = 4
+_AUXILIARY = 5  # hidden states of the target that a draft model of its own is fed with
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Bytes. workspace: kept; encoder, layers, sampler: of which the largest comes on top."""
+
+    workspace: float
+    encoder: float
+    layers: float
+    sampler: float
+
+    @property
+    def bytes(self) -> float:
+        return max(self.encoder, self.workspace + max(self.layers, self.sampler))
+
+    @property
+    def why(self) -> str:
+        named = {"encoder": self.encoder, "layers": self.layers, "sampler": self.sampler}
+        parts = ", ".join(f"{gib(size)} {name}" for name, size in named.items() if size > MIB)
+        kept = f"{gib(self.workspace)} workspace and the largest of " if self.workspace else "the largest of "
+        return kept + parts
+
+
+def peak(recipe: Recipe, shape: ModelShape, unified: bool = True) -> Peak:
+    """Of the fullest rank, at the batch that the engine profiles with."""
+    tokens = limits.batched_tokens(recipe, unified)
+    # One buffer for all that need one, as large as the largest wants it, and the sampler's tables
+    tables = limits.sequences(recipe, unified) * shape.vocab * _COUNTED if traits(recipe).second_runner(recipe) else 0.0
+    return Peak(
+        workspace=max(_experts(recipe, shape, tokens), _sparse(recipe, shape, tokens, unified)) + tables,
+        encoder=_encoder(recipe, shape, tokens),
+        layers=_layers(recipe, shape, tokens) + _streams(recipe, shape, tokens, unified),
+        sampler=_sampler(recipe, shape, tokens, unified),
+    )
+
+
+def _sampler(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
+    """Logits of every sequence over the whole vocabulary, and copies of the last hidden states."""
+    rows = min(limits.sequences(recipe, unified), tokens)
+    if traits(recipe).second_runner(recipe):
+        return rows * s.vocab * _LOGIT_V2 + tokens * s.hidden * _NUMBER
+    each = _LOGIT + (_DRAFTED_LOGIT if recipe.speculation.method else 0)
+    return rows * s.vocab * each + 2 * tokens * s.hidden * _NUMBER
+
+
+def _experts(recipe: Recipe, s: ModelShape, tokens: int) -> float:
+    """Every token's copy for each of its experts, before and after the activation."""
+    if not s.experts:
+        return 0.0
+    p = recipe.parallelism
+    inner = s.expert_intermediate / (1 if p.ep else p.tp * p.dp)
+    outer = s.expert_hidden or s.hidden
+    wide = inner if s.ungated else 2 * inner
+    return tokens * s.experts_per_token * (max(inner, outer) + max(wide, outer)) * _NUMBER
+
+
+def _sparse(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
+    """What sparse attention and MLA's prefill expand from the cache."""
+    context = recipe.serving.context or s.positions
+    if (s.compress or s.index_layers) and _reads_directly(recipe, unified):
+        return 0.0
+    if s.compress:
+        ratio = min((r for r in s.compress if r > 1), default=1)
+        return _SPARSE_CHUNK * (context / ratio + s.window + tokens) * s.head_dim * _NUMBER
+    if s.latent and s.index_layers:
+        return (_GATHERED * context + tokens * s.heads / recipe.parallelism.tp) * s.latent * _NUMBER
+    return min(8 * context, _LATENT_ROWS) * s.latent * _NUMBER if s.latent else 0.0
+
+
+def _layers(recipe: Recipe, s: ModelShape, tokens: int) -> float:
+    """The widest moment of a layer, next to the residual, its input and its output; and a draft's inputs."""
+    tp = recipe.parallelism.tp
+    heads = s.heads / tp
+    kv = s.kv_heads / min(tp, s.kv_heads)
+    attention = heads * (s.head_dim + (s.value_dim or s.head_dim)) + 2 * kv * s.head_dim
+    dense = 3 * s.intermediate / tp if s.dense_layers > 0 else 0
+    shared = 3 * s.shared_experts * s.expert_intermediate / tp
+    state = (2 * s.state_conv_width + 3 * s.state_width) / tp if s.state_layers else 0
+    width = 3 * s.hidden + max(attention, dense, shared, state)
+    return tokens * width * _NUMBER + _indexer(recipe, s) + _drafts(recipe, s, tokens)
+
+
+def _streams(recipe: Recipe, s: ModelShape, tokens: int, unified: bool) -> float:
+    """Hyper-connections: the streams before and after a layer; the padded output of attention.
+
+    In eager mode the frames that call layer and kernel keep the ones before those, too (our capture of V4-Flash).
+    """
+    if not s.compress:
+        return 0.0
+    padded = _PADDED_DIRECT if _reads_directly(recipe, unified) else _PADDED
+    heads = next((n for n in padded if n >= s.heads / recipe.parallelism.tp), s.heads)
+    kept = 4 if limits.eager(recipe) else 2
+    return tokens * (kept * _STREAMS * s.hidden + heads * s.head_dim) * _NUMBER
+
+
+def _reads_directly(recipe: Recipe, unified: bool) -> bool:
+    """Whether FlashInfer attends to a sparse cache as it is: the choice for a GB10 since 0.24.0 (its SM120 kernels)."""
+    asked = str(flag(recipe, "attention-backend") or "").upper()
+    return unified and since(recipe, 0, 24) and "FLASHMLA" not in asked
+
+
+def _indexer(recipe: Recipe, s: ModelShape) -> float:
+    if not (s.index_layers or s.compress):
+        return 0.0
+    asked = number(recipe.env.get("VLLM_SPARSE_INDEXER_MAX_LOGITS_MB"))
+    return (asked or _SPARSE_LOGITS) * MIB
+
+
+def _drafts(recipe: Recipe, s: ModelShape, tokens: int) -> float:
+    if drafter(recipe, s):
+        return tokens * _AUXILIARY * s.hidden * _NUMBER
+    kept = (_STREAMS if s.compress else 1) + 1  # the target's states, and beside them the token that they led to
+    return tokens * kept * s.hidden * _NUMBER if drafts(recipe, s) else 0.0
+
+
+def _encoder(recipe: Recipe, s: ModelShape, tokens: int) -> float:
+    """vLLM profiles an encoder with as many tokens as it batches, and never less than its largest picture."""
+    text_only = flag(recipe, "language-model-only") or flag(recipe, "skip-mm-profiling")
+    if not s.senses or text_only:
+        return 0.0
+    picture = min(_PICTURE, recipe.serving.context or _PICTURE)
+    ranks = 1 if flag(recipe, "mm-encoder-tp-mode") == "data" else recipe.parallelism.tp
+    each = _WHOLE + _SPLIT / ranks + (_JOINED if tokens > picture else 0)
+    return max(tokens, picture) * _PATCHES * each
+
+
+def spread(found: Peak) -> tuple[float, float]:
+    """low, high: kernels differ in what they keep; an encoder's widths are not in a model's dimensions."""
+    unsure = max(0.0, found.encoder - found.workspace)
+    return 0.85 * found.bytes - 0.3 * unsure, 1.25 * found.bytes + 0.5 * unsure + 0.2 * GIB
+
 
 _NCCL = Range(COMMUNICATION, 0.5, 0.2, 1.5, "NCCL's channels and buffers, made before the engine looks what is free")
 # On discrete GPUs (our captures): 0.29-0.32 alone, 0.13-0.32 where NCCL loaded most kernels before the snapshot.

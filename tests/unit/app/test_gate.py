@@ -18,7 +18,7 @@ from sparkwright.domain.recipe import EngineChoice, Model, Recipe, Serving
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Goal
 from sparkwright.planner.knobs import kv_dtypes
-from sparkwright.planner.search import yaml_lines
+from sparkwright.planner.remedies import yaml_lines
 from sparkwright.recipes.load import load_recipe
 from sparkwright.recipes.problems import overlay
 from unit.app.scene import SHIPPED, recipe, request, scene

@@ -6,7 +6,7 @@ import pytest
 
 from sparkwright.domain.recipe import Parallelism, Recipe, Speculation
 from sparkwright.domain.units import GIB, MIB
-from sparkwright.planner.activations import Peak, peak, spread
+from sparkwright.planner.overhead import Peak, peak, spread
 from unit.for_each import for_each
 from unit.planner.memory_samples import recipe, shape
 

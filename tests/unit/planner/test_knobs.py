@@ -7,7 +7,7 @@ from sparkwright.domain.model import ModelShape
 from sparkwright.domain.recipe import EngineChoice, Parallelism, Recipe, Speculation
 from sparkwright.domain.verdict import Variant
 from sparkwright.planner.knobs import Knob, contexts, eight_bits, knobs, setting
-from sparkwright.planner.search import changed, written, yaml_lines
+from sparkwright.planner.remedies import changed, written, yaml_lines
 from unit.for_each import for_each
 from unit.planner.toy import RECIPE, SHAPE, TWO_NODES, WORLD, recipe
 

@@ -10,8 +10,7 @@ from sparkwright.domain.checkpoint import Checkpoint, How, Stored, Use
 from sparkwright.domain.units import GIB
 from sparkwright.domain.verdict import Action, ActionKind, Remedy
 from sparkwright.planner.knobs import contexts
-from sparkwright.planner.remedies import BUDGET, WANTED, remedies
-from sparkwright.planner.search import SPARE
+from sparkwright.planner.remedies import BUDGET, SPARE, WANTED, remedies
 from unit.planner.toy import RECIPE, SHAPE, WORLD, Toy, recipe
 
 STOP = Action("spark-1", ActionKind.STOP, "sudo kill 7", 30 * GIB, "comfy (pid 7) ends: 30.0 GiB", (7,))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sparkwright.domain.ledger import Lack
 from sparkwright.domain.verdict import Variant, Verdict
 from sparkwright.planner.knobs import setting
-from sparkwright.planner.search import SPARE, Tries, first
+from sparkwright.planner.remedies import SPARE, Tries, first
 from unit.planner.toy import RECIPE, Toy
 
 
