@@ -3,6 +3,7 @@
     python scripts/engine_data.py                       every version below; wheels checked against their recorded hash
     python scripts/engine_data.py --check               the same, but only reports what would change (exit code 1)
     python scripts/engine_data.py vllm 0.21.0           one version; a new one is added
+    python scripts/engine_data.py messages              only the messages they can raise or log (engine_messages.py)
     python scripts/engine_data.py --wheels FOLDER       takes wheels from there before it downloads
     python scripts/engine_data.py trtllm 1.2.1 --wheel FILE
     python scripts/engine_data.py trtllm 1.3.0rc29 --reference FILE --commit ID
@@ -32,6 +33,7 @@ from engine_data_sglang import sglang_env, sglang_options
 from engine_data_trtllm import REFERENCE, REPOSITORY, reference_options, trtllm_env, trtllm_options
 from engine_data_types import Sources
 from engine_data_vllm import vllm_env, vllm_options
+from engine_messages import PROGRAMS, written
 
 from sparkwright.engines.flag_data import versions_in
 from sparkwright.engines.version import version_key
@@ -53,14 +55,27 @@ Data = dict[str, Any]
 
 def main() -> int:
     asked = _arguments()
+    if asked.engine == "messages":
+        return int(_messages(asked) and asked.check)
     wanted = [(asked.engine, asked.version)] if asked.engine else [(e, v) for e in VERSIONS for v in VERSIONS[e]]
     changed = [_one(engine, version, asked) for engine, version in wanted]
+    changed.append(not asked.engine and _messages(asked))
     return 1 if asked.check and any(changed) else 0
+
+
+def _messages(asked: argparse.Namespace) -> bool:
+    """Whether any program's file of messages differs from its wheels."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        def wheel_of(dist: str, version: str) -> Path:
+            return _here(dist, version, asked.wheels) or _download(dist, version, Path(folder))
+
+        return bool(sum(written(name, wheel_of, asked.check) for name in PROGRAMS))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engine", nargs="?", choices=[*READERS, "llama-cpp"])
+    parser.add_argument("engine", nargs="?", choices=[*READERS, "llama-cpp", "messages"])
     parser.add_argument("version", nargs="?", default="")
     parser.add_argument("--wheel", type=Path, help="a wheel that is here already")
     parser.add_argument("--reference", type=Path, help=f"TensorRT-LLM's {REFERENCE}")
@@ -218,7 +233,7 @@ def _download(engine: str, version: str, folder: Path) -> Path:
     done = subprocess.run([*words, "--python-version", "3.12", f"{engine}=={version}"], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"no wheel of {engine} {version} from the package index: {done.stderr.strip()[-400:]}")
-    return next(folder.glob("*.whl"))
+    return next(folder.glob(f"{engine}-{version}*.whl"))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Any
 from sparkwright.causes.ranking import Slots
 from sparkwright.domain.diagnosis import Explanation, Proof
 from sparkwright.engines.dialect import of_a_client
+from sparkwright.engines.messages import message_of
 from sparkwright.engines.progress import progress
 from sparkwright.logscan.book import linear
 from sparkwright.logscan.logline import decoded, is_settings, when, who
@@ -30,6 +31,7 @@ _MESSAGE = 3  # lines
 _EXCEPTION, _STRONG = 4.0, 2.5  # kinds of lines: a weaker one is no reason when the engine went on to a later phase
 _MECHANISM = 1.0  # more weight for a line with one
 _NEXT_TO, _OTHERS = 2, 6  # lines
+_MATCHED = 100  # messages
 _LEAST = 2.0  # of the weight: below are remarks
 _BURST = 400  # lines: errors that are closer belong together
 _TYPED = ("$ ", "+ ")  # commands as a shell shows them
@@ -119,7 +121,8 @@ def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words:
     few = sum(map(len, read.values())) <= _FEW
     listed = {name: candidates(name, lines, year, few) for name, lines in read.items()}
     ends = {name: [c for c in every if ways[name].may_end_at(c.number, c.strong)] for name, every in listed.items()}
-    found = _named([one for every in ends.values() for one in _last_burst(every)], few)
+    last = [one for every in ends.values() for one in _last_burst(every)]
+    found = _named(list(_with_messages(last)), few)
     if not found:
         return _without_reason(read if few else {})
     best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
@@ -183,6 +186,20 @@ def _around(
         *((text, 1.0 if few else 0.5) for _, text in near),
         *((one.body, 0.25) for one in other if one is not best),
     )
+
+
+def _with_messages(found: Sequence[Candidate]) -> Iterator[Candidate]:
+    """With where in an engine's source their message is from; without what an engine logs when nothing is wrong."""
+    likely = sorted(found, key=lambda one: -one.weight)
+    known = {body: message_of(body) for body in list(dict.fromkeys(one.body for one in likely))[:_MATCHED]}
+    for one in found:
+        message = known.get(one.body)
+        if message is None:
+            yield one
+        elif not message.is_routine or form("bad").search(message.template):
+            place = one.place if "/" in one.place else message.place or one.place
+            lost = message.is_raised and one.weight < _STRONG and not form("follows").search(one.body)
+            yield replace(one, place=place, weight=one.weight + lost * _MECHANISM)
 
 
 def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:

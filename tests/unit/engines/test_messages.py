@@ -1,0 +1,115 @@
+"""The messages that engines can raise or log, and which one a line is."""
+
+import ast
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkwright.engines.messages import PROGRAMS, SLOT, Message, listed, message_of
+from unit.engines.samples import ROOT
+from unit.for_each import for_each
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from engine_messages import Message as Template
+from engine_messages import Reader, lines, rows, template, whole_words
+
+LEVELS = {"", "E", "W", "I"}
+SOURCE = """
+class Worker:
+    def request_memory(self, need):
+        msg = f"Free memory on device ({need} GiB) is less than desired"
+        logger.info_once("Available KV cache memory: %s GiB", need)
+        if need < 0:
+            raise ValueError(msg)
+        assert need, "no memory was " "asked for at all"
+        raise errors.OutOfMemory("Cannot hold {} of {}".format(need, 3) + "\\nTry a smaller model instead.")
+"""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_shipped_files_have_sorted_rows_of_seven_fields(program: str) -> None:
+    """Guards the search, which bisects, and versions without a wheel that they were read from."""
+    listing = listed(program)
+    heads = [line.split(" ") for line in listing if line.startswith("# ")]
+    assert listing == sorted(listing)
+    assert all(len(head) == 4 and head[2].endswith(".whl") and len(head[3]) == 64 for head in heads)
+    known = {"", *(head[1] for head in heads)}
+    for row in listing[len(heads) :]:
+        word, text, level, _, _, since, until = row.split("\t")
+        assert word in whole_words(text)
+        assert {since, until} <= known
+        assert level in LEVELS or level[:1].isupper()
+
+
+@for_each(
+    "line, place, level",
+    [
+        (
+            "(EngineCore pid=79) ValueError: Free memory on device cuda:0 (22.76/24.0 GiB) on startup is less than "
+            "desired GPU memory utilization (0.97, 23.28 GiB). Decrease GPU memory utilization or reduce GPU memory "
+            "used by other processes.",
+            "vllm/v1/worker/utils.py, request_memory",
+            "ValueError",
+        ),
+        (
+            "INFO 11-21 04:14:00 [gpu_worker.py:440] Available KV cache memory: 10.2 GiB",
+            "vllm/v1/worker/gpu_worker.py, Worker.determine_available_memory",
+            "I",
+        ),
+        (
+            "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+            "sglang/srt/",
+            "RuntimeError",
+        ),
+        ("0.00.031.972 E gguf_init_from_reader: failed to read key-value pairs", "", ""),
+    ],
+)
+def test_a_line_is_traced_to_its_place_in_the_source(line: str, place: str, level: str) -> None:
+    """Guards the place and severity that an explanation shows: recorded lines of real engines."""
+    message = message_of(line)
+    assert message is not None
+    assert message.place.startswith(place)
+    assert message.level == level
+
+
+@pytest.mark.parametrize("line", ["", "failed with error 2", "x" * 5000, "GET /v1/models 200", "{} {} {}"])
+def test_other_lines_are_no_message(line: str) -> None:
+    """Guards lines that only share a few words with a message."""
+    assert message_of(line) is None
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="{}\n"), max_size=20), max_size=5))
+def test_what_a_line_fills_in_is_read_back(values: list[str]) -> None:
+    """Guards the arguments: as many as the template has places, and none that is not in the line."""
+    message = Message("vllm", " and then ".join(["begins with", *[SLOT] * len(values)]), "E", "a.py", "f")
+    found = message.values(" and then ".join(["begins with", *values]))
+    assert found is not None
+    assert len(found) == len(values)
+
+
+def test_messages_are_read_from_the_sources_of_a_wheel() -> None:
+    """Guards every form of message that the engines write."""
+    reader = Reader("vllm/worker.py")
+    reader.visit(ast.parse(SOURCE))
+    assert {(one.text, one.level) for one in reader.found} == {
+        ("Free memory on device ({} GiB) is less than desired", "ValueError"),
+        ("Available KV cache memory: {} GiB", "I"),
+        ("no memory was asked for at all", "AssertionError"),
+        ("Cannot hold {} of {}", "OutOfMemory"),
+        ("Try a smaller model instead.", "OutOfMemory"),
+    }
+    assert {one.function for one in reader.found} == {"Worker.request_memory"}
+
+
+def test_a_row_names_the_versions_that_have_it() -> None:
+    """Guards since and until, and that a message that moved is one row with its newest place."""
+    old, new = (Template("Cannot allocate the cache now", "E", file, "f") for file in ("a.py", "b.py"))
+    gone = Template("Cannot do without the old thing", "E", "a.py", "f")
+    assert sorted(rows({"0.19.0": {old, gone}, "0.21.0": {new}})) == [
+        "allocate\tCannot allocate the cache now\tE\tb.py\tf\t\t",
+        "without\tCannot do without the old thing\tE\ta.py\tf\t\t0.19.0",
+    ]
+    assert template(ast.parse("'a %s' % x", mode="eval").body) == "a {}"
+    assert list(lines("short\nlong enough to be found by")) == ["long enough to be found by"]
