@@ -1,6 +1,6 @@
 """What is known of a cause that logs show, and of the causes that only a whole log shows."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkwright.domain.diagnosis import Proof
@@ -57,13 +57,11 @@ class WholeLogRule:
 
 def book_of(
     causes: Iterable[LogCause],
-    rules: Iterable[WholeLogRule] = (),
+    rules: Sequence[WholeLogRule] = (),
     once: Mapping[str, str] | None = None,
     needs: Mapping[str, Needs] | None = None,
 ) -> Book:
     """What is looked for in logs for all of them, and the marks of which only the first line counts."""
-    signs = ((cause.code, sign) for cause in causes for sign in cause.signatures)
-    told = tuple(rules)
-    marks = {name: pattern for rule in told for name, pattern in rule.MARKS.items()}
-    rows = {name: row for rule in told for name, row in rule.ROWS.items()}
-    return Book(signs, marks, rows, once or {}, needs or {})
+    marks = {name: pattern for rule in rules for name, pattern in rule.MARKS.items()}
+    rows = {name: row for rule in rules for name, row in rule.ROWS.items()}
+    return Book([(c.code, sign) for c in causes for sign in c.signatures], marks, rows, once or {}, needs or {})

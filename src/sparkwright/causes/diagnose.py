@@ -196,7 +196,6 @@ _NOTHING_FOUND = (
     "sparkwright check   # what is known to be wrong with the nodes",
 )
 
-
 # Ends of collective steps: no rank prints them before the last one is there.
 BARRIERS = {
     "barrier nccl": r"comm 0x[0-9a-f]+ .{0,160}Init COMPLETE",

@@ -121,8 +121,7 @@ def reason(sources: Mapping[str, Iterable[tuple[int, bytes]]], year: int, words:
     few = sum(map(len, read.values())) <= _FEW
     listed = {name: candidates(name, lines, year, few) for name, lines in read.items()}
     ends = {name: [c for c in every if ways[name].may_end_at(c.number, c.strong)] for name, every in listed.items()}
-    last = [one for every in ends.values() for one in _last_burst(every)]
-    found = _named(list(_with_messages(last)), few)
+    found = _named(_placed([one for every in ends.values() for one in _last_burst(every)]), few)
     if not found:
         return _without_reason(read if few else {})
     best = max(found, key=lambda one: (one.weight, -(one.at or 0.0), -one.number))
@@ -188,18 +187,11 @@ def _around(
     )
 
 
-def _with_messages(found: Sequence[Candidate]) -> Iterator[Candidate]:
-    """With where in an engine's source their message is from; without what an engine logs when nothing is wrong."""
-    likely = sorted(found, key=lambda one: -one.weight)
-    known = {body: message_of(body) for body in list(dict.fromkeys(one.body for one in likely))[:_MATCHED]}
-    for one in found:
-        message = known.get(one.body)
-        if message is None:
-            yield one
-        elif not message.is_routine or form("bad").search(message.template):
-            place = one.place if "/" in one.place else message.place or one.place
-            lost = message.is_raised and one.weight < _STRONG and not form("follows").search(one.body)
-            yield replace(one, place=place, weight=one.weight + lost * _MECHANISM)
+def _placed(found: Sequence[Candidate]) -> list[Candidate]:
+    """By the messages of engines: with their place in the source, without what is logged when nothing is wrong."""
+    known = {one.body: message_of(one.body) for one in sorted(found, key=lambda one: -one.weight)[:_MATCHED]}
+    kept = [(one, message) for one in found if not ((message := known.get(one.body)) and message.is_routine)]
+    return [replace(one, place=m.place) if m and m.place and "/" not in one.place else one for one, m in kept]
 
 
 def _named(found: Sequence[Candidate], few: bool) -> list[Candidate]:

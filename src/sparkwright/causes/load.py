@@ -43,7 +43,6 @@ _HEADER = re.compile(r"^\[\[cause\]\]", re.MULTILINE)
 _BREAK = re.compile(r"\n *")
 _SHOWN = 24  # characters of a text by which its line is found
 
-
 NEEDS = Path(__file__).with_name("needs.json")
 
 

@@ -17,7 +17,6 @@ _EXPLAINED = 0.5  # what is left of the confidence in a cause that another one e
 _NEAR = 0.1
 _PROOFS = 6
 
-
 # Of engines that somebody else runs.
 _ELSEWHERE = {
     "logs": "docker logs --tail 200 <container>",

@@ -12,6 +12,7 @@ PROGRAMS = ("vllm", "sglang", "transformers", "flashinfer", "ray", "llama-cpp")
 SLOT = "{}"
 _LONGEST_VALUE = 400  # characters
 _PART, _LONG = 3, 120  # a third of a line that is not longer must be the message's own text
+_BAD = re.compile(r"error|fail|cannot|could not|unable|invalid|missing|not (?:found|support)|exce|crash|die", re.I)
 _WORD = re.compile(r"[a-z_][a-z0-9_]{3,}")
 
 
@@ -33,11 +34,8 @@ class Message:
 
     @property
     def is_routine(self) -> bool:
-        return self.level == "I"
-
-    @property
-    def is_raised(self) -> bool:
-        return len(self.level) > 1
+        """Whether it is logged when nothing is wrong."""
+        return self.level == "I" and not _BAD.search(self.template)
 
     @property
     def own(self) -> int:
