@@ -41,7 +41,7 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The proposed changes (`wanted`); results: how it went, () for a dry run; after: the nodes then."""
+    """What would change; results: how it went, () for a dry run; after: the nodes then."""
 
     wanted: tuple[Wanted, ...]
     results: tuple[Result, ...]

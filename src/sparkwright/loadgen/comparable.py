@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sparkwright.domain.run import Conditions, Run
 from sparkwright.domain.summary import RunSummary
-from sparkwright.domain.workload import LevelPlan, Single, Workload
+from sparkwright.domain.workload import LevelPlan, Single
 from sparkwright.loadgen.validity import is_estimate
 
 # What may differ from run to run: it is what people compare.
@@ -20,17 +20,14 @@ def refused(base: RunSummary, new: RunSummary, allow_simulated: bool) -> tuple[s
     if _plain(ours.model) != _plain(theirs.model):
         found.append(f"the models differ: {ours.model} and {theirs.model}")
     if not imported(base.run, new.run) and _counted(ours) != _counted(theirs):
-        found.append(f"prompts were measured by different tokenizers: {_or_none(ours)} and {_or_none(theirs)}")
+        was, now = (one.tokenizer or "none that is known" for one in (ours, theirs))
+        found.append(f"prompts were measured by different tokenizers: {was} and {now}")
     if ours.simulated != theirs.simulated and not allow_simulated:
         which, other = (base, new) if ours.simulated else (new, base)
         found.append(f"{which.run.id} is simulated and {other.run.id} is measured: --allow-simulated compares them")
     if not found and not pairs(base.run, new.run):
         found.append("they have no level in common")
     return tuple(dict.fromkeys(found))
-
-
-def _or_none(conditions: Conditions) -> str:
-    return conditions.tokenizer or "none that is known"
 
 
 def _counted(conditions: Conditions) -> str:
@@ -53,21 +50,14 @@ def _workloads(base: Run, new: Run) -> list[str]:
     if imported(base, new):
         return []
     if (ours.name, ours.version) != (theirs.name, theirs.version):
-        return [f"the workloads differ: {_named(ours)} and {_named(theirs)}"]
+        return [f"the workloads differ: {ours.name}@{ours.version} and {theirs.name}@{theirs.version}"]
     values = [(name, getattr(ours, name), getattr(theirs, name)) for name in _HOW]
     found = [f"{name} differs: {was} and {now}" for name, was, now in values if was != now]
     plans = {plan.name: plan for plan in theirs.levels}
-    changed = [plan.name for plan in ours.levels if plan.name in plans and _asked(plan) != _asked(plans[plan.name])]
-    return [*found, *(f"level {name} asks for something else in each" for name in changed)]
-
-
-def _named(workload: Workload) -> str:
-    return f"{workload.name}@{workload.version}"
-
-
-def _asked(plan: LevelPlan) -> tuple[object, ...]:
-    """What a request and the load are; how many of them is a matter of patience."""
-    return plan.shape, plan.pace
+    for plan in ours.levels:  # how many requests is a matter of patience
+        if (other := plans.get(plan.name)) and (plan.shape, plan.pace) != (other.shape, other.pace):
+            found.append(f"level {plan.name} asks for something else in each")
+    return found
 
 
 def pairs(base: Run, new: Run) -> tuple[tuple[str, str], ...]:
@@ -88,11 +78,8 @@ def _key(plan: LevelPlan) -> tuple[object, ...] | None:
     shape = plan.shape
     if not isinstance(shape, Single):
         return None
-    return (*_ends(shape), shape.depth, shape.warm and shape.depth > 0, plan.pace.concurrency, plan.pace.rate)
-
-
-def _ends(shape: Single) -> tuple[int, ...]:
-    return shape.prompt.low, shape.prompt.high, shape.output.low, shape.output.high
+    ends = (shape.prompt.low, shape.prompt.high, shape.output.low, shape.output.high)
+    return (*ends, shape.depth, shape.warm and shape.depth > 0, plan.pace.concurrency, plan.pace.rate)
 
 
 def differences(base: Run, new: Run) -> Iterator[tuple[str, str, str]]:
@@ -105,10 +92,9 @@ def differences(base: Run, new: Run) -> Iterator[tuple[str, str, str]]:
         gone, come = _only(ours, theirs, name), _only(theirs, ours, name)
         if gone or come:
             yield name, gone, come
-    if base.workload.seed != new.workload.seed:
-        yield "seed", str(base.workload.seed), str(new.workload.seed)
-    if base.workload.repeats != new.workload.repeats:
-        yield "repeats", str(base.workload.repeats), str(new.workload.repeats)
+    for name in ("seed", "repeats"):
+        if (was := getattr(base.workload, name)) != (now := getattr(new.workload, name)):
+            yield name, str(was), str(now)
 
 
 def _only(one: Conditions, other: Conditions, name: str) -> str:

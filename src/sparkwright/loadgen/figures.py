@@ -11,20 +11,6 @@ def is_open(plan: LevelPlan) -> bool:
     return plan.pace.arrival is not Arrival.CLOSED
 
 
-def ttft(row: Row) -> float | None:
-    """From the send; the first token of any kind."""
-    return row.first
-
-
-def ttft_content(row: Row) -> float | None:
-    return row.first_content
-
-
-def end_to_end(row: Row) -> float | None:
-    """Until the last byte, from the send."""
-    return row.end
-
-
 def tpot(row: Row) -> float | None:
     """(last token - first token) / tokens after the first read: that read's own tokens came in no time."""
     at, tokens = row.reads.at, row.reads.tokens
@@ -59,7 +45,12 @@ def cached_share(row: Row) -> float | None:
 
 
 Figure = Callable[[Row], float | None]
-_LATENCIES: Mapping[str, Figure] = {"ttft": ttft, "ttft_content": ttft_content, "end_to_end": end_to_end}
+# All from the send: to the first token of any kind, to the first of the answer itself, to the last byte.
+_LATENCIES: Mapping[str, Figure] = {
+    "ttft": lambda row: row.first,
+    "ttft_content": lambda row: row.first_content,
+    "end_to_end": lambda row: row.end,
+}
 _OTHERS: Mapping[str, Figure] = {"tpot": tpot, "decode": decode, "prefill": prefill, "cached_share": cached_share}
 
 
@@ -69,11 +60,7 @@ def waited(row: Row) -> float:
 
 
 def _from_intended(figure: Figure) -> Figure:
-    def since(row: Row) -> float | None:
-        value = figure(row)
-        return None if value is None else value + waited(row)
-
-    return since
+    return lambda row: None if (value := figure(row)) is None else value + waited(row)
 
 
 def per_request(open_loop: bool) -> Mapping[str, Figure]:
@@ -81,4 +68,5 @@ def per_request(open_loop: bool) -> Mapping[str, Figure]:
     if not open_loop:
         return {**_LATENCIES, **_OTHERS}
     since = {name: _from_intended(figure) for name, figure in _LATENCIES.items()}
-    return {**since, **_OTHERS, "ttft_sent": ttft, "end_to_end_sent": end_to_end}
+    sent = {f"{name}_sent": _LATENCIES[name] for name in ("ttft", "end_to_end")}
+    return {**since, **_OTHERS, **sent}

@@ -31,14 +31,11 @@ Judged = tuple[bool, float | None, float | None, str]  # passed, observed, wante
 
 def judge(gates: Sequence[Gate], summary: RunSummary, baseline: RunSummary | None = None) -> tuple[GateResult, ...]:
     """A result for each gate, which holds for every level that it selects; that a run is not valid is one more."""
-    results = [_seen(gate, _judged(gate, summary, baseline)) for gate in gates]
+    found = [(gate, _judged(gate, summary, baseline)) for gate in gates]
+    results = [one if one.observed is None else replace(one, seen=figure(one.observed, gate)) for gate, one in found]
     if summary.invalid:
         results.append(GateResult(VALID, False, None, "valid", "; ".join(summary.invalid)))
     return tuple(results)
-
-
-def _seen(gate: Gate, result: GateResult) -> GateResult:
-    return result if result.observed is None else replace(result, seen=figure(result.observed, gate))
 
 
 def _judged(gate: Gate, summary: RunSummary, baseline: RunSummary | None) -> GateResult:
@@ -150,15 +147,9 @@ def _value(gate: Gate, level: LevelSummary) -> float | None:
 def _selected(level: LevelSummary, gate: Gate) -> bool:
     keys = dict(gate.where)
     part = f"turn {keys['turn']}" if "turn" in keys else keys.get("part", "")
-    return level.part == part and all(_has(level.plan, key, value) for key, value in gate.where)
-
-
-def _has(plan: LevelPlan, key: str, value: str) -> bool:
-    if key in ("part", "turn"):
-        return True
-    if key == "level":
-        return plan.name == value
-    return bool(sizes(value) & set(_numbers(plan, key)))
+    named = level.part == part and all(value == level.plan.name for key, value in gate.where if key == "level")
+    numbers = ((key, value) for key, value in gate.where if key not in ("part", "turn", "level"))
+    return named and all(sizes(value) & set(_numbers(level.plan, key)) for key, value in numbers)
 
 
 def _numbers(plan: LevelPlan, key: str) -> Iterable[float]:

@@ -14,11 +14,7 @@ def meets(row: Row, slo: Slo, open_loop: bool) -> bool:
     if row.error:
         return False
     late = figures.waited(row) if open_loop else 0.0
-    return (
-        _within(figures.ttft(row), slo.ttft, late)
-        and _within(figures.end_to_end(row), slo.end_to_end, late)
-        and _flows(row, slo.tpot)
-    )
+    return _within(row.first, slo.ttft, late) and _within(row.end, slo.end_to_end, late) and _flows(row, slo.tpot)
 
 
 def judged(rows: Sequence[Row], slo: Slo) -> bool:

@@ -80,7 +80,7 @@ def faults(level: Level) -> tuple[Fault, ...]:
     lag, found = level.lag, []
     rows = samples.good(samples.counted(level))
     limits = [(LAG, "whatever is measured")]
-    for name, figure in (("time per token", figures.tpot), ("time to first token", figures.ttft)):
+    for name, figure in (("time per token", figures.tpot), ("time to first token", lambda row: row.first)):
         if values := [value for row in rows if (value := figure(row))]:
             share = LAG_SHARE * statistics.median(values)
             limits.append((max(share, LAG_FLOOR), f"{LAG_SHARE:.0%} of the median {name}"))

@@ -22,8 +22,8 @@ from sparkwright.domain.workload import (
     Workload,
 )
 from sparkwright.recipes.problems import Complaint, clean, report, valid_keys, validated
-from sparkwright.recipes.values import plain, shown
-from sparkwright.recipes.workload_schema import AgentPart, LengthPart, LevelPart, SinglePart, WorkloadPart
+from sparkwright.recipes.values import domain_value, plain, shown
+from sparkwright.recipes.workload_schema import LengthPart, LevelPart, SinglePart, WorkloadPart
 from sparkwright.recipes.yaml_lines import Problem, read_yaml
 
 _HINT = "`sparkwright bench --profiles` lists workloads that ship; docs/guides/workloads.md explains every key"
@@ -112,24 +112,11 @@ def _shape(level: LevelPart, depth: int) -> Shape:
         part = level.single
         return Single(_length(part.prompt), _length(part.output), depth, part.warm, Text(part.text))
     if level.agent:
-        return _agent(level.agent)
+        agent: Agent = domain_value(Agent, plain(level.agent.model_dump(exclude={"cold_twin"})))
+        return agent
     assert level.replay is not None
     output = _length(level.replay.output) if level.replay.output else None
     return Replay(level.replay.path, int(level.replay.limit), output, level.replay.timed)
-
-
-def _agent(part: AgentPart) -> Agent:
-    return Agent(
-        turns=int(part.turns),
-        system=int(part.system),
-        tools=int(part.tools),
-        first=int(part.first),
-        each_turn=int(part.each_turn),
-        output=int(part.output),
-        cached=None if part.cached is None else float(part.cached),
-        think=float(part.think),
-        noise=int(part.noise),
-    )
 
 
 def _length(part: LengthPart) -> Length:
