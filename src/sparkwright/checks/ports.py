@@ -36,13 +36,14 @@ def pair_mtu(context: Context) -> Iterator[Found]:
         for pair in port_pairs(facts):
             low, high = sorted(pair, key=lambda rail: rail.link.mtu)
             if low.link.mtu < high.link.mtu:
-                yield _lower_in_pair(context, low, high)
+                evidence = f"{low.name} mtu {low.link.mtu}, {high.name} mtu {high.link.mtu}"
+                yield _lower(context, low, high, evidence, "the other port of its pair")
 
 
-def _lower_in_pair(context: Context, low: Rail, high: Rail) -> Found:
+def _lower(context: Context, low: Rail, high: Rail, evidence: str, other: str) -> Found:
     return Found(
-        f"{low.name} mtu {low.link.mtu}, {high.name} mtu {high.link.mtu}",
-        title=f"{low.name} has MTU {low.link.mtu}, the other port of its pair {high.link.mtu}",
+        evidence,
+        title=f"{low.name} has MTU {low.link.mtu}, {other} {high.link.mtu}",
         fix=netplan(low, f"mtu: {high.link.mtu}"),
         subject=low.node,
         repair=raised(context, low, high.link.mtu),
@@ -55,17 +56,8 @@ def peer_mtu(context: Context) -> Iterator[Found]:
         peers = [r for r in everyone if r.node != rail.node and set(r.networks) & set(rail.networks)]
         highest = max(peers, key=lambda peer: peer.link.mtu, default=rail)
         if rail.link.mtu < highest.link.mtu:
-            yield _lower_than_peer(context, rail, highest)
-
-
-def _lower_than_peer(context: Context, low: Rail, high: Rail) -> Found:
-    return Found(
-        f"{low.node} {low.shown} mtu {low.link.mtu}; {high.node} {high.shown} mtu {high.link.mtu}",
-        title=f"{low.name} has MTU {low.link.mtu}, its peer {high.link.mtu}",
-        fix=netplan(low, f"mtu: {high.link.mtu}"),
-        subject=low.node,
-        repair=raised(context, low, high.link.mtu),
-    )
+            evidence = "; ".join(f"{one.node} {one.shown} mtu {one.link.mtu}" for one in (rail, highest))
+            yield _lower(context, rail, highest, evidence, "its peer")
 
 
 _JUMBO = 9000

@@ -3,7 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -33,15 +33,11 @@ def plot_tree(plot: Plot) -> dict[str, Any]:
     return {
         "id": plot.id,
         "title": plot.title,
-        "x": _axis(plot.x),
-        "y": _axis(plot.y),
+        "x": asdict(plot.x),
+        "y": asdict(plot.y),
         "limits": [{"name": name, "y": value} for name, value in plot.limits],
         "curves": [_curve(curve) for curve in plot.curves],
     }
-
-
-def _axis(axis: Axis) -> dict[str, Any]:
-    return {"label": axis.label, "unit": axis.unit, "spread": axis.spread, "each": axis.each}
 
 
 def _curve(curve: Curve) -> dict[str, Any]:
@@ -178,15 +174,12 @@ def _document(title: str, body: Html, data: Html, maker: str) -> str:
         tag("title", f"{title} – benchmark report"),
         tag("style", style),
     )
-    top = tag("header", tag("span", "Benchmark report", class_="brand"), _theme_button(), class_="top")
+    theme = tag("button", "Theme: auto", type_="button", id_="theme", hidden=True)
+    top = tag("header", tag("span", "Benchmark report", class_="brand"), theme, class_="top")
     foot = tag("footer", f"Made by {maker}. Drawn with uPlot, MIT licence. This file asks the network for nothing.")
     kept = tag("script", data, type_="application/json", id_="data")
     whole = tag("html", head, tag("body", top, tag("main", body), foot, kept, tag("script", script)), lang="en")
     return f"<!doctype html>\n{whole}\n"
-
-
-def _theme_button() -> Html:
-    return tag("button", "Theme: auto", type_="button", id_="theme", hidden=True)
 
 
 def _asset(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from sparkwright.domain.summary import METRICS, Interval, LevelSummary, RunSummary
 from sparkwright.domain.workload import Arrival, LevelPlan, Single
@@ -169,7 +170,9 @@ def families_by(runs: Sequence[RunSummary], of: Callable[[LevelPlan], float | No
             if x is not None:
                 key = tuple((name, text) for name, text in traits(level.plan).items() if name != varies)
                 groups.setdefault(key, {})[x] = level
-        found = (Family(run, dict(key), tuple(sorted(group.items(), key=_x))) for key, group in groups.items())
+        found = (
+            Family(run, dict(key), tuple(sorted(group.items(), key=itemgetter(0)))) for key, group in groups.items()
+        )
         families += [family for family in found if len(family.levels) > 1]
     return families
 
@@ -191,10 +194,6 @@ def metric_curves(families: Sequence[Family], metric: str, statistics: Sequence[
 def point_of(x: float, level: LevelSummary, metric: str, statistic: str = "median") -> Point | None:
     found = level.metrics.get(metric)
     return Point(x, getattr(found, statistic), found.count) if found and found.count else None
-
-
-def _x(item: tuple[float, LevelSummary]) -> float:
-    return item[0]
 
 
 def slo_lines(runs: Sequence[RunSummary], metric: str) -> tuple[tuple[str, float], ...]:
