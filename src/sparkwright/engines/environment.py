@@ -16,22 +16,12 @@ LOOPBACK = "127.0.0.1"
 # Bootstrap goes over the fabric. Otherwise NCCL takes the first interface up, Gloo loopback (connection refused,
 # or a hang without a line), TensorPipe what the image has baked in, UCX (Ray, MPI, NIXL) all of them, MPI docker0.
 SOCKETS = (
-    "NCCL_SOCKET_IFNAME",
-    "GLOO_SOCKET_IFNAME",
-    "TP_SOCKET_IFNAME",
-    "UCX_NET_DEVICES",
+    *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "UCX_NET_DEVICES"),
     "OMPI_MCA_btl_tcp_if_include",
 )
 # Differ from node to node and are taken from its facts: one value for all ranks is always wrong.
 IDENTITY = (
-    "VLLM_HOST_IP",
-    "SGLANG_HOST_IP",
-    "HOST_IP",
-    "NODE_IP",
-    "NODE_RANK",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "RANK",
+    *("VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "NODE_IP", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK"),
     "LOCAL_RANK",
 )
 SECRETS = ("VLLM_API_KEY", "LLAMA_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY", "RAY_AUTH_TOKEN")

@@ -14,30 +14,16 @@ from sparkwright.remote.host import script, texts
 
 SLEEP_TARGETS = ("sleep.target", "suspend.target", "hibernate.target", "hybrid-sleep.target")
 AVAHI = "avahi-daemon.service"
-UNITS = (
-    *SLEEP_TARGETS,
-    "graphical.target",
-    "display-manager.service",
-    "earlyoom.service",
-    "systemd-oomd.service",
-    "apport.service",
-    "unattended-upgrades.service",
-    "nvidia-persistenced.service",
-    AVAHI,
+_SERVICES = (
+    "graphical.target display-manager.service earlyoom.service systemd-oomd.service apport.service "
+    "unattended-upgrades.service nvidia-persistenced.service"
 )
+UNITS = (*SLEEP_TARGETS, *_SERVICES.split(), AVAHI)
 SYSCTLS = (
-    "vm/min_free_kbytes",
-    "vm/swappiness",
-    "vm/dirty_ratio",
-    "vm/dirty_background_ratio",
-    "vm/overcommit_memory",
-    "vm/max_map_count",
-    "vm/nr_hugepages",
-    "vm/zone_reclaim_mode",
-    "kernel/dmesg_restrict",
-    "kernel/core_pattern",
+    "vm/min_free_kbytes vm/swappiness vm/dirty_ratio vm/dirty_background_ratio vm/overcommit_memory "
+    "vm/max_map_count vm/nr_hugepages vm/zone_reclaim_mode kernel/dmesg_restrict kernel/core_pattern"
 )
-_sh = texts(__name__, SYSCTLS=" ".join(SYSCTLS))
+_sh = texts(__name__, SYSCTLS=SYSCTLS)
 
 
 def upkeep() -> Command:
@@ -116,27 +102,16 @@ UPKEEP: Fact[Upkeep] = Fact(upkeep(), parse)
 
 # Driver, its firmware and kernel modules, the kernel's own name, NIC firmware, firmware updater, NVIDIA's extras.
 PATTERNS = (
-    "nvidia-driver-*",
-    "nvidia-firmware-*",
-    "nvidia-dkms-*",
-    "nvidia-kernel-*",
-    "nvidia-fabricmanager*",
-    "nvidia-nvswitch*",
-    "nvidia-drm-options*",
-    "nvidia-spark*",
-    "linux-modules-nvidia-*",
-    "linux-nvidia*",
-    "libnvidia-compute-*",
-    "mlnx-fw-updater*",
-    "fwupd",
-    "libfwupd*",
+    "nvidia-driver-* nvidia-firmware-* nvidia-dkms-* nvidia-kernel-* nvidia-fabricmanager* nvidia-nvswitch* "
+    "nvidia-drm-options* nvidia-spark* linux-modules-nvidia-* linux-nvidia* libnvidia-compute-* "
+    "mlnx-fw-updater* fwupd libfwupd*"
 )
 _FORMAT = r"${db:Status-Abbrev}\t${Package}\t${Version}\n"
 
 
 def packages() -> Command:
     """Section `packages`: state (`ii `, held: `hi `), name, version, parted by tabs."""
-    return script(_sh("packages"), _FORMAT, *PATTERNS, timeout=10.0)
+    return script(_sh("packages"), _FORMAT, *PATTERNS.split(), timeout=10.0)
 
 
 # dpkg's three letters: what is wanted (i, h for hold), what is (i: installed), and an error or a blank.

@@ -65,7 +65,12 @@ def choose(known: Iterable[Calibration], wanted: Conditions, alike: bool = True)
     """
     fit = [one for one in known if one.conditions.family == wanted.family and not one.is_empty]
     fit = [one for one in fit if alike or one.conditions.rank == wanted.rank]
-    best = max(fit, key=lambda one: (_likeness(one.conditions, wanted), one.at), default=None)
+
+    def likeness(one: Calibration) -> tuple[object, ...]:
+        of = one.conditions
+        return of.limits == wanted.limits, of.rank == wanted.rank, *_places(of, wanted), one.at
+
+    best = max(fit, key=likeness, default=None)
     return replace(best, differs=(*best.differs, *_differences(best.conditions, wanted))) if best else None
 
 
@@ -79,7 +84,10 @@ def holding(calibration: Calibration | None, recipe: Recipe) -> Calibration | No
     wanted, under = conditions(recipe, calibration.conditions.simulated), calibration.conditions
     if under.family != wanted.family:
         return None
-    return calibration if under.limits == wanted.limits else _weights_only(calibration)
+    if under.limits == wanted.limits:
+        return calibration
+    alone = replace(calibration, kv=None, kv_tokens=None, graphs=None, activations=None, other=None)
+    return None if calibration.weights is None else alone
 
 
 def onto(calibration: Calibration, recipe: Recipe, pool: int) -> Calibration:
@@ -122,16 +130,6 @@ def source_of(calibration: Calibration) -> str:
     made_up = "simulated: " if calibration.conditions.simulated else ""
     differs = f"; not the same: {', '.join(calibration.differs)}" if calibration.differs else ""
     return f"{made_up}measured{when}{where}{differs}"
-
-
-def _weights_only(calibration: Calibration) -> Calibration | None:
-    if calibration.weights is None:
-        return None
-    return replace(calibration, kv=None, kv_tokens=None, graphs=None, activations=None, other=None)
-
-
-def _likeness(of: Conditions, wanted: Conditions) -> tuple[bool, ...]:
-    return of.limits == wanted.limits, of.rank == wanted.rank, *_places(of, wanted)
 
 
 def _places(of: Conditions, wanted: Conditions) -> tuple[bool, bool, bool]:
