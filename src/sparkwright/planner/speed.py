@@ -19,8 +19,7 @@ from sparkwright.planner.limits import captures, eager
 from sparkwright.planner.parts import missing, settled
 from sparkwright.planner.speed_decode import Model, draft_seconds, drafted, kernels, method, step, together, yielded
 from sparkwright.planner.speed_prefill import Prefill, prefill, waiting
-from sparkwright.planner.speed_rates import Rates, rates
-from sparkwright.planner.speed_weights import weighed
+from sparkwright.planner.speed_rates import Rates, rates, weighed
 
 _SHALLOW = 8192  # tokens of context up to which the cache is next to nothing beside the weights
 # One measured point fixes the curve within a tenth (reports 003, 004), less surely where steps are longer or shorter.

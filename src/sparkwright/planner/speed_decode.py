@@ -8,8 +8,7 @@ from sparkwright.domain.recipe import Recipe, Speculation
 from sparkwright.domain.verdict import Load
 from sparkwright.engines.options import flag, number
 from sparkwright.planner.limits import captures, eager
-from sparkwright.planner.speed_rates import Rates
-from sparkwright.planner.speed_weights import products, weighed
+from sparkwright.planner.speed_rates import Rates, products, weighed
 from sparkwright.planner.split_cost import collectives, read, sent
 
 Cache = tuple[CacheLayers, ...]

@@ -7,8 +7,7 @@ from sparkwright.domain.verdict import Load
 from sparkwright.engines.catalog import traits
 from sparkwright.planner.limits import batched_tokens
 from sparkwright.planner.speed_decode import Model, attended, kernels, reading
-from sparkwright.planner.speed_rates import Rates
-from sparkwright.planner.speed_weights import products, weighed
+from sparkwright.planner.speed_rates import Rates, products, weighed
 from sparkwright.planner.split_cost import collectives, read, sent
 
 # Paces against a dense BF16 product, fitted to 46 published prompts of 2K to 25K tokens. Attention by the width of a

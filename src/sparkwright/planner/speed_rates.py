@@ -2,11 +2,14 @@
 
 import tomllib
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib.resources import files
 from typing import cast
 
-from sparkwright.domain.recipe import Recipe
+from sparkwright.domain.model import ModelShape
+from sparkwright.domain.recipe import Parallelism, Recipe
 from sparkwright.engines.catalog import traits
+from sparkwright.planner.parts import Spread, Weights, draft_layers, main, missing, share, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +70,98 @@ def sockets(recipe: Recipe) -> bool:
     """Whether NCCL is configured without RDMA."""
     env = recipe.env
     return env.get("NCCL_IB_DISABLE") == "1" or env.get("NCCL_NET", "").lower() == "socket"
+
+
+_BF16 = 2.0
+# A checkpoint that differs more from the count is another thing than the shape says.
+_ALIKE = 3.0
+_EIGHT_BITS = 1.06  # bytes, with a scale for 32
+_FOUR_BITS = {"nvfp4", "mxfp4", "int4"}
+_GGUF_ENDS = 210 / 256  # bytes of a number in Q6_K, in which 4-bit GGUF files have the vocabulary; BF16 elsewhere
+# What tools write that quantize a finished model, and leave layers out of; FP8 releases are as their config says.
+_AFTERWARDS = {"nvfp4", "int4", "int8"}
+# How fast a product of that number format runs against BF16: dense, and grouped by expert.
+_DENSE = {"bf16": 1.0, "fp32": 0.5, "fp8": 1.2, "int8": 1.0, "int4": 0.85, "nvfp4": 0.9, "mxfp4": 0.9}
+_GROUPED = {"bf16": 0.55, "fp32": 0.3, "fp8": 0.5, "int8": 0.5, "int4": 0.45, "nvfp4": 0.5, "mxfp4": 0.5}
+
+
+# A search asks about one model hundreds of times.
+@lru_cache(maxsize=64)
+def weighed(shape: ModelShape, checkpoint: int, rest: float = 0.0) -> tuple[Weights, ...]:
+    """The parts of the main model as this checkpoint writes them; () when a dimension or a format is not known.
+
+    checkpoint: its bytes, 0 if not known. What it has beyond the count lies in parts that were not quantized after all
+    (attention, shared experts, dense FFN), up to BF16: fits NVFP4 builds of Qwen3.5-122B, Super, Laguna,
+    Gemma-4-31B within 10 %. rest: bytes of a number there when they are not known, 0: as in the shape.
+    """
+    try:
+        counted = () if missing(shape) else main(shape)
+        own = size(shape.format, shape.group) if counted else 1.0
+    except KeyError:
+        return ()
+    if shape.quantization == "gguf":
+        return _beside(_packed(counted, own), shape, checkpoint) if counted else ()
+    if shape.quantization == "mxfp4" and shape.experts:
+        return _requantized(counted, shape, (rest or _EIGHT_BITS) / own)
+    if not checkpoint and {shape.format, shape.expert_format} & _FOUR_BITS:
+        return tuple(_scaled(p, (rest or own) / own) if _grows(p) else p for p in counted)
+    return _beside(counted, shape, checkpoint) if counted else ()
+
+
+def _packed(counted: tuple[Weights, ...], own: float) -> tuple[Weights, ...]:
+    """GGUF files have the vocabulary in few bits, too: a large part of what small models read."""
+    ends = max(_GGUF_ENDS, own) / _BF16
+    return tuple(_scaled(part, ends) if part.ends and not part.idle else part for part in counted)
+
+
+def _requantized(counted: tuple[Weights, ...], shape: ModelShape, factor: float) -> tuple[Weights, ...]:
+    """MXFP4 experts next to BF16: engines for GB10 load the rest as 8 bits or less.
+
+    gpt-oss-120b would read 5.0 GB a token with BF16; the 56 to 59 tokens/s of five published runs are 280 to 295 GB/s.
+    """
+    plain = shape.format == "bf16" and shape.expert_format == "mxfp4"
+    return tuple(_scaled(p, factor) if plain and p.spread is not Spread.EXPERTS else p for p in counted)
+
+
+@lru_cache(maxsize=64)
+def products(shape: ModelShape, split: Parallelism) -> float:
+    """FLOP a token and rank, as if all were BF16. The vocabulary is only asked for the last token."""
+    total = 0.0
+    for part in _parameters(shape):
+        if part.ends:
+            continue
+        experts = part.spread is Spread.EXPERTS
+        used = shape.experts_per_token / shape.experts if experts else 1.0
+        written = (shape.expert_format or shape.format) if experts else shape.format
+        pace = (_GROUPED if experts else _DENSE).get(written, 0.5)
+        total += 2 * part.bytes * used * share(part, shape, split) / pace
+    return total / split.dp
+
+
+def _parameters(shape: ModelShape) -> tuple[Weights, ...]:
+    """The parts with counts of numbers in place of bytes."""
+    plain = replace(shape, format="bf16", group=0, rows=0, expert_format="", expert_group=0)
+    return tuple(_scaled(part, 1 / _BF16) for part in main(plain))
+
+
+def _beside(counted: tuple[Weights, ...], shape: ModelShape, checkpoint: int) -> tuple[Weights, ...]:
+    total = sum(part.bytes for part in counted)
+    drafts = sum(part.bytes for part in draft_layers(shape))
+    if not total / _ALIKE < checkpoint < total * _ALIKE:
+        return counted
+    if checkpoint < total:
+        return tuple(_scaled(part, checkpoint / total) for part in counted)
+    if shape.format not in _AFTERWARDS:
+        return counted
+    plain = sum(part.bytes for part in counted if _grows(part))
+    most = _BF16 / size(shape.format, shape.group)
+    factor = min(1 + max(0.0, checkpoint - total - drafts) / plain, most) if plain else 1.0
+    return tuple(_scaled(part, factor) if _grows(part) else part for part in counted)
+
+
+def _grows(part: Weights) -> bool:
+    return not part.ends and part.spread is not Spread.EXPERTS and part.name != "router"
+
+
+def _scaled(part: Weights, factor: float) -> Weights:
+    return replace(part, bytes=part.bytes * factor)

@@ -13,8 +13,7 @@ from sparkwright.domain.verdict import Load
 from sparkwright.planner.speed import Measured, loading, speed
 from sparkwright.planner.speed_decode import Model, attended, drafted, method, reading, step, together, yielded
 from sparkwright.planner.speed_prefill import prefill
-from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, rates
-from sparkwright.planner.speed_weights import products, weighed
+from sparkwright.planner.speed_rates import FAST, LIKELY, SLOW, products, rates, weighed
 from sparkwright.planner.split_cost import read
 from unit.planner.speed_samples import GB, GEMMA, M27, OSS, QWEN8, QWEN8_FP4, QWEN30, RDMA, SUPER, V4, recipe, shape
 
