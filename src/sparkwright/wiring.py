@@ -13,14 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sparkwright.adapters.artifacts import (
-    FolderArtifacts,
-    FolderCalibrations,
-    FolderKeyring,
-    newest_run,
-    read_events,
-    write_events,
-)
+from sparkwright.adapters import artifacts
 from sparkwright.adapters.files import Places, open_cluster
 from sparkwright.adapters.hosts import ClusterHosts
 from sparkwright.adapters.machine import SystemClock, whoami
@@ -72,8 +65,8 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             hosts=hosts,
             endpoint=cast(Endpoint, _Later(lambda: _endpoint(clock))),
             clock=clock,
-            artifacts=FolderArtifacts(Path.home() / _STATE / "evidence", clock),
-            calibrations=FolderCalibrations(Path.home() / _STATE / "calibrations"),
+            artifacts=artifacts.FolderArtifacts(Path.home() / _STATE / "evidence", clock),
+            calibrations=artifacts.FolderCalibrations(Path.home() / _STATE / "calibrations"),
             sink=sink,
             who=whoami(),
             nonce=secrets.token_hex(8),
@@ -81,7 +74,7 @@ async def services(cluster: Cluster, where: ClusterOptions, sink: Sink) -> Async
             python=sys.executable,
             launch_key=Secret(secrets.token_hex(32)),
             hub=_hub(clock),
-            keyring=FolderKeyring(Path.home() / _STATE / "keys"),
+            keyring=artifacts.FolderKeyring(Path.home() / _STATE / "keys"),
             program=cast(Program, _Later(_bundle)),
             time_scale=_scale(),
         )
@@ -152,11 +145,11 @@ def masked(environ: Mapping[str, str]) -> Mapping[str, Secret]:
 
 def earlier_events(cluster: str) -> dict[str, float]:
     """Events on the nodes that checks from this machine have shown, with when."""
-    return read_events(_events(cluster))
+    return artifacts.read_events(_events(cluster))
 
 
 def keep_events(cluster: str, events: Mapping[str, float]) -> None:
-    write_events(_events(cluster), events)
+    artifacts.write_events(_events(cluster), events)
 
 
 def _events(cluster: str) -> Path:
@@ -165,7 +158,7 @@ def _events(cluster: str) -> Path:
 
 def last_evidence(deployment: str) -> Path | None:
     """The folder with the newest evidence about a deployment on this machine."""
-    return newest_run(Path.home() / _STATE / "evidence", deployment)
+    return artifacts.newest_run(Path.home() / _STATE / "evidence", deployment)
 
 
 def run_store() -> "SqliteRuns":
@@ -252,4 +245,4 @@ def keys(file: Path | None) -> tuple[Secret | None, ...]:
 
 def gateway_keys(cluster: str) -> tuple[Secret, ...]:
     """Those to the gateways of a cluster that were made from this machine."""
-    return tuple(key for _, key in FolderKeyring(Path.home() / _STATE / "keys").saved(cluster))
+    return tuple(key for _, key in artifacts.FolderKeyring(Path.home() / _STATE / "keys").saved(cluster))

@@ -3,23 +3,7 @@
 from dataclasses import replace
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import moves
-from sparkwright.supervision.events import (
-    Captured,
-    Cleared,
-    Disarmed,
-    Fault,
-    Launched,
-    LaunchFailed,
-    Ready,
-    Rebooted,
-    RebootFailed,
-    Replaced,
-    Restart,
-    Returned,
-    Stopped,
-    Tick,
-)
+from sparkwright.supervision import events, moves
 from sparkwright.supervision.moves import Move
 from sparkwright.supervision.state import STALLED, Admit, Announce, Close, Policy, Record, Recovery, Refuse, State, Work
 
@@ -28,7 +12,7 @@ OUTAGE, ANNOUNCED = 10.0, 15.0
 Notes = tuple[tuple[str, str], ...]
 
 
-def fault_while_serving(state: State, event: Fault, policy: Policy) -> Move:
+def fault_while_serving(state: State, event: events.Fault, policy: Policy) -> Move:
     if event.recovery is Recovery.NONE:
         since = state.since if state.phase is DeploymentState.DEGRADED else event.at
         phase, troubles = DeploymentState.DEGRADED, _with(state.troubles, event)
@@ -46,7 +30,7 @@ def fault_while_serving(state: State, event: Fault, policy: Policy) -> Move:
     return broken(state, event, policy)
 
 
-def broken(state: State, event: Fault, policy: Policy) -> Move:
+def broken(state: State, event: events.Fault, policy: Policy) -> Move:
     """The service is over: evidence first, then all ranks."""
     recovery = moves.stronger(state.recovery, event.recovery)
     there = replace(state, fault=event.kind, cause=event.what, evidence=event.evidence, recovery=recovery)
@@ -56,14 +40,14 @@ def broken(state: State, event: Fault, policy: Policy) -> Move:
     return moved, (refuse, *opened, capture)
 
 
-def ticked_while_serving(state: State, event: Tick, policy: Policy) -> Move:
+def ticked_while_serving(state: State, event: events.Tick, policy: Policy) -> Move:
     """A stall that lasts is announced: not every hiccup wakes a person."""
     if not state.unannounced or event.at - state.unannounced < ANNOUNCED:
         return state, ()
     return replace(state, unannounced=0.0), (Announce("degraded", dict(state.troubles).get(STALLED, state.reason)),)
 
 
-def cleared_while_serving(state: State, event: Cleared, policy: Policy) -> Move:
+def cleared_while_serving(state: State, event: events.Cleared, policy: Policy) -> Move:
     """One kind may be a trouble that has grown into a refusal: both are over then."""
     there = _without(state, event.kind)
     if there == state:
@@ -82,38 +66,38 @@ def cleared_while_serving(state: State, event: Cleared, policy: Policy) -> Move:
     return there, ((Admit(),) if admitted else ()) + trace + over
 
 
-def fault_while_busy(state: State, event: Fault, policy: Policy) -> Move:
+def fault_while_busy(state: State, event: events.Fault, policy: Policy) -> Move:
     """No second work. A stronger recovery is kept: an Xid that comes now shows that a relaunch will not do."""
     if event.recovery in (Recovery.NONE, Recovery.REFUSE):
         return replace(state, troubles=_with(state.troubles, event)), ()
     return _raised(state, event.recovery, event.what), ()
 
 
-def fault_while_loading(state: State, event: Fault, policy: Policy) -> Move:
+def fault_while_loading(state: State, event: events.Fault, policy: Policy) -> Move:
     """The watch that runs is cut off by the capture; its own answer comes too late then."""
     if event.recovery in (Recovery.NONE, Recovery.REFUSE):
         return fault_while_busy(state, event, policy)
     return broken(state, event, policy)
 
 
-def cleared(state: State, event: Cleared, policy: Policy) -> Move:
+def cleared(state: State, event: events.Cleared, policy: Policy) -> Move:
     return _without(state, event.kind), ()
 
 
-def cleared_while_waiting(state: State, event: Cleared, policy: Policy) -> Move:
+def cleared_while_waiting(state: State, event: events.Cleared, policy: Policy) -> Move:
     """A node that answers again: what could not be verified gone may be by now."""
     there = _without(state, event.kind)
     return (there, ()) if state.gone or there == state else moves.stop(there, event.at)
 
 
-def captured(state: State, event: Captured, policy: Policy) -> Move:
+def captured(state: State, event: events.Captured, policy: Policy) -> Move:
     known = replace(state, incident=event.incident, evidence=())
     if moves.relaunch_helps(state.recovery):
         known = replace(known, cause=event.cause or state.cause)
     return moves.stop(_raised(known, event.recovery, event.cause), event.at)
 
 
-def stopped(state: State, event: Stopped, policy: Policy) -> Move:
+def stopped(state: State, event: events.Stopped, policy: Policy) -> Move:
     """Gone, or not. A launch is only for ranks that are verified gone, whatever the fault asked for.
 
     A rank that ended on one node while another node cannot be asked comes here with `left`: the unseen node's ranks may
@@ -136,7 +120,7 @@ def _beyond_us(state: State, at: float, policy: Policy) -> Move:
     return moves.rest(state, DeploymentState.NEEDS_REBOOT, state.cause, at)
 
 
-def _left(state: State, event: Stopped, policy: Policy) -> Move:
+def _left(state: State, event: events.Stopped, policy: Policy) -> Move:
     why = f"cannot verify that all is stopped: {', '.join(event.left)}"
     if not state.unverified:
         moved, effects = moves.back_off(replace(state, unverified=event.at), event.at, moves.wait(1, policy), why)
@@ -146,7 +130,7 @@ def _left(state: State, event: Stopped, policy: Policy) -> Move:
     return moves.back_off(state, event.at, policy.again, why)
 
 
-def ticked_while_waiting(state: State, event: Tick, policy: Policy) -> Move:
+def ticked_while_waiting(state: State, event: events.Tick, policy: Policy) -> Move:
     if not moves.is_due(state.due, event.at, policy):
         return state, ()
     if not state.gone:
@@ -156,47 +140,47 @@ def ticked_while_waiting(state: State, event: Tick, policy: Policy) -> Move:
     return moves.launch(state, event.at, policy)
 
 
-def launched(state: State, event: Launched, policy: Policy) -> Move:
+def launched(state: State, event: events.Launched, policy: Policy) -> Move:
     return moves.watch(moves.rebooted(state, event.boots), event.at)
 
 
-def ready(state: State, event: Ready, policy: Policy) -> Move:
+def ready(state: State, event: events.Ready, policy: Policy) -> Move:
     return moves.serve(state, event.at)
 
 
-def launch_failed(state: State, event: LaunchFailed, policy: Policy) -> Move:
+def launch_failed(state: State, event: events.LaunchFailed, policy: Policy) -> Move:
     """Its logs go into the same incident. Busy: nothing was started, so the ranks are as gone as they were."""
     if event.busy and state.work is Work.LAUNCH:
         return moves.back_off(replace(state, gone=True, counted=not state.planned), event.at, policy.again, event.why)
     recovery = moves.stronger(event.recovery, Recovery.RELAUNCH)
-    fault = Fault(event.at, "launch-failed", event.why, recovery)
+    fault = events.Fault(event.at, "launch-failed", event.why, recovery)
     return broken(replace(state, counted=False), fault, policy)
 
 
-def rebooted(state: State, event: Rebooted, policy: Policy) -> Move:
+def rebooted(state: State, event: events.Rebooted, policy: Policy) -> Move:
     """No rank can have survived, but a launch comes after a verified stop, always."""
     return moves.stop(replace(state, recovery=Recovery.RELAUNCH), event.at)
 
 
-def reboot_failed(state: State, event: RebootFailed, policy: Policy) -> Move:
+def reboot_failed(state: State, event: events.RebootFailed, policy: Policy) -> Move:
     return _beyond_us(replace(state, cause=f"{state.cause}; the reboot failed: {event.why}"), event.at, policy)
 
 
-def restarted(state: State, event: Restart, policy: Policy) -> Move:
+def restarted(state: State, event: events.Restart, policy: Policy) -> Move:
     return moves.restart(state, event.at, event.why, policy)
 
 
-def replaced(state: State, event: Replaced, policy: Policy) -> Move:
+def replaced(state: State, event: events.Replaced, policy: Policy) -> Move:
     return moves.swap(state, event.at, event.why)
 
 
-def returned(state: State, event: Returned, policy: Policy) -> Move:
+def returned(state: State, event: events.Returned, policy: Policy) -> Move:
     if event.again:
         return moves.restart(state, event.at, event.why, policy)
     return moves.rest(state, DeploymentState.FAILED, event.why, event.at)
 
 
-def disarmed(state: State, event: Disarmed, policy: Policy) -> Move:
+def disarmed(state: State, event: events.Disarmed, policy: Policy) -> Move:
     there = replace(
         moves.without_incident(state), phase=DeploymentState.STOPPED, since=event.at, work=Work.NONE, ready_at=0.0
     )
@@ -216,7 +200,7 @@ def _has(notes: Notes, kind: str) -> bool:
     return any(known == kind for known, _ in notes)
 
 
-def _with(notes: Notes, event: Fault) -> Notes:
+def _with(notes: Notes, event: events.Fault) -> Notes:
     """In place when the kind is there already: its sentence may have newer figures."""
     return tuple((dict(notes) | {event.kind: event.what}).items())
 

@@ -13,120 +13,101 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from sparkwright.domain.deployment import DeploymentState
-from sparkwright.supervision import handlers, moves
-from sparkwright.supervision.events import (
-    Answer,
-    Captured,
-    Cleared,
-    Disarmed,
-    Event,
-    Fault,
-    Launched,
-    LaunchFailed,
-    Ready,
-    Rebooted,
-    RebootFailed,
-    Replaced,
-    Restart,
-    Resumed,
-    Returned,
-    Stopped,
-    Tick,
-)
+from sparkwright.supervision import events, handlers, moves
 from sparkwright.supervision.handlers import broken, rebooted
 from sparkwright.supervision.moves import Move
 from sparkwright.supervision.state import Admit, Announce, Close, Policy, Recovery, Refuse, State, Work
 
 
-def resumed_serving(state: State, event: Resumed, policy: Policy) -> Move:
+def resumed_serving(state: State, event: events.Resumed, policy: Policy) -> Move:
     """Still serving, unless a rank has ended; the canary proves it. Whether it is degraded, detectors find again."""
     known = _known(state, event)
     if event.ended:
         moved, effects = broken(known, _exited(state, event), policy)
-        return _told((replace(moved, rebooters=tuple(sorted(_rebooted(state, event)))), effects))
+        return _with_gateway((replace(moved, rebooters=tuple(sorted(_rebooted(state, event)))), effects))
     since = state.since if state.phase is DeploymentState.READY else event.at
-    return _told((replace(known, phase=DeploymentState.READY, since=since, reason="", refusing=False), ()))
+    return _with_gateway((replace(known, phase=DeploymentState.READY, since=since, reason="", refusing=False), ()))
 
 
-def resumed_capturing(state: State, event: Resumed, policy: Policy) -> Move:
-    return _told(moves.capture(_known(state, event), event.at, policy))
+def resumed_capturing(state: State, event: events.Resumed, policy: Policy) -> Move:
+    return _with_gateway(moves.capture(_known(state, event), event.at, policy))
 
 
-def resumed_stopping(state: State, event: Resumed, policy: Policy) -> Move:
-    return _told(moves.stop(_known(state, event), event.at))
+def resumed_stopping(state: State, event: events.Resumed, policy: Policy) -> Move:
+    return _with_gateway(moves.stop(_known(state, event), event.at))
 
 
-def resumed_waiting(state: State, event: Resumed, policy: Policy) -> Move:
+def resumed_waiting(state: State, event: events.Resumed, policy: Policy) -> Move:
     """What was verified gone stays so, unless a rank runs after all or a node cannot be asked."""
     known = _known(state, event)
     if state.gone and not event.running and not event.unseen:
-        return _told((known, ()))
-    return _told(moves.stop(known, event.at))
+        return _with_gateway((known, ()))
+    return _with_gateway(moves.stop(known, event.at))
 
 
-def resumed_launching(state: State, event: Resumed, policy: Policy) -> Move:
+def resumed_launching(state: State, event: events.Resumed, policy: Policy) -> Move:
     """Rank 0 is started last: where it runs and none has ended, all were started. Else all are stopped and launched.
 
     Cut off once, that launch is counted already; one that is cut off again and again may be what kills the supervisor.
     """
     known = _known(state, event)
     if not event.ended and 0 in event.running:
-        return _told(moves.watch(known, event.at))
-    return _told(moves.stop(replace(known, counted=not (state.counted or state.planned)), event.at))
+        return _with_gateway(moves.watch(known, event.at))
+    return _with_gateway(moves.stop(replace(known, counted=not (state.counted or state.planned)), event.at))
 
 
-def resumed_swapping(state: State, event: Resumed, policy: Policy) -> Move:
+def resumed_swapping(state: State, event: events.Resumed, policy: Policy) -> Move:
     """Whether the `up` that replaces it is still there shows in its request."""
-    return _told(moves.swap(_known(state, event), event.at, state.reason))
+    return _with_gateway(moves.swap(_known(state, event), event.at, state.reason))
 
 
-def resumed_loading(state: State, event: Resumed, policy: Policy) -> Move:
+def resumed_loading(state: State, event: events.Resumed, policy: Policy) -> Move:
     known = _known(state, event)
-    return _told(broken(known, _exited(state, event), policy) if event.ended else moves.watch(known, event.at))
+    return _with_gateway(broken(known, _exited(state, event), policy) if event.ended else moves.watch(known, event.at))
 
 
-def resumed_rebooting(state: State, event: Resumed, policy: Policy) -> Move:
+def resumed_rebooting(state: State, event: events.Resumed, policy: Policy) -> Move:
     """The reboot of the head has ended the supervisor: over when every node has another boot marker."""
     if state.boots and set(dict(state.boots)) <= _rebooted(state, event):
-        return _told(rebooted(_known(state, event), Rebooted(event.at), policy))
-    return _told(moves.reboot(replace(state, troubles=(), refusals=()), event.at))
+        return _with_gateway(rebooted(_known(state, event), events.Rebooted(event.at), policy))
+    return _with_gateway(moves.reboot(replace(state, troubles=(), refusals=()), event.at))
 
 
-def resumed_needing(state: State, event: Resumed, policy: Policy) -> Move:
+def resumed_needing(state: State, event: events.Resumed, policy: Policy) -> Move:
     """A person has done what was asked for, as far as boot markers show: one more try, within the guard.
 
     A reboot that has just been made and did not help is not made again by the machine itself.
     """
     old = {node for node, marker in event.boots if (node, marker) in state.boots}
     if old or not _rebooted(state, event):
-        return _told((state, ()))
-    return _told(moves.stop(replace(_known(state, event), attempt=0, rebooted=True), event.at))
+        return _with_gateway((state, ()))
+    return _with_gateway(moves.stop(replace(_known(state, event), attempt=0, rebooted=True), event.at))
 
 
-def resumed_resting(state: State, event: Resumed, policy: Policy) -> Move:
-    return _told((state, ()))
+def resumed_resting(state: State, event: events.Resumed, policy: Policy) -> Move:
+    return _with_gateway((state, ()))
 
 
-def _known(state: State, event: Resumed) -> State:
+def _known(state: State, event: events.Resumed) -> State:
     return replace(moves.rebooted(state, event.boots), troubles=(), refusals=(), unannounced=0.0)
 
 
-def _rebooted(state: State, event: Resumed) -> set[str]:
+def _rebooted(state: State, event: events.Resumed) -> set[str]:
     before = dict(state.boots)
     return {node for node, marker in event.boots if before.get(node, marker) != marker}
 
 
-def _exited(state: State, event: Resumed) -> Fault:
+def _exited(state: State, event: events.Resumed) -> events.Fault:
     ranks = ", ".join(str(rank) for rank in event.ended)
     one = len(event.ended) == 1
     what = f"{'rank' if one else 'ranks'} {ranks} {'has' if one else 'have'} ended while nothing watched"
     if nodes := _rebooted(state, event):
         what += f"; {', '.join(sorted(nodes))} {'was' if len(nodes) == 1 else 'were'} rebooted"
     head_went = bool(event.boots) and event.boots[0][0] in nodes  # and its gateway with it
-    return Fault(event.at, "rank-exited", what, Recovery.RELAUNCH, since=event.alive if head_went else 0.0)
+    return events.Fault(event.at, "rank-exited", what, Recovery.RELAUNCH, since=event.alive if head_went else 0.0)
 
 
-def _told(move: Move) -> Move:
+def _with_gateway(move: Move) -> Move:
     state, effects = move
     told = any(isinstance(effect, Refuse | Admit) for effect in effects)
     return state, effects if told else (moves.gateway(state), *effects)
@@ -143,62 +124,64 @@ _OVER = "ignored: a person has taken over"
 _ANOTHERS = "ignored: what runs on the nodes is another's meanwhile"
 _NEVER = "ignored: never a state of this machine; Resumed leads out of it"
 
-_NO_ANSWERS: Mapping[type, Cell] = dict.fromkeys(get_args(Answer), _UNASKED)
+_NO_ANSWERS: Mapping[type, Cell] = dict.fromkeys(get_args(events.Answer), _UNASKED)
 _PERSONS: Mapping[type, Cell] = {
-    Disarmed: handlers.disarmed,
-    Restart: handlers.restarted,
-    Replaced: handlers.replaced,
+    events.Disarmed: handlers.disarmed,
+    events.Restart: handlers.restarted,
+    events.Replaced: handlers.replaced,
 }
-_COMMON: Mapping[type, Cell] = {Tick: _WAITS, **_NO_ANSWERS, Cleared: handlers.cleared, **_PERSONS}
+_COMMON: Mapping[type, Cell] = {events.Tick: _WAITS, **_NO_ANSWERS, events.Cleared: handlers.cleared, **_PERSONS}
 
 
 def _row(resumed: Handler, fault: Cell, changes: Mapping[type, Cell]) -> Mapping[type, Cell]:
-    return {**_COMMON, Resumed: resumed, Fault: fault, **changes}
+    return {**_COMMON, events.Resumed: resumed, events.Fault: fault, **changes}
 
 
 def _resting(resumed: Cell, why: str) -> Mapping[type, Cell]:
-    quiet: dict[type, Cell] = dict.fromkeys((Tick, Fault, Cleared), why)
-    return {**_NO_ANSWERS, **quiet, Resumed: resumed, **_PERSONS}
+    quiet: dict[type, Cell] = dict.fromkeys((events.Tick, events.Fault, events.Cleared), why)
+    return {**_NO_ANSWERS, **quiet, events.Resumed: resumed, **_PERSONS}
 
 
 _SERVING = _row(
     resumed_serving,
     handlers.fault_while_serving,
-    {Tick: handlers.ticked_while_serving, Cleared: handlers.cleared_while_serving},
+    {events.Tick: handlers.ticked_while_serving, events.Cleared: handlers.cleared_while_serving},
 )
 
 TABLE: Mapping[Situation, Mapping[type, Cell]] = {
     (DeploymentState.READY, Work.NONE): _SERVING,
     (DeploymentState.DEGRADED, Work.NONE): _SERVING,
     (DeploymentState.DRAINING, Work.CAPTURE): _row(
-        resumed_capturing, handlers.fault_while_busy, {Captured: handlers.captured}
+        resumed_capturing, handlers.fault_while_busy, {events.Captured: handlers.captured}
     ),
     (DeploymentState.DRAINING, Work.STOP): _row(
-        resumed_stopping, handlers.fault_while_busy, {Stopped: handlers.stopped}
+        resumed_stopping, handlers.fault_while_busy, {events.Stopped: handlers.stopped}
     ),
     (DeploymentState.DRAINING, Work.REBOOT): _row(
         resumed_rebooting,
         handlers.fault_while_busy,
-        {Rebooted: handlers.rebooted, RebootFailed: handlers.reboot_failed},
+        {events.Rebooted: handlers.rebooted, events.RebootFailed: handlers.reboot_failed},
     ),
     (DeploymentState.BACKING_OFF, Work.NONE): _row(
         resumed_waiting,
         handlers.fault_while_busy,
-        {Tick: handlers.ticked_while_waiting, Cleared: handlers.cleared_while_waiting},
+        {events.Tick: handlers.ticked_while_waiting, events.Cleared: handlers.cleared_while_waiting},
     ),
     (DeploymentState.STARTING, Work.LAUNCH): _row(
         resumed_launching,
         handlers.fault_while_busy,
-        {Launched: handlers.launched, LaunchFailed: handlers.launch_failed},
+        {events.Launched: handlers.launched, events.LaunchFailed: handlers.launch_failed},
     ),
     (DeploymentState.LOADING, Work.WATCH): _row(
-        resumed_loading, handlers.fault_while_loading, {Ready: handlers.ready, LaunchFailed: handlers.launch_failed}
+        resumed_loading,
+        handlers.fault_while_loading,
+        {events.Ready: handlers.ready, events.LaunchFailed: handlers.launch_failed},
     ),
     (DeploymentState.FAILED, Work.NONE): _resting(resumed_resting, _PERSON),
     (DeploymentState.NEEDS_REBOOT, Work.NONE): _resting(resumed_needing, _PERSON),
     (DeploymentState.NEEDS_POWER_CYCLE, Work.NONE): _resting(resumed_needing, _PERSON),
     (DeploymentState.STARTING, Work.SWAP): _row(
-        resumed_swapping, _ANOTHERS, {Restart: _ANOTHERS, Returned: handlers.returned}
+        resumed_swapping, _ANOTHERS, {events.Restart: _ANOTHERS, events.Returned: handlers.returned}
     ),
     (DeploymentState.STOPPED, Work.NONE): {**_resting(_OVER, _OVER), **dict.fromkeys(_PERSONS, _OVER)},
 }
@@ -210,12 +193,12 @@ def row(phase: DeploymentState, work: Work) -> Mapping[type, Cell]:
     return TABLE.get((phase, work), NEVER)
 
 
-def step(state: State, event: Event, policy: Policy) -> Move:
+def step(state: State, event: events.Event, policy: Policy) -> Move:
     """The next state and what is to be done, in this order. Total: no state and no event raises."""
     cell = row(state.phase, state.work)[type(event)]
-    late = isinstance(event, Answer) and event.turn != state.turn
+    late = isinstance(event, events.Answer) and event.turn != state.turn
     moved, effects = (state, ()) if late or isinstance(cell, str) else cell(state, event, policy)
-    if isinstance(event, Resumed):
+    if isinstance(event, events.Resumed):
         effects = (*state.owed, *effects)
     return replace(moved, owed=tuple(effect for effect in effects if isinstance(effect, Close | Announce))), effects
 

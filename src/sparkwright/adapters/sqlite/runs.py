@@ -14,16 +14,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sparkwright.adapters.sqlite import database
-from sparkwright.adapters.sqlite.run_records import (
-    Record,
-    level_of,
-    level_record,
-    listed,
-    row_of,
-    row_record,
-    run_of,
-    run_record,
-)
+from sparkwright.adapters.sqlite import run_records as records
 from sparkwright.domain.codec import Unreadable
 from sparkwright.domain.errors import Busy, StoreError, UsageError
 from sparkwright.domain.run import Level, Listed, Row, Run
@@ -142,7 +133,7 @@ class SqliteRuns:
     def begin(self, run: Run) -> None:
         with self._change() as connection:
             self._holds.take(run.id)
-            _insert(connection, "runs", run_record(run))
+            _insert(connection, "runs", records.run_record(run))
 
     @_threaded
     def take_up(self, run_id: str) -> Run:
@@ -157,7 +148,7 @@ class SqliteRuns:
         with self._change() as connection:
             place = (run_id, level.plan.name, level.repeat)
             connection.execute("DELETE FROM levels WHERE run = ? AND name = ? AND repeat = ? AND complete = 0", place)
-            key = _insert(connection, "levels", {**level_record(run_id, level), "complete": 0})
+            key = _insert(connection, "levels", {**records.level_record(run_id, level), "complete": 0})
             _insert_rows(connection, key, level.rows)
         return key
 
@@ -169,7 +160,7 @@ class SqliteRuns:
     @_threaded
     def end_level(self, key: int, level: Level) -> None:
         """With all that is known at its end, but for rows: those are there already."""
-        told = level_record("", level)
+        told = records.level_record("", level)
         names = ("began", "seconds", "lag", "scrapes", "doubts", "complete")
         with self._change() as connection:
             changed = ", ".join(f"{name} = :{name}" for name in names)
@@ -186,9 +177,9 @@ class SqliteRuns:
     def add(self, run: Run) -> None:
         """A whole run at once."""
         with self._change() as connection:
-            _insert(connection, "runs", run_record(run))
+            _insert(connection, "runs", records.run_record(run))
             for level in run.levels:
-                _insert_rows(connection, _insert(connection, "levels", level_record(run.id, level)), level.rows)
+                _insert_rows(connection, _insert(connection, "levels", records.level_record(run.id, level)), level.rows)
 
     @_threaded
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
@@ -224,7 +215,7 @@ class SqliteRuns:
                 record = connection.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
                 if record is None:
                     raise UsageError(f"no run {run_id}", "sparkwright runs list shows what there is")
-                return run_of(record, tuple(_levels(connection, run_id)))
+                return records.run_of(record, tuple(_levels(connection, run_id)))
             finally:
                 connection.execute("COMMIT")
 
@@ -257,34 +248,34 @@ class SqliteRuns:
             raise StoreError(f"{self._path}: a run cannot be read: {error}") from None
 
 
-def _record(cursor: sqlite3.Cursor, values: tuple[object, ...]) -> Record:
+def _record(cursor: sqlite3.Cursor, values: tuple[object, ...]) -> records.Record:
     return {column[0]: value for column, value in zip(cursor.description, values, strict=True)}
 
 
-def _insert(connection: sqlite3.Connection, table: str, record: Record) -> int:
+def _insert(connection: sqlite3.Connection, table: str, record: records.Record) -> int:
     names = ", ".join(record)
     values = ", ".join(f":{name}" for name in record)
     return connection.execute(f"INSERT INTO {table} ({names}) VALUES ({values})", record).lastrowid or 0
 
 
 def _insert_rows(connection: sqlite3.Connection, key: int, rows: Sequence[Row]) -> None:
-    connection.executemany(_ROW, ((key, *row_record(row)) for row in rows))
+    connection.executemany(_ROW, ((key, *records.row_record(row)) for row in rows))
 
 
-def _listed(record: Record) -> Listed:
-    return listed(record, record["done"], record["requests"], record["errors"])
+def _listed(record: records.Record) -> Listed:
+    return records.listed(record, record["done"], record["requests"], record["errors"])
 
 
 def _levels(connection: sqlite3.Connection, run: str) -> Iterator[Level]:
     for record in connection.execute("SELECT * FROM levels WHERE run = ? ORDER BY key", (run,)).fetchall():
         rows = connection.execute("SELECT data, reads FROM requests WHERE level = ? ORDER BY id", (record["key"],))
-        yield level_of(record, tuple(row_of(row["data"], row["reads"]) for row in rows))
+        yield records.level_of(record, tuple(records.row_of(row["data"], row["reads"]) for row in rows))
 
 
-def _is_of(record: Record, workload: Workload, endpoint: str) -> bool:
+def _is_of(record: records.Record, workload: Workload, endpoint: str) -> bool:
     """Of a workload that reads the same today."""
     try:
-        kept = run_of(record, ())
+        kept = records.run_of(record, ())
     except Unreadable:
         return False
     return kept.workload == workload and kept.conditions.endpoint == endpoint
